@@ -1,0 +1,67 @@
+"""Checks a predictor file without running it (decision 9.10): `python -m quern_runtime.check_predictor FILE`.
+
+Prints a JSON list of {line, message}; an empty list means that nothing is wrong that a syntax tree can show.
+"""
+
+import ast
+import json
+import sys
+
+from .signatures import METHODS, REQUIRED, signature_errors
+
+
+def check_source(source, filename):
+    """Returns [{line, message}]. A class that is imported or assigned rather than written here is left to the load."""
+    try:
+        tree = ast.parse(source, filename)
+    except SyntaxError as error:
+        return [_fault(error.lineno or 1, "syntax error: %s" % error.msg)]
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "PythonPredictor"]
+    if not classes:
+        if _is_bound_elsewhere(tree):
+            return []
+        return [_fault(1, "class PythonPredictor is not defined; define it with __init__(self, config) and predict(self, payload)")]
+    return _check_class(classes[-1])
+
+
+def _check_class(node):
+    methods = {child.name: child for child in node.body if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    errors = []
+    if not node.bases:
+        for name in REQUIRED:
+            if name not in methods:
+                errors.append(_fault(node.lineno, 'class PythonPredictor: required method "%s" is not defined' % name))
+    for name in METHODS:
+        if name in methods:
+            errors.extend(_check_method(methods[name]))
+    return errors
+
+
+def _check_method(node):
+    if isinstance(node, ast.AsyncFunctionDef):
+        return [_fault(node.lineno, "async def %s is not supported yet; write it as a plain def" % node.name)]
+    positional = node.args.posonlyargs + node.args.args
+    with_default = {arg.arg for arg in positional[len(positional) - len(node.args.defaults) :]}
+    with_default |= {arg.arg for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is not None}
+    names = [arg.arg for arg in positional + node.args.kwonlyargs]
+    messages = signature_errors(node.name, names, with_default)
+    return [_fault(node.lineno, "class PythonPredictor: " + message) for message in messages]
+
+
+def _is_bound_elsewhere(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            if any((alias.asname or alias.name) in ("PythonPredictor", "*") for alias in node.names):
+                return True
+        if isinstance(node, ast.Name) and node.id == "PythonPredictor" and isinstance(node.ctx, ast.Store):
+            return True
+    return False
+
+
+def _fault(line, message):
+    return {"line": line, "message": message}
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as source_file:
+        print(json.dumps(check_source(source_file.read(), sys.argv[1])))

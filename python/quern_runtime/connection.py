@@ -1,0 +1,132 @@
+"""One caller's socket: frames in, frames out, long bodies cut and put together. It never blocks."""
+
+import socket
+
+from . import protocol
+
+RECEIVE_BYTES = 1 << 20
+
+
+class Connection:
+    def __init__(self, sock, number):
+        self.sock = sock
+        self.number = number
+        self.role = None
+        self.epoch = 0
+        self.is_open = True
+        self._incoming = bytearray()
+        self._parts = {}
+        self._outgoing = []
+        self._unsent = b""
+        self._streams = {}
+
+    def receive(self):
+        """Reads what is there; returns complete messages as (type, id, body). Sets is_open to False at the end."""
+        try:
+            data = self.sock.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self.is_open = False
+            return []
+        self._incoming += data
+        messages = []
+        for message_type, flags, message_id, body in protocol.cut_frames(self._incoming):
+            if message_type == protocol.WINDOW:
+                self._grant(message_id, protocol.decode_u32(body))
+            elif flags & protocol.FLAG_MORE:
+                self._parts.setdefault(message_id, []).append(body)
+                self.send(protocol.WINDOW, message_id, protocol.encode_u32(len(body)))
+            else:
+                parts = self._parts.pop(message_id, None)
+                messages.append((message_type, message_id, body if parts is None else b"".join(parts) + body))
+        return messages
+
+    def send(self, message_type, message_id, body):
+        """Queues a message; it leaves with the next flush()."""
+        if len(body) <= protocol.FRAME_BODY_BYTES_MAX:
+            self._outgoing.append(protocol.frame(message_type, message_id, body))
+        else:
+            self._streams[message_id] = [message_type, body, 0, protocol.STREAM_WINDOW_BYTES]
+            self._advance(message_id)
+
+    def forget(self, message_id):
+        """Nobody waits for this body any more."""
+        self._parts.pop(message_id, None)
+        self._streams.pop(message_id, None)
+
+    def _grant(self, message_id, count):
+        if message_id in self._streams:
+            self._streams[message_id][3] += count
+            self._advance(message_id)
+
+    def _advance(self, message_id):
+        stream = self._streams[message_id]
+        message_type, body, sent, credit = stream
+        while sent < len(body) and credit > 0:
+            end = min(len(body), sent + min(protocol.FRAME_BODY_BYTES_MAX, credit))
+            flags = protocol.FLAG_MORE if end < len(body) else 0
+            self._outgoing.append(protocol.frame(message_type, message_id, body[sent:end], flags))
+            credit -= end - sent
+            sent = end
+        if sent == len(body):
+            del self._streams[message_id]
+        else:
+            stream[2:] = [sent, credit]
+
+    @property
+    def wants_write(self):
+        return bool(self._unsent) or bool(self._outgoing)
+
+    def flush(self):
+        """Sends as much as the socket takes, in one write where possible."""
+        if self._outgoing:
+            self._unsent = b"".join([self._unsent, *self._outgoing])
+            self._outgoing = []
+        if not self._unsent or not self.is_open:
+            return
+        try:
+            sent = self.sock.send(self._unsent)
+            self._unsent = self._unsent[sent:]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.is_open = False
+
+    def close(self):
+        self.is_open = False
+        try:
+            self.sock.close()
+        except OSError:
+            pass
+
+
+def listen(address):
+    """A listening socket for `unix:PATH` or `tcp:HOST:PORT`."""
+    kind, _, rest = address.partition(":")
+    if kind == "unix":
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(rest)
+    else:
+        host, _, port = rest.rpartition(":")
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, int(port)))
+    listener.listen(64)
+    listener.setblocking(False)
+    return listener
+
+
+def accept(listener, number):
+    """A Connection for a waiting caller, or None when it has left again."""
+    try:
+        sock, _ = listener.accept()
+    except OSError:
+        return None
+    sock.setblocking(False)
+    if sock.family != getattr(socket, "AF_UNIX", None):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return Connection(sock, number)

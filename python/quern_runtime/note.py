@@ -1,0 +1,47 @@
+"""The note of the delivery in hand: a small memory-mapped file that outlives the process.
+
+Written before each predict() at the cost of a fraction of a microsecond, so that after a death exactly the batch or
+request in hand is charged. Layout, little endian: magic u32 | epoch u32 | connection u32 | delivery u32 |
+batch index u32 | busy u8. `delivery` stays after predict() returned: all later ones were never started.
+"""
+
+import mmap
+import os
+import struct
+
+MAGIC = 0x314E5451
+SIZE = 32
+_HEAD = struct.Struct("<II")
+_IN_HAND = struct.Struct("<IIIB")
+_BUSY_AT = 20
+
+
+class Note:
+    """Opens or creates the note at `path`. `died_in` tells what the previous process had in hand, or is None."""
+
+    def __init__(self, path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(handle, SIZE)
+            self._map = mmap.mmap(handle, SIZE)
+        finally:
+            os.close(handle)
+        self.died_in = self._read()
+        self._map[:] = bytes(SIZE)
+        self.set_epoch(0)
+
+    def _read(self):
+        magic, epoch = _HEAD.unpack_from(self._map, 0)
+        _, delivery, batch_index, busy = _IN_HAND.unpack_from(self._map, 8)
+        if magic != MAGIC or not busy:
+            return None
+        return {"epoch": epoch, "delivery": delivery, "batch_index": batch_index}
+
+    def set_epoch(self, epoch):
+        _HEAD.pack_into(self._map, 0, MAGIC, epoch)
+
+    def take_in_hand(self, connection, delivery, batch_index):
+        _IN_HAND.pack_into(self._map, 8, connection, delivery, batch_index, 1)
+
+    def put_down(self):
+        self._map[_BUSY_AT] = 0

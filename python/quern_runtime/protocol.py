@@ -1,0 +1,111 @@
+"""Frames and messages of the worker protocol (docs/worker-protocol.md). Bytes only: no socket, no meaning.
+
+The same numbers stand in src/protocol/messages.ts; both sides read the fixtures in protocol/fixtures.
+"""
+
+import json
+import struct
+
+PROTOCOL_VERSION = 1
+
+HEADER = struct.Struct("<IBBHI")
+HEADER_BYTES = HEADER.size
+FLAG_MORE = 1
+FRAME_BODY_BYTES_MAX = 256 * 1024
+STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX
+
+HELLO = 1
+INIT = 2
+PREDICT = 3
+LEASE = 4
+CANCEL = 5
+DRAIN = 6
+JOB_COMPLETE = 7
+WINDOW = 8
+WELCOME = 64
+READY = 65
+INIT_FAILED = 66
+RESULT = 67
+ERROR = 68
+BUSY = 69
+START = 70
+ACK = 71
+RELEASE = 72
+LOG = 73
+REFUSED = 74
+
+_U32 = struct.Struct("<I")
+_LEASE_ENTRY = struct.Struct("<II")
+_ACK_HEAD = struct.Struct("<IIQ")
+
+
+def frame(message_type, message_id, body, flags=0):
+    """One frame as bytes; the body must fit into one."""
+    return HEADER.pack(len(body), message_type, flags, 0, message_id) + body
+
+
+def json_frame(message_type, message_id, value):
+    return frame(message_type, message_id, json.dumps(value).encode())
+
+
+def cut_frames(buffer):
+    """Yields (type, flags, id, body) for each complete frame in a bytearray and removes them from it."""
+    at = 0
+    unpack = HEADER.unpack_from
+    try:
+        while len(buffer) - at >= HEADER_BYTES:
+            length, message_type, flags, _, message_id = unpack(buffer, at)
+            if length > FRAME_BODY_BYTES_MAX:
+                raise ValueError("frame of %d bytes is over the limit of %d" % (length, FRAME_BODY_BYTES_MAX))
+            end = at + HEADER_BYTES + length
+            if end > len(buffer):
+                break
+            body = bytes(buffer[at + HEADER_BYTES : end])
+            at = end
+            yield message_type, flags, message_id, body
+    finally:
+        if at:
+            del buffer[:at]
+
+
+def decode_predict(body):
+    """PREDICT: (meta dict or None, payload bytes)."""
+    (meta_length,) = _U32.unpack_from(body, 0)
+    if meta_length == 0:
+        return None, body[4:]
+    return json.loads(body[4 : 4 + meta_length]), body[4 + meta_length :]
+
+
+def encode_result(predict_us, prediction):
+    """RESULT: microseconds spent in predict(), then the JSON bytes."""
+    return _U32.pack(min(predict_us, 0xFFFFFFFF)) + prediction
+
+
+def decode_lease(body):
+    """LEASE: [(batch index, payload bytes)], in the order of their deliveries."""
+    entries = []
+    at = 0
+    while at < len(body):
+        batch_index, length = _LEASE_ENTRY.unpack_from(body, at)
+        at += _LEASE_ENTRY.size
+        entries.append((batch_index, body[at : at + length]))
+        at += length
+    return entries
+
+
+def encode_ack(succeeded, success_us, failures):
+    """ACK: counts and, for each failure, (delivery, fault as JSON bytes). The frame's id is the last delivery settled."""
+    parts = [_ACK_HEAD.pack(succeeded, len(failures), success_us)]
+    for delivery, fault in failures:
+        parts.append(_LEASE_ENTRY.pack(delivery, len(fault)))
+        parts.append(fault)
+    return b"".join(parts)
+
+
+def encode_u32(value):
+    """The body of RELEASE (the last delivery given back) and of WINDOW (bytes granted)."""
+    return _U32.pack(value)
+
+
+def decode_u32(body):
+    return _U32.unpack_from(body, 0)[0]

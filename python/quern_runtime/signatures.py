@@ -1,0 +1,28 @@
+"""What a PythonPredictor may look like (decision 4.1). One table, used on the live class and on its syntax tree."""
+
+REQUIRED = {"__init__": ("self", "config"), "predict": ("self",)}
+OPTIONAL = {
+    "__init__": ("job_spec",),
+    "predict": ("payload", "query_params", "headers", "batch_id"),
+    "post_predict": ("self", "response", "payload", "query_params", "headers"),
+    "on_job_complete": ("self",),
+}
+METHODS = ("__init__", "predict", "post_predict", "on_job_complete")
+
+
+def signature_errors(method, names, names_with_default):
+    """Messages for one method; `names` are its parameters in order, without *args and **kwargs."""
+    required = REQUIRED.get(method, ())
+    legal = required + OPTIONAL[method]
+    where = 'method "%s(%s)"' % (method, ", ".join(names))
+    errors = []
+    for name in required:
+        if name not in names:
+            errors.append('%s: "%s" is a required argument, but is missing' % (where, name))
+    for name in names:
+        if name not in legal and name not in names_with_default:
+            errors.append(
+                '%s: "%s" is not a supported argument; supported: %s (others need a default value)'
+                % (where, name, ", ".join(legal))
+            )
+    return errors

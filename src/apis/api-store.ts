@@ -1,0 +1,69 @@
+/** The rows of APIs and their versions. A version stays as long as a job may need it. */
+import { createHash } from "node:crypto";
+import { type Database, first, type Statements } from "../database/database.ts";
+import type { DeployableConfig } from "./parse-config.ts";
+
+export interface ApiVersion {
+  name: string;
+  api_id: string;
+  predictor_id: string;
+  project_id: string;
+  deployed_time: string;
+  config: DeployableConfig;
+  /** `predictor.config` as JSON text. */
+  configText: string;
+}
+
+interface VersionRow extends Omit<ApiVersion, "config" | "configText"> {
+  spec_json: string;
+}
+
+/** The ids of an API with this content (decision 5, identity): same content, same id. */
+export function identityOf(config: DeployableConfig, configText: string, projectId: string): { api_id: string; predictor_id: string } {
+  const { name, kind, predictor, compute, monitoring } = config;
+  const hash = (value: unknown) => createHash("sha256").update(JSON.stringify([value, configText, projectId])).digest("hex").slice(0, 24);
+  return { api_id: hash(config), predictor_id: hash({ name, kind, predictor, compute, monitoring }) };
+}
+
+export async function saveVersion(tx: Statements, version: ApiVersion): Promise<void> {
+  const { name, api_id, predictor_id, project_id, deployed_time, config, configText } = version;
+  await tx.run(
+    `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time`,
+    [name, api_id, predictor_id, JSON.stringify({ config, configText }), project_id, deployed_time],
+  );
+  await tx.run(
+    `INSERT INTO apis (name, kind, api_id, deployed_time) VALUES (?, ?, ?, ?)
+     ON CONFLICT (name) DO UPDATE SET api_id = excluded.api_id, deployed_time = excluded.deployed_time`,
+    [name, config.kind, api_id, deployed_time],
+  );
+}
+
+/** The current version of every deployed API, by name. */
+export async function currentVersions(db: Database): Promise<ApiVersion[]> {
+  const rows = await db.all<VersionRow>("SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id ORDER BY a.name");
+  return rows.map(toVersion);
+}
+
+export async function currentVersion(db: Database, name: string): Promise<ApiVersion | undefined> {
+  const row = await first<VersionRow>(db, "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id WHERE a.name = ?", [name]);
+  return row === undefined ? undefined : toVersion(row);
+}
+
+export async function findVersion(db: Database, name: string, apiId: string): Promise<ApiVersion | undefined> {
+  const row = await first<VersionRow>(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [name, apiId]);
+  return row === undefined ? undefined : toVersion(row);
+}
+
+/** The versions and the API's address go; versions of jobs stay, so that their status can still be read. */
+export async function deleteApi(db: Database, name: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.run("DELETE FROM apis WHERE name = ?", [name]);
+    await tx.run("DELETE FROM api_versions WHERE name = ? AND api_id NOT IN (SELECT api_id FROM jobs WHERE api_name = ?)", [name, name]);
+  });
+}
+
+function toVersion({ spec_json, ...row }: VersionRow): ApiVersion {
+  const { config, configText } = JSON.parse(spec_json) as Pick<ApiVersion, "config" | "configText">;
+  return { ...row, config, configText };
+}

@@ -1,0 +1,116 @@
+/** Deploys what an archive holds: everything is checked before anything is changed (decision 5). */
+import { execFile } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import type { Readable } from "node:stream";
+import { promisify } from "node:util";
+import { timestamp } from "../base/clock.ts";
+import { type FieldError, ServiceError } from "../contracts/errors.ts";
+import type { Database } from "../database/database.ts";
+import { currentVersions, identityOf, saveVersion } from "./api-store.ts";
+import { invalid, type ParsedApi, parseConfig } from "./parse-config.ts";
+import { unpackProject } from "./project-store.ts";
+
+const run = promisify(execFile);
+
+export interface DeployDeps {
+  db: Database;
+  dataDir: string;
+  /** The interpreter, and the directory of the package `quern_runtime`, for the check of the class. */
+  python: string;
+  pythonRuntime: string;
+}
+
+export interface DeployRequest {
+  archive: Readable;
+  /** As the user calls it, for messages. */
+  configFile: string;
+  /** Deploy only these; empty is all. */
+  only: readonly string[];
+  /** Validate everything, change nothing. */
+  dryRun: boolean;
+}
+
+export interface DeployedApi {
+  api: string;
+  kind: "RealtimeAPI" | "BatchAPI";
+  api_id: string;
+  message: string;
+}
+
+export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
+  const project = await unpackProject(deps.dataDir, request.archive);
+  const apis = selectApis(parseConfig(project.configText, request.configFile), request.only);
+  const current = new Map((await currentVersions(deps.db)).map((version) => [version.name, version]));
+  const errors: FieldError[] = [];
+  for (const api of apis) {
+    const deployed = current.get(api.config.name);
+    if (deployed !== undefined && deployed.config.kind !== api.config.kind) {
+      errors.push({ pointer: api.positionOf(["kind"]), detail: `${api.config.name}: kind: cannot change from ${deployed.config.kind} while deployed; delete the API first` });
+    }
+    errors.push(...(await predictorErrors(deps, api, project.directory)));
+  }
+  if (errors.length > 0) throw invalid(errors);
+  const deployed = apis.map((api) => plan(api, project.project_id, current.get(api.config.name)?.api_id));
+  if (!request.dryRun) await save(deps.db, apis, deployed, project.project_id);
+  return deployed;
+}
+
+function selectApis(apis: ParsedApi[], only: readonly string[]): ParsedApi[] {
+  const names = apis.map((api) => api.config.name);
+  const missing = only.filter((name) => !names.includes(name));
+  if (missing.length > 0) throw new ServiceError("invalid_request", `the configuration has no API ${missing.join(", ")}; it has ${names.join(", ")}`);
+  return only.length === 0 ? apis : apis.filter((api) => only.includes(api.config.name));
+}
+
+function plan({ config, configText }: ParsedApi, projectId: string, currentId: string | undefined): DeployedApi {
+  const { api_id } = identityOf(config, configText, projectId);
+  const message =
+    currentId === undefined ? `creating ${config.name} (${config.kind})` : currentId === api_id ? `${config.name} is up to date` : `updating ${config.name} (${config.kind})`;
+  return { api: config.name, kind: config.kind, api_id, message };
+}
+
+async function save(db: Database, apis: ParsedApi[], planned: DeployedApi[], projectId: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    for (const [i, { config, configText }] of apis.entries()) {
+      if (planned[i]!.message.endsWith("is up to date")) continue;
+      const { api_id, predictor_id } = identityOf(config, configText, projectId);
+      await saveVersion(tx, { name: config.name, api_id, predictor_id, project_id: projectId, deployed_time: timestamp(), config, configText });
+    }
+  });
+}
+
+/** What only the project's files can show: that they are there, and that the class is what it must be. */
+async function predictorErrors(deps: DeployDeps, { config, positionOf }: ParsedApi, directory: string): Promise<FieldError[]> {
+  const { path, python_path } = config.predictor;
+  const label = `${config.name}: predictor.`;
+  const file = resolve(directory, path);
+  if (relative(directory, file).startsWith("..")) return [{ pointer: positionOf(["predictor", "path"]), detail: `${label}path: "${path}" is outside the project` }];
+  if (!existsSync(file)) {
+    return [{ pointer: positionOf(["predictor", "path"]), detail: `${label}path: ${path}: file does not exist in the project (is it in .quernignore?)` }];
+  }
+  if (python_path !== undefined && !isDirectoryInside(directory, python_path)) {
+    return [{ pointer: positionOf(["predictor", "python_path"]), detail: `${label}python_path: "${python_path}" is not a directory of the project` }];
+  }
+  const faults = await checkClass(deps, file);
+  return faults.map(({ line, message }) => ({ pointer: `${path}:${line}`, detail: `${config.name}: ${message}` }));
+}
+
+function isDirectoryInside(directory: string, path: string): boolean {
+  const full = resolve(directory, path);
+  return !relative(directory, full).startsWith("..") && existsSync(full) && statSync(full).isDirectory();
+}
+
+async function checkClass({ python, pythonRuntime }: DeployDeps, file: string): Promise<{ line: number; message: string }[]> {
+  try {
+    const { stdout } = await run(python, ["-S", "-E", "-m", "quern_runtime.check_predictor", file], { cwd: pythonRuntime });
+    return JSON.parse(stdout) as { line: number; message: string }[];
+  } catch (error) {
+    throw new ServiceError("internal_error", `the predictor could not be checked with ${python}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Where a version's files are. */
+export function projectDirectory(dataDir: string, projectId: string): string {
+  return join(dataDir, "projects", projectId);
+}

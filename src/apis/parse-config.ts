@@ -1,0 +1,112 @@
+/**
+ * The configuration file: YAML into checked API entries, or all that is wrong with file, line and column at once
+ * (decisions, section 5). `predictor.config` is kept as JSON text, with every digit of its integers.
+ */
+import { type Document, isMap, LineCounter, type Node, parseDocument } from "yaml";
+import { stringifyExact } from "../base/json-text.ts";
+import { type ApiConfig, apiSchema, legalApiKeys, NOT_YET } from "../contracts/apis.ts";
+import { type FieldError, ServiceError } from "../contracts/errors.ts";
+import { namedIssues } from "../contracts/field-errors.ts";
+
+export type DeployableConfig = ApiConfig & { kind: "RealtimeAPI" | "BatchAPI"; predictor: NonNullable<ApiConfig["predictor"]> };
+
+export interface ParsedApi {
+  config: DeployableConfig;
+  /** `predictor.config` as JSON text. */
+  configText: string;
+  /** `file:line:column` of a path in this entry, for errors that only the project's files show. */
+  positionOf: (path: readonly (string | number)[]) => string;
+}
+
+type Path = readonly (string | number)[];
+
+/** Throws ServiceError `invalid_configuration` with every problem. */
+export function parseConfig(text: string, file: string): ParsedApi[] {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const at = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  if (document.errors.length > 0) {
+    throw invalid(document.errors.map((error) => ({ pointer: at(error.pos[0]), detail: error.message.split(" at line ")[0]! })));
+  }
+  const positionOf = (path: Path) => at(offsetOf(document, path));
+  const entries: unknown = document.toJS();
+  if (!Array.isArray(entries) || entries.length === 0) {
+    throw invalid([{ pointer: `${file}:1:1`, detail: "the file must be a list with at least one API: begin each with `- name: …`" }]);
+  }
+  const exact = parseDocument(text, { intAsBigInt: true }).toJS() as { predictor?: { config?: unknown } }[];
+  const errors: FieldError[] = [];
+  const apis = entries.map((entry: unknown, i) => parseEntry(entry, exact[i], i, positionOf, errors));
+  errors.push(...duplicateNames(entries, positionOf));
+  if (errors.length > 0) throw invalid(errors);
+  return apis as ParsedApi[];
+}
+
+function parseEntry(entry: unknown, exact: { predictor?: { config?: unknown } } | undefined, index: number, positionOf: (path: Path) => string, errors: FieldError[]): ParsedApi | undefined {
+  if (entry === null || typeof entry !== "object" || Array.isArray(entry)) {
+    errors.push({ pointer: positionOf([index]), detail: "must be a map with name, kind and predictor" });
+    return undefined;
+  }
+  const api = entry as Record<string, unknown>;
+  const label = typeof api.name === "string" ? `${api.name}: ` : "";
+  const checked = apiSchema.safeParse(api);
+  const add = (path: Path, detail: string) => errors.push({ pointer: positionOf([index, ...path]), detail: `${label}${path.join(".")}: ${detail}` });
+  if (!checked.success) {
+    for (const { path, detail } of namedIssues(checked.error.issues, api, legalApiKeys)) add(path, detail);
+  }
+  for (const { path, refused, cure } of NOT_YET) {
+    if (refused(valueAt(api, path), api)) add(path, `is not supported yet; ${cure}`);
+  }
+  if (!checked.success) return undefined;
+  if (checked.data.predictor === undefined) {
+    if (checked.data.kind !== "TrafficSplitter") add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
+    return undefined;
+  }
+  const configText = configToText(exact?.predictor?.config ?? {}, (detail) => add(["predictor", "config"], detail));
+  return { config: checked.data as DeployableConfig, configText, positionOf: (path) => positionOf([index, ...path]) };
+}
+
+function configToText(config: unknown, onError: (detail: string) => void): string {
+  const text = stringifyExact(config);
+  if (/[:[,](undefined)[,\]}]/.test(text)) onError("has a value that JSON cannot hold");
+  return text;
+}
+
+function duplicateNames(entries: readonly unknown[], positionOf: (path: Path) => string): FieldError[] {
+  const seen = new Map<string, number>();
+  const errors: FieldError[] = [];
+  entries.forEach((entry, i) => {
+    const name = (entry as { name?: unknown } | null)?.name;
+    if (typeof name !== "string") return;
+    if (seen.has(name)) errors.push({ pointer: positionOf([i, "name"]), detail: `name: "${name}" is used by two APIs; names are unique` });
+    seen.set(name, i);
+  });
+  return errors;
+}
+
+/** The offset of a key or value; of the nearest thing around it where it is missing. */
+function offsetOf(document: Document, path: Path): number {
+  for (let length = path.length; length > 0; length--) {
+    const parent = document.getIn(path.slice(0, length - 1), true);
+    const name = path[length - 1];
+    if (isMap(parent)) {
+      const pair = parent.items.find((item) => String((item.key as { value?: unknown }).value) === String(name));
+      if (pair !== undefined) return (pair.key as Node).range![0];
+    }
+    const node = document.getIn(path.slice(0, length), true) as Node | undefined;
+    if (node?.range) return node.range[0];
+  }
+  return 0;
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((at, name) => (at === null || typeof at !== "object" ? undefined : (at as Record<string, unknown>)[name]), value);
+}
+
+export function invalid(errors: readonly FieldError[]): ServiceError {
+  const [first] = errors;
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
+  return new ServiceError("invalid_configuration", `${first!.pointer}: ${first!.detail}${more}`, { fields: errors });
+}

@@ -1,0 +1,72 @@
+/**
+ * Projects as they were deployed: unpacked once per content under `<data>/projects/<project_id>`, shared by all APIs
+ * and jobs with the same files.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream, existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { extract } from "tar";
+import { ServiceError } from "../contracts/errors.ts";
+import { PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
+
+export interface UnpackedProject {
+  project_id: string;
+  directory: string;
+  /** The configuration file's text. */
+  configText: string;
+}
+
+const CONFIG = "config.yaml";
+const FILES = "project";
+
+/** Unpacks an archive (`config.yaml` and the directory `project`). Throws `invalid_project` when it is none. */
+export async function unpackProject(dataDir: string, archive: Readable): Promise<UnpackedProject> {
+  const root = join(dataDir, "projects");
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  const temporary = await mkdtemp(join(root, ".incoming-"));
+  try {
+    await unpack(archive, temporary);
+    const configText = await readFile(join(temporary, CONFIG), "utf8");
+    await mkdir(join(temporary, FILES), { recursive: true });
+    const project_id = await contentId(join(temporary, FILES));
+    const directory = join(root, project_id);
+    if (!existsSync(directory)) await rename(join(temporary, FILES), directory);
+    return { project_id, directory, configText };
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+async function unpack(archive: Readable, into: string): Promise<void> {
+  let bytes = 0;
+  const filter = (_path: string, entry: { size?: number; type?: string }) => {
+    bytes += entry.size ?? 0;
+    return entry.type === "File" || entry.type === "Directory";
+  };
+  try {
+    // Strict: a damaged archive is an error, and no path leads out of `into`.
+    await pipeline(archive, extract({ cwd: into, strict: true, filter: filter as never }));
+  } catch (error) {
+    throw new ServiceError("invalid_project", `the project's archive cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+  if (bytes >= PROJECT_BYTES_LIMIT) {
+    throw new ServiceError("body_too_large", `the project has ${bytes} bytes, the limit is ${PROJECT_BYTES_LIMIT}; list what it does not need in .quernignore`);
+  }
+  if (!existsSync(join(into, CONFIG))) throw new ServiceError("invalid_project", `the project's archive has no ${CONFIG}`);
+}
+
+/** A hash of all paths and contents, in the order of paths. */
+async function contentId(directory: string): Promise<string> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const hash = createHash("sha256");
+  for (const file of files.sort()) {
+    const content = createHash("sha256");
+    for await (const chunk of createReadStream(file)) content.update(chunk as Buffer);
+    hash.update(`${relative(directory, file)}\0${content.digest("hex")}\n`);
+  }
+  return hash.digest("hex").slice(0, 24);
+}

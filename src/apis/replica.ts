@@ -1,0 +1,92 @@
+/** One replica of a real-time API: a worker process and the controller's connection to it. Requests do not pass here. */
+import { delay } from "../base/clock.ts";
+import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
+import { type Init, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
+import { WorkerConnection } from "../protocol/worker-connection.ts";
+
+const CONNECT_RETRY_MS = 5;
+/** A replica whose `__init__` takes a minute answers after it. */
+const HANDSHAKE_MS = 3_600_000;
+
+export interface ReplicaEvents {
+  onReady(replica: Replica): void;
+  onFailed(replica: Replica, fault: WorkerFault): void;
+  onGone(replica: Replica, exit: WorkerExit): void;
+}
+
+export class Replica {
+  readonly api_name: string;
+  readonly predictor_id: string;
+  state: "initializing" | "ready" | "draining" | "gone" = "initializing";
+  wants: string[] = [];
+  readonly startedMs = performance.now();
+  private readonly worker: RunningWorker;
+  private readonly events: ReplicaEvents;
+  private connection: WorkerConnection | undefined;
+
+  constructor(worker: RunningWorker, api: { api_name: string; predictor_id: string }, events: ReplicaEvents) {
+    this.worker = worker;
+    this.api_name = api.api_name;
+    this.predictor_id = api.predictor_id;
+    this.events = events;
+    void worker.exited.then((exit) => this.gone(exit));
+  }
+
+  get identity() {
+    return this.worker.identity;
+  }
+
+  /** Connects and sets the worker up, or finds it set up by a former controller. */
+  async connect(init: Init, epoch: number): Promise<void> {
+    const hello = { role: "controller", token: this.identity.token, epoch } as const;
+    const events = {
+      onMessage: (type: number, _id: number, body: Buffer) => this.onMessage(type, body),
+      onClose: () => this.worker.kill(),
+    };
+    while (this.state === "initializing" && this.connection === undefined) {
+      this.connection = await WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch(() => undefined);
+      if (this.connection === undefined) await delay(CONNECT_RETRY_MS);
+    }
+    const welcome = this.connection?.welcome;
+    if (welcome?.state === "new") this.connection!.sendJson(MESSAGE.INIT, 0, init);
+    if (welcome?.state === "ready") this.ready(welcome.wants);
+  }
+
+  /** No new work: it finishes what it has, then exits. Killed after `graceMs`. */
+  drain(graceMs: number): void {
+    if (this.state === "draining" || this.state === "gone") return;
+    this.state = "draining";
+    if (this.connection === undefined) this.worker.kill();
+    else this.connection.sendJson(MESSAGE.DRAIN, 0, {});
+    setTimeout(() => this.worker.kill(), graceMs).unref();
+  }
+
+  kill(): void {
+    this.worker.kill();
+  }
+
+  /** Leaves the process running, for the next controller. */
+  detach(): void {
+    this.state = "gone";
+    this.connection?.detach();
+  }
+
+  private onMessage(type: number, body: Buffer): void {
+    if (type === MESSAGE.READY) this.ready((JSON.parse(body.toString()) as Ready).wants);
+    if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, JSON.parse(body.toString()) as WorkerFault);
+  }
+
+  private ready(wants: string[]): void {
+    if (this.state !== "initializing") return;
+    this.state = "ready";
+    this.wants = wants;
+    this.events.onReady(this);
+  }
+
+  private gone(exit: WorkerExit): void {
+    if (this.state === "gone") return;
+    this.state = "gone";
+    this.connection?.close();
+    this.events.onGone(this, exit);
+  }
+}

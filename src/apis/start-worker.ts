@@ -1,0 +1,81 @@
+/** Starts a worker of an API version: its environment, its process, its record. Replicas and jobs come by the same road. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { parseDurationMs } from "../contracts/apis.ts";
+import { REPLICA_CONCURRENCY_DEFAULT } from "../contracts/limits.ts";
+import type { Database } from "../database/database.ts";
+import { deleteWorker, saveWorker } from "../database/worker-records.ts";
+import type { Engine, RunningWorker } from "../engine/engine.ts";
+import type { PythonEnvironments } from "../engine/python-environment.ts";
+import type { Init } from "../protocol/messages.ts";
+import type { ApiVersion } from "./api-store.ts";
+import { projectDirectory } from "./deploy.ts";
+
+export interface StartWorkerDeps {
+  db: Database;
+  engine: Engine;
+  environments: PythonEnvironments;
+  dataDir: string;
+}
+
+/** EnvironmentError when the requirements cannot be installed. */
+export async function startWorker(deps: StartWorkerDeps, version: ApiVersion, jobId: string | undefined): Promise<RunningWorker> {
+  const { predictor } = version.config;
+  const project = projectDirectory(deps.dataDir, version.project_id);
+  const logs = jobId === undefined ? apiLogDirectory(deps.dataDir, version.name) : jobLogDirectory(deps.dataDir, jobId);
+  const python = await deps.environments.prepare(project, join(logs, "install.log"));
+  const worker_id = `${jobId === undefined ? "r" : "b"}-${randomBytes(4).toString("hex")}`;
+  const worker = await deps.engine.start({
+    worker_id,
+    project,
+    python_path: predictor.python_path,
+    env: predictor.env,
+    python,
+    logFile: join(logs, `${worker_id}.log`),
+  });
+  const { api_id, predictor_id, name } = version;
+  await saveWorker(deps.db, { ...worker.identity, api_name: name, api_id, predictor_id, job_id: jobId ?? null });
+  return worker;
+}
+
+export function forgetWorker(deps: Pick<StartWorkerDeps, "db">, workerId: string): Promise<void> {
+  return deleteWorker(deps.db, workerId);
+}
+
+/** The part of INIT that a version decides. */
+export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_config" | "job_spec"> {
+  const { predictor } = version.config;
+  return {
+    api_id: version.api_id,
+    project: projectDirectory(dataDir, version.project_id),
+    path: predictor.path,
+    ...(predictor.python_path === undefined ? {} : { python_path: predictor.python_path }),
+    api_config: version.configText,
+    concurrency: concurrencyOf(version),
+    expose_errors: predictor.expose_errors,
+  };
+}
+
+export function concurrencyOf(version: ApiVersion): number {
+  return version.config.autoscaling.max_replica_concurrency ?? REPLICA_CONCURRENCY_DEFAULT;
+}
+
+/** `predictor.timeout` in milliseconds, where one was given. */
+export function timeoutMsOf(version: ApiVersion): number | undefined {
+  const { timeout } = version.config.predictor;
+  return timeout === undefined ? undefined : parseDurationMs(timeout);
+}
+
+/** `compute.cpu` in cores. */
+export function cpusOf(version: ApiVersion): number {
+  const { cpu } = version.config.compute;
+  return cpu.endsWith("m") ? Number(cpu.slice(0, -1)) / 1000 : Number(cpu);
+}
+
+export function apiLogDirectory(dataDir: string, apiName: string): string {
+  return join(dataDir, "logs", "apis", apiName);
+}
+
+export function jobLogDirectory(dataDir: string, jobId: string): string {
+  return join(dataDir, "logs", "jobs", jobId);
+}

@@ -1,0 +1,113 @@
+/**
+ * JSON as text: users' numbers are never re-rounded, so their values travel as the bytes they wrote.
+ * `memberSpans` and `elementSpans` cut such texts out of a document that `JSON.parse` has already accepted.
+ */
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+export interface Span {
+  start: number;
+  end: number;
+}
+
+function skipSpace(text: Buffer, at: number): number {
+  while (text[at] === 0x20 || text[at] === 0x0a || text[at] === 0x0d || text[at] === 0x09) at++;
+  return at;
+}
+
+function skipString(text: Buffer, at: number): number {
+  for (at++; text[at] !== QUOTE; at++) if (text[at] === BACKSLASH) at++;
+  return at + 1;
+}
+
+/** The end of the value that begins at `at`. The document must be valid JSON. */
+function skipValue(text: Buffer, at: number): number {
+  const first = text[at];
+  if (first === QUOTE) return skipString(text, at);
+  if (first !== 0x7b && first !== 0x5b) {
+    while (at < text.length && !isDelimiter(text[at]!)) at++;
+    return at;
+  }
+  let depth = 0;
+  for (;;) {
+    const byte = text[at]!;
+    if (byte === QUOTE) {
+      at = skipString(text, at);
+      continue;
+    }
+    if (byte === 0x7b || byte === 0x5b) depth++;
+    if (byte === 0x7d || byte === 0x5d) depth--;
+    at++;
+    if (depth === 0) return at;
+  }
+}
+
+function isDelimiter(byte: number): boolean {
+  return byte === 0x2c || byte === 0x7d || byte === 0x5d || byte <= 0x20;
+}
+
+/** The members of the object in `span`, by name; of duplicate names the last one wins, as in `JSON.parse`. */
+export function memberSpans(text: Buffer, span: Span): Map<string, Span> {
+  const members = new Map<string, Span>();
+  let at = skipSpace(text, skipSpace(text, span.start) + 1);
+  while (text[at] !== 0x7d) {
+    const nameEnd = skipString(text, at);
+    const name = JSON.parse(text.toString("utf8", at, nameEnd)) as string;
+    const start = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    const end = skipValue(text, start);
+    members.set(name, { start, end });
+    at = skipSpace(text, end);
+    if (text[at] === 0x2c) at = skipSpace(text, at + 1);
+  }
+  return members;
+}
+
+/** The elements of the array in `span`, in order. */
+export function* elementSpans(text: Buffer, span: Span): Generator<Span> {
+  let at = skipSpace(text, skipSpace(text, span.start) + 1);
+  while (text[at] !== 0x5d) {
+    const end = skipValue(text, at);
+    yield { start: at, end };
+    at = skipSpace(text, end);
+    if (text[at] === 0x2c) at = skipSpace(text, at + 1);
+  }
+}
+
+/** The bytes of a value without white space between its tokens. */
+export function compactJson(text: Buffer, span: Span): Buffer {
+  const out = Buffer.allocUnsafe(span.end - span.start);
+  let length = 0;
+  for (let at = span.start; at < span.end; ) {
+    const byte = text[at]!;
+    if (byte === QUOTE) {
+      const end = skipString(text, at);
+      length += text.copy(out, length, at, end);
+      at = end;
+    } else {
+      if (byte > 0x20) out[length++] = byte;
+      at++;
+    }
+  }
+  return out.subarray(0, length);
+}
+
+/** `JSON.stringify`, with the members named in `raw` written as the JSON texts given there. Big integers are exact. */
+export function stringifyWithRaw(value: Record<string, unknown>, raw: Record<string, string>): string {
+  const parts: string[] = [];
+  for (const [name, member] of Object.entries(value)) {
+    if (member !== undefined && !(name in raw)) parts.push(`${JSON.stringify(name)}:${stringifyExact(member)}`);
+  }
+  for (const [name, text] of Object.entries(raw)) parts.push(`${JSON.stringify(name)}:${text}`);
+  return `{${parts.join(",")}}`;
+}
+
+/** `JSON.stringify` that also takes bigint, as an exact integer. */
+export function stringifyExact(value: unknown): string {
+  if (typeof value === "bigint") return value.toString();
+  if (Array.isArray(value)) return `[${value.map(stringifyExact).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const members = Object.entries(value).filter(([, member]) => member !== undefined);
+    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${stringifyExact(member)}`).join(",")}}`;
+  }
+  return JSON.stringify(value);
+}

@@ -1,0 +1,47 @@
+/**
+ * A process id alone names nobody: ids are reused. Together with the start time it does.
+ * Linux reads /proc; elsewhere `ps` is asked.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+/** The kernel's start time of a live process as an opaque text; undefined when there is none (a zombie counts as none). */
+export function processStartTime(pid: number): string | undefined {
+  return process.platform === "linux" ? fromProc(pid) : fromPs(pid);
+}
+
+function fromProc(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The command name is in parentheses and may hold anything: fields are counted from the last parenthesis.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
+  } catch {
+    return undefined;
+  }
+}
+
+function fromPs(pid: number): string | undefined {
+  try {
+    return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isSameProcess(pid: number, startTime: string): boolean {
+  return processStartTime(pid) === startTime;
+}
+
+/** Signals the whole process group that `pid` leads, or `pid` alone where it leads none. False when nobody is there. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
+  for (const target of [-pid, pid]) {
+    try {
+      process.kill(target, signal);
+      return true;
+    } catch {
+      // No such group or process: the next target, then false.
+    }
+  }
+  return false;
+}

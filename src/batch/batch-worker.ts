@@ -1,0 +1,202 @@
+/**
+ * One worker of a job: started, set up, fed with leases, and accounted for when it dies. What a death means for the
+ * job is decided by the holder (job-run.ts).
+ */
+import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
+import { readDeliveryNote } from "../protocol/delivery-note.ts";
+import { delay } from "../base/clock.ts";
+import { type Ack, decodeAck, decodeRelease, type Init, LEASE_ENTRY_HEADER_BYTES, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
+import { WorkerConnection } from "../protocol/worker-connection.ts";
+import { Credit } from "./credit.ts";
+import { Outstanding } from "./outstanding.ts";
+import type { LoadedSegment } from "./segment-reader.ts";
+
+const CONNECT_RETRY_MS = 5;
+const LAST_WORDS_MS = 500;
+const LEASE_FRAME_BYTES = 64 * 1024;
+
+export interface WorkerDeath {
+  /** The batch that predict() was working on; undefined when there was none, or nobody knows. */
+  inHand: number | undefined;
+  /** All batches that were at the worker, the one in hand included. */
+  outstanding: number[];
+  /** The note was lost: any of the outstanding batches may have been in hand. */
+  isNoteLost: boolean;
+  exit: WorkerExit;
+  /** We killed it because a batch ran past `predictor.timeout`. */
+  timedOut: boolean;
+}
+
+export interface BatchWorkerEvents {
+  onReady(worker: BatchWorker): void;
+  onSetUpFailed(worker: BatchWorker, fault: WorkerFault): void;
+  onAck(worker: BatchWorker, ack: Ack): void;
+  onReleased(worker: BatchWorker, batches: number[]): void;
+  onDeath(worker: BatchWorker, death: WorkerDeath): void;
+}
+
+export class BatchWorker {
+  readonly outstanding = new Outstanding();
+  readonly credit = new Credit();
+  state: "initializing" | "ready" | "gone" = "initializing";
+  hasOnJobComplete = false;
+  /** Leased and not yet committed; credit returns only with the commit. */
+  uncommitted = 0;
+  /** Monotonic milliseconds of the last sign of progress. */
+  lastProgressMs = performance.now();
+  private readonly process: RunningWorker;
+  private readonly events: BatchWorkerEvents;
+  private connection: WorkerConnection | undefined;
+  private markClosed: () => void = () => {};
+  private readonly closed = new Promise<void>((resolve) => {
+    this.markClosed = resolve;
+  });
+  private isStopping = false;
+  private hasTimedOut = false;
+  private completion: ((fault: WorkerFault | "died" | undefined) => void) | undefined;
+
+  constructor(process: RunningWorker, events: BatchWorkerEvents) {
+    this.process = process;
+    this.events = events;
+    void process.exited.then(async (exit) => {
+      // What it said last may still be on its way: the socket's end comes behind it.
+      if (this.connection !== undefined) await Promise.race([this.closed, delay(LAST_WORDS_MS)]);
+      this.onGone(exit);
+    });
+  }
+
+  get identity() {
+    return this.process.identity;
+  }
+
+  /** Connects as soon as the process listens, and hands it the class. Returns at once; `onReady` tells the end. */
+  async setUp(init: Init, epoch: number): Promise<void> {
+    const hello = { role: "controller", token: this.identity.token, epoch } as const;
+    const events = {
+      onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
+      onClose: () => {
+        this.markClosed();
+        this.process.kill();
+      },
+    };
+    while (this.state !== "gone") {
+      const connection = await WorkerConnection.open(this.process.address, hello, events).catch(() => undefined);
+      if (connection !== undefined) {
+        this.connection = connection;
+        connection.sendJson(MESSAGE.INIT, 0, init);
+        return;
+      }
+      await delay(CONNECT_RETRY_MS);
+    }
+  }
+
+  get freeCredit(): number {
+    return this.state === "ready" && !this.isStopping ? this.credit.batches - this.uncommitted : 0;
+  }
+
+  /** Sends batches in as few frames as they fit into. */
+  lease(batches: readonly { index: number; segment: LoadedSegment }[]): void {
+    if (this.outstanding.count === 0) this.lastProgressMs = performance.now();
+    this.uncommitted += batches.length;
+    let frame = Buffer.allocUnsafe(LEASE_FRAME_BYTES);
+    let length = 0;
+    let firstDelivery = this.outstanding.next;
+    const send = () => {
+      if (length > 0) this.connection!.send(MESSAGE.LEASE, firstDelivery, frame.subarray(0, length));
+      firstDelivery = this.outstanding.next;
+      length = 0;
+    };
+    for (const { index, segment } of batches) {
+      const needed = LEASE_ENTRY_HEADER_BYTES + segment.payloadBytes(index);
+      if (length + needed > frame.length) {
+        send();
+        frame = Buffer.allocUnsafe(Math.max(LEASE_FRAME_BYTES, needed));
+      }
+      const end = segment.writePayload(index, frame, length + LEASE_ENTRY_HEADER_BYTES);
+      frame.writeUInt32LE(index, length);
+      frame.writeUInt32LE(end - length - LEASE_ENTRY_HEADER_BYTES, length + 4);
+      length = end;
+      this.outstanding.push(index);
+    }
+    send();
+  }
+
+  /** Runs `on_job_complete`; resolves to the fault it raised, `died` when the worker did not survive it. */
+  completeJob(round: number): Promise<WorkerFault | "died" | undefined> {
+    return new Promise((resolve) => {
+      this.completion = resolve;
+      this.connection!.sendJson(MESSAGE.JOB_COMPLETE, this.outstanding.next, { round });
+    });
+  }
+
+  /** A batch has run past its time: the whole process group goes, and the batch in hand is charged. */
+  killForTimeout(): void {
+    this.hasTimedOut = true;
+    this.process.kill();
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.isStopping = true;
+    await this.process.stop(graceMs);
+  }
+
+  private onMessage(type: number, id: number, body: Buffer): void {
+    this.lastProgressMs = performance.now();
+    switch (type) {
+      case MESSAGE.READY:
+        this.state = "ready";
+        this.hasOnJobComplete = (JSON.parse(body.toString()) as Ready).has_on_job_complete;
+        return this.events.onReady(this);
+      case MESSAGE.INIT_FAILED:
+        this.isStopping = true;
+        return this.events.onSetUpFailed(this, JSON.parse(body.toString()) as WorkerFault);
+      case MESSAGE.ACK:
+        return this.events.onAck(this, decodeAck(id, body));
+      case MESSAGE.RELEASE: {
+        const { first, last } = decodeRelease(id, body);
+        const batches = this.outstanding.takeRange(first, last);
+        this.uncommitted -= batches.length;
+        return this.events.onReleased(this, batches);
+      }
+      case MESSAGE.RESULT:
+        return this.completion?.(undefined);
+      case MESSAGE.ERROR:
+        return this.completion?.(JSON.parse(body.toString()) as WorkerFault);
+      default:
+        // START is progress, which is noted above; messages of later releases are ignored.
+        return;
+    }
+  }
+
+  private onGone(exit: WorkerExit): void {
+    const wasReady = this.state === "ready";
+    this.state = "gone";
+    const note = readDeliveryNote(this.identity.note);
+    const ours = this.connection?.welcome.connection;
+    this.connection?.close();
+    this.completion?.("died");
+    if (this.isStopping) return;
+    if (!wasReady) {
+      this.events.onSetUpFailed(this, diedInSetUp(exit));
+      return;
+    }
+    const outstanding = this.outstanding.takeAll();
+    const isBusy = note !== undefined && note.busy && note.connection === ours;
+    this.events.onDeath(this, {
+      inHand: isBusy && outstanding.includes(note.batch_index) ? note.batch_index : undefined,
+      outstanding,
+      isNoteLost: note === undefined,
+      exit,
+      timedOut: this.hasTimedOut,
+    });
+  }
+}
+
+export function describeExit(exit: WorkerExit): string {
+  if (exit.signal !== undefined) return `was killed by ${exit.signal}`;
+  return exit.code === undefined ? "is gone" : `exited with code ${exit.code}`;
+}
+
+function diedInSetUp(exit: WorkerExit): WorkerFault {
+  return { stage: "init", type: "WorkerDied", message: `the worker process ${describeExit(exit)} before its predictor was ready`, traceback: "" };
+}

@@ -1,0 +1,167 @@
+/**
+ * Brings batches to workers: leases them out as credit allows, settles what comes back, and charges a death to the
+ * batch in hand only. It decides nothing about the job: that is job-run.ts.
+ */
+import { CREDIT_BYTES_MAX, DEADLY_BATCHES_MAX, IDLE_DEATHS_MAX } from "../contracts/limits.ts";
+import type { JobReason } from "../contracts/jobs.ts";
+import type { Ack, WorkerFault } from "../protocol/messages.ts";
+import { type BatchWorker, describeExit, type WorkerDeath } from "./batch-worker.ts";
+import type { LeaseCursor } from "./lease-cursor.ts";
+import type { LoadedSegment } from "./segment-reader.ts";
+import type { Settlements } from "./settlements.ts";
+
+export interface DispatcherOptions {
+  cursor: LeaseCursor;
+  settlements: Settlements;
+  totalBatches: number;
+  /** Batches that were interrupted too often, even alone: charged instead of leased. */
+  condemned: ReadonlySet<number>;
+  /** `predictor.timeout` in seconds, for the message. */
+  timeoutMs: number | undefined;
+  onAllSettled: () => void;
+  onWorkersKeepDying: (reason: JobReason) => void;
+  onInputError: (error: Error) => void;
+}
+
+export class Dispatcher {
+  private readonly options: DispatcherOptions;
+  private readonly workers = new Set<BatchWorker>();
+  private idleDeaths = 0;
+  private deadlyBatches = 0;
+  private isClosed = false;
+
+  constructor(options: DispatcherOptions) {
+    this.options = options;
+  }
+
+  addWorker(worker: BatchWorker): void {
+    this.workers.add(worker);
+    this.pump();
+  }
+
+  /** Nothing more is leased, and nothing that still comes back counts. */
+  close(): void {
+    this.isClosed = true;
+  }
+
+  /** Gives out work wherever there is credit; workers with little to do first. */
+  pump(): void {
+    if (this.isClosed) return;
+    if (this.options.settlements.settledBatches >= this.options.totalBatches) return this.options.onAllSettled();
+    const ready = [...this.workers].filter((worker) => worker.freeCredit > 0).sort((a, b) => a.outstanding.count - b.outstanding.count);
+    for (const worker of ready) this.leaseTo(worker);
+    const { cursor } = this.options;
+    if (!cursor.needsFill) return;
+    cursor.fill().then(
+      () => this.pump(),
+      (error: Error) => this.options.onInputError(error),
+    );
+  }
+
+  acked(worker: BatchWorker, ack: Ack): void {
+    if (this.isClosed) return;
+    const { cursor, settlements } = this.options;
+    const failures = new Map(ack.failures.map(({ delivery, fault }) => [delivery, fault]));
+    let count = 0;
+    for (let taken = worker.outstanding.shiftUpTo(ack.upTo); taken !== undefined; taken = worker.outstanding.shiftUpTo(ack.upTo)) {
+      count++;
+      const { segment } = cursor.find(taken.batchIndex);
+      const fault = failures.size === 0 ? undefined : failures.get(taken.delivery);
+      if (fault === undefined) settlements.succeed(segment, taken.batchIndex);
+      else settlements.fail(segment, { batch_index: taken.batchIndex, by_death: false, fault });
+    }
+    settlements.addSuccessTime(ack.successUs);
+    worker.credit.learn(ack.succeeded, ack.successUs);
+    this.idleDeaths = 0;
+    if (ack.succeeded > 0) this.deadlyBatches = 0;
+    settlements.commitSoon(() => {
+      worker.uncommitted -= count;
+    });
+  }
+
+  released(batches: number[]): void {
+    this.options.cursor.putBack(batches);
+    this.pump();
+  }
+
+  died(worker: BatchWorker, death: WorkerDeath): void {
+    this.workers.delete(worker);
+    if (this.isClosed) return;
+    const { cursor, settlements } = this.options;
+    const isAlone = death.isNoteLost && death.outstanding.length === 1;
+    const guilty = death.inHand ?? (isAlone ? death.outstanding[0] : undefined);
+    if (death.isNoteLost && guilty === undefined) for (const batch of death.outstanding) cursor.suspect(batch);
+    cursor.putBack(death.outstanding.filter((batch) => batch !== guilty));
+    if (guilty === undefined) {
+      this.idleDeath(death);
+    } else {
+      const fault = death.timedOut ? timeoutFault(this.options.timeoutMs ?? 0) : deathFault(death);
+      settlements.fail(cursor.find(guilty).segment, { batch_index: guilty, by_death: !death.timedOut, fault });
+      settlements.commitSoon(() => {});
+      this.deadlyBatch(death);
+    }
+    this.pump();
+  }
+
+  /** After each commit: credit has come back, and segments may be done with. */
+  committed(): void {
+    this.options.cursor.dropSettled();
+    this.pump();
+  }
+
+  /** Workers whose batch in hand is past its time. */
+  overdue(nowMs: number, timeoutMs: number): BatchWorker[] {
+    return [...this.workers].filter((worker) => worker.outstanding.count > 0 && nowMs - worker.lastProgressMs > timeoutMs);
+  }
+
+  private leaseTo(worker: BatchWorker): void {
+    const { cursor, settlements } = this.options;
+    const batches: { index: number; segment: LoadedSegment }[] = [];
+    let bytes = 0;
+    for (let free = worker.freeCredit; free > 0 && bytes < CREDIT_BYTES_MAX; free--) {
+      const index = this.takeBatch();
+      if (index === undefined) break;
+      if (cursor.isSuspect(index) && (batches.length > 0 || worker.outstanding.count > 0)) {
+        cursor.putBack([index]);
+        break;
+      }
+      const segment = cursor.find(index);
+      batches.push({ index, segment });
+      bytes += segment.payloadBytes(index);
+      settlements.leasedHighWater = Math.max(settlements.leasedHighWater, index + 1);
+      if (cursor.isSuspect(index)) break;
+    }
+    if (batches.length > 0) worker.lease(batches);
+  }
+
+  private takeBatch(): number | undefined {
+    const { cursor, condemned, settlements } = this.options;
+    for (;;) {
+      const index = cursor.take();
+      if (index === undefined || !condemned.has(index)) return index;
+      const fault = { stage: "predict", type: "WorkerDied", message: "the server or its machine died each time this batch was in hand", traceback: "" };
+      settlements.fail(cursor.find(index).segment, { batch_index: index, by_death: true, fault });
+      settlements.commitSoon(() => {});
+    }
+  }
+
+  private idleDeath(death: WorkerDeath): void {
+    if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
+    const message = `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand; the last one ${describeExit(death.exit)}`;
+    this.options.onWorkersKeepDying({ code: "workers_keep_dying", message, hint: "see the job's log for what they said last" });
+  }
+
+  private deadlyBatch(death: WorkerDeath): void {
+    if (death.timedOut || ++this.deadlyBatches < DEADLY_BATCHES_MAX) return;
+    const message = `${DEADLY_BATCHES_MAX} batches in a row failed because their worker died; the last one ${describeExit(death.exit)}`;
+    this.options.onWorkersKeepDying({ code: "workers_keep_dying", message, hint: "see the job's log for what they said last" });
+  }
+}
+
+function deathFault(death: WorkerDeath): WorkerFault {
+  return { stage: "predict", type: "WorkerDied", message: `the worker ${describeExit(death.exit)} while predict() had this batch`, traceback: "" };
+}
+
+function timeoutFault(timeoutMs: number): WorkerFault {
+  return { stage: "predict", type: "PredictionTimeout", message: `predict() took longer than predictor.timeout (${timeoutMs} ms) and was killed`, traceback: "" };
+}

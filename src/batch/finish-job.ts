@@ -1,0 +1,35 @@
+/**
+ * Ends a job, once: the closing record, for which all causes race, then the terminal status. Both are in the commit
+ * order (docs/decisions/0004-commit-order.md); a restart between them goes on with the second.
+ */
+import { timestamp } from "../base/clock.ts";
+import { countFailedByDeath } from "./batch-records.ts";
+import type { JobDeps } from "./job-deps.ts";
+import { decideEnding, type EndCause } from "./job-status.ts";
+import { jobById, setClosing, setTerminal } from "./job-store.ts";
+
+/** True when `cause` decided the end; false when another one was first. */
+export async function finishJob(deps: Pick<JobDeps, "db" | "reach" | "jobLog">, jobId: string, cause: EndCause): Promise<boolean> {
+  const { db, reach } = deps;
+  const job = await jobById(db, jobId);
+  if (job === undefined) return false;
+  const ending = decideEnding(cause, {
+    total: job.total_batch_count ?? 0,
+    succeeded: job.succeeded,
+    failedBatches: job.failed_batches,
+    failedByDeath: await countFailedByDeath(db, jobId),
+  });
+  reach("closing-before-commit");
+  const won = await setClosing(db, jobId, ending);
+  reach("closing-after-commit");
+  await makeTerminal(deps, jobId);
+  if (won) deps.jobLog(jobId, `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`);
+  return won;
+}
+
+/** The last step, also for a job whose server was killed right before it. */
+export async function makeTerminal({ db, reach }: Pick<JobDeps, "db" | "reach">, jobId: string): Promise<void> {
+  reach("terminal-before-commit");
+  await setTerminal(db, jobId, timestamp());
+  reach("terminal-after-commit");
+}

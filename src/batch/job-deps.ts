@@ -1,0 +1,41 @@
+/** What a run of a job needs from the rest of the controller. */
+import type { Log } from "../base/log.ts";
+import type { ReachKillPoint } from "../base/kill-points.ts";
+import type { Database } from "../database/database.ts";
+import type { RunningWorker } from "../engine/engine.ts";
+import type { Init } from "../protocol/messages.ts";
+import type { ObjectStore } from "../object-store/object-store.ts";
+
+/** The API version that a job was submitted to, as far as a job needs it. */
+export interface JobApi {
+  api_id: string;
+  init: Omit<Init, "job_config" | "job_spec">;
+  /** `predictor.timeout` in milliseconds; undefined is none. */
+  timeoutMs: number | undefined;
+  /** `compute.cpu` in cores. */
+  cpus: number;
+}
+
+/** A batch that a former controller's death found in a worker's hand. */
+export interface Interrupted {
+  job_id: string;
+  batch_index: number;
+}
+
+export interface JobDeps {
+  db: Database;
+  store: ObjectStore;
+  dataDir: string;
+  epoch: number;
+  log: Log;
+  reach: ReachKillPoint;
+  /** What the machine has to give: more workers of one job than fit into it wait. */
+  machineCpus: number;
+  findApi: (apiName: string, apiId: string) => Promise<JobApi>;
+  /** Installs what the API requires, then starts a worker process and records it. EnvironmentError when it cannot. */
+  startWorker: (apiName: string, apiId: string, jobId: string) => Promise<RunningWorker>;
+  /** The worker is gone: its record can go. */
+  forgetWorker: (workerId: string) => Promise<void>;
+  /** Writes a line to the job's own log. */
+  jobLog: (jobId: string, line: string) => void;
+}

@@ -1,0 +1,103 @@
+/**
+ * THE table of a job's moves (decision 3.8), and the pure decision of how a job ends. The diagram in
+ * docs/job-status.md is made from `JOB_MOVES`.
+ */
+import type { JobReason, JobStatus } from "../contracts/jobs.ts";
+
+const TERMINAL = [
+  "status_succeeded",
+  "status_completed_with_failures",
+  "status_enqueue_failed",
+  "status_worker_error",
+  "status_worker_oom",
+  "status_timed_out",
+  "status_stopped",
+  "status_unexpected_error",
+] as const satisfies readonly JobStatus[];
+
+export const JOB_MOVES: Record<JobStatus, readonly JobStatus[]> = {
+  status_unknown: [],
+  status_enqueuing: ["status_running", ...TERMINAL.filter((to) => to !== "status_succeeded" && to !== "status_completed_with_failures")],
+  status_running: TERMINAL,
+  status_succeeded: [],
+  status_completed_with_failures: [],
+  status_enqueue_failed: [],
+  status_worker_error: [],
+  status_worker_oom: [],
+  status_timed_out: [],
+  status_stopped: [],
+  status_unexpected_error: [],
+};
+
+export function isTerminal(status: JobStatus): boolean {
+  return (TERMINAL as readonly JobStatus[]).includes(status);
+}
+
+/** The statuses from which a job may move to `to`: the `where status in (…)` of an update. */
+export function movesInto(to: JobStatus): JobStatus[] {
+  return (Object.keys(JOB_MOVES) as JobStatus[]).filter((from) => JOB_MOVES[from].includes(to));
+}
+
+/** Why a job ends before all its batches are settled; or that all of them are. */
+export type EndCause =
+  | { kind: "settled" }
+  | { kind: "stopped" }
+  | { kind: "timed_out"; timeoutS: number }
+  | { kind: "worker_error"; reason: JobReason }
+  | { kind: "enqueue_failed"; reason: JobReason }
+  | { kind: "unexpected"; reason: JobReason };
+
+export interface SettledCounts {
+  total: number;
+  succeeded: number;
+  failedBatches: number;
+  /** Of the failed batches, those whose worker died in them. */
+  failedByDeath: number;
+}
+
+export interface Ending {
+  status: JobStatus;
+  reason?: JobReason;
+}
+
+/** The final status, from exact durable counts. */
+export function decideEnding(cause: EndCause, counts: SettledCounts): Ending {
+  switch (cause.kind) {
+    case "stopped":
+      return { status: "status_stopped", reason: { code: "stopped", message: "the job was stopped on request" } };
+    case "timed_out":
+      return { status: "status_timed_out", reason: timedOut(cause.timeoutS) };
+    case "worker_error":
+      return { status: "status_worker_error", reason: cause.reason };
+    case "enqueue_failed":
+      return { status: "status_enqueue_failed", reason: cause.reason };
+    case "unexpected":
+      return { status: "status_unexpected_error", reason: cause.reason };
+    case "settled":
+      return settledEnding(counts);
+    default: {
+      const never: never = cause;
+      throw new Error(`unknown cause ${JSON.stringify(never)}`);
+    }
+  }
+}
+
+function settledEnding({ total, succeeded, failedBatches, failedByDeath }: SettledCounts): Ending {
+  if (succeeded + failedBatches !== total) {
+    const message = `${succeeded} batches succeeded and ${failedBatches} failed, but ${total} were enqueued`;
+    return { status: "status_unexpected_error", reason: { code: "counts_differ", message, hint: "this is a fault of Quern; please report it with the job's log" } };
+  }
+  if (failedByDeath > 0) {
+    const message = `${failedByDeath} of ${total} batches failed because a worker died in them`;
+    return { status: "status_worker_error", reason: { code: "worker_died", message, hint: "see the job's log for what the worker said last" } };
+  }
+  if (failedBatches > 0) {
+    const message = `${failedBatches} of ${total} batches failed`;
+    return { status: "status_completed_with_failures", reason: { code: "batches_failed", message, hint: "see the job's log for the exceptions" } };
+  }
+  return { status: "status_succeeded" };
+}
+
+function timedOut(timeoutS: number): JobReason {
+  return { code: "timed_out", message: `the job did not end within its timeout of ${timeoutS} s`, hint: "submit it with a longer timeout, or with more workers" };
+}

@@ -1,0 +1,128 @@
+/**
+ * The rows of jobs. Each update carries the owner's epoch, and moves of the status are `where status in (…)`: a write
+ * of a former owner, or one that comes too late, changes nothing and says so.
+ */
+import type { JobReason, JobStatus } from "../contracts/jobs.ts";
+import { type Database, first, type Statements } from "../database/database.ts";
+import { type Ending, movesInto } from "./job-status.ts";
+
+export interface JobRow {
+  job_id: string;
+  api_name: string;
+  api_id: string;
+  submission_json: string;
+  config_json: string;
+  workers: number;
+  timeout_s: number | null;
+  status: JobStatus;
+  closing: JobStatus | null;
+  reason_json: string | null;
+  round: number;
+  epoch: number;
+  total_batch_count: number | null;
+  enqueued_batches: number;
+  enqueue_cursor_json: string | null;
+  leased_high_water: number;
+  succeeded: number;
+  failed_attempts: number;
+  failed_batches: number;
+  success_us: number;
+  created_time: string;
+  start_time: string | null;
+  end_time: string | null;
+}
+
+export type NewJob = Pick<JobRow, "job_id" | "api_name" | "api_id" | "submission_json" | "config_json" | "workers" | "timeout_s" | "created_time">;
+
+export async function insertJob(db: Statements, job: NewJob): Promise<void> {
+  await db.run(
+    `INSERT INTO jobs (job_id, api_name, api_id, submission_json, config_json, workers, timeout_s, status, created_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?)`,
+    [job.job_id, job.api_name, job.api_id, job.submission_json, job.config_json, job.workers, job.timeout_s, job.created_time],
+  );
+}
+
+export function findJob(db: Statements, apiName: string, jobId: string): Promise<JobRow | undefined> {
+  return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ? AND api_name = ?", [jobId, apiName]);
+}
+
+export function jobById(db: Statements, jobId: string): Promise<JobRow | undefined> {
+  return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ?", [jobId]);
+}
+
+/** Newest first; `before` is the last job id of the page before. */
+export function listJobs(db: Statements, apiName: string, limit: number, before: string | undefined): Promise<JobRow[]> {
+  return db.all<JobRow>("SELECT * FROM jobs WHERE api_name = ? AND job_id < ? ORDER BY job_id DESC LIMIT ?", [apiName, before ?? "~", limit]);
+}
+
+export function unfinishedJobs(db: Statements): Promise<JobRow[]> {
+  return db.all<JobRow>("SELECT * FROM jobs WHERE end_time IS NULL ORDER BY job_id");
+}
+
+/** Takes a job over; every later write of this run carries `epoch`. */
+export async function claimJob(db: Database, jobId: string, epoch: number): Promise<JobRow | undefined> {
+  await db.run("UPDATE jobs SET epoch = ? WHERE job_id = ? AND epoch < ? AND end_time IS NULL", [epoch, jobId, epoch]);
+  return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ? AND epoch = ?", [jobId, epoch]);
+}
+
+export async function setStartTime(db: Statements, jobId: string, epoch: number, startTime: string): Promise<void> {
+  await db.run("UPDATE jobs SET start_time = COALESCE(start_time, ?) WHERE job_id = ? AND epoch = ?", [startTime, jobId, epoch]);
+}
+
+/** The end of enqueuing: predictions may begin. False when the job was closed meanwhile. */
+export async function setRunning(db: Statements, jobId: string, epoch: number, totalBatches: number): Promise<boolean> {
+  const changed = await db.run(
+    "UPDATE jobs SET status = 'status_running', total_batch_count = ? WHERE job_id = ? AND epoch = ? AND status = 'status_enqueuing' AND closing IS NULL",
+    [totalBatches, jobId, epoch],
+  );
+  return changed === 1;
+}
+
+export async function saveEnqueued(tx: Statements, jobId: string, epoch: number, batches: number, cursor: unknown): Promise<boolean> {
+  const changed = await tx.run("UPDATE jobs SET enqueued_batches = ?, enqueue_cursor_json = ? WHERE job_id = ? AND epoch = ?", [
+    batches,
+    JSON.stringify(cursor),
+    jobId,
+    epoch,
+  ]);
+  return changed === 1;
+}
+
+export interface SettledDelta {
+  succeeded: number;
+  failedAttempts: number;
+  failedBatches: number;
+  successUs: number;
+  leasedHighWater: number;
+}
+
+export async function addSettled(tx: Statements, jobId: string, epoch: number, delta: SettledDelta): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE jobs SET succeeded = succeeded + ?, failed_attempts = failed_attempts + ?, failed_batches = failed_batches + ?,
+       success_us = success_us + ?, leased_high_water = MAX(leased_high_water, ?) WHERE job_id = ? AND epoch = ?`,
+    [delta.succeeded, delta.failedAttempts, delta.failedBatches, delta.successUs, delta.leasedHighWater, jobId, epoch],
+  );
+  return changed === 1;
+}
+
+/**
+ * Stop, timeout and finish race for this one record; the first wins. Not bound to an epoch: a stop may come while
+ * nobody owns the job.
+ */
+export async function setClosing(db: Statements, jobId: string, ending: Ending): Promise<boolean> {
+  const from = movesInto(ending.status);
+  const changed = await db.run(
+    `UPDATE jobs SET closing = ?, reason_json = ? WHERE job_id = ? AND closing IS NULL AND status IN (${from.map(() => "?").join(", ")})`,
+    [ending.status, ending.reason === undefined ? null : JSON.stringify(ending.reason), jobId, ...from],
+  );
+  return changed === 1;
+}
+
+/** Makes the closing record's status the job's. */
+export async function setTerminal(db: Statements, jobId: string, endTime: string): Promise<void> {
+  await db.run("UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL", [endTime, jobId]);
+}
+
+export function reasonOf(row: JobRow): JobReason | undefined {
+  return row.reason_json === null ? undefined : (JSON.parse(row.reason_json) as JobReason);
+}

@@ -1,0 +1,106 @@
+/** All jobs of this controller: takes over the unfinished ones at the start, runs new ones, stops, reads. */
+import type { Service } from "../base/service.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import type { WorkerCounts } from "../contracts/jobs.ts";
+import { INTERRUPTIONS_MAX } from "../contracts/limits.ts";
+import { addInterruption } from "./batch-records.ts";
+import { finishJob, makeTerminal } from "./finish-job.ts";
+import type { Interrupted, JobDeps } from "./job-deps.ts";
+import { JobRun } from "./job-run.ts";
+import { claimJob, findJob, type JobRow, jobById, listJobs, unfinishedJobs } from "./job-store.ts";
+import { submitJob } from "./submit-job.ts";
+
+export class Jobs implements Service {
+  private readonly deps: JobDeps;
+  private readonly interrupted: readonly Interrupted[];
+  private readonly runs = new Map<string, JobRun>();
+
+  /** `interrupted`: the batches that workers of a former controller had in hand. */
+  constructor(deps: JobDeps, interrupted: readonly Interrupted[]) {
+    this.deps = deps;
+    this.interrupted = interrupted;
+  }
+
+  async start(): Promise<void> {
+    const condemned = await this.chargeInterruptions();
+    for (const row of await unfinishedJobs(this.deps.db)) {
+      if (row.closing === null) await this.run(row.job_id, condemned.get(row.job_id));
+      else await makeTerminal(this.deps, row.job_id);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.runs.values()].map((run) => run.stop()));
+  }
+
+  async submit(api: { name: string; api_id: string }, body: Buffer): Promise<JobRow> {
+    const jobId = await submitJob(this.deps, api, body);
+    await this.run(jobId);
+    return (await jobById(this.deps.db, jobId))!;
+  }
+
+  async get(apiName: string, jobId: string): Promise<JobRow> {
+    const row = await findJob(this.deps.db, apiName, jobId);
+    if (row === undefined) throw jobNotFound(apiName, jobId);
+    return row;
+  }
+
+  byId(jobId: string): Promise<JobRow | undefined> {
+    return jobById(this.deps.db, jobId);
+  }
+
+  list(apiName: string, limit: number, before: string | undefined): Promise<JobRow[]> {
+    return listJobs(this.deps.db, apiName, limit, before);
+  }
+
+  workerCounts(jobId: string): WorkerCounts {
+    const counts = this.runs.get(jobId)?.workerCounts() ?? { initializing: 0, running: 0, pending: 0, failed: 0 };
+    return { ...counts, succeeded: 0, stalled: 0 };
+  }
+
+  /** Stops a job in progress; again is fine. Throws `wrong_state` when it ended otherwise. */
+  async stopJob(apiName: string, jobId: string): Promise<void> {
+    await this.get(apiName, jobId);
+    const run = this.runs.get(jobId);
+    if (run === undefined) await finishJob(this.deps, jobId, { kind: "stopped" });
+    else await run.stopJob();
+    const row = await this.get(apiName, jobId);
+    if (row.closing === "status_stopped") return;
+    throw new ServiceError("wrong_state", `job ${jobId} cannot be stopped: it has ended (${row.closing ?? row.status})`);
+  }
+
+  /** The API is being deleted: its jobs in progress are stopped. */
+  async stopJobsOf(apiName: string): Promise<void> {
+    const rows = (await unfinishedJobs(this.deps.db)).filter((row) => row.api_name === apiName);
+    for (const row of rows) await this.stopJob(apiName, row.job_id).catch(ignoreWrongState);
+  }
+
+  private async run(jobId: string, condemned: ReadonlySet<number> = new Set()): Promise<void> {
+    const row = await claimJob(this.deps.db, jobId, this.deps.epoch);
+    if (row === undefined) return;
+    const run = new JobRun(this.deps, row, condemned);
+    this.runs.set(jobId, run);
+    void run.ended.then(() => this.runs.delete(jobId));
+    await run.start();
+  }
+
+  /** Counts each loss; a batch that was lost once too often, alone at the end, is charged. */
+  private async chargeInterruptions(): Promise<Map<string, Set<number>>> {
+    const condemned = new Map<string, Set<number>>();
+    for (const { job_id, batch_index } of this.interrupted) {
+      const row = await jobById(this.deps.db, job_id);
+      if (row === undefined || row.end_time !== null) continue;
+      const times = await addInterruption(this.deps.db, job_id, row.round, batch_index);
+      if (times > INTERRUPTIONS_MAX) condemned.set(job_id, (condemned.get(job_id) ?? new Set()).add(batch_index));
+    }
+    return condemned;
+  }
+}
+
+export function jobNotFound(apiName: string, jobId: string): ServiceError {
+  return new ServiceError("job_not_found", `API ${apiName} has no job "${jobId}"; \`quern job list ${apiName}\` shows its jobs`);
+}
+
+function ignoreWrongState(error: unknown): void {
+  if (!(error instanceof ServiceError && error.code === "wrong_state")) throw error;
+}

@@ -1,0 +1,37 @@
+/** A job's row as the records of the contract (interface 2.2 and 2.3; decision 3.5). */
+import type { JobStatusRecord, WorkerCounts } from "../contracts/jobs.ts";
+import { type JobRow, reasonOf } from "./job-store.ts";
+
+/** Section 2.2, less `config`, which callers add as the submitter's text. */
+export function jobRecord(row: JobRow, queueUrl: string) {
+  return {
+    job_id: row.job_id,
+    api_name: row.api_name,
+    api_id: row.api_id,
+    workers: row.workers,
+    queue_url: queueUrl,
+    ...(row.timeout_s === null ? {} : { timeout: row.timeout_s }),
+    created_time: row.created_time,
+  };
+}
+
+/** Section 2.3, less `config`. `workers` counts while the job is running. */
+export function jobStatus(row: JobRow, queueUrl: string, workers: WorkerCounts | undefined): JobStatusRecord {
+  const settled = row.succeeded + row.failed_batches;
+  const reason = reasonOf(row);
+  return {
+    ...jobRecord(row, queueUrl),
+    status: row.status,
+    batches_in_queue: Math.max(0, (row.total_batch_count ?? row.enqueued_batches) - settled),
+    batch_metrics: {
+      succeeded: row.succeeded,
+      failed: row.failed_attempts,
+      ...(row.succeeded === 0 ? {} : { avg_time_per_batch: row.success_us / 1e6 / row.succeeded }),
+    },
+    ...(row.total_batch_count === null ? {} : { total_batch_count: row.total_batch_count }),
+    ...(row.status === "status_running" && workers !== undefined ? { worker_counts: workers } : {}),
+    ...(row.start_time === null ? {} : { start_time: row.start_time }),
+    ...(row.end_time === null ? {} : { end_time: row.end_time }),
+    ...(row.end_time === null || reason === undefined ? {} : { reason }),
+  };
+}

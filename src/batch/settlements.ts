@@ -1,0 +1,110 @@
+/**
+ * What workers reported and the database does not have yet, committed together: done bits, counts and failures of a
+ * job in one transaction, at most COMMIT_INTERVAL_MS apart (docs/decisions/0004-commit-order.md).
+ */
+import type { ReachKillPoint } from "../base/kill-points.ts";
+import { COMMIT_INTERVAL_MS } from "../contracts/limits.ts";
+import type { Database } from "../database/database.ts";
+import { markSettled, type Segment, writeSettled } from "../database/segment-store.ts";
+import { type FailedBatch, saveFailedBatch } from "./batch-records.ts";
+import { addSettled } from "./job-store.ts";
+
+export interface SettlementsOptions {
+  jobId: string;
+  epoch: number;
+  round: number;
+  reach: ReachKillPoint;
+  /** After each commit; a worker's credit returns only now. */
+  onCommitted: () => void;
+  /** The commit failed: another owner has the job, or the disk is full. */
+  onError: (error: Error) => void;
+}
+
+export class Settlements {
+  /** Durable counts of this round's job, kept in step with the rows. */
+  settledBatches: number;
+  /** Raised by whoever leases; goes with the next commit. */
+  leasedHighWater = 0;
+  private readonly db: Database;
+  private readonly options: SettlementsOptions;
+  private touched = new Set<Segment>();
+  private failures: FailedBatch[] = [];
+  private succeeded = 0;
+  private successUs = 0;
+  private onDurable: (() => void)[] = [];
+  private timer: NodeJS.Timeout | NodeJS.Immediate | undefined;
+  private committing: Promise<void> | undefined;
+  private lastCommitMs = 0;
+
+  constructor(db: Database, settledBatches: number, options: SettlementsOptions) {
+    this.db = db;
+    this.settledBatches = settledBatches;
+    this.options = options;
+  }
+
+  /** False when the batch was settled before: it is then not counted again. */
+  succeed(segment: Segment, batchIndex: number): boolean {
+    if (!markSettled(segment, batchIndex)) return false;
+    this.touched.add(segment);
+    this.succeeded++;
+    return true;
+  }
+
+  addSuccessTime(microseconds: number): void {
+    this.successUs += microseconds;
+  }
+
+  fail(segment: Segment, failed: FailedBatch): void {
+    if (!markSettled(segment, failed.batch_index)) return;
+    this.touched.add(segment);
+    this.failures.push(failed);
+  }
+
+  /** Commits soon; `then` runs once all that was reported up to now is durable. */
+  commitSoon(then: () => void): void {
+    this.onDurable.push(then);
+    if (this.timer !== undefined || this.committing !== undefined) return;
+    const wait = this.lastCommitMs + COMMIT_INTERVAL_MS - performance.now();
+    const commit = () => {
+      this.timer = undefined;
+      void this.commit();
+    };
+    this.timer = wait <= 0 ? setImmediate(commit) : setTimeout(commit, wait);
+  }
+
+  /** Commits what is there now and waits for it. */
+  async drain(): Promise<void> {
+    await this.committing;
+    if (this.onDurable.length > 0 || this.touched.size > 0) await this.commit();
+  }
+
+  private async commit(): Promise<void> {
+    if (this.committing !== undefined) return this.committing;
+    this.committing = this.write().catch((error: Error) => this.options.onError(error));
+    await this.committing;
+    this.committing = undefined;
+    this.lastCommitMs = performance.now();
+    if (this.onDurable.length > 0) this.commitSoon(() => {});
+  }
+
+  private async write(): Promise<void> {
+    const { jobId, epoch, round, reach } = this.options;
+    const { touched, failures, succeeded, successUs, onDurable } = this;
+    this.touched = new Set();
+    this.failures = [];
+    this.succeeded = 0;
+    this.successUs = 0;
+    this.onDurable = [];
+    await this.db.transaction(async (tx) => {
+      for (const segment of touched) await writeSettled(tx, jobId, segment);
+      for (const failed of failures) await saveFailedBatch(tx, jobId, round, failed);
+      const counts = { succeeded, failedAttempts: failures.length, failedBatches: failures.length, successUs, leasedHighWater: this.leasedHighWater };
+      if (!(await addSettled(tx, jobId, epoch, counts))) throw new Error(`job ${jobId} has another owner`);
+      reach("ack-before-commit");
+    });
+    reach("ack-after-commit");
+    this.settledBatches += succeeded + failures.length;
+    for (const then of onDurable) then();
+    this.options.onCommitted();
+  }
+}

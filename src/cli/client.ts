@@ -1,0 +1,67 @@
+/** The command line's HTTP: one server, one key, problems turned into messages and exit codes. */
+import type { Problem } from "../contracts/errors.ts";
+import { CliError, EXIT } from "./context.ts";
+
+const EXIT_BY_STATUS: Record<number, number> = { 401: EXIT.notAllowed, 403: EXIT.notAllowed, 404: EXIT.notFound, 409: EXIT.conflict };
+
+export interface RequestOptions {
+  method?: string;
+  query?: Record<string, string | string[] | undefined>;
+  headers?: Record<string, string>;
+  body?: Uint8Array | ReadableStream<Uint8Array>;
+}
+
+export class Client {
+  readonly baseUrl: string;
+  private readonly key: string | undefined;
+
+  constructor(baseUrl: string, key: string | undefined) {
+    this.baseUrl = baseUrl.replace(/\/+$/, "");
+    this.key = key;
+  }
+
+  /** The response of a request that succeeded; everything else is a CliError. */
+  async request(path: string, options: RequestOptions = {}): Promise<Response> {
+    const url = new URL(this.baseUrl + path);
+    for (const [name, value] of Object.entries(options.query ?? {})) {
+      for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value]) url.searchParams.append(name, one);
+    }
+    const authorization = this.key === undefined ? {} : { authorization: `Bearer ${this.key}` };
+    let response: Response;
+    try {
+      response = await fetch(url, {
+        method: options.method ?? "GET",
+        headers: { ...authorization, ...options.headers },
+        ...(options.body === undefined ? {} : { body: options.body, duplex: "half" }),
+      } as RequestInit);
+    } catch (error) {
+      const cause = (error as { cause?: { code?: string; message?: string } }).cause;
+      const why = cause?.code ?? cause?.message ?? (error as Error).message;
+      throw new CliError(`no server answers at ${this.baseUrl} (${why}); start one with \`quern up\`, or set QUERN_HOST`, EXIT.unreachable);
+    }
+    if (!response.ok) throw await toCliError(response);
+    return response;
+  }
+
+  /** The JSON answer. Its text is given too, where numbers must keep their digits. */
+  async json<T>(path: string, options: RequestOptions = {}): Promise<{ value: T; text: string }> {
+    const text = await (await this.request(path, options)).text();
+    return { value: JSON.parse(text) as T, text };
+  }
+}
+
+async function toCliError(response: Response): Promise<CliError> {
+  const text = await response.text();
+  const exitCode = EXIT_BY_STATUS[response.status] ?? EXIT.failed;
+  let problem: Problem;
+  try {
+    problem = JSON.parse(text) as Problem;
+  } catch {
+    return new CliError(`${response.status}: ${text}`, exitCode);
+  }
+  if (problem.errors === undefined) return new CliError(problem.message ?? JSON.stringify(problem), exitCode);
+  const lines = problem.errors.map(({ pointer, detail }) => `  ${pointer === "" ? "" : `${pointer}: `}${detail}`);
+  const hidden = (problem.errors_total ?? 0) - problem.errors.length;
+  const more = hidden > 0 ? [`  and ${hidden} more`] : [];
+  return new CliError([`${problem.title.toLowerCase()}:`, ...lines, ...more].join("\n"), exitCode);
+}

@@ -1,0 +1,47 @@
+/** `quern check` and `quern deploy`. */
+import { type CliContext, CliError, EXIT } from "./context.ts";
+import { packProject } from "./pack-project.ts";
+
+interface Deployed {
+  api: string;
+  kind: string;
+  message: string;
+  endpoint: string;
+}
+
+export async function deploy(context: CliContext, file: string, apis: string[], options: { wait?: boolean }): Promise<number> {
+  const { value: deployed, text } = await send(context, file, apis, false);
+  if (context.output === "json") context.out(`${text}\n`);
+  else for (const { message } of deployed) context.out(`${message}\n`);
+  if (options.wait !== true) return EXIT.success;
+  for (const { api, kind } of deployed) if (kind === "RealtimeAPI") await waitUntilLive(context, api);
+  return EXIT.success;
+}
+
+export async function check(context: CliContext, file: string): Promise<number> {
+  const { value, text } = await send(context, file, [], true);
+  if (context.output === "json") context.out(`${text}\n`);
+  else context.out(`${file} is valid: ${value.map(({ api, kind }) => `${api} (${kind})`).join(", ")}\n`);
+  return EXIT.success;
+}
+
+async function send({ client }: CliContext, file: string, apis: string[], dryRun: boolean) {
+  const { archive, configFile } = await packProject(file);
+  return client.json<Deployed[]>("/-/deploy", {
+    method: "POST",
+    query: { config: configFile, api: apis, dry_run: dryRun ? "true" : undefined },
+    headers: { "content-type": "application/gzip" },
+    body: archive,
+  });
+}
+
+async function waitUntilLive({ client, err }: CliContext, api: string): Promise<void> {
+  for (let shown = ""; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
+    const { value } = await client.json<{ status: string; message?: string; up_to_date_replicas: number; requested_replicas: number }>(`/-/apis/${api}`);
+    const now = `${api} is ${value.status} (${value.up_to_date_replicas}/${value.requested_replicas} replicas)`;
+    if (now !== shown) err(`${now}\n`);
+    shown = now;
+    if (value.status === "live") return;
+    if (value.status === "error") throw new CliError(`${api} could not start: ${value.message}; \`quern logs ${api}\` has the traceback`, EXIT.failed);
+  }
+}

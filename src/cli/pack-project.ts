@@ -1,0 +1,66 @@
+/**
+ * The project's files as an archive: everything beside the configuration but what decision 5 leaves out and
+ * `.quernignore` names (gitignore syntax; a `!pattern` brings any of these back).
+ */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { Readable } from "node:stream";
+import ignore from "ignore";
+import { create } from "tar";
+import { PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
+import { CliError, EXIT } from "./context.ts";
+
+const LEFT_OUT = [".*", "!.env", "__pycache__", "*.pyc", "*.pyo", "*.pyd", "node_modules"];
+
+export interface PackedProject {
+  archive: ReadableStream<Uint8Array>;
+  /** The configuration as the user named it. */
+  configFile: string;
+}
+
+/** `path` is the configuration file, or a directory with a `quern.yaml`. */
+export async function packProject(path: string): Promise<PackedProject> {
+  const configFile = existsSync(path) && statSync(path).isDirectory() ? join(path, "quern.yaml") : path;
+  if (!existsSync(configFile)) throw new CliError(`${configFile} does not exist; name a configuration file, or write a quern.yaml here`, EXIT.usage);
+  const directory = dirname(resolve(configFile));
+  if (directory === "/" || directory === homedir()) {
+    throw new CliError(`${directory} cannot be deployed: all its files would go along; put the configuration into a directory of its own`, EXIT.usage);
+  }
+  const config = basename(configFile);
+  const files = await projectFiles(directory, config);
+  assertSize(directory, files);
+  const rename = (entry: { path: string }) => {
+    entry.path = entry.path === config && !files.includes(config) ? "config.yaml" : `project/${entry.path}`;
+  };
+  const archive = create({ cwd: directory, gzip: true, portable: true, follow: true, onWriteEntry: rename }, [config, ...files]);
+  return { archive: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>, configFile };
+}
+
+async function projectFiles(directory: string, config: string): Promise<string[]> {
+  const rules = ignore().add(LEFT_OUT).add(`/${config}`);
+  const own = join(directory, ".quernignore");
+  if (existsSync(own)) rules.add(readFileSync(own, "utf8"));
+  const files: string[] = [];
+  const walk = async (relative: string): Promise<void> => {
+    const entries = await readdir(join(directory, relative), { withFileTypes: true });
+    if (entries.some((entry) => entry.name === "pyvenv.cfg")) return;
+    for (const entry of entries) {
+      const path = relative === "" ? entry.name : `${relative}/${entry.name}`;
+      if (rules.ignores(entry.isDirectory() ? `${path}/` : path)) continue;
+      if (entry.isDirectory()) await walk(path);
+      else if (entry.isFile() || entry.isSymbolicLink()) files.push(path);
+    }
+  };
+  await walk("");
+  return files.sort();
+}
+
+function assertSize(directory: string, files: readonly string[]): void {
+  const sizes = files.map((file) => ({ file, bytes: statSync(join(directory, file)).size }));
+  const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (total < PROJECT_BYTES_LIMIT) return;
+  const largest = sizes.sort((a, b) => b.bytes - a.bytes).slice(0, 3).map(({ file, bytes }) => `${file} (${bytes} bytes)`);
+  throw new CliError(`the project has ${total} bytes, the limit is ${PROJECT_BYTES_LIMIT}; the largest files: ${largest.join(", ")}; list what it does not need in .quernignore`, EXIT.failed);
+}

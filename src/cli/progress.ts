@@ -1,0 +1,49 @@
+/** A job's progress: a moving bar with rate and time left on a terminal, a line at each change of ten percent elsewhere. */
+import { age } from "./table.ts";
+
+const WIDTH = 30;
+
+export class ProgressBar {
+  private readonly write: (text: string) => void;
+  private readonly isInteractive: boolean;
+  private firstMs: number | undefined;
+  private firstDone = 0;
+  private shown = "";
+
+  constructor(write: (text: string) => void, isInteractive: boolean) {
+    this.write = write;
+    this.isInteractive = isInteractive;
+  }
+
+  update(status: string, done: number, total: number | undefined, failed: number): void {
+    const nowMs = performance.now();
+    if (this.firstMs === undefined && total !== undefined) {
+      this.firstMs = nowMs;
+      this.firstDone = done;
+    }
+    const share = total === undefined || total === 0 ? 0 : done / total;
+    if (this.isInteractive) {
+      this.write(`\r\x1b[2K${status} ${bar(share)} ${done}/${total ?? "?"}${failed > 0 ? ` (${failed} failed)` : ""}${this.pace(nowMs, done, total)}`);
+      return;
+    }
+    const line = `${status} ${Math.floor(share * 10) * 10}%`;
+    if (line !== this.shown) this.write(`${line} (${done}/${total ?? "?"} batches)\n`);
+    this.shown = line;
+  }
+
+  end(): void {
+    if (this.isInteractive) this.write("\n");
+  }
+
+  private pace(nowMs: number, done: number, total: number | undefined): string {
+    const seconds = (nowMs - (this.firstMs ?? nowMs)) / 1000;
+    const rate = seconds > 0.3 ? (done - this.firstDone) / seconds : 0;
+    if (rate <= 0 || total === undefined) return "";
+    return ` ${rate >= 10 ? Math.round(rate) : rate.toFixed(1)}/s, ${age(((total - done) / rate) * 1000)} left`;
+  }
+}
+
+function bar(share: number): string {
+  const full = Math.round(share * WIDTH);
+  return `[${"=".repeat(full)}${" ".repeat(WIDTH - full)}] ${Math.floor(share * 100)}%`;
+}

@@ -1,0 +1,134 @@
+/**
+ * The API configuration (interface 2.5, decisions section 5). The schema knows every legal field; `NOT_YET` lists those
+ * that are legal and refused for now, because a field that is silently ignored is a lie.
+ */
+import { z } from "zod";
+
+const DURATION_UNITS_MS: Record<string, number> = { ns: 1e-6, us: 1e-3, "µs": 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** A duration in Go's style (`500ms`, `1m30s`) in milliseconds; undefined when it is none. */
+export function parseDurationMs(text: string): number | undefined {
+  if (!/^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/.test(text)) return undefined;
+  let total = 0;
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)) {
+    total += Number(amount) * DURATION_UNITS_MS[unit!]!;
+  }
+  return total;
+}
+
+const duration = z
+  .string("must be a duration such as 500ms, 30s or 1m30s")
+  .refine((text) => (parseDurationMs(text) ?? 0) > 0, "must be a duration such as 500ms, 30s or 1m30s");
+const quantity = (example: string) =>
+  z
+    .union([z.string(), z.number()], `must be a quantity such as ${example}`)
+    .refine((value) => /^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/.test(String(value)), `must be a quantity such as ${example}`)
+    .transform(String);
+const countFrom = (least: number) => z.int("must be an integer").min(least, `must be an integer of at least ${least}`);
+const percentOrCount = z.union([z.int(), z.string().regex(/^\d+%$/, "must be a count or a percentage such as 25%")]);
+
+const predictorSchema = z.strictObject({
+  type: z.literal("python", 'must be "python"').default("python"),
+  path: z.string().min(1),
+  config: z.record(z.string(), z.unknown(), "must be a map").nullish(),
+  env: z
+    .record(z.string(), z.string("must be a string; put the value in quotes"))
+    .refine((env) => Object.keys(env).every((key) => !key.startsWith("QUERN_")), "names beginning with QUERN_ are reserved")
+    .default({}),
+  python_path: z.string().optional(),
+  processes_per_replica: countFrom(1).max(100).default(1),
+  threads_per_process: countFrom(1).default(1),
+  server_side_batching: z.strictObject({ max_batch_size: z.int().min(2).max(1024), batch_interval: duration }).optional(),
+  timeout: duration.optional(),
+  expose_errors: z.boolean().default(false),
+});
+
+export const apiSchema = z.strictObject({
+  name: z.string().regex(/^[a-z][a-z0-9-]{0,41}$/, "must begin with a lower-case letter and have only a-z, 0-9 and -, at most 42 characters"),
+  kind: z.enum(["RealtimeAPI", "BatchAPI", "TrafficSplitter"], "must be RealtimeAPI, BatchAPI or TrafficSplitter").default("RealtimeAPI"),
+  predictor: predictorSchema.optional(),
+  monitoring: z.strictObject({ model_type: z.enum(["classification", "regression"]).optional(), key: z.string().optional() }).optional(),
+  compute: z
+    .strictObject({ cpu: quantity("0.5 or 500m").default("200m"), mem: quantity("100M or 1Gi").optional(), gpu: countFrom(0).default(0) })
+    .default({ cpu: "200m", gpu: 0 }),
+  networking: z
+    .strictObject({ endpoint: z.string().optional(), api_gateway: z.enum(["public", "none"]).optional(), auth: z.enum(["key", "none"]).optional() })
+    .optional(),
+  autoscaling: z
+    .strictObject({
+      min_replicas: countFrom(0).default(1),
+      max_replicas: countFrom(1).optional(),
+      init_replicas: countFrom(0).optional(),
+      max_replica_concurrency: countFrom(1).optional(),
+      target_replica_concurrency: z.number().positive().optional(),
+      window: duration.optional(),
+      downscale_stabilization_period: duration.optional(),
+      upscale_stabilization_period: duration.optional(),
+      max_downscale_factor: z.number().optional(),
+      max_upscale_factor: z.number().optional(),
+      downscale_tolerance: z.number().optional(),
+      upscale_tolerance: z.number().optional(),
+    })
+    .default({ min_replicas: 1 }),
+  update_strategy: z.strictObject({ max_surge: percentOrCount.optional(), max_unavailable: percentOrCount.optional() }).optional(),
+  apis: z.array(z.unknown()).optional(),
+  output: z.strictObject({ store_path: z.string() }).optional(),
+});
+export type ApiConfig = z.infer<typeof apiSchema>;
+
+type NotYet = { path: readonly string[]; refused: (value: unknown, api: Record<string, unknown>) => boolean; cure: string };
+const given = (value: unknown) => value !== undefined;
+const notEqual = (allowed: unknown) => (value: unknown) => value !== undefined && value !== allowed;
+
+/** Legal fields of decisions section 5 that this release refuses, each with what to do meanwhile. */
+export const NOT_YET: readonly NotYet[] = [
+  { path: ["kind"], refused: (value) => value === "TrafficSplitter", cure: "deploy the APIs themselves" },
+  { path: ["apis"], refused: given, cure: "deploy the APIs themselves" },
+  { path: ["predictor", "processes_per_replica"], refused: notEqual(1), cure: "raise autoscaling.min_replicas instead" },
+  { path: ["predictor", "threads_per_process"], refused: notEqual(1), cure: "raise autoscaling.min_replicas instead" },
+  { path: ["predictor", "server_side_batching"], refused: given, cure: "let clients send arrays" },
+  { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
+  { path: ["compute", "mem"], refused: given, cure: "leave it out: memory is not limited yet" },
+  { path: ["compute", "gpu"], refused: notEqual(0), cure: "leave it out: GPUs are not given out yet" },
+  {
+    path: ["networking", "endpoint"],
+    refused: (value, api) => value !== undefined && value !== `/${String(api.name)}`,
+    cure: "name the API as its address should be",
+  },
+  { path: ["networking", "api_gateway"], refused: notEqual("public"), cure: "leave it out" },
+  { path: ["networking", "auth"], refused: given, cure: "leave it out: the server listens on loopback" },
+  { path: ["autoscaling", "min_replicas"], refused: (value) => value === 0, cure: "use 1 or more" },
+  {
+    path: ["autoscaling", "max_replicas"],
+    refused: (value, api) => value !== undefined && value !== ((api.autoscaling as { min_replicas?: number })?.min_replicas ?? 1),
+    cure: "leave it out, or set it to min_replicas: the number of replicas is fixed",
+  },
+  ...[
+    "init_replicas",
+    "target_replica_concurrency",
+    "window",
+    "downscale_stabilization_period",
+    "upscale_stabilization_period",
+    "max_downscale_factor",
+    "max_upscale_factor",
+    "downscale_tolerance",
+    "upscale_tolerance",
+  ].map((name) => ({ path: ["autoscaling", name], refused: given, cure: "leave it out: the number of replicas is fixed" })),
+  { path: ["update_strategy"], refused: given, cure: "leave it out: new replicas are ready before old ones drain" },
+  { path: ["output"], refused: given, cure: "write results in predict()" },
+];
+
+/** The legal keys of the object at `path` in an API's entry, for messages about unknown ones. */
+export function legalApiKeys(path: readonly PropertyKey[]): readonly string[] {
+  let schema: unknown = apiSchema;
+  for (const part of path) schema = shapeOf(schema)?.[String(part)];
+  return Object.keys(shapeOf(schema) ?? {});
+}
+
+function shapeOf(schema: unknown): Record<string, unknown> | undefined {
+  let current = schema as { shape?: Record<string, unknown>; unwrap?: () => unknown } | undefined;
+  while (current !== undefined && current.shape === undefined && typeof current.unwrap === "function") {
+    current = current.unwrap() as typeof current;
+  }
+  return current?.shape;
+}

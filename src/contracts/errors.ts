@@ -1,0 +1,113 @@
+/**
+ * Every error that a user can meet: its stable code, HTTP status and title (decisions, section 2).
+ * A message says what was wrong, what was given, what is allowed, and the cure.
+ */
+import { ERRORS_SHOWN_MAX } from "./limits.ts";
+
+export const ERRORS = {
+  malformed_json: [400, "The body is not valid JSON"],
+  invalid_request: [400, "The request is not valid"],
+  invalid_configuration: [400, "The configuration is not valid"],
+  invalid_project: [400, "The project cannot be deployed"],
+  not_supported_yet: [400, "Not supported yet"],
+  path_not_allowed: [400, "The path is outside the allowed roots"],
+  no_files_found: [400, "No file matches"],
+  job_id_required: [400, "A job id is required"],
+  unauthorized: [401, "A key is required"],
+  origin_not_allowed: [403, "The origin is not allowed"],
+  api_not_found: [404, "No such API"],
+  job_not_found: [404, "No such job"],
+  route_not_found: [404, "No such address"],
+  method_not_allowed: [405, "The method is not allowed"],
+  unsupported_media_type: [415, "The content type is not supported"],
+  wrong_state: [409, "The state does not allow this"],
+  body_too_large: [413, "The body is too large"],
+  misdirected_request: [421, "The Host header is not ours"],
+  internal_error: [500, "A fault of the server"],
+  prediction_failed: [500, "The predictor raised an exception"],
+  prediction_not_serializable: [500, "The prediction is not JSON"],
+  worker_died: [502, "The worker died"],
+  api_not_ready: [503, "The API is starting"],
+  queue_full: [503, "Too many requests are waiting"],
+  server_unavailable: [503, "The server is starting or stopping"],
+  prediction_timeout: [504, "The prediction took too long"],
+} as const satisfies Record<string, readonly [number, string]>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export interface FieldError {
+  /** JSON Pointer into the request body, or file:line:column in a configuration. */
+  pointer: string;
+  detail: string;
+}
+
+export interface ErrorDetails {
+  fields?: readonly FieldError[];
+  /** Seconds after which a repeat makes sense: the `Retry-After` header. */
+  retryAfterS?: number;
+  /** The methods of a 405's `Allow` header. */
+  allow?: string;
+  cause?: unknown;
+}
+
+/** The only error class that is meant to reach a user. Anything else that is thrown is a fault of ours (500). */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, { cause: details.cause });
+    this.name = "ServiceError";
+    this.code = code;
+    this.details = details;
+  }
+
+  get status(): number {
+    return ERRORS[this.code][0];
+  }
+}
+
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: ErrorCode;
+  message: string;
+  request_id: string;
+  errors?: readonly FieldError[];
+  errors_total?: number;
+}
+
+/** The body of every error answer, `application/problem+json` (RFC 9457). */
+export function toProblem(error: ServiceError, requestId: string): Problem {
+  const [status, title] = ERRORS[error.code];
+  const problem: Problem = {
+    type: `urn:quern:error:${error.code}`,
+    title,
+    status,
+    detail: error.message,
+    code: error.code,
+    message: error.message,
+    request_id: requestId,
+  };
+  const fields = error.details.fields;
+  if (fields === undefined || fields.length === 0) return problem;
+  return { ...problem, errors: fields.slice(0, ERRORS_SHOWN_MAX), errors_total: fields.length };
+}
+
+/** Headers that an error brings along, in lower case. */
+export function problemHeaders(error: ServiceError): Record<string, string> {
+  const headers: Record<string, string> = { "content-type": "application/problem+json" };
+  if (error.details.retryAfterS !== undefined) headers["retry-after"] = String(error.details.retryAfterS);
+  if (error.details.allow !== undefined) headers.allow = error.details.allow;
+  return headers;
+}
+
+/** Wraps what is not ours into `internal_error`; the original stays as the cause, for the log. */
+export function asServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  return new ServiceError("internal_error", "something went wrong inside Quern; the server's log has the cause under this request_id", {
+    cause: error,
+  });
+}

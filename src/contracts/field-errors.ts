@@ -1,0 +1,72 @@
+/** Turns zod's issues into field errors that name what was given, what is allowed and, for unknown keys, the nearest legal one. */
+import type { z } from "zod";
+import type { FieldError } from "./errors.ts";
+
+type Issue = z.core.$ZodIssue;
+
+export interface NamedIssue {
+  path: readonly (string | number)[];
+  detail: string;
+}
+
+/** One entry for each problem; an object with three unknown keys gives three. */
+export function namedIssues(issues: readonly Issue[], input: unknown, legalKeys: (path: readonly PropertyKey[]) => readonly string[]): NamedIssue[] {
+  return issues.flatMap((issue) => {
+    const path = issue.path as (string | number)[];
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => ({ path: [...path, key], detail: unknownKey(key, legalKeys(path)) }));
+    }
+    const given = valueAt(input, path);
+    return [{ path, detail: given === undefined ? `is required (${issue.message})` : `${issue.message} (got ${shortJson(given)})` }];
+  });
+}
+
+export function toPointer(path: readonly (string | number)[]): string {
+  return path.map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+export function toFieldErrors(named: readonly NamedIssue[]): FieldError[] {
+  return named.map(({ path, detail }) => ({ pointer: toPointer(path), detail }));
+}
+
+export function unknownKey(key: string, legal: readonly string[]): string {
+  const nearest = nearestWord(key, legal);
+  const hint = nearest === undefined ? `; legal keys: ${legal.join(", ")}` : `; did you mean "${nearest}"?`;
+  return `key "${key}" is not supported${hint}`;
+}
+
+/** The legal word at an edit distance of at most a third of the given one's length. */
+export function nearestWord(word: string, legal: readonly string[]): string | undefined {
+  const ranked = legal
+    .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  const best = ranked[0];
+  return best !== undefined && best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.candidate : undefined;
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      current.push(Math.min(previous[j]! + 1, current[j - 1]! + 1, substitution));
+    }
+    previous = current;
+  }
+  return previous[b.length]!;
+}
+
+function valueAt(input: unknown, path: readonly (string | number)[]): unknown {
+  let value = input;
+  for (const part of path) {
+    if (value === null || typeof value !== "object") return undefined;
+    value = (value as Record<string | number, unknown>)[part];
+  }
+  return value;
+}
+
+function shortJson(value: unknown): string {
+  const text = typeof value === "bigint" ? value.toString() : (JSON.stringify(value) ?? String(value));
+  return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+}

@@ -1,0 +1,88 @@
+/** Job submissions, records and statuses as they cross the wire (interface, section 2; decisions, section 3). */
+import { z } from "zod";
+
+const atLeastOne = z.int("must be an integer").min(1, "must be an integer of at least 1");
+const fileVariant = z.strictObject({
+  store_paths: z.array(z.string().min(1, "must not be empty")).min(1, "must contain at least 1 element"),
+  includes: z.array(z.string()).optional(),
+  excludes: z.array(z.string()).optional(),
+  batch_size: atLeastOne,
+});
+
+/** Section 2.1. `null` counts as absent for the three inputs (decision 3.1): callers drop nulls first. */
+export const submissionSchema = z.strictObject({
+  workers: atLeastOne,
+  timeout: atLeastOne.optional(),
+  config: z.record(z.string(), z.unknown(), "must be an object").optional(),
+  item_list: z
+    .strictObject({ items: z.array(z.unknown(), "must be an array").min(1, "must contain at least 1 element"), batch_size: atLeastOne })
+    .optional(),
+  delimited_files: fileVariant.optional(),
+  file_path_lister: fileVariant.optional(),
+  queue_dead_letter_queue: z.strictObject({ arn: z.string().min(1), max_receive_count: atLeastOne }).optional(),
+  output: z.strictObject({ store_path: z.string().min(1) }).optional(),
+  on_failure: z.enum(["fail", "isolate"]).optional(),
+});
+export type Submission = z.infer<typeof submissionSchema>;
+
+export const INPUT_VARIANTS = ["item_list", "file_path_lister", "delimited_files"] as const;
+
+/** Where each object of a submission may have which keys, for messages about unknown ones. */
+export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
+  "": Object.keys(submissionSchema.shape),
+  item_list: ["items", "batch_size"],
+  delimited_files: Object.keys(fileVariant.shape),
+  file_path_lister: Object.keys(fileVariant.shape),
+  queue_dead_letter_queue: ["arn", "max_receive_count"],
+  output: ["store_path"],
+};
+
+/** Section 3 of the interface. */
+export const JOB_STATUSES = [
+  "status_unknown",
+  "status_enqueuing",
+  "status_running",
+  "status_enqueue_failed",
+  "status_completed_with_failures",
+  "status_succeeded",
+  "status_unexpected_error",
+  "status_worker_error",
+  "status_worker_oom",
+  "status_timed_out",
+  "status_stopped",
+] as const;
+export type JobStatus = (typeof JOB_STATUSES)[number];
+
+export interface JobReason {
+  code: string;
+  message: string;
+  hint?: string;
+}
+
+export interface WorkerCounts {
+  pending: number;
+  initializing: number;
+  running: number;
+  succeeded: number;
+  failed: number;
+  stalled: number;
+}
+
+/** Section 2.3, without `config`, which is carried as the submitter's text. */
+export interface JobStatusRecord {
+  job_id: string;
+  api_name: string;
+  api_id: string;
+  workers: number;
+  queue_url: string;
+  timeout?: number;
+  created_time: string;
+  status: JobStatus;
+  batches_in_queue: number;
+  batch_metrics: { succeeded: number; failed: number; avg_time_per_batch?: number };
+  total_batch_count?: number;
+  worker_counts?: WorkerCounts;
+  start_time?: string;
+  end_time?: string;
+  reason?: JobReason;
+}

@@ -1,0 +1,59 @@
+/** Every bound of the product, with its unit and, where it is not the contract's, the sum behind it. */
+
+/** Interface section 8: a batch's compact JSON array must be smaller than this many bytes. */
+export const BATCH_BYTES_LIMIT = 262_144;
+/** Interface section 8: the body of a submission must be smaller than this many bytes. */
+export const SUBMISSION_BYTES_LIMIT = 10_485_760;
+/** Decision 9.11: the largest body of a real-time prediction, in bytes, unless `--max-body` says otherwise. */
+export const PREDICTION_BYTES_LIMIT_DEFAULT = 100 * 1024 * 1024;
+/** Decision 5: the largest project, in bytes. */
+export const PROJECT_BYTES_LIMIT = 512 * 1024 * 1024;
+/** A line of input may carry white space that does not count; past this many raw bytes we refuse to look for its end. */
+export const LINE_BYTES_LIMIT = 8 * 1024 * 1024;
+
+/** Errors shown in one answer (decision 2.1). */
+export const ERRORS_SHOWN_MAX = 20;
+
+/** A frame's body, in bytes: large enough that the header costs nothing, small enough that a neighbour waits under 0.1 ms. */
+export const FRAME_BODY_BYTES_MAX = 256 * 1024;
+/** What a sender may have under way of one long body before the receiver grants more: four frames. */
+export const STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX;
+/** A body may not be reassembled past this many bytes. */
+export const MESSAGE_BYTES_MAX = 512 * 1024 * 1024;
+
+/** A segment ends at whichever comes first. 1 MiB reads in under a millisecond; 8,192 batches are a bitmap of 1 KiB. */
+export const SEGMENT_BYTES_TARGET = 1024 * 1024;
+export const SEGMENT_BATCHES_MAX = 8192;
+/** Group commit: at most this far apart (house, section 3). */
+export const COMMIT_INTERVAL_MS = 5;
+export const ENQUEUE_COMMIT_BYTES = 4 * 1024 * 1024;
+
+/** Leased to one worker: about this much work, so that no batch waits long behind its neighbours. */
+export const LEASED_WORK_US = 50_000;
+/** ... and never more batches than this: at 125,000 batches/s a worker, two commit intervals and a round trip hold 1,500. */
+export const CREDIT_BATCHES_MAX = 2048;
+/** ... or bytes than this. */
+export const CREDIT_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Decision 3.7: a batch that lost its worker through no fault of its own this often runs alone, and is charged. */
+export const INTERRUPTIONS_MAX = 3;
+/** Decision 3.8: deaths in a row with no batch in hand, and batches in a row lost to deaths, that end a job. */
+export const IDLE_DEATHS_MAX = 3;
+export const DEADLY_BATCHES_MAX = 10;
+/** Decision 3.6: SIGTERM, then SIGKILL after this grace. */
+export const STOP_GRACE_MS = 10_000;
+
+/** A worker that nobody has been connected to for this long exits (house, section 1). */
+export const ORPHAN_EXIT_S = 30;
+/** Requests waiting for a real-time API's replicas, per replica, unless `max_replica_concurrency` says otherwise. */
+export const REPLICA_CONCURRENCY_DEFAULT = 1024;
+/** Outstanding predictions at one worker while they are far below a millisecond. */
+export const PREDICTION_WINDOW_MAX = 128;
+/** `predictor.timeout` of a real-time API that names none. */
+export const PREDICTION_TIMEOUT_DEFAULT_MS = 60_000;
+
+/** One log file of a worker before it is rotated, in bytes; one older file is kept beside it. */
+export const LOG_FILE_BYTES_MAX = 10 * 1024 * 1024;
+/** Page sizes of lists (decision 3.6). */
+export const LIST_LIMIT_DEFAULT = 50;
+export const LIST_LIMIT_MAX = 500;

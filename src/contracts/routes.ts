@@ -1,0 +1,38 @@
+/**
+ * The route snapshot: all that a gateway knows. The controller writes it to a file and streams each new version;
+ * a gateway starts from the file and serves while there is no controller (house, section 1).
+ */
+import { z } from "zod";
+
+const replicaSchema = z.object({
+  worker_id: z.string(),
+  socket: z.string(),
+  token: z.string(),
+  pid: z.int(),
+  process_start: z.string(),
+  note: z.string(),
+});
+export type ReplicaRoute = z.infer<typeof replicaSchema>;
+
+const apiRouteSchema = z.object({
+  name: z.string(),
+  kind: z.enum(["RealtimeAPI", "BatchAPI"]),
+  api_id: z.string(),
+  /** Why no replica can serve, for the 503's message. */
+  status: z.string(),
+  timeout_ms: z.int(),
+  /** Requests in all that may wait or run; past it 503. */
+  capacity: z.int(),
+  /** `predictor.expose_errors`. */
+  expose_errors: z.boolean(),
+  /** The names among `query_params`, `headers` that `predict` declares: only those are sent. */
+  wants: z.array(z.string()),
+  replicas: z.array(replicaSchema),
+});
+export type ApiRoute = z.infer<typeof apiRouteSchema>;
+
+export const routeSnapshotSchema = z.object({
+  version: z.int(),
+  apis: z.array(apiRouteSchema),
+});
+export type RouteSnapshot = z.infer<typeof routeSnapshotSchema>;

@@ -1,0 +1,48 @@
+/** `/-/deploy` and `/-/apis`: what is deployed. */
+import { Readable } from "node:stream";
+import { Hono } from "hono";
+import type { Apis } from "../apis/apis.ts";
+import { logsResponse } from "./logs.ts";
+import { baseUrl, isTrue } from "./http.ts";
+
+export interface ApiRoutesDeps {
+  apis: Apis;
+  apiLogDirectory: (name: string) => string;
+}
+
+export function apiRoutes({ apis, apiLogDirectory }: ApiRoutesDeps): Hono {
+  const app = new Hono();
+
+  app.post("/-/deploy", async (c) => {
+    const deployed = await apis.deploy({
+      archive: Readable.fromWeb(c.req.raw.body as never),
+      configFile: c.req.query("config") ?? "quern.yaml",
+      only: c.req.queries("api") ?? [],
+      dryRun: isTrue(c.req.query("dry_run")),
+    });
+    return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}/${api.api}` })));
+  });
+
+  app.get("/-/apis", async (c) => {
+    const states = await apis.list();
+    return c.json({ apis: states.map((state) => ({ ...state, endpoint: `${baseUrl(c)}/${state.name}` })) });
+  });
+
+  app.get("/-/apis/:name", async (c) => {
+    const state = await apis.get(c.req.param("name"));
+    return c.json({ ...state, endpoint: `${baseUrl(c)}/${state.name}` });
+  });
+
+  app.delete("/-/apis/:name", async (c) => {
+    const name = c.req.param("name");
+    await apis.delete(name);
+    return c.json({ message: `deleting ${name}` });
+  });
+
+  app.get("/-/apis/:name/logs", async (c) => {
+    const { name } = await apis.get(c.req.param("name"));
+    return logsResponse(c, apiLogDirectory(name), async () => false);
+  });
+
+  return app;
+}

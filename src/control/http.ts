@@ -1,0 +1,60 @@
+/** What all resources of the controller's HTTP share: the context of a request, bodies with a limit, and streams. */
+import type { Context } from "hono";
+import { ServiceError } from "../contracts/errors.ts";
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../contracts/limits.ts";
+
+/** The address by which the client reached the gateway, for addresses in answers (decision 1.5). */
+export function baseUrl(c: Context): string {
+  return c.req.header("x-quern-base-url") ?? "http://localhost";
+}
+
+export function requestId(c: Context): string {
+  return c.req.header("x-request-id") ?? "-";
+}
+
+/** Reads the whole body; throws `body_too_large` as soon as it reaches `limit` bytes, not after. */
+export async function readBody(c: Context, limit: number, cure: string): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const tooLarge = () => new ServiceError("body_too_large", `the body must be smaller than ${limit} bytes; ${cure}`);
+  if (Number(c.req.header("content-length") ?? 0) >= limit) throw tooLarge();
+  for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes >= limit) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** `?limit=`, checked. */
+export function limitOf(c: Context): number {
+  const text = c.req.query("limit");
+  if (text === undefined) return LIST_LIMIT_DEFAULT;
+  const limit = Number(text);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
+  throw new ServiceError("invalid_request", `limit must be an integer from 1 to ${LIST_LIMIT_MAX} (got "${text}")`);
+}
+
+export function isTrue(text: string | undefined): boolean {
+  return text !== undefined && /^(1|t|true)$/i.test(text);
+}
+
+/** Text as it is made; ends early when the client leaves. */
+export function streamText(chunks: AsyncGenerator<string>, type: string): Response {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { value, done } = await chunks.next();
+      if (done) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+    async cancel() {
+      await chunks.return(undefined);
+    },
+  });
+  return new Response(body, { headers: { "content-type": type } });
+}
+
+export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {
+  return new Response(text, { status, headers: { "content-type": "application/json", ...headers } });
+}

@@ -1,0 +1,15 @@
+/** Log lines as text, or as records with `Accept: application/x-ndjson`; `?follow=true` goes on until the end. */
+import type { Context } from "hono";
+import { type LogLine, readLogLines } from "../observe/log-files.ts";
+import { isTrue, streamText } from "./http.ts";
+
+const NDJSON = "application/x-ndjson";
+
+export function logsResponse(c: Context, directory: string, isOver: () => Promise<boolean>): Response {
+  const asRecords = (c.req.header("accept") ?? "").includes(NDJSON);
+  const write = asRecords ? (line: LogLine) => `${JSON.stringify(line)}\n` : (line: LogLine) => `${line.time} ${line.source} ${line.line}\n`;
+  async function* chunks() {
+    for await (const lines of readLogLines(directory, isTrue(c.req.query("follow")), isOver)) yield lines.map(write).join("");
+  }
+  return streamText(chunks(), asRecords ? NDJSON : "text/plain; charset=utf-8");
+}

@@ -1,0 +1,120 @@
+/**
+ * The schema, as numbered steps that run once each. A data directory of a newer Quern is refused, never guessed at.
+ * Wire and row names are the same words; JSON columns end in `_json` and hold texts as they came.
+ */
+import { type Database, first } from "./database.ts";
+
+const STEPS: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE apis (
+      name TEXT PRIMARY KEY,
+      kind TEXT NOT NULL,
+      api_id TEXT NOT NULL,
+      deployed_time TEXT NOT NULL
+    ) STRICT`,
+    // A version stays while a job refers to it; history is this table.
+    `CREATE TABLE api_versions (
+      name TEXT NOT NULL,
+      api_id TEXT NOT NULL,
+      predictor_id TEXT NOT NULL,
+      spec_json TEXT NOT NULL,
+      project_id TEXT NOT NULL,
+      wants_json TEXT NOT NULL DEFAULT '[]',
+      deployed_time TEXT NOT NULL,
+      PRIMARY KEY (name, api_id)
+    ) STRICT`,
+    // The workers of real-time APIs and jobs, so that the next controller can adopt or end them.
+    `CREATE TABLE workers (
+      worker_id TEXT PRIMARY KEY,
+      api_name TEXT NOT NULL,
+      api_id TEXT NOT NULL,
+      predictor_id TEXT NOT NULL,
+      job_id TEXT,
+      pid INTEGER NOT NULL,
+      process_start TEXT NOT NULL,
+      socket TEXT NOT NULL,
+      token TEXT NOT NULL,
+      note TEXT NOT NULL
+    ) STRICT`,
+    `CREATE TABLE jobs (
+      job_id TEXT PRIMARY KEY,
+      api_name TEXT NOT NULL,
+      api_id TEXT NOT NULL,
+      submission_json TEXT NOT NULL,
+      config_json TEXT NOT NULL,
+      workers INTEGER NOT NULL,
+      timeout_s INTEGER,
+      status TEXT NOT NULL,
+      closing TEXT,
+      reason_json TEXT,
+      round INTEGER NOT NULL DEFAULT 1,
+      epoch INTEGER NOT NULL DEFAULT 0,
+      total_batch_count INTEGER,
+      enqueued_batches INTEGER NOT NULL DEFAULT 0,
+      enqueue_cursor_json TEXT,
+      leased_high_water INTEGER NOT NULL DEFAULT 0,
+      succeeded INTEGER NOT NULL DEFAULT 0,
+      failed_attempts INTEGER NOT NULL DEFAULT 0,
+      failed_batches INTEGER NOT NULL DEFAULT 0,
+      success_us INTEGER NOT NULL DEFAULT 0,
+      created_time TEXT NOT NULL,
+      start_time TEXT,
+      end_time TEXT
+    ) STRICT`,
+    "CREATE INDEX jobs_by_api ON jobs (api_name, job_id DESC)",
+    "CREATE INDEX jobs_in_progress ON jobs (status) WHERE end_time IS NULL",
+    // Index rows only: the batches themselves are in the input files or in the job's own file.
+    `CREATE TABLE segments (
+      job_id TEXT NOT NULL,
+      first_batch INTEGER NOT NULL,
+      batch_count INTEGER NOT NULL,
+      item_count INTEGER NOT NULL,
+      ranges_json TEXT NOT NULL,
+      has_blank_lines INTEGER NOT NULL,
+      settled BLOB,
+      settled_count INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY (job_id, first_batch)
+    ) STRICT, WITHOUT ROWID`,
+    // Only batches that failed or lost a worker have a row of their own.
+    `CREATE TABLE batches (
+      job_id TEXT NOT NULL,
+      batch_index INTEGER NOT NULL,
+      round INTEGER NOT NULL,
+      attempts INTEGER NOT NULL DEFAULT 0,
+      interruptions INTEGER NOT NULL DEFAULT 0,
+      failed INTEGER NOT NULL DEFAULT 0,
+      by_death INTEGER NOT NULL DEFAULT 0,
+      error_json TEXT,
+      PRIMARY KEY (job_id, batch_index)
+    ) STRICT, WITHOUT ROWID`,
+    "CREATE TABLE owner (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",
+    "INSERT INTO owner VALUES (1, 0)",
+  ],
+];
+
+/** Brings the schema to this release's version. Throws when the data directory is newer than the program. */
+export async function migrate(db: Database): Promise<void> {
+  await db.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
+  const row = await first<{ version: number }>(db, "SELECT version FROM schema_version");
+  const version = row?.version ?? 0;
+  if (version > STEPS.length) {
+    throw new Error(
+      `the data directory has schema version ${version}, this Quern knows up to ${STEPS.length}: start it with the newer Quern that wrote it`,
+    );
+  }
+  for (let next = version; next < STEPS.length; next++) {
+    await db.transaction(async (tx) => {
+      for (const statement of STEPS[next]!) await tx.run(statement);
+      await tx.run("DELETE FROM schema_version");
+      await tx.run("INSERT INTO schema_version VALUES (?)", [next + 1]);
+    });
+  }
+}
+
+/** The next owner's epoch: higher than that of every controller before. */
+export async function takeEpoch(db: Database): Promise<number> {
+  return db.transaction(async (tx) => {
+    await tx.run("UPDATE owner SET epoch = epoch + 1");
+    return (await first<{ epoch: number }>(tx, "SELECT epoch FROM owner"))!.epoch;
+  });
+}

@@ -1,0 +1,72 @@
+/**
+ * The two drivers of SQLite behind one small synchronous shape: `node:sqlite` where this Node has it (22.13 and later),
+ * else better-sqlite3. Loaded when used, so that neither is needed where the other is there.
+ */
+import { createRequire } from "node:module";
+import type { Row, SqlValue } from "./database.ts";
+
+export interface SqliteDriver {
+  all(sql: string, params: readonly SqlValue[]): Row[];
+  run(sql: string, params: readonly SqlValue[]): number;
+  /** Statements without parameters or results. */
+  exec(sql: string): void;
+  close(): void;
+}
+
+interface NativeStatement {
+  all(...params: readonly SqlValue[]): unknown[];
+  run(...params: readonly SqlValue[]): { changes: number | bigint };
+}
+interface NativeDatabase {
+  prepare(sql: string): NativeStatement;
+  exec(sql: string): void;
+  close(): void;
+}
+
+/** Opens `file`, which is made if missing. Throws a plain error with the cure when no driver is installed. */
+export function openSqlite(file: string): SqliteDriver {
+  const native = openNodeSqlite(file) ?? openBetterSqlite(file);
+  const prepared = new Map<string, NativeStatement>();
+  const prepare = (sql: string) => {
+    let statement = prepared.get(sql);
+    if (statement === undefined) prepared.set(sql, (statement = native.prepare(sql)));
+    return statement;
+  };
+  return {
+    all: (sql, params) => prepare(sql).all(...params) as Row[],
+    run: (sql, params) => Number(prepare(sql).run(...params).changes),
+    exec: (sql) => native.exec(sql),
+    close: () => native.close(),
+  };
+}
+
+function openNodeSqlite(file: string): NativeDatabase | undefined {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  if (major < 22 || (major === 22 && minor < 13)) return undefined;
+  const { DatabaseSync } = withoutExperimentalWarning(() => createRequire(import.meta.url)("node:sqlite")) as {
+    DatabaseSync: new (file: string) => NativeDatabase;
+  };
+  return new DatabaseSync(file);
+}
+
+/** Node 22 prints a warning when the module is loaded; users can do nothing about it. */
+function withoutExperimentalWarning<T>(load: () => T): T {
+  const original = process.emitWarning;
+  process.emitWarning = () => {};
+  try {
+    return load();
+  } finally {
+    process.emitWarning = original;
+  }
+}
+
+function openBetterSqlite(file: string): NativeDatabase {
+  try {
+    const BetterSqlite = createRequire(import.meta.url)("better-sqlite3") as new (file: string) => NativeDatabase;
+    return new BetterSqlite(file);
+  } catch (error) {
+    if (!/Cannot find module|bindings file/.test((error as Error).message)) throw error;
+    const cure = "use Node 22.13 or later, or run `npm rebuild better-sqlite3` (needs a C++ compiler)";
+    throw new Error(`this Node (${process.version}) has no SQLite: ${cure}`, { cause: error });
+  }
+}

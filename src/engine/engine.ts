@@ -1,0 +1,47 @@
+/** The port to where workers run: start one, learn of its end, stop it. Restart policy is the caller's. */
+import type { WorkerAddress } from "../protocol/worker-connection.ts";
+
+export interface WorkerSpec {
+  worker_id: string;
+  /** The directory with the user's files; the worker's working directory. */
+  project: string;
+  python_path: string | undefined;
+  /** From `predictor.env`. */
+  env: Record<string, string>;
+  /** The interpreter, from `PythonEnvironments.prepare`. */
+  python: string;
+  /** Where stdout and stderr go. */
+  logFile: string;
+}
+
+export interface WorkerExit {
+  /** `code` or `signal` as the kernel told; both absent when the process was not our child. */
+  code?: number;
+  signal?: string;
+}
+
+/** All that another controller needs to find this worker again. */
+export interface WorkerIdentity {
+  worker_id: string;
+  pid: number;
+  process_start: string;
+  socket: string;
+  token: string;
+  note: string;
+}
+
+export interface RunningWorker {
+  readonly identity: WorkerIdentity;
+  readonly address: WorkerAddress;
+  /** Resolves when the process is gone, within two seconds of it. */
+  readonly exited: Promise<WorkerExit>;
+  /** SIGTERM to its process group, SIGKILL after `graceMs`. Resolves when it is gone. */
+  stop(graceMs: number): Promise<void>;
+  kill(): void;
+}
+
+export interface Engine {
+  start(spec: WorkerSpec): Promise<RunningWorker>;
+  /** Takes over a worker that an earlier controller started; undefined when its process is gone. */
+  adopt(identity: WorkerIdentity): RunningWorker | undefined;
+}

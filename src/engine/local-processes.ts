@@ -1,0 +1,132 @@
+/**
+ * The local engine: each worker is a process with a session of its own, so that it outlives us and is killed with all
+ * that it forked. Output goes to its log file directly, never through us; stdin is /dev/null.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { parseEnv } from "node:util";
+import { delay } from "../base/clock.ts";
+import { newToken } from "../base/ids.ts";
+import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
+import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
+
+const ADOPTED_POLL_MS = 500;
+
+/** Variables of the server that user code may see (decision 4.7). */
+const PASSED_ON = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|(https?|no|all|ftp)_proxy|AWS_\w+|GOOGLE_\w+|AZURE_\w+|CLOUDSDK_\w+)$/i;
+
+export interface LocalEngineOptions {
+  /** Sockets and notes; short, because socket paths over 107 bytes are truncated. */
+  runtimeDir: string;
+  /** The directory that holds the package `quern_runtime`. */
+  pythonRuntime: string;
+  /** The server's environment, of which user code sees a part. */
+  serverEnv: NodeJS.ProcessEnv;
+}
+
+export class LocalEngine implements Engine {
+  private readonly options: LocalEngineOptions;
+
+  constructor(options: LocalEngineOptions) {
+    this.options = options;
+  }
+
+  async start(spec: WorkerSpec): Promise<RunningWorker> {
+    const { runtimeDir, pythonRuntime } = this.options;
+    mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
+    const socket = join(runtimeDir, `${spec.worker_id}.sock`);
+    const note = join(runtimeDir, `${spec.worker_id}.note`);
+    const token = newToken();
+    // The runtime imports its own modules before the project is on the path, so that no file of the user's shadows them.
+    const boot = `import sys; sys.path[0] = ${JSON.stringify(pythonRuntime)}; from quern_runtime.__main__ import main; main()`;
+    mkdirSync(dirname(spec.logFile), { recursive: true, mode: 0o700 });
+    const log = openSync(spec.logFile, "a", 0o600);
+    const child = spawn(spec.python, ["-E", "-c", boot, "--listen", `unix:${socket}`, "--note", note], {
+      cwd: runtimeDir,
+      env: { ...userEnvironment(spec, this.options.serverEnv), QUERN_WORKER_TOKEN: token },
+      stdio: ["ignore", log, log],
+      detached: true,
+    });
+    closeSync(log);
+    await spawned(child, spec.python);
+    const pid = child.pid!;
+    const identity = { worker_id: spec.worker_id, pid, process_start: processStartTime(pid) ?? "gone", socket, token, note };
+    return new LocalWorker(identity, exitOfChild(child));
+  }
+
+  adopt(identity: WorkerIdentity): RunningWorker | undefined {
+    if (!isSameProcess(identity.pid, identity.process_start)) {
+      removeFiles(identity);
+      return undefined;
+    }
+    return new LocalWorker(identity, exitOfStranger(identity));
+  }
+}
+
+class LocalWorker implements RunningWorker {
+  readonly identity: WorkerIdentity;
+  readonly address: { path: string };
+  readonly exited: Promise<WorkerExit>;
+  private hasExited = false;
+
+  constructor(identity: WorkerIdentity, exited: Promise<WorkerExit>) {
+    this.identity = identity;
+    this.address = { path: identity.socket };
+    this.exited = exited.then((exit) => {
+      this.hasExited = true;
+      // What it forked goes with it; the group has nobody of ours left.
+      signalGroup(identity.pid, "SIGKILL");
+      // Whoever waits for the exit reads the note first: it is removed a little later.
+      setTimeout(() => removeFiles(identity), 5_000).unref();
+      return exit;
+    });
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    if (this.hasExited) return;
+    signalGroup(this.identity.pid, "SIGTERM");
+    const timer = setTimeout(() => this.kill(), graceMs);
+    await this.exited;
+    clearTimeout(timer);
+  }
+
+  kill(): void {
+    if (!this.hasExited) signalGroup(this.identity.pid, "SIGKILL");
+  }
+}
+
+function exitOfChild(child: ChildProcess): Promise<WorkerExit> {
+  return new Promise((resolve) => {
+    child.once("exit", (code, signal) => resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) }));
+  });
+}
+
+/** Not our child, so no wait status: we look for it twice a second. Its socket closes at once, which callers see first. */
+async function exitOfStranger(identity: WorkerIdentity): Promise<WorkerExit> {
+  while (isSameProcess(identity.pid, identity.process_start)) await delay(ADOPTED_POLL_MS);
+  return {};
+}
+
+function spawned(child: ChildProcess, python: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", (error) => reject(new Error(`could not start ${python}: ${error.message}`, { cause: error })));
+  });
+}
+
+function removeFiles(identity: WorkerIdentity): void {
+  rmSync(identity.socket, { force: true });
+  rmSync(identity.note, { force: true });
+}
+
+function userEnvironment(spec: WorkerSpec, serverEnv: NodeJS.ProcessEnv): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(serverEnv)) {
+    if (value !== undefined && PASSED_ON.test(name)) env[name] = value;
+  }
+  const dotEnv = join(spec.project, ".env");
+  const fromFile = existsSync(dotEnv) ? (parseEnv(readFileSync(dotEnv, "utf8")) as Record<string, string>) : {};
+  const roots = [spec.project, ...(spec.python_path === undefined ? [] : [join(spec.project, spec.python_path)])];
+  return { ...env, ...spec.env, ...fromFile, PYTHONPATH: roots.join(":"), PYTHONUNBUFFERED: "1" };
+}

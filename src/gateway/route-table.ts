@@ -1,0 +1,113 @@
+/**
+ * The gateway's view of what is deployed: the newest snapshot, from the file at the start and from the controller's
+ * stream while there is one. A lower version is never taken.
+ */
+import { readFileSync } from "node:fs";
+import { get } from "node:http";
+import { delay } from "../base/clock.ts";
+import type { Service } from "../base/service.ts";
+import { type ReplicaRoute, type RouteSnapshot, routeSnapshotSchema } from "../contracts/routes.ts";
+import { ApiPool } from "./api-pool.ts";
+
+const RECONNECT_MS = 50;
+
+export interface RouteTableOptions {
+  file: string;
+  controllerSocket: string;
+  kill: (replica: ReplicaRoute) => void;
+}
+
+export class RouteTable implements Service {
+  private readonly options: RouteTableOptions;
+  private readonly pools = new Map<string, ApiPool>();
+  private kinds = new Map<string, "RealtimeAPI" | "BatchAPI">();
+  private version = -1;
+  private isStopped = false;
+
+  constructor(options: RouteTableOptions) {
+    this.options = options;
+  }
+
+  async start(): Promise<void> {
+    this.readFile();
+    void this.follow();
+  }
+
+  async stop(): Promise<void> {
+    this.isStopped = true;
+  }
+
+  /** Whether any snapshot has been seen. */
+  get isReady(): boolean {
+    return this.version >= 0;
+  }
+
+  kind(name: string): "RealtimeAPI" | "BatchAPI" | undefined {
+    return this.kinds.get(name);
+  }
+
+  pool(name: string): ApiPool | undefined {
+    return this.pools.get(name);
+  }
+
+  expire(nowMs: number): void {
+    for (const pool of this.pools.values()) pool.expire(nowMs);
+  }
+
+  get underWay(): number {
+    let sum = 0;
+    for (const pool of this.pools.values()) sum += pool.underWay;
+    return sum;
+  }
+
+  private apply(snapshot: RouteSnapshot): void {
+    if (snapshot.version <= this.version) return;
+    this.version = snapshot.version;
+    this.kinds = new Map(snapshot.apis.map((api) => [api.name, api.kind]));
+    for (const route of snapshot.apis.filter((api) => api.kind === "RealtimeAPI")) {
+      const pool = this.pools.get(route.name);
+      if (pool === undefined) this.pools.set(route.name, new ApiPool(route, { kill: this.options.kill }));
+      else pool.update(route);
+    }
+    for (const [name, pool] of this.pools) {
+      if (this.kinds.get(name) === "RealtimeAPI") continue;
+      pool.retire();
+      this.pools.delete(name);
+    }
+  }
+
+  private readFile(): void {
+    try {
+      this.apply(routeSnapshotSchema.parse(JSON.parse(readFileSync(this.options.file, "utf8"))));
+    } catch (error) {
+      // Before the first deployment there is no file; anything else the controller will write anew.
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") process.emitWarning(`the route snapshot cannot be read: ${(error as Error).message}`);
+    }
+  }
+
+  private async follow(): Promise<void> {
+    while (!this.isStopped) {
+      await this.followOnce();
+      await delay(RECONNECT_MS);
+    }
+  }
+
+  /** Takes snapshots, one a line, until the controller goes away. */
+  private followOnce(): Promise<void> {
+    return new Promise((resolve) => {
+      const request = get({ socketPath: this.options.controllerSocket, path: "/-/internal/routes" }, (answer) => {
+        let rest = "";
+        answer.setEncoding("utf8");
+        answer.on("data", (text: string) => {
+          const lines = (rest + text).split("\n");
+          rest = lines.pop()!;
+          for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
+        });
+        answer.on("close", resolve);
+        answer.on("error", () => resolve());
+      });
+      request.on("error", () => resolve());
+      request.setTimeout(0);
+    });
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * The data-plane process. It owns no state: routes come from the controller or its snapshot file, the listening socket
+ * from the parent. With `controller.ts` the only place that wires rooms together.
+ */
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, request as httpRequest, type Server, type ServerResponse } from "node:http";
+import { delay } from "../base/clock.ts";
+import { isSameProcess, signalGroup } from "../base/process-identity.ts";
+import type { Service } from "../base/service.ts";
+import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import type { ReplicaRoute } from "../contracts/routes.ts";
+import { forward } from "./forward.ts";
+import { takePrediction } from "./predictions.ts";
+import { sendError } from "./prediction.ts";
+import { RouteTable } from "./route-table.ts";
+
+const EXPIRE_EVERY_MS = 25;
+/** Longer than the idle time of common load balancers (60 s), so that they close first. */
+const KEEP_ALIVE_MS = 75_000;
+const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
+
+export interface GatewayOptions {
+  /** The parent's listening socket, or an address to listen on. */
+  listen: { fd: number } | { host: string; port: number };
+  controllerSocket: string;
+  routesFile: string;
+  rules: HostRules;
+  publicUrl: string | undefined;
+  maxBodyBytes: number;
+}
+
+export class Gateway implements Service {
+  private readonly options: GatewayOptions;
+  private readonly routes: RouteTable;
+  private readonly server: Server;
+  private readonly idPrefix = randomBytes(6).toString("hex");
+  private requests = 0;
+  private expiry: NodeJS.Timeout | undefined;
+  private isDraining = false;
+
+  constructor(options: GatewayOptions) {
+    this.options = options;
+    const { routesFile: file, controllerSocket } = options;
+    this.routes = new RouteTable({ file, controllerSocket, kill: (replica) => this.kill(replica) });
+    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => this.take(request, response));
+    this.server.on("checkContinue", (request, response) => this.take(request, response));
+  }
+
+  async start(): Promise<void> {
+    await this.routes.start();
+    await new Promise<void>((resolve, reject) => {
+      this.server.once("error", reject);
+      this.server.listen(this.options.listen, resolve);
+    });
+    this.expiry = setInterval(() => this.routes.expire(performance.now()), EXPIRE_EVERY_MS);
+  }
+
+  /** No new connections; requests under way are answered, keep-alive connections are told to go. */
+  async stop(): Promise<void> {
+    if (this.isDraining) return;
+    this.isDraining = true;
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    while (this.routes.underWay > 0) await delay(10);
+    this.server.closeIdleConnections();
+    await Promise.race([closed, delay(1_000)]);
+    this.server.closeAllConnections();
+    clearInterval(this.expiry);
+    await this.routes.stop();
+  }
+
+  private take(request: IncomingMessage, response: ServerResponse): void {
+    const requestId = this.requestId(request);
+    const { rules } = this.options;
+    if (!isOurHost(request.headers.host, rules)) return sendError(response, misdirected(request.headers.host), requestId);
+    if (this.isDraining) response.setHeader("connection", "close");
+    const url = request.url!;
+    const name = url.slice(1, nameEnd(url));
+    const pool = this.routes.pool(name);
+    if (pool !== undefined && isWhole(url, name)) {
+      if (request.headers.expect !== undefined) response.writeContinue();
+      return takePrediction(pool, request, response, requestId, this.options.maxBodyBytes);
+    }
+    if (name === "-") this.takeControl(request, response, requestId, url);
+    else if (this.routes.kind(name) === "BatchAPI") this.forward(request, response, requestId);
+    else sendError(response, unknownAddress(name, this.routes.isReady), requestId);
+  }
+
+  private takeControl(request: IncomingMessage, response: ServerResponse, requestId: string, url: string): void {
+    if (url === "/-/livez") return sendText(response, 200, "ok\n", requestId);
+    if (url === "/-/readyz") return this.routes.isReady ? sendText(response, 200, "ok\n", requestId) : sendText(response, 503, "starting\n", requestId);
+    if (url.startsWith("/-/internal")) return sendError(response, new ServiceError("route_not_found", `${url} is not an address of this server`), requestId);
+    this.forward(request, response, requestId);
+  }
+
+  private forward(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+    const { origin, host } = request.headers;
+    const isMutation = request.method !== "GET" && request.method !== "HEAD" && request.method !== "OPTIONS";
+    if (isMutation && !isAllowedOrigin(origin, host, this.options.rules)) {
+      return sendError(response, new ServiceError("origin_not_allowed", `requests from the web page at ${origin} are not taken`), requestId);
+    }
+    if (request.headers.expect !== undefined) response.writeContinue();
+    const baseUrl = this.options.publicUrl ?? `http://${host ?? "localhost"}`;
+    void forward(request, response, { controllerSocket: this.options.controllerSocket, requestId, baseUrl });
+  }
+
+  private requestId(request: IncomingMessage): string {
+    const given = request.headers["x-request-id"];
+    if (typeof given === "string" && SANE_REQUEST_ID.test(given)) return given;
+    return `${this.idPrefix}-${(this.requests++).toString(36)}`;
+  }
+
+  /** Asks the controller, which accounts for it; while there is none, the kill is ours (house, section 2). */
+  private kill(replica: ReplicaRoute): void {
+    const ask = httpRequest({ socketPath: this.options.controllerSocket, method: "POST", path: `/-/internal/workers/${replica.worker_id}/kill` });
+    ask.on("error", () => {
+      if (isSameProcess(replica.pid, replica.process_start)) signalGroup(replica.pid, "SIGKILL");
+    });
+    ask.on("response", (answer) => answer.resume());
+    ask.end();
+  }
+}
+
+/** Where the first segment of a path ends. */
+function nameEnd(url: string): number {
+  for (let at = 1; at < url.length; at++) {
+    const byte = url.charCodeAt(at);
+    if (byte === 0x2f || byte === 0x3f) return at;
+  }
+  return url.length;
+}
+
+/** A prediction's address is the API's name alone, with or without a query and a last slash. */
+function isWhole(url: string, name: string): boolean {
+  const rest = url.slice(1 + name.length);
+  return rest === "" || rest === "/" || rest.startsWith("?") || rest.startsWith("/?");
+}
+
+function misdirected(host: string | undefined): ServiceError {
+  return new ServiceError("misdirected_request", `the Host header ${JSON.stringify(host ?? "")} is not this server's; use localhost, or start it with --public-url`);
+}
+
+function unknownAddress(name: string, isReady: boolean): ServiceError {
+  if (!isReady) return new ServiceError("server_unavailable", "the server is starting; try again in a second", { retryAfterS: 1 });
+  return new ServiceError("api_not_found", `${name === "" ? "/" : name} is not deployed; \`quern get\` shows what is`);
+}
+
+function sendText(response: ServerResponse, status: number, text: string, requestId: string): void {
+  response.writeHead(status, { "content-type": "text/plain; charset=utf-8", "x-request-id": requestId });
+  response.end(text);
+}

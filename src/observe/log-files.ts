@@ -1,0 +1,119 @@
+/**
+ * Log files of workers and jobs: one file a writer, each line `<RFC 3339 time> <text>`. Reading merges the files of a
+ * directory by time; a line without one (from a C library, say) belongs to the line before it.
+ */
+import { appendFileSync, mkdirSync, truncateSync } from "node:fs";
+import { copyFile, open, readdir, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { delay } from "../base/clock.ts";
+import type { Service } from "../base/service.ts";
+import { LOG_FILE_BYTES_MAX } from "../contracts/limits.ts";
+
+export interface LogLine {
+  time: string;
+  /** The worker's name, `server` or `install`. */
+  source: string;
+  line: string;
+}
+
+const STAMP = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z) ?/;
+const FOLLOW_MS = 200;
+const READ_BYTES = 1024 * 1024;
+
+/** Adds a line of the server's own. */
+export function appendLogLine(file: string, line: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  appendFileSync(file, `${new Date().toISOString()} ${line}\n`, { mode: 0o600 });
+}
+
+/**
+ * All lines of the files in `directory`, by time; with `follow`, those that come, until `isOver` says that no more
+ * will (asked before the last look).
+ */
+export async function* readLogLines(directory: string, follow: boolean, isOver: () => Promise<boolean>): AsyncGenerator<LogLine[]> {
+  const cursors = new Map<string, FileCursor>();
+  for (;;) {
+    const over = !follow || (await isOver());
+    let lines = await readNew(directory, cursors);
+    while (lines.length > 0) {
+      yield lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+      lines = await readNew(directory, cursors);
+    }
+    if (over) return;
+    await delay(FOLLOW_MS);
+  }
+}
+
+interface FileCursor {
+  offset: number;
+  rest: string;
+  time: string;
+}
+
+async function readNew(directory: string, cursors: Map<string, FileCursor>): Promise<LogLine[]> {
+  const names = await readdir(directory).catch(() => [] as string[]);
+  const lines: LogLine[] = [];
+  for (const name of names.filter((entry) => /\.log(\.1)?$/.test(entry)).sort()) {
+    const cursor = cursors.get(name) ?? { offset: 0, rest: "", time: "" };
+    cursors.set(name, cursor);
+    lines.push(...(await readFrom(join(directory, name), cursor)));
+  }
+  return lines;
+}
+
+/** Whole lines behind the cursor, up to READ_BYTES of them. */
+async function readFrom(file: string, cursor: FileCursor): Promise<LogLine[]> {
+  const handle = await open(file, "r").catch(() => undefined);
+  if (handle === undefined) return [];
+  try {
+    const { size } = await handle.stat();
+    // Rotated: what was read before is in the older file now.
+    if (size < cursor.offset) Object.assign(cursor, { offset: 0, rest: "" });
+    const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, size - cursor.offset));
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, cursor.offset);
+    cursor.offset += bytesRead;
+    const pieces = (cursor.rest + bytes.toString("utf8", 0, bytesRead)).split("\n");
+    cursor.rest = pieces.pop()!;
+    const source = basename(file).replace(/\.log(\.1)?$/, "");
+    return pieces.map((piece) => {
+      const stamp = STAMP.exec(piece);
+      if (stamp !== null) cursor.time = stamp[1]!;
+      return { time: cursor.time, source, line: stamp === null ? piece : piece.slice(stamp[0].length) };
+    });
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Keeps each log file under LOG_FILE_BYTES_MAX, with one older one beside it. The writer has the file open, so the
+ * content is copied and the file emptied; a line written between the two is lost.
+ */
+export class LogRotation implements Service {
+  private readonly root: string;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  async start(): Promise<void> {
+    this.timer = setInterval(() => void this.runOnce().catch(() => {}), 5_000);
+    this.timer.unref();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+  }
+
+  async runOnce(): Promise<void> {
+    const entries = await readdir(this.root, { recursive: true }).catch(() => [] as string[]);
+    for (const entry of entries.filter((name) => name.endsWith(".log"))) {
+      const file = join(this.root, entry);
+      const { size } = await stat(file).catch(() => ({ size: 0 }));
+      if (size < LOG_FILE_BYTES_MAX) continue;
+      await copyFile(file, `${file}.1`);
+      truncateSync(file, 0);
+    }
+  }
+}

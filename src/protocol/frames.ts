@@ -1,0 +1,91 @@
+/**
+ * Frames: `u32 length | u8 type | u8 flags | u16 0 | u32 id | body`, little endian; `length` is the body's only
+ * (docs/worker-protocol.md). This file owns the bytes, nothing else: no socket, no meaning.
+ */
+import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
+
+export const FRAME_HEADER_BYTES = 12;
+/** More frames of the same type and id follow; together they are one body. */
+export const FLAG_MORE = 1;
+
+const COPY_BELOW_BYTES = 16 * 1024;
+const SLAB_BYTES = 64 * 1024;
+
+/** Called for each complete frame. `body` is a view that is valid during the call only. */
+export type OnFrame = (type: number, flags: number, id: number, body: Buffer) => void;
+
+/** Cuts a byte stream into frames. */
+export class FrameReader {
+  private rest: Buffer | undefined;
+  private readonly onFrame: OnFrame;
+
+  constructor(onFrame: OnFrame) {
+    this.onFrame = onFrame;
+  }
+
+  /** Throws when a peer announces a body over the limit: the stream is then useless. */
+  push(chunk: Buffer): void {
+    const data = this.rest === undefined ? chunk : Buffer.concat([this.rest, chunk]);
+    let at = 0;
+    while (data.length - at >= FRAME_HEADER_BYTES) {
+      const length = data.readUInt32LE(at);
+      if (length > FRAME_BODY_BYTES_MAX) throw new Error(`frame of ${length} bytes is over the limit of ${FRAME_BODY_BYTES_MAX}`);
+      const end = at + FRAME_HEADER_BYTES + length;
+      if (end > data.length) break;
+      this.onFrame(data[at + 4]!, data[at + 5]!, data.readUInt32LE(at + 8), data.subarray(at + FRAME_HEADER_BYTES, end));
+      at = end;
+    }
+    this.rest = at === data.length ? undefined : data.subarray(at);
+  }
+}
+
+/** Collects frames so that all of one event-loop turn leave in one write. Small bodies are copied, large ones are not. */
+export class FrameWriter {
+  private chunks: Buffer[] = [];
+  private slab = Buffer.allocUnsafe(SLAB_BYTES);
+  private slabStart = 0;
+  private slabEnd = 0;
+
+  get isEmpty(): boolean {
+    return this.chunks.length === 0 && this.slabStart === this.slabEnd;
+  }
+
+  frame(type: number, flags: number, id: number, body: Buffer): void {
+    if (this.slabEnd + FRAME_HEADER_BYTES + COPY_BELOW_BYTES > SLAB_BYTES) this.newSlab();
+    const slab = this.slab;
+    const at = this.slabEnd;
+    slab.writeUInt32LE(body.length, at);
+    slab[at + 4] = type;
+    slab[at + 5] = flags;
+    slab[at + 6] = 0;
+    slab[at + 7] = 0;
+    slab.writeUInt32LE(id, at + 8);
+    this.slabEnd = at + FRAME_HEADER_BYTES;
+    if (body.length <= COPY_BELOW_BYTES) {
+      this.slabEnd += body.copy(slab, this.slabEnd);
+    } else {
+      this.closeRun();
+      this.chunks.push(body);
+    }
+  }
+
+  /** All that was collected, to be written in this order. */
+  take(): Buffer[] {
+    this.closeRun();
+    const chunks = this.chunks;
+    this.chunks = [];
+    return chunks;
+  }
+
+  private closeRun(): void {
+    if (this.slabEnd > this.slabStart) this.chunks.push(this.slab.subarray(this.slabStart, this.slabEnd));
+    this.slabStart = this.slabEnd;
+  }
+
+  private newSlab(): void {
+    this.closeRun();
+    this.slab = Buffer.allocUnsafe(SLAB_BYTES);
+    this.slabStart = 0;
+    this.slabEnd = 0;
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * The messages between a caller (gateway or controller) and a worker. Hot ones are binary, the rest JSON.
+ * When each is legal, and what it promises: docs/worker-protocol.md. Fixtures: protocol/fixtures/.
+ */
+
+export const PROTOCOL_VERSION = 1;
+
+/** Caller to worker: 1 to 63. Worker to caller: 64 to 127. */
+export const MESSAGE = {
+  HELLO: 1,
+  INIT: 2,
+  PREDICT: 3,
+  LEASE: 4,
+  CANCEL: 5,
+  DRAIN: 6,
+  JOB_COMPLETE: 7,
+  WINDOW: 8,
+  WELCOME: 64,
+  READY: 65,
+  INIT_FAILED: 66,
+  RESULT: 67,
+  ERROR: 68,
+  BUSY: 69,
+  START: 70,
+  ACK: 71,
+  RELEASE: 72,
+  LOG: 73,
+  REFUSED: 74,
+} as const;
+
+export interface Hello {
+  protocol: number;
+  role: "controller" | "gateway";
+  token: string;
+  /** The owner's lease number; a worker refuses a controller with a lower one than it has seen. 0 for a gateway. */
+  epoch: number;
+}
+
+/** What a worker says of itself, in answer to HELLO. */
+export interface Welcome {
+  protocol: number;
+  pid: number;
+  state: "new" | "initializing" | "ready" | "failed";
+  api_id: string | null;
+  /** Names this connection in the note of the delivery in hand. */
+  connection: number;
+  wants: string[];
+  /** The note that the previous process of this worker left, when it died with a delivery in hand. */
+  died_in: { epoch: number; delivery: number; batch_index: number } | null;
+}
+
+export interface Init {
+  api_id: string;
+  project: string;
+  path: string;
+  python_path?: string;
+  /** JSON texts: Python parses them, so that integers keep all their digits. */
+  api_config: string;
+  job_config?: string;
+  job_spec?: Record<string, unknown>;
+  /** Predictions that may be outstanding here before the worker answers BUSY. */
+  concurrency: number;
+  expose_errors: boolean;
+}
+
+export interface Ready {
+  wants: string[];
+  has_on_job_complete: boolean;
+}
+
+export interface WorkerFault {
+  /** `load`, `signature`, `init`, `predict`, `serialize`, `payload`, `on_job_complete`. */
+  stage: string;
+  type: string;
+  message: string;
+  traceback: string;
+  /** An exception that looks like an HTTPException answers with these (decision 4.6). */
+  status_code?: number;
+  detail?: unknown;
+}
+
+/** One outcome of a delivery that failed, inside an ACK. */
+export interface FailedDelivery {
+  delivery: number;
+  fault: WorkerFault;
+}
+
+export interface Ack {
+  /** All deliveries up to this one are settled, except those released. */
+  upTo: number;
+  succeeded: number;
+  successUs: number;
+  failures: FailedDelivery[];
+}
+
+const NO_META = Buffer.alloc(4);
+
+/** PREDICT: `u32 length | meta JSON | payload`; no meta is length 0. */
+export function encodePredict(meta: string | undefined, payload: Buffer): Buffer {
+  if (meta === undefined) return Buffer.concat([NO_META, payload]);
+  const metaBytes = Buffer.from(meta);
+  const head = Buffer.allocUnsafe(4);
+  head.writeUInt32LE(metaBytes.length);
+  return Buffer.concat([head, metaBytes, payload]);
+}
+
+/** RESULT: `u32 microseconds in predict | JSON`. The prediction is a view into `body`. */
+export function decodeResult(body: Buffer): { predictUs: number; prediction: Buffer } {
+  return { predictUs: body.readUInt32LE(0), prediction: body.subarray(4) };
+}
+
+/** Bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
+export const LEASE_ENTRY_HEADER_BYTES = 8;
+
+/** ACK: `u32 succeeded | u32 failed | u64 µs of the successes | (u32 delivery | u32 length | JSON)*`; the id is `upTo`. */
+export function decodeAck(id: number, body: Buffer): Ack {
+  const failures: FailedDelivery[] = [];
+  const failed = body.readUInt32LE(4);
+  for (let at = 16, i = 0; i < failed; i++) {
+    const length = body.readUInt32LE(at + 4);
+    const fault = JSON.parse(body.toString("utf8", at + 8, at + 8 + length)) as WorkerFault;
+    failures.push({ delivery: body.readUInt32LE(at), fault });
+    at += 8 + length;
+  }
+  return { upTo: id, succeeded: body.readUInt32LE(0), successUs: Number(body.readBigUInt64LE(8)), failures };
+}
+
+/** RELEASE: the deliveries from `id` to the `u32` in the body were not started and are given back. */
+export function decodeRelease(id: number, body: Buffer): { first: number; last: number } {
+  return { first: id, last: body.readUInt32LE(0) };
+}
+
+export function encodeJson(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}
+
+export function encodeWindow(bytes: number): Buffer {
+  const body = Buffer.allocUnsafe(4);
+  body.writeUInt32LE(bytes);
+  return body;
+}
