@@ -11,7 +11,7 @@ type Verb = (context: CliContext) => Promise<number>;
 /** Runs one command; resolves to its exit code. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.success;
-  const program = new Command("quern").description("Python prediction classes as real-time APIs and batch jobs").exitOverride().enablePositionalOptions();
+  const program = new Command("quern").description("Python prediction classes as real-time APIs and batch jobs").exitOverride();
   program.addOption(new Option("-o, --output <form>", "how to print data").choices(["table", "json"]).default("table"));
   program.option("-q, --quiet", "print data only").option("--no-color", "no bars, no colour");
   const runVerb = async (verb: Verb) => {

@@ -92,7 +92,7 @@ class Parent {
       dataDir,
       runtimeDir,
       controllerSocket: join(runtimeDir, "controller.sock"),
-      routesFile: join(runtimeDir, "routes.json"),
+      routesFile: join(dataDir, "routes.json"),
       pythonRuntime: pythonRuntimeDir,
       python,
       localRoots,

@@ -20,8 +20,8 @@ from .load_predictor import PredictorError, load_predictor
 from .log_stream import close_standard_streams
 
 ORPHAN_EXIT_S = 30
-# Replies leave at least this often while work goes on, and sockets are looked at.
-FLUSH_NS = 1_000_000
+# While work goes on, replies leave and sockets are looked at this often.
+FLUSH_NS = 200_000
 # START goes out before a delivery once the last one took this long.
 START_AFTER_NS = 2_000_000
 # After a predict() of over this, what has not been started is given back.

@@ -3,14 +3,18 @@ import type { ServerResponse } from "node:http";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 
+const NO_BODY = Buffer.alloc(0);
+
 export class Prediction {
-  readonly body: Buffer;
+  /** Let go of when it has been answered. */
+  body: Buffer;
   readonly deadlineMs: number;
   readonly requestId: string;
   isAnswered = false;
   /** The client left before the answer. */
   isAbandoned = false;
-  private readonly response: ServerResponse;
+  /** Let go of with the answer: predictions outlive it in the order of deadlines, and must be small then. */
+  private response: ServerResponse | undefined;
 
   /** `body` is PREDICT's. */
   constructor(response: ServerResponse, requestId: string, body: Buffer, deadlineMs: number) {
@@ -26,21 +30,28 @@ export class Prediction {
 
   /** A JSON answer with a status of the predictor's own choice. */
   answer(status: number, body: Buffer): void {
-    if (this.isAnswered) return;
-    this.isAnswered = true;
-    this.response.writeHead(status, { "content-type": "application/json", "content-length": body.length, "x-request-id": this.requestId });
-    this.response.end(body);
+    const response = this.take();
+    response?.writeHead(status, { "content-type": "application/json", "content-length": body.length, "x-request-id": this.requestId });
+    response?.end(body);
   }
 
   abandon(): void {
-    this.isAnswered = true;
+    this.take();
     this.isAbandoned = true;
   }
 
   fail(error: ServiceError): void {
-    if (this.isAnswered) return;
+    const response = this.take();
+    if (response !== undefined) sendError(response, error, this.requestId);
+  }
+
+  /** The response, for the one answer; undefined when it has been given. */
+  private take(): ServerResponse | undefined {
+    const { response } = this;
     this.isAnswered = true;
-    sendError(this.response, error, this.requestId);
+    this.response = undefined;
+    this.body = NO_BODY;
+    return response;
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * One connection to one worker, over a Unix socket or TCP. Owns the handshake, the coalescing of writes (one per
- * event-loop turn) and long bodies. What messages mean is the business of whoever holds it.
+ * One connection to one worker, over a Unix socket or TCP. Owns the handshake, the coalescing of writes (one an
+ * event-loop turn, or each FLUSH_FRAMES) and long bodies. What messages mean is the business of whoever holds it.
  */
 import { createConnection, type Socket } from "node:net";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
@@ -11,6 +11,9 @@ import { encodeJson, encodeWindow, type Hello, MESSAGE, PROTOCOL_VERSION, type W
 export type WorkerAddress = { path: string } | { host: string; port: number };
 
 /** A TCP peer that is gone is noticed by keep-alive, which its kernel answers however busy the process is. */
+/** A write goes out earlier than at the end of the turn with this many frames, so that the worker starts meanwhile. */
+const FLUSH_FRAMES = 32;
+
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
 /** A worker answers when its predict() returns; whoever listens at all is waited for. */
@@ -29,6 +32,7 @@ export class WorkerConnection {
   private readonly writer = new FrameWriter();
   private readonly sender: LongBodySender;
   private flushScheduled = false;
+  private unflushed = 0;
 
   private constructor(socket: Socket, welcome: Welcome) {
     this.socket = socket;
@@ -102,13 +106,17 @@ export class WorkerConnection {
   }
 
   private scheduleFlush(): void {
+    if (++this.unflushed === FLUSH_FRAMES) this.flush();
     if (this.flushScheduled) return;
     this.flushScheduled = true;
-    setImmediate(() => this.flush());
+    setImmediate(() => {
+      this.flushScheduled = false;
+      this.flush();
+    });
   }
 
   private flush(): void {
-    this.flushScheduled = false;
+    this.unflushed = 0;
     if (this.writer.isEmpty || this.socket.destroyed) return;
     const chunks = this.writer.take();
     if (chunks.length === 1) {

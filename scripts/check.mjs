@@ -1,0 +1,10 @@
+/** `npm run check`: format, lint, types, dead code and all tests: the same as CI. */
+import { join } from "node:path";
+import { root, run, setUp } from "./setup.mjs";
+
+setUp();
+const bin = (name) => join(root, "node_modules", ".bin", name);
+run(bin("biome"), ["check", "--error-on-warnings", "."]);
+run(bin("tsc"), ["-p", "tsconfig.json"]);
+run(bin("knip"), ["--no-progress"]);
+run(process.execPath, ["scripts/test.mjs"]);

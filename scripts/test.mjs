@@ -1,0 +1,48 @@
+/**
+ * `npm test`: installs what is missing, then every stage that needs no special machine. Ends with one line over all
+ * stages: `N passed, N failed, N skipped`.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root, setUp } from "./setup.mjs";
+
+setUp();
+
+const total = { passed: 0, failed: 0, skipped: 0 };
+
+function stage(name, runStage) {
+  console.log(`\n== ${name}`);
+  const counts = runStage();
+  for (const key of Object.keys(total)) total[key] += counts[key];
+}
+
+/** The TypeScript tests; extra arguments choose among them. */
+function vitest() {
+  const report = join(tmpdir(), `quern-vitest-${process.pid}.json`);
+  const args = [join(root, "node_modules", "vitest", "vitest.mjs"), "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...process.argv.slice(2)];
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
+  if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(readFileSync(report, "utf8"));
+  rmSync(report);
+  // A file that could not be loaded has no tests that failed.
+  return { passed: numPassedTests, failed: status === 0 ? numFailedTests : Math.max(1, numFailedTests), skipped: numPendingTests + numTodoTests };
+}
+
+function pythonTests() {
+  const args = ["-m", "unittest", "discover", "-s", "python/tests", "-t", "python"];
+  const { status, stderr } = spawnSync(process.env.QUERN_PYTHON ?? "python3", args, { cwd: root, encoding: "utf8" });
+  process.stdout.write(stderr);
+  const number = (pattern) => Number(pattern.exec(stderr)?.[1] ?? 0);
+  const ran = number(/Ran (\d+) test/);
+  const failed = number(/failures=(\d+)/) + number(/errors=(\d+)/);
+  const skipped = number(/skipped=(\d+)/);
+  if (status !== 0 && failed === 0) return { passed: 0, failed: 1, skipped: 0 };
+  return { passed: ran - failed - skipped, failed, skipped };
+}
+
+stage("Python runtime", pythonTests);
+stage("TypeScript", vitest);
+console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);

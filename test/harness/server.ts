@@ -1,0 +1,169 @@
+/** A real server in a directory of its own, through the real command line. `stop` checks that no process is left. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { runtimeDirectory } from "../../src/settings.ts";
+import { eventually } from "./eventually.ts";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+const QUERN = join(root, "bin", "quern");
+
+export interface Cli {
+  code: number;
+  out: string;
+  err: string;
+}
+
+export class TestServer {
+  readonly dir = realpathSync(mkdtempSync(join(tmpdir(), "quern-test-")));
+  readonly dataDir = join(this.dir, "data");
+  readonly inputs = join(this.dir, "inputs");
+  baseUrl = "";
+  stderr = "";
+  parent: ChildProcess | undefined;
+  private readonly env: NodeJS.ProcessEnv;
+
+  constructor(env: NodeJS.ProcessEnv = {}) {
+    mkdirSync(this.inputs);
+    this.env = { ...process.env, QUERN_HOST: undefined, QUERN_DATA_DIR: this.dataDir, NO_COLOR: "1", ...env };
+  }
+
+  /** Starts `quern up` and waits until it is ready. `env` is for this start only. */
+  async start(env: NodeJS.ProcessEnv = {}, args: string[] = []): Promise<void> {
+    rmSync(join(this.dataDir, "address"), { force: true });
+    const port = this.baseUrl === "" ? "0" : new URL(this.baseUrl).port;
+    const parent = spawn(process.execPath, [QUERN, "up", "--listen", `127.0.0.1:${port}`, "--allow-local-root", this.inputs, ...args], {
+      env: { ...this.env, ...env },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    this.parent = parent;
+    parent.stderr!.on("data", (text) => {
+      this.stderr += String(text);
+    });
+    await eventually("the server is ready", () => {
+      if (parent.exitCode !== null) throw new Error(`quern up ended: ${this.stderr}`);
+      return existsSync(join(this.dataDir, "address"));
+    });
+    this.baseUrl = readFileSync(join(this.dataDir, "address"), "utf8").trim();
+  }
+
+  /** Runs a command against this server. */
+  cli(args: string[], options: { input?: string; cwd?: string } = {}): Cli {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [QUERN, ...args], { env: this.env, encoding: "utf8", maxBuffer: 1 << 28, ...options });
+    return { code: status ?? -1, out: stdout, err: stderr };
+  }
+
+  /** Writes a project and deploys it; fails the test where the command fails. */
+  deploy(files: Record<string, string>, options: { wait?: boolean } = {}): string {
+    const project = join(this.dir, "project");
+    rmSync(project, { recursive: true, force: true });
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(project, name)), { recursive: true });
+      writeFileSync(join(project, name), text);
+    }
+    const { code, out, err } = this.cli(["deploy", project, ...(options.wait === false ? [] : ["--wait"])]);
+    if (code !== 0) throw new Error(`deploy failed (${code}): ${out}${err}\n${this.stderr}`);
+    return out;
+  }
+
+  fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    return fetch(this.baseUrl + path, init);
+  }
+
+  post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    return this.fetch(path, { method: "POST", body: text, headers: { "content-type": "application/json", ...headers } });
+  }
+
+  async submit(api: string, job: Record<string, unknown>): Promise<string> {
+    const response = await this.post(`/${api}`, job);
+    const answer = (await response.json()) as { job_id: string };
+    if (response.status !== 200) throw new Error(`submission refused: ${JSON.stringify(answer)}`);
+    return answer.job_id;
+  }
+
+  async job(api: string, jobId: string): Promise<JobView> {
+    const response = await this.fetch(`/${api}/${jobId}`);
+    return ((await response.json()) as { job_status: JobView }).job_status;
+  }
+
+  /** Waits for the end of a job, over restarts of the server too. */
+  async ended(api: string, jobId: string, timeoutMs = 60_000): Promise<JobView> {
+    let last: JobView | undefined;
+    await eventually(
+      `job ${jobId} ends`,
+      async () => {
+        last = await this.job(api, jobId).catch(() => last);
+        return last?.end_time !== undefined;
+      },
+      timeoutMs,
+      () => JSON.stringify(last),
+    );
+    return last!;
+  }
+
+  writeInput(name: string, text: string): string {
+    writeFileSync(join(this.inputs, name), text);
+    return `file://${join(this.inputs, name)}`;
+  }
+
+  /** The parent's children, by role. */
+  child(role: "gateway" | "controller"): number {
+    const found = processes().find(({ ppid, command }) => ppid === this.parent!.pid && command.includes(`__${role}`));
+    if (found === undefined) throw new Error(`there is no ${role}`);
+    return found.pid;
+  }
+
+  workers(): number[] {
+    const directory = runtimeDirectory(this.dataDir);
+    return processes().filter(({ command }) => command.includes(directory)).map(({ pid }) => pid);
+  }
+
+  async stop(): Promise<void> {
+    const { parent } = this;
+    if (parent !== undefined && parent.exitCode === null && parent.signalCode === null) {
+      const exited = new Promise((resolve) => parent.once("exit", resolve));
+      parent.kill("SIGTERM");
+      await exited;
+    }
+    await eventually("no worker is left", () => this.workers().length === 0, 45_000);
+    rmSync(runtimeDirectory(this.dataDir), { recursive: true, force: true });
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+export interface JobView {
+  job_id: string;
+  status: string;
+  total_batch_count?: number;
+  batches_in_queue: number;
+  batch_metrics: { succeeded: number; failed: number; avg_time_per_batch?: number };
+  worker_counts?: Record<string, number>;
+  start_time?: string;
+  end_time?: string;
+  reason?: { code: string; message: string };
+  config: unknown;
+}
+
+export interface ProcessView {
+  pid: number;
+  ppid: number;
+  command: string;
+}
+
+export function processes(): ProcessView[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, "latin1");
+        const [state, ppid] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+        if (state === "Z") return [];
+        return [{ pid: Number(name), ppid: Number(ppid), command: readFileSync(`/proc/${name}/cmdline`, "latin1").replaceAll("\0", " ") }];
+      } catch {
+        return [];
+      }
+    });
+}

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
+import { OBEDIENT, project } from "../harness/projects.ts";
+import { processes, TestServer } from "../harness/server.ts";
+
+describe("a real-time API", () => {
+  const server = new TestServer();
+  beforeAll(async () => {
+    await server.start();
+    server.deploy(project(OBEDIENT, { predictorFields: ", timeout: 5s" }));
+  });
+  afterAll(() => server.stop());
+
+  const predict = async (payload: unknown) => {
+    const response = await server.post("/echo", payload);
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+
+  it("answers with what predict() returns, as JSON", async () => {
+    const response = await server.post("/echo", { id: "setosa" });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json");
+    expect(response.headers.get("x-request-id")).toBeTruthy();
+    expect(await response.text()).toBe('"setosa"');
+  });
+
+  it("takes arrays, and returns arrays as long", async () => {
+    expect((await predict([{ id: 1 }, { id: 2 }, { id: 3 }])).body).toEqual([1, 2, 3]);
+  });
+
+  it("keeps every digit of integers that JavaScript would round", async () => {
+    const response = await server.post("/echo", '{"id": 12345678901234567890123}');
+    expect(await response.text()).toBe("12345678901234567890123");
+  });
+
+  it("passes the caller's request id on, if it is sane", async () => {
+    const response = await server.post("/echo", { id: 1 }, { "x-request-id": "mine-1" });
+    expect(response.headers.get("x-request-id")).toBe("mine-1");
+  });
+
+  it("carries bodies of several megabytes both ways", async () => {
+    const text = "z".repeat(5_000_000);
+    expect((await predict({ id: text })).body).toBe(text);
+  });
+
+  it.each([
+    ["malformed JSON", "{", 400, "malformed_json"],
+    ["an empty body", "", 400, "malformed_json"],
+    ["an exception in predict()", { do: "raise" }, 500, "prediction_failed"],
+    ["sys.exit() in predict()", { do: "sysexit" }, 500, "prediction_failed"],
+    ["a prediction that is not JSON", { do: "set" }, 500, "prediction_not_serializable"],
+    ["a worker that exits", { do: "exit" }, 502, "worker_died"],
+    ["a worker that crashes", { do: "segfault" }, 502, "worker_died"],
+  ])("answers %s with a problem", async (_, payload, status, code) => {
+    const answer = await predict(payload);
+    expect(answer).toMatchObject({ status, body: { code, status, type: `urn:quern:error:${code}` } });
+    expect(answer.body.message).toBe(answer.body.detail);
+    expect((await predict({ id: "still here" })).body).toBe("still here");
+  });
+
+  it("answers an exception with status_code and detail as it asks", async () => {
+    expect(await predict({ do: "http" })).toEqual({ status: 418, body: { detail: { short: "and stout" } } });
+  });
+
+  it.each(["print", "fork", "stdin", "chdir", "thread", "signals", "child"])("survives a predictor that does: %s", async (act) => {
+    expect((await predict({ do: act, id: act, times: 3000 })).status).toBe(200);
+    expect((await predict({ id: "still here" })).body).toBe("still here");
+  });
+
+  it("logs what user code prints, with time and worker, and tracebacks", async () => {
+    await predict({ do: "raise", id: "for the log" });
+    await eventually("the traceback is in the log", () => server.cli(["logs", "echo"]).out.includes("ValueError: no good: for the log"));
+    expect(server.cli(["logs", "echo"]).out).toMatch(/^\d{4}-\S+Z r-[0-9a-f]{8} y{999}$/m);
+  });
+
+  it("refuses other methods, content types and hosts, each with the cure", async () => {
+    const get = await server.fetch("/echo");
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+    expect((await server.fetch("/echo", { method: "POST", body: "a=1", headers: { "content-type": "application/x-www-form-urlencoded" } })).status).toBe(415);
+    expect((await server.post("/nobody", {})).status).toBe(404);
+    const { request } = await import("node:http");
+    const status = await new Promise((resolve) => {
+      request(`${server.baseUrl}/echo`, { method: "POST", headers: { host: "evil.example" } }, (answer) => resolve(answer.statusCode)).end();
+    });
+    expect(status).toBe(421);
+  });
+
+  it("shows nothing of the server's own environment to user code", async () => {
+    const { body } = await predict({ do: "env" });
+    expect(Object.keys(body).filter((name) => name.startsWith("QUERN_"))).toEqual([]);
+    expect(body.PATH).toBeTruthy();
+  });
+
+  it("lets a predict() that holds the interpreter finish within its time", async () => {
+    const slow = predict({ do: "hold", seconds: 3, id: "held" });
+    expect((await predict({ id: "after it" })).body).toBe("after it");
+    expect((await slow).body).toBe("held");
+  });
+
+  it("kills a predict() that is past predictor.timeout, answers 504, and serves on", async () => {
+    const before = (await predict({ do: "pid" })).body;
+    const answer = await predict({ do: "hold", seconds: 20 });
+    expect(answer).toMatchObject({ status: 504, body: { code: "prediction_timeout" } });
+    expect((await predict({ id: "again" })).body).toBe("again");
+    expect((await predict({ do: "pid" })).body).not.toBe(before);
+    expect(processes().some(({ pid }) => pid === Number(before))).toBe(false);
+  });
+});
+
+describe("the queue of a real-time API", () => {
+  const server = new TestServer();
+  beforeAll(async () => {
+    await server.start();
+    server.deploy(project(OBEDIENT, { realtime: "  autoscaling: {min_replicas: 2, max_replica_concurrency: 2}\n" }));
+  });
+  afterAll(() => server.stop());
+
+  it("refuses with 503 and Retry-After what is past its bound, and answers the rest", async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => server.post("/echo", { do: "sleep", seconds: 0.5, id: 1 })));
+    const statuses = answers.map((answer) => answer.status).sort();
+    expect(statuses).toEqual([200, 200, 200, 200, 503, 503, 503, 503, 503, 503]);
+    expect(answers.find((answer) => answer.status === 503)!.headers.get("retry-after")).toBe("1");
+  });
+
+  it("runs on as many replicas as it is deployed with", async () => {
+    const pids = await Promise.all([1, 2].map(async () => (await server.post("/echo", [{ do: "sleep", seconds: 0.3 }, { do: "pid" }])).json() as Promise<unknown[]>));
+    expect(new Set(pids.map((answer) => answer[1])).size).toBe(2);
+  });
+
+  it("frees the slot of a client that leaves while it waits", async () => {
+    const busy = [0, 1].map(() => server.post("/echo", { do: "sleep", seconds: 2, id: "busy" }));
+    const leaving = new AbortController();
+    const waiting = server.fetch("/echo", { method: "POST", body: '{"id":1}', headers: { "content-type": "application/json" }, signal: leaving.signal }).catch(() => "left");
+    setTimeout(() => leaving.abort(), 200);
+    expect(await waiting).toBe("left");
+    // With the two that are running, two more make four: the bound. The server learns of the leaving a moment later.
+    await eventually("two more fit", async () => {
+      const answers = await Promise.all([server.post("/echo", { id: 1 }), server.post("/echo", { id: 2 })]);
+      return answers.every((answer) => answer.status === 200);
+    }, 5000);
+    await Promise.all(busy);
+  });
+});
