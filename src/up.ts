@@ -55,6 +55,11 @@ function bindSocket(host: string, port: number): SocketHandle {
   throw new Error(`cannot listen on ${host}:${port}: it is in use or not allowed; choose another with --listen HOST:PORT (port 0 is any free one)`);
 }
 
+/** A test kills the first controller only; the next one has to cope. */
+function withoutKillPoint(childOptions: string): string {
+  return JSON.stringify({ ...(JSON.parse(childOptions) as object), killAt: "" });
+}
+
 interface SocketHandle {
   getsockname(out: { address?: string; port?: number }): void;
 }
@@ -107,9 +112,11 @@ class Parent {
 
   /** Starts a child, and again whenever it ends, until we stop. */
   private async supervise(role: ChildRole, childOptions: string): Promise<void> {
+    let isFirst = true;
     for (let wait = RESTART_FIRST_MS; !this.isStopping; wait = Math.min(RESTART_MAX_MS, wait * 2)) {
       const startedMs = performance.now();
-      const code = await this.runChild(role, childOptions);
+      const code = await this.runChild(role, isFirst ? childOptions : withoutKillPoint(childOptions));
+      isFirst = false;
       this.ready.delete(role);
       if (code === EXIT_CANNOT_START) {
         this.exitCode = 1;
