@@ -31,7 +31,6 @@ BUSY = 69
 START = 70
 ACK = 71
 RELEASE = 72
-LOG = 73
 REFUSED = 74
 
 _U32 = struct.Struct("<I")

@@ -24,7 +24,6 @@ export const MESSAGE = {
   START: 70,
   ACK: 71,
   RELEASE: 72,
-  LOG: 73,
   REFUSED: 74,
 } as const;
 

@@ -1,0 +1,123 @@
+"""Classes as users write them, right and wrong: at the load, and on the syntax tree alone."""
+
+import json
+import os
+import tempfile
+import textwrap
+import unittest
+
+from quern_runtime.check_predictor import check_source
+from quern_runtime.http_payload import PayloadError, encode_prediction, fault, parse_payload
+from quern_runtime.load_predictor import PredictorError, load_predictor, merge_config
+from quern_runtime.note import Note
+
+GOOD = "class PythonPredictor:\n    def __init__(self, config):\n        self.config = config\n    def predict(self, payload):\n        return payload\n"
+
+# (source, what the message says)
+WRONG = [
+    ("x = 1\n", "class PythonPredictor is not defined"),
+    ("class PythonPredictor:\n    def __init__(self, config): pass\n", 'required method "predict" is not defined'),
+    ("class PythonPredictor:\n    def predict(self): pass\n", '"__init__" is not defined'),
+    ("class PythonPredictor:\n    def __init__(self): pass\n    def predict(self): pass\n", '"config" is a required argument'),
+    ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, data): pass\n", '"data" is not a supported argument; supported: self, payload, query_params, headers, batch_id'),
+    ("class PythonPredictor:\n    def __init__(self, config): pass\n    async def predict(self): pass\n", "async def predict is not supported yet"),
+    ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    def on_job_complete(self, x): pass\n", '"x" is not a supported argument'),
+]
+
+
+class Signatures(unittest.TestCase):
+    def load(self, source, **init):
+        project = tempfile.mkdtemp()
+        with open(os.path.join(project, "p.py"), "w") as file:
+            file.write(textwrap.dedent(source))
+        before = os.getcwd()
+        try:
+            return load_predictor({"project": project, "path": "p.py", "api_config": "{}", **init})
+        finally:
+            os.chdir(before)
+
+    def test_wrong_classes_are_refused_with_the_legal_names(self):
+        for source, message in WRONG:
+            with self.subTest(message):
+                self.assertIn(message, " ".join(fault["message"] for fault in check_source(source, "p.py")))
+                with self.assertRaises(PredictorError) as caught:
+                    self.load(source)
+                self.assertIn(message, str(caught.exception))
+
+    def test_the_tree_alone_tells_syntax_errors_with_their_line(self):
+        self.assertEqual([f["line"] for f in check_source("x = 1\ndef (:\n", "p.py")], [2])
+
+    def test_what_a_tree_cannot_show_is_left_to_the_load(self):
+        for source in ("from base import PythonPredictor\n", "PythonPredictor = make()\n", "class PythonPredictor(Base):\n    pass\n"):
+            self.assertEqual(check_source(source, "p.py"), [])
+
+    def test_extra_arguments_with_defaults_are_fine(self):
+        source = "class PythonPredictor:\n    def __init__(self, config, size=3, *a, **k): pass\n    def predict(self, payload, top=5): return top\n"
+        self.assertEqual(check_source(source, "p.py"), [])
+        self.assertEqual(self.load(source).predict(1), 5)
+
+    def test_arguments_are_passed_by_declared_name(self):
+        source = "class PythonPredictor:\n    def __init__(self, job_spec, config): self.spec = job_spec\n    def predict(self, batch_id, payload, headers): return [payload, headers, batch_id, self.spec]\n"
+        predictor = self.load(source, job_spec={"job_id": "j"})
+        self.assertEqual(predictor.wants, ["headers"])
+        self.assertEqual(predictor.predict("p", None, {"a": "b"}, "j-1"), ["p", {"a": "b"}, "j-1", {"job_id": "j"}])
+
+    def test_config_keeps_every_digit_and_is_merged(self):
+        predictor = self.load(GOOD, api_config='{"big":12345678901234567890,"deep":{"a":1}}', job_config='{"deep":{"b":2}}')
+        self.assertEqual(predictor.instance.config, {"big": 12345678901234567890, "deep": {"a": 1, "b": 2}})
+
+
+class Merge(unittest.TestCase):
+    def test_maps_merge_recursively_and_everything_else_is_replaced(self):
+        base = {"k1": "v1", "k2": "v2", "k3": {"k1": "v1", "k2": "v2"}, "list": [1, 2]}
+        override = {"k1": "V1", "k4": "V4", "k3": {"k1": "V1", "k4": "V4"}, "list": [3]}
+        before = json.dumps([base, override])
+        merged = merge_config(base, override)
+        self.assertEqual(merged, {"k1": "V1", "k2": "v2", "k4": "V4", "k3": {"k1": "V1", "k2": "v2", "k4": "V4"}, "list": [3]})
+        merged["k3"]["k9"] = 1
+        self.assertEqual(json.dumps([base, override]), before)
+
+
+class Payloads(unittest.TestCase):
+    def test_bodies_that_are_not_json_are_refused(self):
+        for body in (b"", b"  ", b"{", b"\xff", b"[" * 100000):
+            with self.assertRaises(PayloadError):
+                parse_payload(body)
+
+    def test_predictions_are_compact_json(self):
+        self.assertEqual(encode_prediction({"a": ["é", 1.5, None]}), '{"a":["é",1.5,null]}'.encode())
+
+    def test_what_json_cannot_hold_is_named(self):
+        for value, name in (({1}, "set"), (iter([]), "generator"), (float("nan"), "JSON compliant")):
+            with self.assertRaises((TypeError, ValueError)) as caught:
+                encode_prediction(value)
+            self.assertIn(name, str(caught.exception))
+
+    def test_an_exception_that_cannot_print_itself_is_still_told(self):
+        class Sly(Exception):
+            def __str__(self):
+                raise RuntimeError
+
+        self.assertEqual(fault("predict", Sly())["message"], "(its message could not be read)")
+
+
+class Notes(unittest.TestCase):
+    def test_the_next_process_learns_what_was_in_hand(self):
+        path = os.path.join(tempfile.mkdtemp(), "note")
+        note = Note(path)
+        self.assertIsNone(note.died_in)
+        note.set_epoch(7)
+        note.take_in_hand(1, 5, 41)
+        self.assertEqual(Note(path).died_in, {"epoch": 7, "delivery": 5, "batch_index": 41})
+        self.assertIsNone(Note(path).died_in)
+
+    def test_what_was_put_down_was_not_in_hand(self):
+        path = os.path.join(tempfile.mkdtemp(), "note")
+        note = Note(path)
+        note.take_in_hand(1, 5, 41)
+        note.put_down()
+        self.assertIsNone(Note(path).died_in)
+
+
+if __name__ == "__main__":
+    unittest.main()

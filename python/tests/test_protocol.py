@@ -1,0 +1,65 @@
+"""The fixtures that TypeScript reads too, read and written from the worker's side."""
+
+import json
+import os
+import unittest
+
+from quern_runtime import protocol
+
+FIXTURES = os.path.join(os.path.dirname(__file__), "..", "..", "protocol", "fixtures", "messages.json")
+
+
+def fixtures():
+    with open(FIXTURES) as file:
+        return json.load(file)
+
+
+class Fixtures(unittest.TestCase):
+    def test_every_message_has_its_number_and_a_fixture(self):
+        named = {name: value for name, value in vars(protocol).items() if name.isupper() and isinstance(value, int)}
+        numbers = {f["message"]: f["type"] for f in fixtures()}
+        messages = {n: v for n, v in named.items() if n in numbers}
+        self.assertEqual(messages, numbers)
+
+    def test_frames_are_cut_wherever_the_stream_is_split(self):
+        stream = b"".join(bytes.fromhex(f["bytes"]) for f in fixtures())
+        expected = [(f["type"], f["flags"], f["id"]) for f in fixtures()]
+        for step in (1, 7, 64, len(stream)):
+            buffer, seen = bytearray(), []
+            for at in range(0, len(stream), step):
+                buffer += stream[at : at + step]
+                seen += [frame[:3] for frame in protocol.cut_frames(buffer)]
+            self.assertEqual(seen, expected, "step %d" % step)
+            self.assertEqual(buffer, b"")
+
+    def test_binary_bodies_mean_what_the_fixture_says(self):
+        for fixture in (f for f in fixtures() if f["form"] == "binary"):
+            with self.subTest(fixture["message"]):
+                (frame,) = list(protocol.cut_frames(bytearray.fromhex(fixture["bytes"])))
+                self.check(fixture, frame[3])
+
+    def check(self, fixture, body):
+        value = fixture["value"]
+        if fixture["message"] == "PREDICT":
+            self.assertEqual(protocol.decode_predict(body), (value["meta"], value["payload"].encode()))
+        elif fixture["message"] == "LEASE":
+            entries = [[fixture["id"] + i, b, p.decode()] for i, (b, p) in enumerate(protocol.decode_lease(body))]
+            self.assertEqual(entries, value["deliveries"])
+        elif fixture["message"] == "RESULT":
+            self.assertEqual(protocol.encode_result(value["predict_us"], value["prediction"].encode()), body)
+        elif fixture["message"] == "ACK":
+            failures = [(d, json.dumps(f, separators=(",", ":")).encode()) for d, f in value["failures"]]
+            self.assertEqual(protocol.encode_ack(value["succeeded"], value["success_us"], failures), body)
+        elif fixture["message"] == "RELEASE":
+            self.assertEqual(protocol.encode_u32(value["last"]), body)
+        else:
+            self.assertEqual(protocol.decode_u32(body), value["bytes"])
+
+    def test_a_body_over_the_limit_is_refused(self):
+        head = protocol.HEADER.pack(protocol.FRAME_BODY_BYTES_MAX + 1, protocol.PREDICT, 0, 0, 1)
+        with self.assertRaisesRegex(ValueError, "over the limit"):
+            list(protocol.cut_frames(bytearray(head)))
+
+
+if __name__ == "__main__":
+    unittest.main()
