@@ -52,7 +52,7 @@ function parseEntry(entry: unknown, exact: { predictor?: { config?: unknown } } 
   const api = entry as Record<string, unknown>;
   const label = typeof api.name === "string" ? `${api.name}: ` : "";
   const checked = apiSchema.safeParse(api);
-  const add = (path: Path, detail: string) => errors.push({ pointer: positionOf([index, ...path]), detail: `${label}${path.join(".")}: ${detail}` });
+  const add = (path: Path, detail: string) => errors.push({ pointer: positionOf([index, ...path]), detail: `${label}${path.length === 0 ? "" : `${path.join(".")}: `}${detail}` });
   if (!checked.success) {
     for (const { path, detail } of namedIssues(checked.error.issues, api, legalApiKeys)) add(path, detail);
   }

@@ -56,8 +56,7 @@ export class FileStore implements ObjectStore {
   }
 
   private assertAllowed(path: string, given: string): void {
-    const inside = this.roots.some((root) => path === root || path.startsWith(root.endsWith(sep) ? root : root + sep));
-    if (!inside) throw outside(given, this.roots);
+    if (!this.roots.some((root) => isInside(path, root))) throw outside(given, this.roots);
   }
 }
 
@@ -96,12 +95,16 @@ export async function resolveRoots(roots: readonly string[], dataDir: string): P
     const real = await realpath(resolve(root.replace(/:ro$/, ""))).catch(() => {
       throw new Error(`--allow-local-root ${root}: there is no such directory`);
     });
-    if (dataDir === real || dataDir.startsWith(real + sep) || real.startsWith(dataDir + sep)) {
+    if (isInside(dataDir, real) || isInside(real, dataDir)) {
       throw new Error(`--allow-local-root ${root}: it holds the data directory ${dataDir}, which jobs may never read`);
     }
     resolved.push(real);
   }
   return resolved;
+}
+
+function isInside(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
 /** Regular files and directories, in the order that their full keys have: a directory counts as its name with `/`. */

@@ -51,7 +51,7 @@ export class TestServer {
 
   /** Runs a command against this server. */
   cli(args: string[], options: { input?: string; cwd?: string } = {}): Cli {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [QUERN, ...args], { env: this.env, encoding: "utf8", maxBuffer: 1 << 28, ...options });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [QUERN, ...args], { env: this.env, encoding: "utf8", timeout: 45_000, maxBuffer: 1 << 28, ...options });
     return { code: status ?? -1, out: stdout, err: stderr };
   }
 

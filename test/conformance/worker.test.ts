@@ -1,0 +1,289 @@
+/** One suite for the worker, over a Unix socket and over TCP with a token: what docs/worker-protocol.md promises. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readDeliveryNote } from "../../src/protocol/delivery-note.ts";
+import { decodeAck, decodeRelease, decodeResult, encodePredict, MESSAGE } from "../../src/protocol/messages.ts";
+import { type WorkerAddress, WorkerConnection } from "../../src/protocol/worker-connection.ts";
+import { eventually } from "../harness/eventually.ts";
+import { OBEDIENT } from "../harness/projects.ts";
+import { root } from "../harness/server.ts";
+
+const TOKEN = "f00d";
+const NAMES = Object.fromEntries(Object.entries(MESSAGE).map(([name, type]) => [type, name]));
+
+interface Received {
+  name: string;
+  id: number;
+  body: Buffer;
+}
+
+class Caller {
+  readonly received: Received[] = [];
+  isClosed = false;
+  connection!: WorkerConnection;
+
+  static async open(address: WorkerAddress, role: "controller" | "gateway" = "controller", epoch = 1, token = TOKEN): Promise<Caller> {
+    const caller = new Caller();
+    caller.connection = await WorkerConnection.open(address, { role, token, epoch }, {
+      onMessage: (type, id, body) => caller.received.push({ name: NAMES[type]!, id, body: Buffer.from(body) }),
+      onClose: () => {
+        caller.isClosed = true;
+      },
+    });
+    return caller;
+  }
+
+  predict(id: number, payload: unknown, meta?: unknown): void {
+    this.connection.send(MESSAGE.PREDICT, id, encodePredict(meta === undefined ? undefined : JSON.stringify(meta), Buffer.from(JSON.stringify(payload))));
+  }
+
+  lease(firstDelivery: number, batches: [number, unknown][]): void {
+    const parts = batches.flatMap(([index, items]) => {
+      const payload = Buffer.from(JSON.stringify(items));
+      const head = Buffer.alloc(8);
+      head.writeUInt32LE(index);
+      head.writeUInt32LE(payload.length, 4);
+      return [head, payload];
+    });
+    this.connection.send(MESSAGE.LEASE, firstDelivery, Buffer.concat(parts));
+  }
+
+  async next(name: string, id?: number): Promise<Received> {
+    const matches = (message: Received) => message.name === name && (id === undefined || message.id === id);
+    await eventually(`${name} ${id ?? ""} comes`, () => this.received.some(matches), 20_000, () => this.received.map((message) => `${message.name} ${message.id} ${message.body.toString().slice(0, 300)}`).join("; "));
+    return this.received.splice(this.received.findIndex(matches), 1)[0]!;
+  }
+
+  async result(id: number): Promise<unknown> {
+    return JSON.parse(decodeResult((await this.next("RESULT", id)).body).prediction.toString());
+  }
+}
+
+describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
+  let dir: string;
+  let address: WorkerAddress;
+  let process: ChildProcess;
+  let note: string;
+
+  beforeEach(async () => {
+    dir = mkdtempSync(join(tmpdir(), "quern-worker-"));
+    note = join(dir, "note");
+    writeFileSync(join(dir, "predictor.py"), OBEDIENT);
+    address = kind === "unix" ? { path: join(dir, "w.sock") } : { host: "127.0.0.1", port: await freePort() };
+    start();
+    await eventually("the worker listens", () => kind === "tcp" || existsSync(join(dir, "w.sock")));
+  });
+  afterEach(() => {
+    process.kill("SIGKILL");
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  function start(): void {
+    const listen = "path" in address ? `unix:${address.path}` : `tcp:${address.host}:${address.port}`;
+    process = spawn("python3", ["-m", "quern_runtime", "--listen", listen, "--note", note], { cwd: join(root, "python"), env: { ...globalThis.process.env, QUERN_WORKER_TOKEN: TOKEN }, stdio: "ignore" });
+  }
+
+  /** Connects as soon as somebody listens. */
+  async function caller(role: "controller" | "gateway" = "controller", epoch = 1): Promise<Caller> {
+    let found: Caller | undefined;
+    await eventually("the worker answers", async () => {
+      found = await Caller.open(address, role, epoch).catch((error: Error) => {
+        if (error.message.includes("refused the")) throw error;
+        return undefined;
+      });
+      return found !== undefined;
+    });
+    return found!;
+  }
+
+  async function ready(init: Record<string, unknown> = {}): Promise<Caller> {
+    const controller = await caller();
+    controller.connection.sendJson(MESSAGE.INIT, 0, { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}", concurrency: 4, expose_errors: false, ...init });
+    await controller.next("READY");
+    return controller;
+  }
+
+  const readyForJob = () => ready({ job_spec: { job_id: "j" } });
+
+  it("refuses a wrong token, and another protocol", async () => {
+    await caller();
+    await expect(Caller.open(address, "controller", 1, "guess")).rejects.toThrow("wrong token");
+  });
+
+  it("welcomes with what it is, before and after its set-up", async () => {
+    const controller = await caller();
+    expect(controller.connection.welcome).toMatchObject({ protocol: 1, pid: process.pid, state: "new", api_id: null, died_in: null });
+    await ready();
+    const gateway = await caller("gateway", 0);
+    expect(gateway.connection.welcome).toMatchObject({ state: "ready", api_id: "v1", wants: [] });
+  });
+
+  it("tells why its set-up failed, then leaves", async () => {
+    writeFileSync(join(dir, "predictor.py"), "class PythonPredictor:\n  def __init__(self, config): raise OSError('no model')\n  def predict(self): pass\n");
+    const controller = await caller();
+    controller.connection.sendJson(MESSAGE.INIT, 0, { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}", concurrency: 4, expose_errors: false });
+    const fault = JSON.parse((await controller.next("INIT_FAILED")).body.toString()) as Record<string, string>;
+    expect(fault).toMatchObject({ stage: "init", type: "OSError", message: "no model" });
+    expect(fault.traceback).toContain("predictor.py");
+    await eventually("it has left", () => process.exitCode === 0);
+  });
+
+  it("obeys the newest epoch only: the owner before it is cut off, an older one refused", async () => {
+    const old = await ready();
+    await caller("controller", 5);
+    await eventually("the old owner is cut off", () => old.isClosed);
+    await expect(Caller.open(address, "controller", 4)).rejects.toThrow("epoch 4 is over");
+  });
+
+  it("predicts for several gateways, and tells predictions' faults", async () => {
+    await ready();
+    const [a, b] = [await caller("gateway"), await caller("gateway")];
+    a.predict(1, { id: "a" });
+    b.predict(1, { id: "b" });
+    a.predict(2, { do: "raise", id: 3 });
+    a.connection.send(MESSAGE.PREDICT, 3, encodePredict(undefined, Buffer.from("{")));
+    expect([await a.result(1), await b.result(1)]).toEqual(["a", "b"]);
+    expect(JSON.parse((await a.next("ERROR", 2)).body.toString())).toMatchObject({ stage: "predict", type: "ValueError", message: "no good: 3" });
+    expect(JSON.parse((await a.next("ERROR", 3)).body.toString())).toMatchObject({ stage: "payload" });
+  });
+
+  it("passes query and headers to a predictor that declares them", async () => {
+    writeFileSync(join(dir, "predictor.py"), "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload, query_params, headers): return [payload, query_params, headers]\n");
+    await ready();
+    const gateway = await caller("gateway");
+    expect(gateway.connection.welcome.wants).toEqual(["query_params", "headers"]);
+    gateway.predict(1, 7, { query_params: { q: "1" }, headers: { h: "2" } });
+    expect(await gateway.result(1)).toEqual([7, { q: "1" }, { h: "2" }]);
+  });
+
+  it("carries long bodies both ways in windows, beside short ones", async () => {
+    await ready();
+    const gateway = await caller("gateway");
+    const text = "z".repeat(9_000_000);
+    gateway.predict(1, { id: text });
+    gateway.predict(2, { id: "short" });
+    expect(await gateway.result(2)).toBe("short");
+    expect(await gateway.result(1)).toBe(text);
+  });
+
+  it("answers BUSY past its concurrency, and drops what is cancelled before it began", async () => {
+    await ready();
+    const gateway = await caller("gateway");
+    gateway.predict(1, { do: "sleep", seconds: 0.5, id: 1 });
+    await eventually("the first has begun", () => readDeliveryNote(note)?.busy === true);
+    for (let id = 2; id <= 7; id++) gateway.predict(id, { do: "sleep", seconds: 0, id });
+    gateway.connection.cancel(3);
+    expect(await gateway.result(1)).toBe(1);
+    const busy = [await gateway.next("BUSY"), await gateway.next("BUSY")].map((message) => message.id);
+    expect(busy).toEqual([6, 7]);
+    expect([await gateway.result(2), await gateway.result(4), await gateway.result(5)]).toEqual([2, 4, 5]);
+    expect(gateway.received.some((message) => message.id === 3)).toBe(false);
+  });
+
+  it("starts slow deliveries with START, and acknowledges cumulatively", async () => {
+    const controller = await readyForJob();
+    controller.lease(1, [[10, [{ id: 1 }]], [11, [{ do: "raise", id: 2 }]], [12, [{ id: 3 }]]]);
+    expect((await controller.next("START")).id).toBe(1);
+    const acks = [];
+    for (let settled = 0; settled < 3; ) {
+      const message = await controller.next("ACK");
+      const ack = decodeAck(message.id, message.body);
+      settled += ack.succeeded + ack.failures.length;
+      acks.push(ack);
+    }
+    expect(acks[acks.length - 1]!.upTo).toBe(3);
+    expect(acks.flatMap((ack) => ack.failures)).toMatchObject([{ delivery: 2, fault: { type: "ValueError", message: "no good: 2" } }]);
+  });
+
+  it("releases what it has not started after a slow batch", async () => {
+    const controller = await readyForJob();
+    controller.lease(1, [[0, [{ do: "sleep", seconds: 0.1 }]], [1, [1]], [2, [2]]]);
+    const release = await controller.next("RELEASE");
+    expect(decodeRelease(release.id, release.body)).toEqual({ first: 2, last: 3 });
+    const ack = await controller.next("ACK");
+    expect(decodeAck(ack.id, ack.body)).toMatchObject({ upTo: 1, succeeded: 1 });
+    controller.lease(4, [[1, [1]]]);
+    expect((await controller.next("ACK")).id).toBe(4);
+  });
+
+  it("leaves a note of the batch in hand, which the next process of this worker reports", async () => {
+    const controller = await readyForJob();
+    controller.lease(1, [[40, [1]], [41, [{ do: "kill" }]], [42, [2]]]);
+    await eventually("it has died", () => process.signalCode === "SIGKILL");
+    expect(readDeliveryNote(note)).toMatchObject({ busy: true, delivery: 2, batch_index: 41, epoch: 1, connection: controller.connection.welcome.connection });
+    if ("path" in address) rmSync(address.path, { force: true });
+    start();
+    expect((await caller()).connection.welcome.died_in).toEqual({ epoch: 1, delivery: 2, batch_index: 41 });
+  });
+
+  it("lets the child of a fork neither answer nor hold its sockets", async () => {
+    await ready();
+    const gateway = await caller("gateway");
+    gateway.predict(1, { do: "fork", id: "parent" });
+    gateway.predict(2, { do: "child", id: "with a child" });
+    expect([await gateway.result(1), await gateway.result(2)]).toEqual(["parent", "with a child"]);
+    process.kill("SIGKILL");
+    await eventually("the connection is closed with the process", () => gateway.isClosed, 2_000);
+    expect(gateway.received).toEqual([]);
+  });
+
+  it("does not answer while the interpreter is held, and goes on after it", async () => {
+    const controller = await readyForJob();
+    controller.lease(1, [[0, [{ do: "hold", seconds: 2 }]]]);
+    await eventually("it has begun", () => readDeliveryNote(note)?.busy === true);
+    const late = caller("gateway");
+    expect((await controller.next("ACK")).id).toBe(1);
+    expect((await late).connection.welcome.state).toBe("ready");
+  });
+
+  it("finishes what it has when it is drained", async () => {
+    const controller = await ready();
+    const gateway = await caller("gateway");
+    gateway.predict(1, { do: "sleep", seconds: 0.3, id: "last" });
+    await eventually("it has begun", () => readDeliveryNote(note)?.busy === true);
+    controller.connection.sendJson(MESSAGE.DRAIN, 0, {});
+    expect(await gateway.result(1)).toBe("last");
+    await eventually("it has left", () => process.exitCode === 0);
+  });
+
+  it("of a job ends with its controller, after the batch in hand", async () => {
+    const controller = await readyForJob();
+    controller.lease(1, [[0, [{ do: "sleep", seconds: 0.3 }]], [1, [1]]]);
+    await eventually("it has begun", () => readDeliveryNote(note)?.busy === true);
+    controller.connection.close();
+    await eventually("it has left", () => process.exitCode === 0, 5_000);
+    expect(readDeliveryNote(note)).toMatchObject({ busy: false, delivery: 1 });
+  });
+
+  it("runs on_job_complete when it is asked to", async () => {
+    writeFileSync(join(dir, "predictor.py"), "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n  def on_job_complete(self): raise OSError('disk')\n");
+    const controller = await readyForJob();
+    controller.connection.sendJson(MESSAGE.JOB_COMPLETE, 9, { round: 1 });
+    expect(JSON.parse((await controller.next("ERROR", 9)).body.toString())).toMatchObject({ stage: "on_job_complete", message: "disk" });
+  });
+
+  it("closes a connection that speaks nonsense, and serves the others", async () => {
+    await ready();
+    const { createConnection } = await import("node:net");
+    const stranger = createConnection(address);
+    const closed = new Promise((resolve) => stranger.once("close", resolve));
+    stranger.on("error", () => {}).write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    await closed;
+    const gateway = await caller("gateway");
+    gateway.predict(1, { id: "fine" });
+    expect(await gateway.result(1)).toBe("fine");
+  });
+});
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,149 @@
+/** The server itself: its data directory, environments, updates, restarts. */
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { eventually } from "../harness/eventually.ts";
+import { ECHO, OBEDIENT, project } from "../harness/projects.ts";
+import { TestServer } from "../harness/server.ts";
+
+describe("a server", () => {
+  let server: TestServer;
+  afterEach(() => server.stop());
+
+  it("keeps its data to itself: directory 0700, token 0600", async () => {
+    server = new TestServer();
+    await server.start();
+    expect(statSync(server.dataDir).mode & 0o777).toBe(0o700);
+    expect(statSync(join(server.dataDir, "admin-token")).mode & 0o777).toBe(0o600);
+  });
+
+  it("does not share its data directory with another", async () => {
+    server = new TestServer();
+    await server.start();
+    const second = server.cli(["up", "--listen", "127.0.0.1:0"]);
+    expect(second).toMatchObject({ code: 1, err: expect.stringContaining(`is in use by the Quern with process id ${server.parent!.pid}`) });
+    expect((await server.fetch("/-/livez")).status).toBe(200);
+  });
+
+  it.each([
+    [["--listen", "0.0.0.0:0"], 1, "--insecure-no-auth"],
+    [["--listen", "nonsense"], 2, "HOST:PORT"],
+    [["--max-body", "x"], 2, "number of bytes"],
+    [["--listen", "127.0.0.1:0", "--allow-local-root", "/nowhere"], 1, "no such directory"],
+    [["--listen", "127.0.0.1:0", "--allow-local-root", "/"], 1, "holds the data directory"],
+  ])("refuses to start with %j", (args, code, message) => {
+    server = new TestServer();
+    const result = server.cli(["up", ...args]);
+    expect([result.code, result.err]).toEqual([code, expect.stringContaining(message)]);
+  });
+
+  it("refuses a data directory that a newer Quern wrote", async () => {
+    server = new TestServer();
+    await server.start();
+    server.parent!.kill("SIGTERM");
+    await eventually("it has ended", () => server.parent!.exitCode === 0);
+    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    await db.run("UPDATE schema_version SET version = 999");
+    await db.close();
+    expect(server.cli(["up", "--listen", "127.0.0.1:0"])).toMatchObject({ code: 1, err: expect.stringContaining("start it with the newer Quern") });
+  });
+
+  it("on SIGTERM answers what is running, ends with 0, and goes on with its jobs at the next start", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(OBEDIENT));
+    const log = join(server.dir, "log");
+    writeFileSync(log, "");
+    const items = Array.from({ length: 40 }, (_, id) => ({ id, do: "sleep", seconds: 0.1 }));
+    const id = await server.submit("jobs", { workers: 2, config: { log }, item_list: { items, batch_size: 1 } });
+    await eventually("some batches are done", async () => (await server.job("jobs", id)).batch_metrics.succeeded > 5);
+    const running = server.post("/echo", { do: "sleep", seconds: 1, id: "finished" });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    server.parent!.kill("SIGTERM");
+    expect(await (await running).json()).toBe("finished");
+    await eventually("it has ended", () => server.parent!.exitCode !== null);
+    expect(server.parent!.exitCode).toBe(0);
+    expect(server.workers()).toEqual([]);
+    await server.start();
+    expect(await server.ended("jobs", id)).toMatchObject({ status: "status_succeeded", batch_metrics: { succeeded: 40, failed: 0 } });
+    expect(readFileSync(log, "utf8").trim().split("\n")).toHaveLength(40);
+    await eventually("the API is back", async () => (await server.post("/echo", { id: 1 })).status === 200);
+  });
+
+  it("serves predictions while there is no controller, and adopts the replica with the next one", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(OBEDIENT));
+    const pid = await (await server.post("/echo", { do: "pid" })).json();
+    const controller = server.child("controller");
+    process.kill(controller, "SIGSTOP");
+    expect((await server.post("/echo", { id: 1 })).status).toBe(200);
+    process.kill(controller, "SIGKILL");
+    for (let i = 0; i < 50; i++) expect((await server.post("/echo", { id: i })).status).toBe(200);
+    await eventually("the controller is back", () => server.cli(["get"]).code === 0);
+    expect(await (await server.post("/echo", { do: "pid" })).json()).toBe(pid);
+    expect(server.cli(["get"]).out).toContain("live");
+  });
+
+  it("with a new version answers from the old one until the new one is ready, and loses no request", async () => {
+    server = new TestServer();
+    await server.start();
+    const version = (name: string, wait: number) => project(`import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(${wait})\n  def predict(self, payload): return "${name}"\n`);
+    server.deploy(version("one", 0));
+    const answers: string[] = [];
+    let isOver = false;
+    const caller = (async () => {
+      while (!isOver) {
+        const response = await server.post("/echo", 1);
+        answers.push(`${response.status} ${await response.text()}`);
+      }
+    })();
+    server.deploy(version("two", 1), { wait: false });
+    await eventually("the new version answers", () => answers.at(-1) === '200 "two"');
+    isOver = true;
+    await caller;
+    const changes = answers.filter((answer, i) => answer !== answers[i - 1]);
+    expect(changes).toEqual(['200 "one"', '200 "two"']);
+  });
+
+  it("with a version that cannot start shows why, and keeps the old one serving", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(ECHO));
+    expect(() => server.deploy(project(ECHO.replace("self.config = config", "raise RuntimeError('no model')")))).toThrow("RuntimeError: no model");
+    expect(server.cli(["get"]).out).toMatch(/echo {11}error/);
+    expect((await server.post("/echo", 1)).status).toBe(200);
+    server.deploy(project(ECHO));
+    expect(server.cli(["get"]).out).toMatch(/echo {11}live/);
+  });
+
+  it("installs requirements.txt once for all with the same content, and shows pip's words when it fails", async () => {
+    server = new TestServer();
+    await server.start();
+    const wheel = join(server.dir, "tiny");
+    mkdirSync(join(wheel, "tiny_quern_test"), { recursive: true });
+    writeFileSync(join(wheel, "setup.py"), "from setuptools import setup; setup(name='tiny-quern-test', version='1.0', packages=['tiny_quern_test'])\n");
+    writeFileSync(join(wheel, "tiny_quern_test", "__init__.py"), "WORD = 'installed'\n");
+    const files = project("import tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return tiny_quern_test.WORD\n");
+    server.deploy({ ...files, "requirements.txt": `${wheel}\n` });
+    expect(await (await server.post("/echo", 1)).json()).toBe("installed");
+    const started = Date.now();
+    const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
+    expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
+    expect(Date.now() - started).toBeLessThan(3_000);
+    server.deploy({ ...files, "requirements.txt": "/nowhere/not-a-package\n" }, { wait: false });
+    const failed = await server.ended("jobs", await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } }));
+    expect(failed).toMatchObject({ status: "status_worker_error", reason: { code: "requirements_failed" } });
+    expect(failed.reason!.message).toContain("/nowhere/not-a-package");
+  });
+
+  it("waits for an __init__ of several seconds, and says that the API is updating meanwhile", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project("import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(4)\n  def predict(self, payload): return 'ready'\n"), { wait: false });
+    expect(server.cli(["get"]).out).toMatch(/echo {11}updating/);
+    process.kill(server.child("controller"), "SIGKILL");
+    expect(await (await server.post("/echo", 1)).json()).toBe("ready");
+  });
+});
