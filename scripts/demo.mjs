@@ -3,7 +3,15 @@
  * 150 iris flowers, everything through the public command line. Each command is shown as it can be repeated.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root, setUp } from "./setup.mjs";
@@ -21,7 +29,12 @@ const shown = (args) => args.map((arg) => (/[^\w./:=-]/.test(arg) ? JSON.stringi
 /** Shows a command, runs it, and returns what it printed. */
 function command(args, capture = false) {
   console.log(`\n$ bin/quern ${shown(args)}`);
-  const result = spawnSync(process.execPath, [quern, ...args], { cwd: root, env, encoding: "utf8", stdio: ["ignore", capture ? "pipe" : "inherit", "inherit"] });
+  const result = spawnSync(process.execPath, [quern, ...args], {
+    cwd: root,
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", capture ? "pipe" : "inherit", "inherit"],
+  });
   if (capture) process.stdout.write(result.stdout);
   if (result.status !== 0) throw new Error(`the command failed with exit code ${result.status}`);
   return result.stdout?.trim();
@@ -30,7 +43,11 @@ function command(args, capture = false) {
 async function startServer() {
   const args = ["up", "--listen", "127.0.0.1:0", "--allow-local-root", example];
   console.log(`$ export QUERN_DATA_DIR=${env.QUERN_DATA_DIR}\n$ bin/quern ${shown(args)} &`);
-  const server = spawn(process.execPath, [quern, ...args], { cwd: root, env, stdio: ["ignore", "inherit", "pipe"] });
+  const server = spawn(process.execPath, [quern, ...args], {
+    cwd: root,
+    env,
+    stdio: ["ignore", "inherit", "pipe"],
+  });
   await new Promise((resolve, reject) => {
     server.stderr.on("data", (text) => {
       process.stderr.write(text);
@@ -42,14 +59,21 @@ async function startServer() {
 }
 
 function showResults() {
-  const batches = readdirSync(results).sort((a, b) => Number(a.match(/(\d+)\.json$/)[1]) - Number(b.match(/(\d+)\.json$/)[1]));
+  const batches = readdirSync(results).sort(
+    (a, b) => Number(a.match(/(\d+)\.json$/)[1]) - Number(b.match(/(\d+)\.json$/)[1]),
+  );
   const predictions = batches.flatMap((file) => JSON.parse(readFileSync(join(results, file), "utf8")));
-  const flowers = readFileSync(join(example, "iris.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  const flowers = readFileSync(join(example, "iris.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   const right = predictions.filter((prediction, i) => prediction === flowers[i].species).length;
   console.log(`\nThe first predictions of ${predictions.length}, from ${results}:`);
   for (const [i, prediction] of predictions.slice(0, 5).entries()) {
     const { species, ...features } = flowers[i];
-    console.log(`  ${JSON.stringify(features)} -> ${prediction}${prediction === species ? "" : ` (in truth ${species})`}`);
+    console.log(
+      `  ${JSON.stringify(features)} -> ${prediction}${prediction === species ? "" : ` (in truth ${species})`}`,
+    );
   }
   console.log(`${right} of ${predictions.length} are right.`);
 }
@@ -63,7 +87,11 @@ try {
   command(["get"]);
   command(["predict", "iris", "examples/iris/flower.json"]);
   const submission = join(work, "job.json");
-  const job = { workers: 2, config: { results_dir: results, pace: 0.1 }, delimited_files: { store_paths: [`file://${example}/iris.jsonl`], batch_size: 5 } };
+  const job = {
+    workers: 2,
+    config: { results_dir: results, pace: 0.1 },
+    delimited_files: { store_paths: [`file://${example}/iris.jsonl`], batch_size: 5 },
+  };
   writeFileSync(submission, JSON.stringify(job, null, 2));
   console.log(`\n$ cat ${submission}\n${readFileSync(submission, "utf8")}`);
   const jobId = command(["job", "submit", "iris-batch", submission], true);

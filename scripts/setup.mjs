@@ -20,8 +20,12 @@ export function run(command, args, options = {}) {
 
 function assertVersions() {
   const [major, minor] = process.versions.node.split(".").map(Number);
-  if (major < 20 || (major === 20 && minor < 12)) fail(`Node 20.12 or later is needed, this is ${process.version}`);
-  const python = spawnSync(process.env.QUERN_PYTHON ?? "python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 9))"]);
+  if (major < 20 || (major === 20 && minor < 12))
+    fail(`Node 20.12 or later is needed, this is ${process.version}`);
+  const python = spawnSync(process.env.QUERN_PYTHON ?? "python3", [
+    "-c",
+    "import sys; sys.exit(sys.version_info < (3, 9))",
+  ]);
   if (python.status !== 0) fail("Python 3.9 or later is needed as python3; name another with QUERN_PYTHON");
 }
 
@@ -36,7 +40,9 @@ function installPackages() {
   if (existsSync(stamp) && statSync(stamp).mtimeMs >= statSync(lock).mtimeMs) return;
   // Not `npm ci`: it refuses lock files that lack the optional binaries of other platforms.
   console.error("installing packages ...");
-  run("npm", ["install", "--no-save", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error"], { stdio: ["ignore", 2, 2] });
+  run("npm", ["install", "--no-save", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error"], {
+    stdio: ["ignore", 2, 2],
+  });
   writeFileSync(stamp, "");
 }
 
@@ -61,7 +67,11 @@ function newestMtime(directory) {
 
 function build() {
   const stamp = join(root, "dist", ".built");
-  const sources = Math.max(newestMtime(join(root, "src")), statSync(join(root, "tsconfig.json")).mtimeMs, statSync(join(root, "package-lock.json")).mtimeMs);
+  const sources = Math.max(
+    newestMtime(join(root, "src")),
+    statSync(join(root, "tsconfig.json")).mtimeMs,
+    statSync(join(root, "package-lock.json")).mtimeMs,
+  );
   if (existsSync(stamp) && statSync(stamp).mtimeMs >= sources) return;
   console.error("building ...");
   const tsc = createRequire(join(root, "package.json")).resolve("typescript/package.json");

@@ -21,18 +21,34 @@ function stage(name, runStage) {
 /** The TypeScript tests; extra arguments choose among them. */
 function vitest() {
   const report = join(tmpdir(), `quern-vitest-${process.pid}.json`);
-  const args = [join(root, "node_modules", "vitest", "vitest.mjs"), "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...process.argv.slice(2)];
+  const args = [
+    join(root, "node_modules", "vitest", "vitest.mjs"),
+    "run",
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${report}`,
+    ...process.argv.slice(2),
+  ];
   const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
   if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
-  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(readFileSync(report, "utf8"));
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
+    readFileSync(report, "utf8"),
+  );
   rmSync(report);
   // A file that could not be loaded has no tests that failed.
-  return { passed: numPassedTests, failed: status === 0 ? numFailedTests : Math.max(1, numFailedTests), skipped: numPendingTests + numTodoTests };
+  return {
+    passed: numPassedTests,
+    failed: status === 0 ? numFailedTests : Math.max(1, numFailedTests),
+    skipped: numPendingTests + numTodoTests,
+  };
 }
 
 function pythonTests() {
   const args = ["-m", "unittest", "discover", "-s", "python/tests", "-t", "python"];
-  const { status, stderr } = spawnSync(process.env.QUERN_PYTHON ?? "python3", args, { cwd: root, encoding: "utf8" });
+  const { status, stderr } = spawnSync(process.env.QUERN_PYTHON ?? "python3", args, {
+    cwd: root,
+    encoding: "utf8",
+  });
   process.stdout.write(stderr);
   const number = (pattern) => Number(pattern.exec(stderr)?.[1] ?? 0);
   const ran = number(/Ran (\d+) test/);

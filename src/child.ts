@@ -9,7 +9,9 @@ const LISTENING_FD = 4;
 
 export async function runChild(role: ChildRole): Promise<void> {
   process.on("SIGINT", () => {});
-  const options = await new Promise<string>((resolve) => process.once("message", (text) => resolve(text as string)));
+  const options = await new Promise<string>((resolve) =>
+    process.once("message", (text) => resolve(text as string)),
+  );
   const stop = await start(role, options).catch((error: Error) => {
     process.stderr.write(`quern: the ${role} cannot start: ${error.message}\n`);
     process.exit(EXIT_CANNOT_START);
@@ -35,7 +37,10 @@ export async function runChild(role: ChildRole): Promise<void> {
 
 async function start(role: ChildRole, options: string): Promise<(forGood: boolean) => Promise<void>> {
   if (role === "controller") {
-    const controller = await startController({ ...(JSON.parse(options) as ControllerOptions), serverEnv: serverEnvironment });
+    const controller = await startController({
+      ...(JSON.parse(options) as ControllerOptions),
+      serverEnv: serverEnvironment,
+    });
     return (forGood) => controller.stop(forGood);
   }
   const gateway = new Gateway({ ...(JSON.parse(options) as GatewayOptions), listen: { fd: LISTENING_FD } });

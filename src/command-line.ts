@@ -2,17 +2,21 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command, CommanderError, Option } from "commander";
-import { CliError, EXIT, type CliContext } from "./cli/context.ts";
 import { Client } from "./cli/client.ts";
-import { givenHost, isPlainOutput, SETTINGS, setting, type SettingName, version } from "./settings.ts";
+import { type CliContext, CliError, EXIT } from "./cli/context.ts";
+import { givenHost, isPlainOutput, SETTINGS, type SettingName, setting, version } from "./settings.ts";
 
 type Verb = (context: CliContext) => Promise<number>;
 
 /** Runs one command; resolves to its exit code. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.success;
-  const program = new Command("quern").description("Python prediction classes as real-time APIs and batch jobs").exitOverride();
-  program.addOption(new Option("-o, --output <form>", "how to print data").choices(["table", "json"]).default("table"));
+  const program = new Command("quern")
+    .description("Python prediction classes as real-time APIs and batch jobs")
+    .exitOverride();
+  program.addOption(
+    new Option("-o, --output <form>", "how to print data").choices(["table", "json"]).default("table"),
+  );
   program.option("-q, --quiet", "print data only").option("--no-color", "no bars, no colour");
   const runVerb = async (verb: Verb) => {
     exitCode = await verb(contextOf(program.opts()));
@@ -52,10 +56,24 @@ function readLine(file: string): string | undefined {
 
 function addServerVerb(program: Command, onExit: (code: number) => void): void {
   const command = program.command("up").description("start the server; SIGTERM or Ctrl-C drains it");
-  for (const name of ["listen", "dataDir", "python", "publicUrl", "maxBody"] as const satisfies SettingName[]) {
-    command.option(SETTINGS[name].option, `${SETTINGS[name].help} (${SETTINGS[name].env}; default ${SETTINGS[name].default || "none"})`);
+  for (const name of [
+    "listen",
+    "dataDir",
+    "python",
+    "publicUrl",
+    "maxBody",
+  ] as const satisfies SettingName[]) {
+    command.option(
+      SETTINGS[name].option,
+      `${SETTINGS[name].help} (${SETTINGS[name].env}; default ${SETTINGS[name].default || "none"})`,
+    );
   }
-  command.option(SETTINGS.allowLocalRoot.option, SETTINGS.allowLocalRoot.help, (root: string, all: string[]) => [...all, root], []);
+  command.option(
+    SETTINGS.allowLocalRoot.option,
+    SETTINGS.allowLocalRoot.help,
+    (root: string, all: string[]) => [...all, root],
+    [],
+  );
   command.option("--insecure-no-auth", "listen on other than loopback without keys");
   command.action(async (options: Record<string, string | boolean | string[] | undefined>) => {
     const { up } = await import("./up.ts");
@@ -66,11 +84,14 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
 function upOptions(options: Record<string, string | boolean | string[] | undefined>) {
   const text = (name: SettingName) => setting(name, options[name] as string | undefined);
   const [, host, port] = /^(.*):(\d+)$/.exec(text("listen")) ?? [];
-  if (host === undefined || Number(port) > 65_535) throw new CliError(`--listen must be HOST:PORT (got "${text("listen")}")`, EXIT.usage);
+  if (host === undefined || Number(port) > 65_535)
+    throw new CliError(`--listen must be HOST:PORT (got "${text("listen")}")`, EXIT.usage);
   const maxBodyBytes = Number(text("maxBody"));
-  if (!Number.isInteger(maxBodyBytes) || maxBodyBytes < 1) throw new CliError(`--max-body must be a number of bytes (got "${text("maxBody")}")`, EXIT.usage);
+  if (!Number.isInteger(maxBodyBytes) || maxBodyBytes < 1)
+    throw new CliError(`--max-body must be a number of bytes (got "${text("maxBody")}")`, EXIT.usage);
   const publicUrl = text("publicUrl");
-  if (publicUrl !== "" && !URL.canParse(publicUrl)) throw new CliError(`--public-url must be a URL (got "${publicUrl}")`, EXIT.usage);
+  if (publicUrl !== "" && !URL.canParse(publicUrl))
+    throw new CliError(`--public-url must be a URL (got "${publicUrl}")`, EXIT.usage);
   const fromEnvironment = setting("allowLocalRoot").split(":").filter(Boolean);
   return {
     host: host === "localhost" || host === "" ? "127.0.0.1" : host.replace(/^\[|\]$/g, ""),
@@ -96,7 +117,9 @@ function addApiVerbs(program: Command, runVerb: (verb: Verb) => Promise<void>): 
     .command("deploy [file] [apis...]")
     .description("deploy the APIs of a configuration (default quern.yaml), or some of them")
     .option("--wait", "until the replicas are live or have failed")
-    .action((file = "quern.yaml", names: string[] = [], options) => runVerb(async (context) => (await deploys()).deploy(context, file, names, options)));
+    .action((file = "quern.yaml", names: string[] = [], options) =>
+      runVerb(async (context) => (await deploys()).deploy(context, file, names, options)),
+    );
   program
     .command("get [api] [job]")
     .description("show what is deployed, an API, or a job")
@@ -109,7 +132,9 @@ function addApiVerbs(program: Command, runVerb: (verb: Verb) => Promise<void>): 
     .command("logs <api> [job]")
     .description("print the log of an API or a job")
     .option("-f, --follow", "go on until the job ends or you interrupt")
-    .action((api, job, options) => runVerb(async (context) => (await apis()).logs(context, api, job, options)));
+    .action((api, job, options) =>
+      runVerb(async (context) => (await apis()).logs(context, api, job, options)),
+    );
   program
     .command("delete <api> [job]")
     .description("delete an API, or stop a job")
@@ -128,7 +153,9 @@ function addJobVerbs(program: Command, runVerb: (verb: Verb) => Promise<void>): 
     .command("submit <api> <file>")
     .description("submit a job from a JSON file (- is stdin); prints its id")
     .option("--wait", "until it has ended")
-    .action((api, file, options) => runVerb(async (context) => (await jobs()).submitJob(context, api, file, options)));
+    .action((api, file, options) =>
+      runVerb(async (context) => (await jobs()).submitJob(context, api, file, options)),
+    );
   job
     .command("get <api> <job>")
     .description("show a job")
@@ -142,14 +169,20 @@ function addJobVerbs(program: Command, runVerb: (verb: Verb) => Promise<void>): 
     .command("wait <api> <job>")
     .description("wait for the end of a job; the exit code tells how it ended")
     .option("--timeout <seconds>", "give up after this long (exit code 124); the job goes on")
-    .action((api, id, options) => runVerb(async (context) => (await jobs()).waitForJob(context, api, id, options)));
+    .action((api, id, options) =>
+      runVerb(async (context) => (await jobs()).waitForJob(context, api, id, options)),
+    );
   job
     .command("stop <api> <job>")
     .description("stop a job")
-    .action((api, id) => runVerb(async (context) => (await import("./cli/apis.ts")).remove(context, api, id)));
+    .action((api, id) =>
+      runVerb(async (context) => (await import("./cli/apis.ts")).remove(context, api, id)),
+    );
   job
     .command("logs <api> <job>")
     .description("print the log of a job")
     .option("-f, --follow", "go on until the job ends")
-    .action((api, id, options) => runVerb(async (context) => (await import("./cli/apis.ts")).logs(context, api, id, options)));
+    .action((api, id, options) =>
+      runVerb(async (context) => (await import("./cli/apis.ts")).logs(context, api, id, options)),
+    );
 }

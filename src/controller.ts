@@ -2,29 +2,38 @@
  * The controller's process: builds its rooms, starts them in order, stops them in reverse. What one room needs of
  * another arrives here, as a function.
  */
-import { createServer } from "node:http";
+
+import { rmSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { rmSync } from "node:fs";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
+import { type ApiVersion, currentVersions, findVersion } from "./apis/api-store.ts";
 import { Apis } from "./apis/apis.ts";
-import { currentVersions, findVersion } from "./apis/api-store.ts";
 import { RoutePublisher } from "./apis/publish-routes.ts";
 import { Replicas } from "./apis/replicas.ts";
-import { apiLogDirectory, cpusOf, forgetWorker, initOf, jobLogDirectory, startWorker, timeoutMsOf } from "./apis/start-worker.ts";
+import {
+  apiLogDirectory,
+  cpusOf,
+  initOf,
+  jobLogDirectory,
+  type StartWorkerDeps,
+  startWorker,
+  timeoutMsOf,
+} from "./apis/start-worker.ts";
 import { armKillPoint } from "./base/kill-points.ts";
-import { openLog } from "./base/log.ts";
+import { type Log, openLog } from "./base/log.ts";
 import { processStartTime, signalGroup } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
-import type { Interrupted } from "./batch/job-deps.ts";
+import type { Interrupted, JobDeps } from "./batch/job-deps.ts";
 import { Jobs } from "./batch/jobs.ts";
 import { controlApp } from "./control/app.ts";
-import type { Database } from "./database/database.ts";
 import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
+import type { Database } from "./database/database.ts";
 import { migrate, takeEpoch } from "./database/migrations.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
-import { allWorkers, type WorkerRecord } from "./database/worker-records.ts";
+import { allWorkers, deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
 import { FileStore, resolveRoots } from "./object-store/file-store.ts";
@@ -54,68 +63,113 @@ export interface Controller {
   stop(forGood: boolean): Promise<void>;
 }
 
+/** What all rooms stand on. */
+interface Ground {
+  options: ControllerOptions;
+  log: Log;
+  db: Database;
+  /** Higher than that of every controller before. */
+  epoch: number;
+  workerDeps: StartWorkerDeps;
+}
+
 export async function startController(options: ControllerOptions): Promise<Controller> {
   const { dataDir } = options;
-  const log = openLog("controller");
-  const directory = await lockDataDirectory(dataDir, options.parentPid, LOCK_WAIT_MS, (pid) => processStartTime(pid) !== undefined);
+  const isAlive = (pid: number) => processStartTime(pid) !== undefined;
+  const directory = await lockDataDirectory(dataDir, options.parentPid, LOCK_WAIT_MS, isAlive);
+  const roots = await resolveRoots(options.localRoots, dataDir);
+  const ground = await layGround(options);
+  const { db, epoch } = ground;
+  const left = await endBatchWorkers(db, await allWorkers(db));
+  const routes = new RoutePublisher(options.routesFile, epoch);
+  const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
+  const jobs = buildJobs(ground, new FileStore(roots), left.interrupted);
+  const { python, pythonRuntime } = options;
+  const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
+  const apis: Apis = new Apis({ db, dataDir, python, pythonRuntime, replicas, routes, stopJobsOf });
+  const control = new ControlServer(
+    options.controllerSocket,
+    buildControl(ground, { apis, jobs, replicas, routes }),
+  );
+  const services = [new LogRotation(join(dataDir, "logs")), apis, replicas, jobs, control];
+  await startInOrder(services);
+  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, db, directory) };
+}
+
+async function layGround(options: ControllerOptions): Promise<Ground> {
+  const { dataDir, runtimeDir, pythonRuntime, serverEnv, python } = options;
   const db = openSqliteDatabase(join(dataDir, "quern.db"));
   await migrate(db);
-  const epoch = await takeEpoch(db);
-  const left = await endBatchWorkers(db, await allWorkers(db));
-  const roots = await resolveRoots(options.localRoots, dataDir);
-  const engine = new LocalEngine({ runtimeDir: options.runtimeDir, pythonRuntime: options.pythonRuntime, serverEnv: options.serverEnv });
-  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python: options.python });
+  const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv });
+  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python });
   const workerDeps = { db, engine, environments, dataDir };
-  const routes = new RoutePublisher(options.routesFile, epoch);
+  return { options, log: openLog("controller"), db, epoch: await takeEpoch(db), workerDeps };
+}
+
+function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => Promise<void>): Replicas {
+  const { db, epoch, log, workerDeps } = ground;
+  const deps = {
+    engine: workerDeps.engine,
+    epoch,
+    log,
+    versions: () => currentVersions(db),
+    start: (version: ApiVersion) => startWorker(workerDeps, version, undefined),
+    forget: (workerId: string) => deleteWorker(db, workerId),
+    initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
+    onChange: () =>
+      void publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
+  };
+  return new Replicas(deps, orphans);
+}
+
+function buildJobs(ground: Ground, store: FileStore, interrupted: Interrupted[]): Jobs {
+  const { db, epoch, log, options, workerDeps } = ground;
+  const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
     const version = await findVersion(db, name, apiId);
     if (version === undefined) throw new Error(`version ${apiId} of ${name} is gone`);
     return version;
   };
-  const replicas = new Replicas(
-    {
-      engine,
-      epoch,
-      log,
-      versions: () => currentVersions(db),
-      start: (version) => startWorker(workerDeps, version, undefined),
-      forget: (workerId) => forgetWorker(workerDeps, workerId),
-      initOf: (version) => initOf(dataDir, version),
-      onChange: () => void apis.publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
-    },
-    left.replicas,
-  );
-  const jobs = new Jobs(
-    {
-      db,
-      store: new FileStore(roots),
-      dataDir,
-      epoch,
-      log,
-      reach: armKillPoint(options.killAt),
-      findApi: async (name, apiId) => {
-        const version = await findApiVersion(name, apiId);
-        return { api_id: apiId, init: initOf(dataDir, version), timeoutMs: timeoutMsOf(version), cpus: cpusOf(version) };
-      },
-      machineCpus: availableParallelism(),
-      startWorker: async (name, apiId, jobId) => startWorker(workerDeps, await findApiVersion(name, apiId), jobId),
-      forgetWorker: (workerId) => forgetWorker(workerDeps, workerId),
-      jobLog: (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line),
-    },
-    left.interrupted,
-  );
-  const apis: Apis = new Apis({
+  const deps: JobDeps = {
     db,
+    store,
     dataDir,
-    python: options.python,
-    pythonRuntime: options.pythonRuntime,
-    replicas,
-    routes,
-    stopJobsOf: (name) => jobs.stopJobsOf(name),
-  });
+    epoch,
+    log,
+    reach: armKillPoint(options.killAt),
+    machineCpus: availableParallelism(),
+    findApi: async (name, apiId) => {
+      const version = await findApiVersion(name, apiId);
+      return {
+        api_id: apiId,
+        init: initOf(dataDir, version),
+        timeoutMs: timeoutMsOf(version),
+        cpus: cpusOf(version),
+      };
+    },
+    startWorker: async (name, apiId, jobId) =>
+      startWorker(workerDeps, await findApiVersion(name, apiId), jobId),
+    forgetWorker: (workerId) => deleteWorker(db, workerId),
+    jobLog: (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line),
+  };
+  return new Jobs(deps, interrupted);
+}
+
+interface Rooms {
+  apis: Apis;
+  jobs: Jobs;
+  replicas: Replicas;
+  routes: RoutePublisher;
+}
+
+function buildControl(
+  { db, log, options }: Ground,
+  { apis, jobs, replicas, routes }: Rooms,
+): RequestListener {
+  const { dataDir, version } = options;
   const app = controlApp({
     log,
-    version: options.version,
+    version,
     adminToken: readOrMakeAdminToken(dataDir),
     apis,
     jobs,
@@ -125,12 +179,15 @@ export async function startController(options: ControllerOptions): Promise<Contr
     snapshots: { current: () => routes.snapshot, subscribe: (listener) => routes.subscribe(listener) },
     killReplica: (workerId) => replicas.kill(workerId),
   });
-  const services = [new LogRotation(join(dataDir, "logs")), apis, replicas, jobs, new ControlServer(options.controllerSocket, getRequestListener(app.fetch, { overrideGlobalObjects: false }))];
-  await startInOrder(services);
-  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, db, directory) };
+  return getRequestListener(app.fetch, { overrideGlobalObjects: false });
 }
 
-async function stopController(services: Service[], drain: Replicas | undefined, db: Database, directory: DataDirectory): Promise<void> {
+async function stopController(
+  services: Service[],
+  drain: Replicas | undefined,
+  db: Database,
+  directory: DataDirectory,
+): Promise<void> {
   await drain?.drainAll(DRAIN_GRACE_MS);
   await stopInReverse(services);
   await db.close();
@@ -141,7 +198,10 @@ async function stopController(services: Service[], drain: Replicas | undefined, 
  * Batch workers of a former controller stop after the batch in hand; we do not wait for that, because its result has
  * nobody to go to. Their notes tell which batches were interrupted.
  */
-async function endBatchWorkers(db: Database, records: WorkerRecord[]): Promise<{ replicas: WorkerRecord[]; interrupted: Interrupted[] }> {
+async function endBatchWorkers(
+  db: Database,
+  records: WorkerRecord[],
+): Promise<{ replicas: WorkerRecord[]; interrupted: Interrupted[] }> {
   const interrupted: Interrupted[] = [];
   for (const record of records.filter(({ job_id }) => job_id !== null)) {
     if (processStartTime(record.pid) === record.process_start) signalGroup(record.pid, "SIGKILL");
@@ -149,7 +209,7 @@ async function endBatchWorkers(db: Database, records: WorkerRecord[]): Promise<{
     if (note?.busy) interrupted.push({ job_id: record.job_id!, batch_index: note.batch_index });
     rmSync(record.note, { force: true });
     rmSync(record.socket, { force: true });
-    await forgetWorker({ db }, record.worker_id);
+    await deleteWorker(db, record.worker_id);
   }
   return { replicas: records.filter(({ job_id }) => job_id === null), interrupted };
 }
@@ -158,7 +218,7 @@ class ControlServer implements Service {
   private readonly socket: string;
   private readonly server: ReturnType<typeof createServer>;
 
-  constructor(socket: string, listener: Parameters<typeof createServer>[1]) {
+  constructor(socket: string, listener: RequestListener) {
     this.socket = socket;
     this.server = createServer({ requestTimeout: 0 }, listener);
   }

@@ -7,17 +7,72 @@ import { lstatSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { PREDICTION_BYTES_LIMIT_DEFAULT } from "./contracts/limits.ts";
 
 export const SETTINGS = {
-  listen: { env: "QUERN_LISTEN", option: "--listen <host:port>", default: "127.0.0.1:8420", unit: "address", help: "where to take requests; port 0 is any free one" },
-  dataDir: { env: "QUERN_DATA_DIR", option: "--data-dir <dir>", default: "$XDG_STATE_HOME/quern", unit: "directory", help: "where everything is kept" },
-  python: { env: "QUERN_PYTHON", option: "--python <command>", default: "python3", unit: "command", help: "the Python (3.9 or later) that predictors run with" },
-  publicUrl: { env: "QUERN_PUBLIC_URL", option: "--public-url <url>", default: "", unit: "URL", help: "how clients reach this server, for addresses in answers" },
-  maxBody: { env: "QUERN_MAX_BODY", option: "--max-body <bytes>", default: "104857600", unit: "bytes", help: "the largest body of a real-time prediction" },
-  allowLocalRoot: { env: "QUERN_ALLOW_LOCAL_ROOT", option: "--allow-local-root <dir>", default: "", unit: "directory", help: "a directory that jobs may read by file:// (repeatable; in the variable, separated by colons)" },
-  host: { env: "QUERN_HOST", option: "", default: "http://127.0.0.1:8420", unit: "URL", help: "the server that the command line talks to" },
-  apiKey: { env: "QUERN_API_KEY", option: "", default: "", unit: "key", help: "the key that the command line sends; without it, the admin token of the data directory" },
-  killAt: { env: "QUERN_TEST_KILL_AT", option: "", default: "", unit: "kill point", help: "for tests: where the controller kills itself" },
+  listen: {
+    env: "QUERN_LISTEN",
+    option: "--listen <host:port>",
+    default: "127.0.0.1:8420",
+    unit: "address",
+    help: "where to take requests; port 0 is any free one",
+  },
+  dataDir: {
+    env: "QUERN_DATA_DIR",
+    option: "--data-dir <dir>",
+    default: "$XDG_STATE_HOME/quern",
+    unit: "directory",
+    help: "where everything is kept",
+  },
+  python: {
+    env: "QUERN_PYTHON",
+    option: "--python <command>",
+    default: "python3",
+    unit: "command",
+    help: "the Python (3.9 or later) that predictors run with",
+  },
+  publicUrl: {
+    env: "QUERN_PUBLIC_URL",
+    option: "--public-url <url>",
+    default: "",
+    unit: "URL",
+    help: "how clients reach this server, for addresses in answers",
+  },
+  maxBody: {
+    env: "QUERN_MAX_BODY",
+    option: "--max-body <bytes>",
+    default: String(PREDICTION_BYTES_LIMIT_DEFAULT),
+    unit: "bytes",
+    help: "the largest body of a real-time prediction",
+  },
+  allowLocalRoot: {
+    env: "QUERN_ALLOW_LOCAL_ROOT",
+    option: "--allow-local-root <dir>",
+    default: "",
+    unit: "directory",
+    help: "a directory that jobs may read by file:// (repeatable; in the variable, separated by colons)",
+  },
+  host: {
+    env: "QUERN_HOST",
+    option: "",
+    default: "http://127.0.0.1:8420",
+    unit: "URL",
+    help: "the server that the command line talks to",
+  },
+  apiKey: {
+    env: "QUERN_API_KEY",
+    option: "",
+    default: "",
+    unit: "key",
+    help: "the key that the command line sends; without it, the admin token of the data directory",
+  },
+  killAt: {
+    env: "QUERN_TEST_KILL_AT",
+    option: "",
+    default: "",
+    unit: "kill point",
+    help: "for tests: where the controller kills itself",
+  },
 } as const;
 
 export type SettingName = keyof typeof SETTINGS;
@@ -29,7 +84,11 @@ export const packageRoot = resolve(fileURLToPath(new URL("..", import.meta.url))
 export const pythonRuntimeDir = join(packageRoot, "python");
 
 export function setting(name: SettingName, given?: string): string {
-  return given ?? process.env[SETTINGS[name].env] ?? (name === "dataDir" ? defaultDataDir() : SETTINGS[name].default);
+  return (
+    given ??
+    process.env[SETTINGS[name].env] ??
+    (name === "dataDir" ? defaultDataDir() : SETTINGS[name].default)
+  );
 }
 
 /** QUERN_HOST, where it is set. */
@@ -60,8 +119,11 @@ export function runtimeDirectory(dataDir: string): string {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const info = lstatSync(directory);
   if (!info.isDirectory() || info.uid !== process.getuid!() || (info.mode & 0o077) !== 0) {
-    throw new Error(`${directory} must be a directory of yours with mode 0700; remove it, or set XDG_RUNTIME_DIR`);
+    throw new Error(
+      `${directory} must be a directory of yours with mode 0700; remove it, or set XDG_RUNTIME_DIR`,
+    );
   }
-  if (directory.length > 80) throw new Error(`${directory} is too long for sockets; set XDG_RUNTIME_DIR to a shorter directory`);
+  if (directory.length > 80)
+    throw new Error(`${directory} is too long for sockets; set XDG_RUNTIME_DIR to a shorter directory`);
   return directory;
 }

@@ -49,10 +49,14 @@ export async function up(options: UpOptions): Promise<number> {
 /** A bound socket that does not accept here: only the gateways, which inherit it, do. */
 function bindSocket(host: string, port: number): SocketHandle {
   // The function behind node:cluster's shared handles; there is no public one that binds without accepting.
-  const { _createServerHandle } = net as unknown as { _createServerHandle: (host: string, port: number, family: number) => SocketHandle | number };
+  const { _createServerHandle } = net as unknown as {
+    _createServerHandle: (host: string, port: number, family: number) => SocketHandle | number;
+  };
   const handle = _createServerHandle(host, port, net.isIPv6(host) ? 6 : 4);
   if (typeof handle !== "number") return handle;
-  throw new Error(`cannot listen on ${host}:${port}: it is in use or not allowed; choose another with --listen HOST:PORT (port 0 is any free one)`);
+  throw new Error(
+    `cannot listen on ${host}:${port}: it is in use or not allowed; choose another with --listen HOST:PORT (port 0 is any free one)`,
+  );
 }
 
 /** A test kills the first controller only; the next one has to cope. */
@@ -106,7 +110,10 @@ class Parent {
       parentPid: process.pid,
       publicUrl,
       maxBodyBytes,
-      rules: { isLoopbackListener: isLoopbackAddress(host), publicHost: publicUrl === undefined ? undefined : new URL(publicUrl).host },
+      rules: {
+        isLoopbackListener: isLoopbackAddress(host),
+        publicHost: publicUrl === undefined ? undefined : new URL(publicUrl).host,
+      },
     });
   }
 
@@ -141,7 +148,9 @@ class Parent {
     this.children.set(role, child);
     child.send(childOptions);
     child.on("message", () => this.onReady(role));
-    return new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")));
+    return new Promise((resolve) =>
+      child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
+    );
   }
 
   private onReady(role: ChildRole): void {

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newToken } from "../base/ids.ts";
 
-export function adminTokenFile(dataDir: string): string {
+function adminTokenFile(dataDir: string): string {
   return join(dataDir, "admin-token");
 }
 
@@ -21,7 +21,10 @@ export function isSameSecret(given: string, expected: string): boolean {
 }
 
 /** The key of a request: `Authorization: Bearer …` or `X-API-Key`. */
-export function keyOf(headers: { authorization?: string | undefined; "x-api-key"?: string | undefined }): string | undefined {
+export function keyOf(headers: {
+  authorization?: string | undefined;
+  "x-api-key"?: string | undefined;
+}): string | undefined {
   const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? "")?.[1];
   return bearer ?? headers["x-api-key"];
 }

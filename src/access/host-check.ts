@@ -21,7 +21,11 @@ export function isOurHost(host: string | undefined, rules: HostRules): boolean {
 }
 
 /** Whether a mutation with this Origin header may pass: none (not a browser), our own, or the public URL's. */
-export function isAllowedOrigin(origin: string | undefined, host: string | undefined, rules: HostRules): boolean {
+export function isAllowedOrigin(
+  origin: string | undefined,
+  host: string | undefined,
+  rules: HostRules,
+): boolean {
   if (origin === undefined) return true;
   if (!URL.canParse(origin)) return false;
   const originHost = new URL(origin).host;

@@ -19,9 +19,17 @@ interface VersionRow extends Omit<ApiVersion, "config" | "configText"> {
 }
 
 /** The ids of an API with this content (decision 5, identity): same content, same id. */
-export function identityOf(config: DeployableConfig, configText: string, projectId: string): { api_id: string; predictor_id: string } {
+export function identityOf(
+  config: DeployableConfig,
+  configText: string,
+  projectId: string,
+): { api_id: string; predictor_id: string } {
   const { name, kind, predictor, compute, monitoring } = config;
-  const hash = (value: unknown) => createHash("sha256").update(JSON.stringify([value, configText, projectId])).digest("hex").slice(0, 24);
+  const hash = (value: unknown) =>
+    createHash("sha256")
+      .update(JSON.stringify([value, configText, projectId]))
+      .digest("hex")
+      .slice(0, 24);
   return { api_id: hash(config), predictor_id: hash({ name, kind, predictor, compute, monitoring }) };
 }
 
@@ -41,17 +49,30 @@ export async function saveVersion(tx: Statements, version: ApiVersion): Promise<
 
 /** The current version of every deployed API, by name. */
 export async function currentVersions(db: Database): Promise<ApiVersion[]> {
-  const rows = await db.all<VersionRow>("SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id ORDER BY a.name");
+  const rows = await db.all<VersionRow>(
+    "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id ORDER BY a.name",
+  );
   return rows.map(toVersion);
 }
 
 export async function currentVersion(db: Database, name: string): Promise<ApiVersion | undefined> {
-  const row = await first<VersionRow>(db, "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id WHERE a.name = ?", [name]);
+  const row = await first<VersionRow>(
+    db,
+    "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id WHERE a.name = ?",
+    [name],
+  );
   return row === undefined ? undefined : toVersion(row);
 }
 
-export async function findVersion(db: Database, name: string, apiId: string): Promise<ApiVersion | undefined> {
-  const row = await first<VersionRow>(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [name, apiId]);
+export async function findVersion(
+  db: Database,
+  name: string,
+  apiId: string,
+): Promise<ApiVersion | undefined> {
+  const row = await first<VersionRow>(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [
+    name,
+    apiId,
+  ]);
   return row === undefined ? undefined : toVersion(row);
 }
 
@@ -59,7 +80,10 @@ export async function findVersion(db: Database, name: string, apiId: string): Pr
 export async function deleteApi(db: Database, name: string): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.run("DELETE FROM apis WHERE name = ?", [name]);
-    await tx.run("DELETE FROM api_versions WHERE name = ? AND api_id NOT IN (SELECT api_id FROM jobs WHERE api_name = ?)", [name, name]);
+    await tx.run(
+      "DELETE FROM api_versions WHERE name = ? AND api_id NOT IN (SELECT api_id FROM jobs WHERE api_name = ?)",
+      [name, name],
+    );
   });
 }
 

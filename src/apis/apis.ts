@@ -77,19 +77,30 @@ export class Apis implements Service {
   /** Writes the routes that follow from what is deployed and which replicas are ready. */
   async publish(): Promise<void> {
     const versions = await currentVersions(this.deps.db);
-    this.deps.routes.publish(versions.map((version) => toRoute(version, this.deps.replicas.serving(version.name), this.stateOf(version).status)));
+    this.deps.routes.publish(
+      versions.map((version) =>
+        toRoute(version, this.deps.replicas.serving(version.name), this.stateOf(version).status),
+      ),
+    );
   }
 
   private stateOf(version: ApiVersion): ApiState {
     const { name, api_id, deployed_time, config } = version;
     const common = { name, kind: config.kind, api_id, last_updated: deployed_time, spec: config };
-    if (config.kind === "BatchAPI") return { ...common, status: "live", up_to_date_replicas: 0, requested_replicas: 0 };
+    if (config.kind === "BatchAPI")
+      return { ...common, status: "live", up_to_date_replicas: 0, requested_replicas: 0 };
     const { upToDate, requested, failure } = this.deps.replicas.state(name);
     const status = failure !== undefined ? "error" : upToDate >= requested ? "live" : "updating";
-    return { ...common, status, ...(failure === undefined ? {} : { message: failure }), up_to_date_replicas: upToDate, requested_replicas: requested };
+    return {
+      ...common,
+      status,
+      ...(failure === undefined ? {} : { message: failure }),
+      up_to_date_replicas: upToDate,
+      requested_replicas: requested,
+    };
   }
 }
 
-export function apiNotFound(name: string): ServiceError {
+function apiNotFound(name: string): ServiceError {
   return new ServiceError("api_not_found", `${name} is not deployed; \`quern get\` shows what is`);
 }

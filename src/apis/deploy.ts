@@ -46,7 +46,10 @@ export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<
   for (const api of apis) {
     const deployed = current.get(api.config.name);
     if (deployed !== undefined && deployed.config.kind !== api.config.kind) {
-      errors.push({ pointer: api.positionOf(["kind"]), detail: `${api.config.name}: kind: cannot change from ${deployed.config.kind} while deployed; delete the API first` });
+      errors.push({
+        pointer: api.positionOf(["kind"]),
+        detail: `${api.config.name}: kind: cannot change from ${deployed.config.kind} while deployed; delete the API first`,
+      });
     }
     errors.push(...(await predictorErrors(deps, api, project.directory)));
   }
@@ -59,41 +62,89 @@ export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<
 function selectApis(apis: ParsedApi[], only: readonly string[]): ParsedApi[] {
   const names = apis.map((api) => api.config.name);
   const missing = only.filter((name) => !names.includes(name));
-  if (missing.length > 0) throw new ServiceError("invalid_request", `the configuration has no API ${missing.join(", ")}; it has ${names.join(", ")}`);
+  if (missing.length > 0)
+    throw new ServiceError(
+      "invalid_request",
+      `the configuration has no API ${missing.join(", ")}; it has ${names.join(", ")}`,
+    );
   return only.length === 0 ? apis : apis.filter((api) => only.includes(api.config.name));
 }
 
-function plan({ config, configText }: ParsedApi, projectId: string, currentId: string | undefined): DeployedApi {
+function plan(
+  { config, configText }: ParsedApi,
+  projectId: string,
+  currentId: string | undefined,
+): DeployedApi {
   const { api_id } = identityOf(config, configText, projectId);
   const message =
-    currentId === undefined ? `creating ${config.name} (${config.kind})` : currentId === api_id ? `${config.name} is up to date` : `updating ${config.name} (${config.kind})`;
+    currentId === undefined
+      ? `creating ${config.name} (${config.kind})`
+      : currentId === api_id
+        ? `${config.name} is up to date`
+        : `updating ${config.name} (${config.kind})`;
   return { api: config.name, kind: config.kind, api_id, message };
 }
 
-async function save(db: Database, apis: ParsedApi[], planned: DeployedApi[], projectId: string): Promise<void> {
+async function save(
+  db: Database,
+  apis: ParsedApi[],
+  planned: DeployedApi[],
+  projectId: string,
+): Promise<void> {
   await db.transaction(async (tx) => {
     for (const [i, { config, configText }] of apis.entries()) {
       if (planned[i]!.message.endsWith("is up to date")) continue;
       const { api_id, predictor_id } = identityOf(config, configText, projectId);
-      await saveVersion(tx, { name: config.name, api_id, predictor_id, project_id: projectId, deployed_time: timestamp(), config, configText });
+      await saveVersion(tx, {
+        name: config.name,
+        api_id,
+        predictor_id,
+        project_id: projectId,
+        deployed_time: timestamp(),
+        config,
+        configText,
+      });
     }
   });
 }
 
 /** What only the project's files can show: that they are there, and that the class is what it must be. */
-async function predictorErrors(deps: DeployDeps, { config, positionOf }: ParsedApi, directory: string): Promise<FieldError[]> {
+async function predictorErrors(
+  deps: DeployDeps,
+  { config, positionOf }: ParsedApi,
+  directory: string,
+): Promise<FieldError[]> {
   const { path, python_path } = config.predictor;
   const label = `${config.name}: predictor.`;
   const file = resolve(directory, path);
-  if (relative(directory, file).startsWith("..")) return [{ pointer: positionOf(["predictor", "path"]), detail: `${label}path: "${path}" is outside the project` }];
+  if (relative(directory, file).startsWith(".."))
+    return [
+      {
+        pointer: positionOf(["predictor", "path"]),
+        detail: `${label}path: "${path}" is outside the project`,
+      },
+    ];
   if (!existsSync(file)) {
-    return [{ pointer: positionOf(["predictor", "path"]), detail: `${label}path: ${path}: file does not exist in the project (is it in .quernignore?)` }];
+    return [
+      {
+        pointer: positionOf(["predictor", "path"]),
+        detail: `${label}path: ${path}: file does not exist in the project (is it in .quernignore?)`,
+      },
+    ];
   }
   if (python_path !== undefined && !isDirectoryInside(directory, python_path)) {
-    return [{ pointer: positionOf(["predictor", "python_path"]), detail: `${label}python_path: "${python_path}" is not a directory of the project` }];
+    return [
+      {
+        pointer: positionOf(["predictor", "python_path"]),
+        detail: `${label}python_path: "${python_path}" is not a directory of the project`,
+      },
+    ];
   }
   const faults = await checkClass(deps, file);
-  return faults.map(({ line, message }) => ({ pointer: `${path}:${line}`, detail: `${config.name}: ${message}` }));
+  return faults.map(({ line, message }) => ({
+    pointer: `${path}:${line}`,
+    detail: `${config.name}: ${message}`,
+  }));
 }
 
 function isDirectoryInside(directory: string, path: string): boolean {
@@ -101,12 +152,21 @@ function isDirectoryInside(directory: string, path: string): boolean {
   return !relative(directory, full).startsWith("..") && existsSync(full) && statSync(full).isDirectory();
 }
 
-async function checkClass({ python, pythonRuntime }: DeployDeps, file: string): Promise<{ line: number; message: string }[]> {
+async function checkClass(
+  { python, pythonRuntime }: DeployDeps,
+  file: string,
+): Promise<{ line: number; message: string }[]> {
   try {
-    const { stdout } = await run(python, ["-S", "-E", "-m", "quern_runtime.check_predictor", file], { cwd: pythonRuntime });
+    const { stdout } = await run(python, ["-S", "-E", "-m", "quern_runtime.check_predictor", file], {
+      cwd: pythonRuntime,
+    });
     return JSON.parse(stdout) as { line: number; message: string }[];
   } catch (error) {
-    throw new ServiceError("internal_error", `the predictor could not be checked with ${python}: ${(error as Error).message}`, { cause: error });
+    throw new ServiceError(
+      "internal_error",
+      `the predictor could not be checked with ${python}: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
 }
 

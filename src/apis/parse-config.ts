@@ -8,7 +8,10 @@ import { type ApiConfig, apiSchema, legalApiKeys, NOT_YET } from "../contracts/a
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { namedIssues } from "../contracts/field-errors.ts";
 
-export type DeployableConfig = ApiConfig & { kind: "RealtimeAPI" | "BatchAPI"; predictor: NonNullable<ApiConfig["predictor"]> };
+export type DeployableConfig = ApiConfig & {
+  kind: "RealtimeAPI" | "BatchAPI";
+  predictor: NonNullable<ApiConfig["predictor"]>;
+};
 
 export interface ParsedApi {
   config: DeployableConfig;
@@ -29,12 +32,22 @@ export function parseConfig(text: string, file: string): ParsedApi[] {
     return `${file}:${line}:${col}`;
   };
   if (document.errors.length > 0) {
-    throw invalid(document.errors.map((error) => ({ pointer: at(error.pos[0]), detail: error.message.split(" at line ")[0]! })));
+    throw invalid(
+      document.errors.map((error) => ({
+        pointer: at(error.pos[0]),
+        detail: error.message.split(" at line ")[0]!,
+      })),
+    );
   }
   const positionOf = (path: Path) => at(offsetOf(document, path));
   const entries: unknown = document.toJS();
   if (!Array.isArray(entries) || entries.length === 0) {
-    throw invalid([{ pointer: `${file}:1:1`, detail: "the file must be a list with at least one API: begin each with `- name: …`" }]);
+    throw invalid([
+      {
+        pointer: `${file}:1:1`,
+        detail: "the file must be a list with at least one API: begin each with `- name: …`",
+      },
+    ]);
   }
   const exact = parseDocument(text, { intAsBigInt: true }).toJS() as { predictor?: { config?: unknown } }[];
   const errors: FieldError[] = [];
@@ -44,7 +57,13 @@ export function parseConfig(text: string, file: string): ParsedApi[] {
   return apis as ParsedApi[];
 }
 
-function parseEntry(entry: unknown, exact: { predictor?: { config?: unknown } } | undefined, index: number, positionOf: (path: Path) => string, errors: FieldError[]): ParsedApi | undefined {
+function parseEntry(
+  entry: unknown,
+  exact: { predictor?: { config?: unknown } } | undefined,
+  index: number,
+  positionOf: (path: Path) => string,
+  errors: FieldError[],
+): ParsedApi | undefined {
   if (entry === null || typeof entry !== "object" || Array.isArray(entry)) {
     errors.push({ pointer: positionOf([index]), detail: "must be a map with name, kind and predictor" });
     return undefined;
@@ -52,7 +71,11 @@ function parseEntry(entry: unknown, exact: { predictor?: { config?: unknown } } 
   const api = entry as Record<string, unknown>;
   const label = typeof api.name === "string" ? `${api.name}: ` : "";
   const checked = apiSchema.safeParse(api);
-  const add = (path: Path, detail: string) => errors.push({ pointer: positionOf([index, ...path]), detail: `${label}${path.length === 0 ? "" : `${path.join(".")}: `}${detail}` });
+  const add = (path: Path, detail: string) =>
+    errors.push({
+      pointer: positionOf([index, ...path]),
+      detail: `${label}${path.length === 0 ? "" : `${path.join(".")}: `}${detail}`,
+    });
   if (!checked.success) {
     for (const { path, detail } of namedIssues(checked.error.issues, api, legalApiKeys)) add(path, detail);
   }
@@ -61,11 +84,18 @@ function parseEntry(entry: unknown, exact: { predictor?: { config?: unknown } } 
   }
   if (!checked.success) return undefined;
   if (checked.data.predictor === undefined) {
-    if (checked.data.kind !== "TrafficSplitter") add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
+    if (checked.data.kind !== "TrafficSplitter")
+      add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
     return undefined;
   }
-  const configText = configToText(exact?.predictor?.config ?? {}, (detail) => add(["predictor", "config"], detail));
-  return { config: checked.data as DeployableConfig, configText, positionOf: (path) => positionOf([index, ...path]) };
+  const configText = configToText(exact?.predictor?.config ?? {}, (detail) =>
+    add(["predictor", "config"], detail),
+  );
+  return {
+    config: checked.data as DeployableConfig,
+    configText,
+    positionOf: (path) => positionOf([index, ...path]),
+  };
 }
 
 function configToText(config: unknown, onError: (detail: string) => void): string {
@@ -80,7 +110,11 @@ function duplicateNames(entries: readonly unknown[], positionOf: (path: Path) =>
   entries.forEach((entry, i) => {
     const name = (entry as { name?: unknown } | null)?.name;
     if (typeof name !== "string") return;
-    if (seen.has(name)) errors.push({ pointer: positionOf([i, "name"]), detail: `name: "${name}" is used by two APIs; names are unique` });
+    if (seen.has(name))
+      errors.push({
+        pointer: positionOf([i, "name"]),
+        detail: `name: "${name}" is used by two APIs; names are unique`,
+      });
     seen.set(name, i);
   });
   return errors;
@@ -92,7 +126,9 @@ function offsetOf(document: Document, path: Path): number {
     const parent = document.getIn(path.slice(0, length - 1), true);
     const name = path[length - 1];
     if (isMap(parent)) {
-      const pair = parent.items.find((item) => String((item.key as { value?: unknown }).value) === String(name));
+      const pair = parent.items.find(
+        (item) => String((item.key as { value?: unknown }).value) === String(name),
+      );
       if (pair !== undefined) return (pair.key as Node).range![0];
     }
     const node = document.getIn(path.slice(0, length), true) as Node | undefined;
@@ -102,11 +138,16 @@ function offsetOf(document: Document, path: Path): number {
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((at, name) => (at === null || typeof at !== "object" ? undefined : (at as Record<string, unknown>)[name]), value);
+  return path.reduce<unknown>(
+    (at, name) => (at === null || typeof at !== "object" ? undefined : (at as Record<string, unknown>)[name]),
+    value,
+  );
 }
 
 export function invalid(errors: readonly FieldError[]): ServiceError {
   const [first] = errors;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
-  return new ServiceError("invalid_configuration", `${first!.pointer}: ${first!.detail}${more}`, { fields: errors });
+  return new ServiceError("invalid_configuration", `${first!.pointer}: ${first!.detail}${more}`, {
+    fields: errors,
+  });
 }

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract } from "tar";
 import { ServiceError } from "../contracts/errors.ts";
@@ -50,12 +50,20 @@ async function unpack(archive: Readable, into: string): Promise<void> {
     // Strict: a damaged archive is an error, and no path leads out of `into`.
     await pipeline(archive, extract({ cwd: into, strict: true, filter: filter as never }));
   } catch (error) {
-    throw new ServiceError("invalid_project", `the project's archive cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new ServiceError(
+      "invalid_project",
+      `the project's archive cannot be read: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
   if (bytes >= PROJECT_BYTES_LIMIT) {
-    throw new ServiceError("body_too_large", `the project has ${bytes} bytes, the limit is ${PROJECT_BYTES_LIMIT}; list what it does not need in .quernignore`);
+    throw new ServiceError(
+      "body_too_large",
+      `the project has ${bytes} bytes, the limit is ${PROJECT_BYTES_LIMIT}; list what it does not need in .quernignore`,
+    );
   }
-  if (!existsSync(join(into, CONFIG))) throw new ServiceError("invalid_project", `the project's archive has no ${CONFIG}`);
+  if (!existsSync(join(into, CONFIG)))
+    throw new ServiceError("invalid_project", `the project's archive has no ${CONFIG}`);
 }
 
 /** A hash of all paths and contents, in the order of paths. */

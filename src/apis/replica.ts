@@ -44,7 +44,9 @@ export class Replica {
       onClose: () => this.worker.kill(),
     };
     while (this.state === "initializing" && this.connection === undefined) {
-      this.connection = await WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch(() => undefined);
+      this.connection = await WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch(
+        () => undefined,
+      );
       if (this.connection === undefined) await delay(CONNECT_RETRY_MS);
     }
     const welcome = this.connection?.welcome;

@@ -3,12 +3,11 @@
  * what is there and acts; every change triggers it. New replicas are ready before old ones drain.
  */
 import { setTimeout as schedule } from "node:timers";
-import { describeFault } from "../contracts/faults.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
-import type { WorkerExit } from "../engine/engine.ts";
-import type { Engine, RunningWorker } from "../engine/engine.ts";
+import { describeFault } from "../contracts/faults.ts";
 import type { WorkerRecord } from "../database/worker-records.ts";
+import type { Engine, RunningWorker, WorkerExit } from "../engine/engine.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { ApiVersion } from "./api-store.ts";
 import { Replica } from "./replica.ts";
@@ -73,7 +72,8 @@ export class Replicas implements Service {
     this.isStopped = true;
     const all = [...this.groups.values()].flatMap((group) => group.replicas);
     for (const replica of all) replica.drain(graceMs);
-    while (all.some((replica) => replica.state !== "gone")) await new Promise((resolve) => schedule(resolve, 20));
+    while (all.some((replica) => replica.state !== "gone"))
+      await new Promise((resolve) => schedule(resolve, 20));
   }
 
   /** Looks again at what is deployed. Calls while one is running are answered by one more run. */
@@ -94,8 +94,14 @@ export class Replicas implements Service {
   state(name: string): { upToDate: number; requested: number; failure: string | undefined } {
     const group = this.groups.get(name);
     if (group === undefined) return { upToDate: 0, requested: 0, failure: undefined };
-    const upToDate = this.serving(name).filter((replica) => replica.predictor_id === group.version.predictor_id).length;
-    return { upToDate, requested: group.version.config.autoscaling.min_replicas, failure: upToDate > 0 ? undefined : group.failure };
+    const upToDate = this.serving(name).filter(
+      (replica) => replica.predictor_id === group.version.predictor_id,
+    ).length;
+    return {
+      upToDate,
+      requested: group.version.config.autoscaling.min_replicas,
+      failure: upToDate > 0 ? undefined : group.failure,
+    };
   }
 
   /** A gateway found a request past its deadline there. */
@@ -108,7 +114,9 @@ export class Replicas implements Service {
   private async loop(): Promise<void> {
     while (this.isAgain && !this.isStopped) {
       this.isAgain = false;
-      await this.runOnce().catch((error: Error) => this.deps.log.error({ err: error }, "replicas could not be reconciled"));
+      await this.runOnce().catch((error: Error) =>
+        this.deps.log.error({ err: error }, "replicas could not be reconciled"),
+      );
     }
   }
 
@@ -117,12 +125,17 @@ export class Replicas implements Service {
     for (const [name, group] of this.groups) {
       const { predictor_id, config } = group.version;
       const wanted = group.version.config.kind === "RealtimeAPI" ? config.autoscaling.min_replicas : 0;
-      const current = group.replicas.filter((replica) => replica.predictor_id === predictor_id && replica.state !== "draining");
+      const current = group.replicas.filter(
+        (replica) => replica.predictor_id === predictor_id && replica.state !== "draining",
+      );
       const missing = performance.now() < group.retryAtMs ? 0 : wanted - current.length - group.starting;
       for (let i = 0; i < missing; i++) void this.startOne(name, group);
       const ready = current.filter((replica) => replica.state === "ready");
       const surplus = current.slice(wanted);
-      const old = ready.length >= wanted ? group.replicas.filter((replica) => replica.predictor_id !== predictor_id) : [];
+      const old =
+        ready.length >= wanted
+          ? group.replicas.filter((replica) => replica.predictor_id !== predictor_id)
+          : [];
       this.retire([...surplus, ...old]);
     }
   }
@@ -134,7 +147,11 @@ export class Replicas implements Service {
   }
 
   private async updateVersions(): Promise<void> {
-    const versions = new Map((await this.deps.versions()).filter((version) => version.config.kind === "RealtimeAPI").map((version) => [version.name, version]));
+    const versions = new Map(
+      (await this.deps.versions())
+        .filter((version) => version.config.kind === "RealtimeAPI")
+        .map((version) => [version.name, version]),
+    );
     for (const [name, group] of this.groups) {
       if (versions.has(name)) continue;
       this.retire(group.replicas);
@@ -143,7 +160,8 @@ export class Replicas implements Service {
     for (const [name, version] of versions) {
       const group = this.groups.get(name);
       if (group === undefined) this.groups.set(name, newGroup(version));
-      else if (group.version.api_id !== version.api_id) this.groups.set(name, { ...newGroup(version), replicas: group.replicas });
+      else if (group.version.api_id !== version.api_id)
+        this.groups.set(name, { ...newGroup(version), replicas: group.replicas });
     }
   }
 
@@ -173,14 +191,18 @@ export class Replicas implements Service {
   }
 
   private add(group: Group, worker: RunningWorker, predictorId: string): void {
-    const replica = new Replica(worker, { api_name: group.version.name, predictor_id: predictorId }, {
-      onReady: () => {
-        group.failure = undefined;
-        this.changed();
+    const replica = new Replica(
+      worker,
+      { api_name: group.version.name, predictor_id: predictorId },
+      {
+        onReady: () => {
+          group.failure = undefined;
+          this.changed();
+        },
+        onFailed: (_, fault) => this.failed(group.version.name, group, describeFault(fault)),
+        onGone: (gone, exit) => this.gone(gone, exit),
       },
-      onFailed: (_, fault) => this.failed(group.version.name, group, describeFault(fault)),
-      onGone: (gone, exit) => this.gone(gone, exit),
-    });
+    );
     (this.groups.get(group.version.name) ?? group).replicas.push(replica);
     void replica.connect(this.deps.initOf(group.version), this.deps.epoch);
   }
@@ -192,7 +214,11 @@ export class Replicas implements Service {
     group.replicas = group.replicas.filter((other) => other !== replica);
     const livedMs = performance.now() - replica.startedMs;
     if (livedMs > HEALTHY_AFTER_MS) group.backoffMs = 0;
-    if (!this.isStopped) this.deps.log.warn({ api: replica.api_name, worker: replica.identity.worker_id, ...exit }, "a replica is gone");
+    if (!this.isStopped)
+      this.deps.log.warn(
+        { api: replica.api_name, worker: replica.identity.worker_id, ...exit },
+        "a replica is gone",
+      );
     this.changed();
   }
 

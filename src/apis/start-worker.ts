@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseDurationMs } from "../contracts/apis.ts";
 import { REPLICA_CONCURRENCY_DEFAULT } from "../contracts/limits.ts";
 import type { Database } from "../database/database.ts";
-import { deleteWorker, saveWorker } from "../database/worker-records.ts";
+import { saveWorker } from "../database/worker-records.ts";
 import type { Engine, RunningWorker } from "../engine/engine.ts";
 import type { PythonEnvironments } from "../engine/python-environment.ts";
 import type { Init } from "../protocol/messages.ts";
@@ -19,10 +19,15 @@ export interface StartWorkerDeps {
 }
 
 /** EnvironmentError when the requirements cannot be installed. */
-export async function startWorker(deps: StartWorkerDeps, version: ApiVersion, jobId: string | undefined): Promise<RunningWorker> {
+export async function startWorker(
+  deps: StartWorkerDeps,
+  version: ApiVersion,
+  jobId: string | undefined,
+): Promise<RunningWorker> {
   const { predictor } = version.config;
   const project = projectDirectory(deps.dataDir, version.project_id);
-  const logs = jobId === undefined ? apiLogDirectory(deps.dataDir, version.name) : jobLogDirectory(deps.dataDir, jobId);
+  const logs =
+    jobId === undefined ? apiLogDirectory(deps.dataDir, version.name) : jobLogDirectory(deps.dataDir, jobId);
   const python = await deps.environments.prepare(project, join(logs, "install.log"));
   const worker_id = `${jobId === undefined ? "r" : "b"}-${randomBytes(4).toString("hex")}`;
   const worker = await deps.engine.start({
@@ -34,12 +39,14 @@ export async function startWorker(deps: StartWorkerDeps, version: ApiVersion, jo
     logFile: join(logs, `${worker_id}.log`),
   });
   const { api_id, predictor_id, name } = version;
-  await saveWorker(deps.db, { ...worker.identity, api_name: name, api_id, predictor_id, job_id: jobId ?? null });
+  await saveWorker(deps.db, {
+    ...worker.identity,
+    api_name: name,
+    api_id,
+    predictor_id,
+    job_id: jobId ?? null,
+  });
   return worker;
-}
-
-export function forgetWorker(deps: Pick<StartWorkerDeps, "db">, workerId: string): Promise<void> {
-  return deleteWorker(deps.db, workerId);
 }
 
 /** The part of INIT that a version decides. */

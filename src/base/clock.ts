@@ -7,7 +7,7 @@ const anchorWallNs = BigInt(Date.now()) * 1_000_000n;
 const anchorMonotonicNs = process.hrtime.bigint();
 
 /** Nanoseconds since the epoch. */
-export function nowNs(): bigint {
+function nowNs(): bigint {
   return anchorWallNs + (process.hrtime.bigint() - anchorMonotonicNs);
 }
 

@@ -95,7 +95,8 @@ export function compactJson(text: Buffer, span: Span): Buffer {
 export function stringifyWithRaw(value: Record<string, unknown>, raw: Record<string, string>): string {
   const parts: string[] = [];
   for (const [name, member] of Object.entries(value)) {
-    if (member !== undefined && !(name in raw)) parts.push(`${JSON.stringify(name)}:${stringifyExact(member)}`);
+    if (member !== undefined && !(name in raw))
+      parts.push(`${JSON.stringify(name)}:${stringifyExact(member)}`);
   }
   for (const [name, text] of Object.entries(raw)) parts.push(`${JSON.stringify(name)}:${text}`);
   return `{${parts.join(",")}}`;

@@ -15,7 +15,7 @@ export const KILL_POINTS = [
   "terminal-before-commit",
   "terminal-after-commit",
 ] as const;
-export type KillPoint = (typeof KILL_POINTS)[number];
+type KillPoint = (typeof KILL_POINTS)[number];
 
 export type ReachKillPoint = (point: KillPoint) => void;
 

@@ -5,9 +5,9 @@ export type Log = Logger;
 
 /** Opens a log that writes to `file`, or to stderr. Writes are synchronous, so that the last line before a kill is there. */
 export function openLog(name: string, file?: string): Log {
-  const sink = file === undefined ? destination({ fd: 2, sync: true }) : destination({ dest: file, sync: true, mode: 0o600 });
+  const sink =
+    file === undefined
+      ? destination({ fd: 2, sync: true })
+      : destination({ dest: file, sync: true, mode: 0o600 });
   return pino({ name, base: { name, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, sink);
 }
-
-/** For tests and short commands. */
-export const silentLog: Log = pino({ level: "silent" });

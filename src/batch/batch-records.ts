@@ -1,6 +1,7 @@
 /** The rows of single batches: only those that failed or lost their worker have one. */
-import type { WorkerFault } from "../protocol/messages.ts";
+
 import { first, type Statements } from "../database/database.ts";
+import type { WorkerFault } from "../protocol/messages.ts";
 
 export interface FailedBatch {
   batch_index: number;
@@ -9,7 +10,12 @@ export interface FailedBatch {
   fault: WorkerFault;
 }
 
-export async function saveFailedBatch(tx: Statements, jobId: string, round: number, failed: FailedBatch): Promise<void> {
+export async function saveFailedBatch(
+  tx: Statements,
+  jobId: string,
+  round: number,
+  failed: FailedBatch,
+): Promise<void> {
   await tx.run(
     `INSERT INTO batches (job_id, batch_index, round, attempts, failed, by_death, error_json) VALUES (?, ?, ?, 1, 1, ?, ?)
      ON CONFLICT (job_id, batch_index) DO UPDATE SET round = excluded.round, attempts = attempts + 1, failed = 1,
@@ -19,13 +25,22 @@ export async function saveFailedBatch(tx: Statements, jobId: string, round: numb
 }
 
 /** One more loss of a worker that was not the batch's doing; resolves to the number of them. */
-export async function addInterruption(db: Statements, jobId: string, round: number, batchIndex: number): Promise<number> {
+export async function addInterruption(
+  db: Statements,
+  jobId: string,
+  round: number,
+  batchIndex: number,
+): Promise<number> {
   await db.run(
     `INSERT INTO batches (job_id, batch_index, round, interruptions) VALUES (?, ?, ?, 1)
      ON CONFLICT (job_id, batch_index) DO UPDATE SET interruptions = interruptions + 1`,
     [jobId, batchIndex, round],
   );
-  const row = await first<{ interruptions: number }>(db, "SELECT interruptions FROM batches WHERE job_id = ? AND batch_index = ?", [jobId, batchIndex]);
+  const row = await first<{ interruptions: number }>(
+    db,
+    "SELECT interruptions FROM batches WHERE job_id = ? AND batch_index = ?",
+    [jobId, batchIndex],
+  );
   return row?.interruptions ?? 0;
 }
 
@@ -39,20 +54,10 @@ export async function suspects(db: Statements, jobId: string, interruptionsMax: 
 }
 
 export async function countFailedByDeath(db: Statements, jobId: string): Promise<number> {
-  const row = await first<{ n: number }>(db, "SELECT count(*) AS n FROM batches WHERE job_id = ? AND failed = 1 AND by_death = 1", [jobId]);
+  const row = await first<{ n: number }>(
+    db,
+    "SELECT count(*) AS n FROM batches WHERE job_id = ? AND failed = 1 AND by_death = 1",
+    [jobId],
+  );
   return row?.n ?? 0;
-}
-
-export interface FailureRecord {
-  batch_index: number;
-  attempts: number;
-  error_json: string;
-}
-
-/** The batches that finally failed, in order. */
-export function failedBatches(db: Statements, jobId: string, limit: number): Promise<FailureRecord[]> {
-  return db.all<FailureRecord>("SELECT batch_index, attempts, error_json FROM batches WHERE job_id = ? AND failed = 1 ORDER BY batch_index LIMIT ?", [
-    jobId,
-    limit,
-  ]);
 }

@@ -2,10 +2,20 @@
  * One worker of a job: started, set up, fed with leases, and accounted for when it dies. What a death means for the
  * job is decided by the holder (job-run.ts).
  */
+
+import { delay } from "../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { readDeliveryNote } from "../protocol/delivery-note.ts";
-import { delay } from "../base/clock.ts";
-import { type Ack, decodeAck, decodeRelease, type Init, LEASE_ENTRY_HEADER_BYTES, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
+import {
+  type Ack,
+  decodeAck,
+  decodeRelease,
+  type Init,
+  LEASE_ENTRY_HEADER_BYTES,
+  MESSAGE,
+  type Ready,
+  type WorkerFault,
+} from "../protocol/messages.ts";
 import { WorkerConnection } from "../protocol/worker-connection.ts";
 import { Credit } from "./credit.ts";
 import { Outstanding } from "./outstanding.ts";
@@ -80,7 +90,9 @@ export class BatchWorker {
       },
     };
     while (this.state !== "gone") {
-      const connection = await WorkerConnection.open(this.process.address, hello, events).catch(() => undefined);
+      const connection = await WorkerConnection.open(this.process.address, hello, events).catch(
+        () => undefined,
+      );
       if (connection !== undefined) {
         this.connection = connection;
         connection.sendJson(MESSAGE.INIT, 0, init);
@@ -181,7 +193,7 @@ export class BatchWorker {
       return;
     }
     const outstanding = this.outstanding.takeAll();
-    const isBusy = note !== undefined && note.busy && note.connection === ours;
+    const isBusy = note?.busy === true && note.connection === ours;
     this.events.onDeath(this, {
       inHand: isBusy && outstanding.includes(note.batch_index) ? note.batch_index : undefined,
       outstanding,
@@ -198,5 +210,10 @@ export function describeExit(exit: WorkerExit): string {
 }
 
 function diedInSetUp(exit: WorkerExit): WorkerFault {
-  return { stage: "init", type: "WorkerDied", message: `the worker process ${describeExit(exit)} before its predictor was ready`, traceback: "" };
+  return {
+    stage: "init",
+    type: "WorkerDied",
+    message: `the worker process ${describeExit(exit)} before its predictor was ready`,
+    traceback: "",
+  };
 }

@@ -2,8 +2,9 @@
  * Brings batches to workers: leases them out as credit allows, settles what comes back, and charges a death to the
  * batch in hand only. It decides nothing about the job: that is job-run.ts.
  */
-import { CREDIT_BYTES_MAX, DEADLY_BATCHES_MAX, IDLE_DEATHS_MAX } from "../contracts/limits.ts";
+
 import type { JobReason } from "../contracts/jobs.ts";
+import { CREDIT_BYTES_MAX, DEADLY_BATCHES_MAX, IDLE_DEATHS_MAX } from "../contracts/limits.ts";
 import type { Ack, WorkerFault } from "../protocol/messages.ts";
 import { type BatchWorker, describeExit, type WorkerDeath } from "./batch-worker.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";
@@ -47,8 +48,11 @@ export class Dispatcher {
   /** Gives out work wherever there is credit; workers with little to do first. */
   pump(): void {
     if (this.isClosed) return;
-    if (this.options.settlements.settledBatches >= this.options.totalBatches) return this.options.onAllSettled();
-    const ready = [...this.workers].filter((worker) => worker.freeCredit > 0).sort((a, b) => a.outstanding.count - b.outstanding.count);
+    if (this.options.settlements.settledBatches >= this.options.totalBatches)
+      return this.options.onAllSettled();
+    const ready = [...this.workers]
+      .filter((worker) => worker.freeCredit > 0)
+      .sort((a, b) => a.outstanding.count - b.outstanding.count);
     for (const worker of ready) this.leaseTo(worker);
     const { cursor } = this.options;
     if (!cursor.needsFill) return;
@@ -63,7 +67,11 @@ export class Dispatcher {
     const { cursor, settlements } = this.options;
     const failures = new Map(ack.failures.map(({ delivery, fault }) => [delivery, fault]));
     let count = 0;
-    for (let taken = worker.outstanding.shiftUpTo(ack.upTo); taken !== undefined; taken = worker.outstanding.shiftUpTo(ack.upTo)) {
+    for (
+      let taken = worker.outstanding.shiftUpTo(ack.upTo);
+      taken !== undefined;
+      taken = worker.outstanding.shiftUpTo(ack.upTo)
+    ) {
       count++;
       const { segment } = cursor.find(taken.batchIndex);
       const fault = failures.size === 0 ? undefined : failures.get(taken.delivery);
@@ -90,13 +98,18 @@ export class Dispatcher {
     const { cursor, settlements } = this.options;
     const isAlone = death.isNoteLost && death.outstanding.length === 1;
     const guilty = death.inHand ?? (isAlone ? death.outstanding[0] : undefined);
-    if (death.isNoteLost && guilty === undefined) for (const batch of death.outstanding) cursor.suspect(batch);
+    if (death.isNoteLost && guilty === undefined)
+      for (const batch of death.outstanding) cursor.suspect(batch);
     cursor.putBack(death.outstanding.filter((batch) => batch !== guilty));
     if (guilty === undefined) {
       this.idleDeath(death);
     } else {
       const fault = death.timedOut ? timeoutFault(this.options.timeoutMs ?? 0) : deathFault(death);
-      settlements.fail(cursor.find(guilty).segment, { batch_index: guilty, by_death: !death.timedOut, fault });
+      settlements.fail(cursor.find(guilty).segment, {
+        batch_index: guilty,
+        by_death: !death.timedOut,
+        fault,
+      });
       settlements.commitSoon(() => {});
       this.deadlyBatch(death);
     }
@@ -111,7 +124,9 @@ export class Dispatcher {
 
   /** Workers whose batch in hand is past its time. */
   overdue(nowMs: number, timeoutMs: number): BatchWorker[] {
-    return [...this.workers].filter((worker) => worker.outstanding.count > 0 && nowMs - worker.lastProgressMs > timeoutMs);
+    return [...this.workers].filter(
+      (worker) => worker.outstanding.count > 0 && nowMs - worker.lastProgressMs > timeoutMs,
+    );
   }
 
   private leaseTo(worker: BatchWorker): void {
@@ -139,7 +154,12 @@ export class Dispatcher {
     for (;;) {
       const index = cursor.take();
       if (index === undefined || !condemned.has(index)) return index;
-      const fault = { stage: "predict", type: "WorkerDied", message: "the server or its machine died each time this batch was in hand", traceback: "" };
+      const fault = {
+        stage: "predict",
+        type: "WorkerDied",
+        message: "the server or its machine died each time this batch was in hand",
+        traceback: "",
+      };
       settlements.fail(cursor.find(index).segment, { batch_index: index, by_death: true, fault });
       settlements.commitSoon(() => {});
     }
@@ -148,20 +168,38 @@ export class Dispatcher {
   private idleDeath(death: WorkerDeath): void {
     if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
     const message = `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand; the last one ${describeExit(death.exit)}`;
-    this.options.onWorkersKeepDying({ code: "workers_keep_dying", message, hint: "see the job's log for what they said last" });
+    this.options.onWorkersKeepDying({
+      code: "workers_keep_dying",
+      message,
+      hint: "see the job's log for what they said last",
+    });
   }
 
   private deadlyBatch(death: WorkerDeath): void {
     if (death.timedOut || ++this.deadlyBatches < DEADLY_BATCHES_MAX) return;
     const message = `${DEADLY_BATCHES_MAX} batches in a row failed because their worker died; the last one ${describeExit(death.exit)}`;
-    this.options.onWorkersKeepDying({ code: "workers_keep_dying", message, hint: "see the job's log for what they said last" });
+    this.options.onWorkersKeepDying({
+      code: "workers_keep_dying",
+      message,
+      hint: "see the job's log for what they said last",
+    });
   }
 }
 
 function deathFault(death: WorkerDeath): WorkerFault {
-  return { stage: "predict", type: "WorkerDied", message: `the worker ${describeExit(death.exit)} while predict() had this batch`, traceback: "" };
+  return {
+    stage: "predict",
+    type: "WorkerDied",
+    message: `the worker ${describeExit(death.exit)} while predict() had this batch`,
+    traceback: "",
+  };
 }
 
 function timeoutFault(timeoutMs: number): WorkerFault {
-  return { stage: "predict", type: "PredictionTimeout", message: `predict() took longer than predictor.timeout (${timeoutMs} ms) and was killed`, traceback: "" };
+  return {
+    stage: "predict",
+    type: "PredictionTimeout",
+    message: `predict() took longer than predictor.timeout (${timeoutMs} ms) and was killed`,
+    traceback: "",
+  };
 }

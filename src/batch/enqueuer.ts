@@ -81,7 +81,10 @@ export class Enqueuer {
       const isResumed = resume !== undefined && resume.entry === entry && resume.path === path;
       if (isResumed && resume.etag !== object.etag) throw changed(path);
       try {
-        await this.enqueueFile(object, isResumed ? resume : { entry, path, etag: object.etag, offset: 0, line: 0 });
+        await this.enqueueFile(
+          object,
+          isResumed ? resume : { entry, path, etag: object.etag, offset: 0, line: 0 },
+        );
       } finally {
         await object.close();
       }
@@ -91,7 +94,11 @@ export class Enqueuer {
     if (rest !== undefined) this.keep(rest, CURSOR_END);
     await this.commit();
     if (this.maker.nextBatch === 0) {
-      throw new EnqueueError("no_data", "the input has no items: all its files are empty", "check store_paths");
+      throw new EnqueueError(
+        "no_data",
+        "the input has no items: all its files are empty",
+        "check store_paths",
+      );
     }
     return this.maker.nextBatch;
   }
@@ -121,7 +128,12 @@ export class Enqueuer {
   }
 
   /** Takes whole lines at the beginning of the buffer, which stand at `position` in the file. Returns the line count. */
-  private takeBlock(end: number, position: number, { entry, path, etag }: EnqueueCursor, line: number): number {
+  private takeBlock(
+    end: number,
+    position: number,
+    { entry, path, etag }: EnqueueCursor,
+    line: number,
+  ): number {
     const { buffer, maker, scanner } = this;
     const { mustBeObjects } = this.options;
     if (mustBeObjects && !isUtf8(buffer.subarray(0, end))) throw this.invalidUtf8(end, path, line);
@@ -183,7 +195,9 @@ export class Enqueuer {
   private async skipByteOrderMark(object: OpenObject): Promise<number> {
     if (!this.options.mustBeObjects) return 0;
     const read = await object.read(this.buffer, 0, 0, 3);
-    return read === 3 && this.buffer[0] === 0xef && this.buffer[1] === 0xbb && this.buffer[2] === 0xbf ? 3 : 0;
+    return read === 3 && this.buffer[0] === 0xef && this.buffer[1] === 0xbb && this.buffer[2] === 0xbf
+      ? 3
+      : 0;
   }
 
   private invalidUtf8(end: number, path: string, line: number): EnqueueError {
@@ -199,11 +213,19 @@ export class Enqueuer {
 }
 
 function badLine(path: string, line: number, problem: string): EnqueueError {
-  return new EnqueueError("invalid_line", `${path}: line ${line} ${problem}; each line must be a JSON object`, "correct the line and submit the job again");
+  return new EnqueueError(
+    "invalid_line",
+    `${path}: line ${line} ${problem}; each line must be a JSON object`,
+    "correct the line and submit the job again",
+  );
 }
 
 function changed(path: string): EnqueueError {
-  return new EnqueueError("input_changed", `${path} was changed while it was being enqueued`, "submit the job again, and leave its input as it is until it has ended");
+  return new EnqueueError(
+    "input_changed",
+    `${path} was changed while it was being enqueued`,
+    "submit the job again, and leave its input as it is until it has ended",
+  );
 }
 
 function tooLarge(path: string, line: number, batchBytes: number, lineBytes: number): EnqueueError {

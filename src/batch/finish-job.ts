@@ -9,7 +9,11 @@ import { decideEnding, type EndCause } from "./job-status.ts";
 import { jobById, setClosing, setTerminal } from "./job-store.ts";
 
 /** True when `cause` decided the end; false when another one was first. */
-export async function finishJob(deps: Pick<JobDeps, "db" | "reach" | "jobLog">, jobId: string, cause: EndCause): Promise<boolean> {
+export async function finishJob(
+  deps: Pick<JobDeps, "db" | "reach" | "jobLog">,
+  jobId: string,
+  cause: EndCause,
+): Promise<boolean> {
   const { db, reach } = deps;
   const job = await jobById(db, jobId);
   if (job === undefined) return false;
@@ -23,12 +27,19 @@ export async function finishJob(deps: Pick<JobDeps, "db" | "reach" | "jobLog">, 
   const won = await setClosing(db, jobId, ending);
   reach("closing-after-commit");
   await makeTerminal(deps, jobId);
-  if (won) deps.jobLog(jobId, `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`);
+  if (won)
+    deps.jobLog(
+      jobId,
+      `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`,
+    );
   return won;
 }
 
 /** The last step, also for a job whose server was killed right before it. */
-export async function makeTerminal({ db, reach }: Pick<JobDeps, "db" | "reach">, jobId: string): Promise<void> {
+export async function makeTerminal(
+  { db, reach }: Pick<JobDeps, "db" | "reach">,
+  jobId: string,
+): Promise<void> {
   reach("terminal-before-commit");
   await setTerminal(db, jobId, timestamp());
   reach("terminal-after-commit");

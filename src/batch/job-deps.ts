@@ -1,10 +1,11 @@
 /** What a run of a job needs from the rest of the controller. */
-import type { Log } from "../base/log.ts";
+
 import type { ReachKillPoint } from "../base/kill-points.ts";
+import type { Log } from "../base/log.ts";
 import type { Database } from "../database/database.ts";
 import type { RunningWorker } from "../engine/engine.ts";
-import type { Init } from "../protocol/messages.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
+import type { Init } from "../protocol/messages.ts";
 
 /** The API version that a job was submitted to, as far as a job needs it. */
 export interface JobApi {

@@ -16,7 +16,11 @@ export function ownItemsFile(dataDir: string, jobId: string): string {
 }
 
 /** `openOwn` reads files of the data directory, which the store refuses. An empty path is the job's own file. */
-export function jobInput(store: ObjectStore, openOwn: (path: string) => Promise<OpenObject>, ownFile: string): JobInput {
+export function jobInput(
+  store: ObjectStore,
+  openOwn: (path: string) => Promise<OpenObject>,
+  ownFile: string,
+): JobInput {
   return { open: (path) => (path === "" ? openOwn(ownFile) : store.open(path)) };
 }
 

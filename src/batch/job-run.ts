@@ -81,8 +81,14 @@ export class JobRun implements Service {
   workerCounts(): { initializing: number; running: number; pending: number; failed: number } {
     const all = [...this.workers];
     const running = all.filter((worker) => worker.state === "ready").length;
-    const initializing = all.filter((worker) => worker.state === "initializing").length + this.counts.starting;
-    return { initializing, running, failed: this.counts.failed, pending: Math.max(0, this.wantedWorkers() - initializing - running) };
+    const initializing =
+      all.filter((worker) => worker.state === "initializing").length + this.counts.starting;
+    return {
+      initializing,
+      running,
+      failed: this.counts.failed,
+      pending: Math.max(0, this.wantedWorkers() - initializing - running),
+    };
   }
 
   private async run(): Promise<void> {
@@ -99,8 +105,14 @@ export class JobRun implements Service {
   /** False when the job ended meanwhile. */
   private async enqueue(): Promise<boolean> {
     const { deps, job, stored } = this;
-    deps.jobLog(job.job_id, job.enqueued_batches === 0 ? "started enqueuing batches" : `went on enqueuing after ${job.enqueued_batches} batches`);
-    const files = (after: EnqueueCursor | undefined) => (stored.kind === "items" ? ownFile(after) : selectFiles(deps.store, stored.store_paths, after));
+    deps.jobLog(
+      job.job_id,
+      job.enqueued_batches === 0
+        ? "started enqueuing batches"
+        : `went on enqueuing after ${job.enqueued_batches} batches`,
+    );
+    const files = (after: EnqueueCursor | undefined) =>
+      stored.kind === "items" ? ownFile(after) : selectFiles(deps.store, stored.store_paths, after);
     const enqueuer = new Enqueuer(deps.db, {
       jobId: job.job_id,
       epoch: deps.epoch,
@@ -108,7 +120,8 @@ export class JobRun implements Service {
       files,
       input: this.input,
       mustBeObjects: stored.kind === "lines",
-      cursor: job.enqueue_cursor_json === null ? undefined : (JSON.parse(job.enqueue_cursor_json) as EnqueueCursor),
+      cursor:
+        job.enqueue_cursor_json === null ? undefined : (JSON.parse(job.enqueue_cursor_json) as EnqueueCursor),
       enqueuedBatches: job.enqueued_batches,
       isCancelled: () => this.isEnding,
       reach: deps.reach,
@@ -146,7 +159,11 @@ export class JobRun implements Service {
       timeoutMs: this.api!.timeoutMs,
       onAllSettled: () => void this.complete(),
       onWorkersKeepDying: (reason) => void this.end({ kind: "worker_error", reason }),
-      onInputError: (error) => void this.end({ kind: "enqueue_failed", reason: { code: "input_unreadable", message: error.message, hint: "submit the job again" } }),
+      onInputError: (error) =>
+        void this.end({
+          kind: "enqueue_failed",
+          reason: { code: "input_unreadable", message: error.message, hint: "submit the job again" },
+        }),
     });
     for (const worker of this.workers) if (worker.state === "ready") this.dispatcher.addWorker(worker);
     this.startMissingWorkers();
@@ -168,7 +185,9 @@ export class JobRun implements Service {
     const { deps, job } = this;
     try {
       this.counts.starting++;
-      const running = await deps.startWorker(job.api_name, job.api_id, job.job_id).finally(() => this.counts.starting--);
+      const running = await deps
+        .startWorker(job.api_name, job.api_id, job.job_id)
+        .finally(() => this.counts.starting--);
       const worker = new BatchWorker(running, {
         onReady: (ready) => this.onReady(ready),
         onSetUpFailed: (failed, fault) => this.onSetUpFailed(failed, fault),
@@ -185,7 +204,14 @@ export class JobRun implements Service {
       else await worker.setUp(this.initMessage(), deps.epoch);
     } catch (error) {
       const code = error instanceof EnvironmentError ? "requirements_failed" : "worker_start_failed";
-      await this.end({ kind: "worker_error", reason: { code, message: (error as Error).message, hint: "correct it and deploy again; the job's log has the whole output" } });
+      await this.end({
+        kind: "worker_error",
+        reason: {
+          code,
+          message: (error as Error).message,
+          hint: "correct it and deploy again; the job's log has the whole output",
+        },
+      });
     }
   }
 
@@ -212,7 +238,14 @@ export class JobRun implements Service {
     this.counts.failed++;
     this.drop(worker);
     const message = `a worker could not be set up: ${fault.type}: ${fault.message}`;
-    void this.end({ kind: "worker_error", reason: { code: "set_up_failed", message, hint: "the job's log has the traceback; correct the predictor and deploy again" } });
+    void this.end({
+      kind: "worker_error",
+      reason: {
+        code: "set_up_failed",
+        message,
+        hint: "the job's log has the traceback; correct the predictor and deploy again",
+      },
+    });
   }
 
   private drop(worker: BatchWorker): void {
@@ -231,7 +264,15 @@ export class JobRun implements Service {
     this.isCompleting = false;
     if (fault === "died") return;
     if (fault === undefined) await this.end({ kind: "settled" });
-    else await this.end({ kind: "worker_error", reason: { code: "on_job_complete_failed", message: `on_job_complete raised ${fault.type}: ${fault.message}`, hint: "the job's log has the traceback" } });
+    else
+      await this.end({
+        kind: "worker_error",
+        reason: {
+          code: "on_job_complete_failed",
+          message: `on_job_complete raised ${fault.type}: ${fault.message}`,
+          hint: "the job's log has the traceback",
+        },
+      });
   }
 
   /** True when this cause won the race for the closing record. */
@@ -267,7 +308,14 @@ export class JobRun implements Service {
 
   private unexpected(error: Error): void {
     this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed for a fault of ours");
-    void this.end({ kind: "unexpected", reason: { code: "unexpected_error", message: error.message, hint: "this is a fault of Quern; please report it with the server's log" } });
+    void this.end({
+      kind: "unexpected",
+      reason: {
+        code: "unexpected_error",
+        message: error.message,
+        hint: "this is a fault of Quern; please report it with the server's log",
+      },
+    });
   }
 }
 
@@ -277,5 +325,9 @@ async function* ownFile(after: EnqueueCursor | undefined): AsyncGenerator<{ path
 
 function enqueueReason(error: Error) {
   if (error instanceof EnqueueError) return { code: error.code, message: error.message, hint: error.hint };
-  return { code: "input_unreadable", message: `the input could not be read: ${error.message}`, hint: "see that the files are there and may be read, then submit again" };
+  return {
+    code: "input_unreadable",
+    message: `the input could not be read: ${error.message}`,
+    hint: "see that the files are there and may be read, then submit again",
+  };
 }

@@ -17,7 +17,10 @@ const TERMINAL = [
 
 export const JOB_MOVES: Record<JobStatus, readonly JobStatus[]> = {
   status_unknown: [],
-  status_enqueuing: ["status_running", ...TERMINAL.filter((to) => to !== "status_succeeded" && to !== "status_completed_with_failures")],
+  status_enqueuing: [
+    "status_running",
+    ...TERMINAL.filter((to) => to !== "status_succeeded" && to !== "status_completed_with_failures"),
+  ],
   status_running: TERMINAL,
   status_succeeded: [],
   status_completed_with_failures: [],
@@ -64,7 +67,10 @@ export interface Ending {
 export function decideEnding(cause: EndCause, counts: SettledCounts): Ending {
   switch (cause.kind) {
     case "stopped":
-      return { status: "status_stopped", reason: { code: "stopped", message: "the job was stopped on request" } };
+      return {
+        status: "status_stopped",
+        reason: { code: "stopped", message: "the job was stopped on request" },
+      };
     case "timed_out":
       return { status: "status_timed_out", reason: timedOut(cause.timeoutS) };
     case "worker_error":
@@ -85,19 +91,36 @@ export function decideEnding(cause: EndCause, counts: SettledCounts): Ending {
 function settledEnding({ total, succeeded, failedBatches, failedByDeath }: SettledCounts): Ending {
   if (succeeded + failedBatches !== total) {
     const message = `${succeeded} batches succeeded and ${failedBatches} failed, but ${total} were enqueued`;
-    return { status: "status_unexpected_error", reason: { code: "counts_differ", message, hint: "this is a fault of Quern; please report it with the job's log" } };
+    return {
+      status: "status_unexpected_error",
+      reason: {
+        code: "counts_differ",
+        message,
+        hint: "this is a fault of Quern; please report it with the job's log",
+      },
+    };
   }
   if (failedByDeath > 0) {
     const message = `${failedByDeath} of ${total} batches failed because a worker died in them`;
-    return { status: "status_worker_error", reason: { code: "worker_died", message, hint: "see the job's log for what the worker said last" } };
+    return {
+      status: "status_worker_error",
+      reason: { code: "worker_died", message, hint: "see the job's log for what the worker said last" },
+    };
   }
   if (failedBatches > 0) {
     const message = `${failedBatches} of ${total} batches failed`;
-    return { status: "status_completed_with_failures", reason: { code: "batches_failed", message, hint: "see the job's log for the exceptions" } };
+    return {
+      status: "status_completed_with_failures",
+      reason: { code: "batches_failed", message, hint: "see the job's log for the exceptions" },
+    };
   }
   return { status: "status_succeeded" };
 }
 
 function timedOut(timeoutS: number): JobReason {
-  return { code: "timed_out", message: `the job did not end within its timeout of ${timeoutS} s`, hint: "submit it with a longer timeout, or with more workers" };
+  return {
+    code: "timed_out",
+    message: `the job did not end within its timeout of ${timeoutS} s`,
+    hint: "submit it with a longer timeout, or with more workers",
+  };
 }

@@ -32,13 +32,32 @@ export interface JobRow {
   end_time: string | null;
 }
 
-export type NewJob = Pick<JobRow, "job_id" | "api_name" | "api_id" | "submission_json" | "config_json" | "workers" | "timeout_s" | "created_time">;
+export type NewJob = Pick<
+  JobRow,
+  | "job_id"
+  | "api_name"
+  | "api_id"
+  | "submission_json"
+  | "config_json"
+  | "workers"
+  | "timeout_s"
+  | "created_time"
+>;
 
 export async function insertJob(db: Statements, job: NewJob): Promise<void> {
   await db.run(
     `INSERT INTO jobs (job_id, api_name, api_id, submission_json, config_json, workers, timeout_s, status, created_time)
      VALUES (?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?)`,
-    [job.job_id, job.api_name, job.api_id, job.submission_json, job.config_json, job.workers, job.timeout_s, job.created_time],
+    [
+      job.job_id,
+      job.api_name,
+      job.api_id,
+      job.submission_json,
+      job.config_json,
+      job.workers,
+      job.timeout_s,
+      job.created_time,
+    ],
   );
 }
 
@@ -51,8 +70,17 @@ export function jobById(db: Statements, jobId: string): Promise<JobRow | undefin
 }
 
 /** Newest first; `before` is the last job id of the page before. */
-export function listJobs(db: Statements, apiName: string, limit: number, before: string | undefined): Promise<JobRow[]> {
-  return db.all<JobRow>("SELECT * FROM jobs WHERE api_name = ? AND job_id < ? ORDER BY job_id DESC LIMIT ?", [apiName, before ?? "~", limit]);
+export function listJobs(
+  db: Statements,
+  apiName: string,
+  limit: number,
+  before: string | undefined,
+): Promise<JobRow[]> {
+  return db.all<JobRow>("SELECT * FROM jobs WHERE api_name = ? AND job_id < ? ORDER BY job_id DESC LIMIT ?", [
+    apiName,
+    before ?? "~",
+    limit,
+  ]);
 }
 
 export function unfinishedJobs(db: Statements): Promise<JobRow[]> {
@@ -61,16 +89,34 @@ export function unfinishedJobs(db: Statements): Promise<JobRow[]> {
 
 /** Takes a job over; every later write of this run carries `epoch`. */
 export async function claimJob(db: Database, jobId: string, epoch: number): Promise<JobRow | undefined> {
-  await db.run("UPDATE jobs SET epoch = ? WHERE job_id = ? AND epoch < ? AND end_time IS NULL", [epoch, jobId, epoch]);
+  await db.run("UPDATE jobs SET epoch = ? WHERE job_id = ? AND epoch < ? AND end_time IS NULL", [
+    epoch,
+    jobId,
+    epoch,
+  ]);
   return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ? AND epoch = ?", [jobId, epoch]);
 }
 
-export async function setStartTime(db: Statements, jobId: string, epoch: number, startTime: string): Promise<void> {
-  await db.run("UPDATE jobs SET start_time = COALESCE(start_time, ?) WHERE job_id = ? AND epoch = ?", [startTime, jobId, epoch]);
+export async function setStartTime(
+  db: Statements,
+  jobId: string,
+  epoch: number,
+  startTime: string,
+): Promise<void> {
+  await db.run("UPDATE jobs SET start_time = COALESCE(start_time, ?) WHERE job_id = ? AND epoch = ?", [
+    startTime,
+    jobId,
+    epoch,
+  ]);
 }
 
 /** The end of enqueuing: predictions may begin. False when the job was closed meanwhile. */
-export async function setRunning(db: Statements, jobId: string, epoch: number, totalBatches: number): Promise<boolean> {
+export async function setRunning(
+  db: Statements,
+  jobId: string,
+  epoch: number,
+  totalBatches: number,
+): Promise<boolean> {
   const changed = await db.run(
     "UPDATE jobs SET status = 'status_running', total_batch_count = ? WHERE job_id = ? AND epoch = ? AND status = 'status_enqueuing' AND closing IS NULL",
     [totalBatches, jobId, epoch],
@@ -78,13 +124,17 @@ export async function setRunning(db: Statements, jobId: string, epoch: number, t
   return changed === 1;
 }
 
-export async function saveEnqueued(tx: Statements, jobId: string, epoch: number, batches: number, cursor: unknown): Promise<boolean> {
-  const changed = await tx.run("UPDATE jobs SET enqueued_batches = ?, enqueue_cursor_json = ? WHERE job_id = ? AND epoch = ?", [
-    batches,
-    JSON.stringify(cursor),
-    jobId,
-    epoch,
-  ]);
+export async function saveEnqueued(
+  tx: Statements,
+  jobId: string,
+  epoch: number,
+  batches: number,
+  cursor: unknown,
+): Promise<boolean> {
+  const changed = await tx.run(
+    "UPDATE jobs SET enqueued_batches = ?, enqueue_cursor_json = ? WHERE job_id = ? AND epoch = ?",
+    [batches, JSON.stringify(cursor), jobId, epoch],
+  );
   return changed === 1;
 }
 
@@ -96,11 +146,24 @@ export interface SettledDelta {
   leasedHighWater: number;
 }
 
-export async function addSettled(tx: Statements, jobId: string, epoch: number, delta: SettledDelta): Promise<boolean> {
+export async function addSettled(
+  tx: Statements,
+  jobId: string,
+  epoch: number,
+  delta: SettledDelta,
+): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE jobs SET succeeded = succeeded + ?, failed_attempts = failed_attempts + ?, failed_batches = failed_batches + ?,
        success_us = success_us + ?, leased_high_water = MAX(leased_high_water, ?) WHERE job_id = ? AND epoch = ?`,
-    [delta.succeeded, delta.failedAttempts, delta.failedBatches, delta.successUs, delta.leasedHighWater, jobId, epoch],
+    [
+      delta.succeeded,
+      delta.failedAttempts,
+      delta.failedBatches,
+      delta.successUs,
+      delta.leasedHighWater,
+      jobId,
+      epoch,
+    ],
   );
   return changed === 1;
 }
@@ -120,7 +183,10 @@ export async function setClosing(db: Statements, jobId: string, ending: Ending):
 
 /** Makes the closing record's status the job's. */
 export async function setTerminal(db: Statements, jobId: string, endTime: string): Promise<void> {
-  await db.run("UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL", [endTime, jobId]);
+  await db.run(
+    "UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL",
+    [endTime, jobId],
+  );
 }
 
 export function reasonOf(row: JobRow): JobReason | undefined {

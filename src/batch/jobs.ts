@@ -54,7 +54,12 @@ export class Jobs implements Service {
   }
 
   workerCounts(jobId: string): WorkerCounts {
-    const counts = this.runs.get(jobId)?.workerCounts() ?? { initializing: 0, running: 0, pending: 0, failed: 0 };
+    const counts = this.runs.get(jobId)?.workerCounts() ?? {
+      initializing: 0,
+      running: 0,
+      pending: 0,
+      failed: 0,
+    };
     return { ...counts, succeeded: 0, stalled: 0 };
   }
 
@@ -66,7 +71,10 @@ export class Jobs implements Service {
     else await run.stopJob();
     const row = await this.get(apiName, jobId);
     if (row.closing === "status_stopped") return;
-    throw new ServiceError("wrong_state", `job ${jobId} cannot be stopped: it has ended (${row.closing ?? row.status})`);
+    throw new ServiceError(
+      "wrong_state",
+      `job ${jobId} cannot be stopped: it has ended (${row.closing ?? row.status})`,
+    );
   }
 
   /** The API is being deleted: its jobs in progress are stopped. */
@@ -91,14 +99,18 @@ export class Jobs implements Service {
       const row = await jobById(this.deps.db, job_id);
       if (row === undefined || row.end_time !== null) continue;
       const times = await addInterruption(this.deps.db, job_id, row.round, batch_index);
-      if (times > INTERRUPTIONS_MAX) condemned.set(job_id, (condemned.get(job_id) ?? new Set()).add(batch_index));
+      if (times > INTERRUPTIONS_MAX)
+        condemned.set(job_id, (condemned.get(job_id) ?? new Set()).add(batch_index));
     }
     return condemned;
   }
 }
 
 export function jobNotFound(apiName: string, jobId: string): ServiceError {
-  return new ServiceError("job_not_found", `API ${apiName} has no job "${jobId}"; \`quern job list ${apiName}\` shows its jobs`);
+  return new ServiceError(
+    "job_not_found",
+    `API ${apiName} has no job "${jobId}"; \`quern job list ${apiName}\` shows its jobs`,
+  );
 }
 
 function ignoreWrongState(error: unknown): void {

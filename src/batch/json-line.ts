@@ -109,7 +109,8 @@ export class LineScanner {
           if (stack[depth] === OBJECT) at = this.member(at);
           break;
         }
-        if (after !== (stack[depth] === OBJECT ? 0x7d : 0x5d)) return this.fail(at, after < 0 || after === NEWLINE ? "ends too early" : "is not valid JSON");
+        if (after !== (stack[depth] === OBJECT ? 0x7d : 0x5d))
+          return this.fail(at, after < 0 || after === NEWLINE ? "ends too early" : "is not valid JSON");
         depth--;
         at++;
       }
@@ -118,11 +119,13 @@ export class LineScanner {
 
   /** A member's name and colon; the position of its value, or -1. */
   private member(at: number): number {
-    if (at >= this.end || this.block[at] !== 0x22) return this.fail(at, "is not valid JSON: a member's name in quotes was expected");
+    if (at >= this.end || this.block[at] !== 0x22)
+      return this.fail(at, "is not valid JSON: a member's name in quotes was expected");
     at = this.string(at + 1);
     if (at < 0) return at;
     at = this.skipSpace(at);
-    if (at >= this.end || this.block[at] !== 0x3a) return this.fail(at, 'is not valid JSON: ":" was expected');
+    if (at >= this.end || this.block[at] !== 0x3a)
+      return this.fail(at, 'is not valid JSON: ":" was expected');
     return this.skipSpace(at + 1);
   }
 
@@ -148,19 +151,25 @@ export class LineScanner {
       if (at >= end) return this.fail(at, "ends inside a string");
       const byte = block[at]!;
       if (byte === 0x22) return at + 1;
-      if (byte !== 0x5c) return this.fail(at, byte === NEWLINE ? "ends inside a string" : "has a control character inside a string");
-      const escape = at + 1 < end ? ESCAPES[block[at + 1]!]! : 0;
-      if (escape === 0) return this.fail(at, "has an unknown escape inside a string");
+      if (byte !== 0x5c)
+        return this.fail(
+          at,
+          byte === NEWLINE ? "ends inside a string" : "has a control character inside a string",
+        );
+      const escaped = at + 1 < end ? ESCAPES[block[at + 1]!]! : 0;
+      if (escaped === 0) return this.fail(at, "has an unknown escape inside a string");
       at += 2;
-      if (escape === 2) {
-        for (const stop = at + 4; at < stop; at++) if (at >= end || !isHex(block[at]!)) return this.fail(at, "has a bad \\u escape");
+      if (escaped === 2) {
+        for (const stop = at + 4; at < stop; at++)
+          if (at >= end || !isHex(block[at]!)) return this.fail(at, "has a bad \\u escape");
       }
     }
   }
 
   private word(at: number, word: string): number {
     for (let i = 0; i < word.length; i++) {
-      if (at + i >= this.end || this.block[at + i] !== word.charCodeAt(i)) return this.fail(at, "is not valid JSON: a value was expected");
+      if (at + i >= this.end || this.block[at + i] !== word.charCodeAt(i))
+        return this.fail(at, "is not valid JSON: a value was expected");
     }
     return at + word.length;
   }

@@ -5,7 +5,7 @@
 import type { Database } from "../database/database.ts";
 import { isSettled, type Segment, unsettledSegments } from "../database/segment-store.ts";
 import type { JobInput } from "./job-input.ts";
-import { loadSegment, type LoadedSegment } from "./segment-reader.ts";
+import { type LoadedSegment, loadSegment } from "./segment-reader.ts";
 
 const SEGMENTS_A_PAGE = 16;
 const SEGMENTS_AHEAD = 2;

@@ -52,7 +52,8 @@ export class SegmentMaker {
     this.batchBytes += compactBytes + 1;
     if (this.itemsInBatch < this.batchSize) return undefined;
     this.closeBatch();
-    const isFull = this.bytes >= SEGMENT_BYTES_TARGET || this.nextBatch - this.firstBatch >= SEGMENT_BATCHES_MAX;
+    const isFull =
+      this.bytes >= SEGMENT_BYTES_TARGET || this.nextBatch - this.firstBatch >= SEGMENT_BATCHES_MAX;
     return isFull ? this.cut() : undefined;
   }
 

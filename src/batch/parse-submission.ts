@@ -3,18 +3,20 @@
  * are kept as the text that was sent, so that no number is re-rounded.
  */
 import { compactJson, elementSpans, memberSpans } from "../base/json-text.ts";
+import type { FieldError } from "../contracts/errors.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../contracts/jobs.ts";
 import { BATCH_BYTES_LIMIT } from "../contracts/limits.ts";
-import type { FieldError } from "../contracts/errors.ts";
 
 export interface ParsedSubmission {
   workers: number;
   timeout: number | undefined;
   /** The submitter's text; `{}` when there was none. */
   configText: string;
-  input: { kind: "items"; batch_size: number; items: Buffer[] } | { kind: "lines"; batch_size: number; store_paths: string[] };
+  input:
+    | { kind: "items"; batch_size: number; items: Buffer[] }
+    | { kind: "lines"; batch_size: number; store_paths: string[] };
 }
 
 const NOT_YET_FIELDS: readonly (readonly string[])[] = [
@@ -39,14 +41,20 @@ export function parseSubmission(body: Buffer): ParsedSubmission {
   }
   const [firstError] = errors;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
-  throw new ServiceError("invalid_request", `the submission is not valid: ${firstError!.pointer || "the body"}: ${firstError!.detail}${more}`, { fields: errors });
+  throw new ServiceError(
+    "invalid_request",
+    `the submission is not valid: ${firstError!.pointer || "the body"}: ${firstError!.detail}${more}`,
+    { fields: errors },
+  );
 }
 
 function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString("utf8"));
   } catch (error) {
-    throw new ServiceError("malformed_json", `the body is not valid JSON: ${(error as Error).message}`, { cause: error });
+    throw new ServiceError("malformed_json", `the body is not valid JSON: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
@@ -61,7 +69,10 @@ function variantErrors(value: unknown): FieldError[] {
   const given = INPUT_VARIANTS.filter((variant) => variant in value);
   if (given.length === 1) return [];
   const names = INPUT_VARIANTS.join(", ");
-  const detail = given.length === 0 ? `specify exactly one of ${names}; none was given` : `specify exactly one of ${names}; given: ${given.join(", ")}`;
+  const detail =
+    given.length === 0
+      ? `specify exactly one of ${names}; none was given`
+      : `specify exactly one of ${names}; given: ${given.join(", ")}`;
   return [{ pointer: "", detail }];
 }
 
@@ -73,7 +84,10 @@ function notYetErrors(value: unknown): FieldError[] {
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((at, name) => (at === null || typeof at !== "object" ? undefined : (at as Record<string, unknown>)[name]), value);
+  return path.reduce<unknown>(
+    (at, name) => (at === null || typeof at !== "object" ? undefined : (at as Record<string, unknown>)[name]),
+    value,
+  );
 }
 
 function extract(body: Buffer, submission: Submission, errors: FieldError[]): ParsedSubmission {
@@ -88,7 +102,8 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
     const { batch_size, store_paths } = submission.delimited_files;
     store_paths.forEach((path, i) => {
       const problem = pathProblem(path);
-      if (problem !== undefined) errors.push({ pointer: `/delimited_files/store_paths/${i}`, detail: problem });
+      if (problem !== undefined)
+        errors.push({ pointer: `/delimited_files/store_paths/${i}`, detail: problem });
     });
     return { ...common, input: { kind: "lines", batch_size, store_paths } };
   }
@@ -101,7 +116,8 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
 
 function pathProblem(path: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(path)?.[1];
-  if (scheme === undefined) return `"${path}" is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
+  if (scheme === undefined)
+    return `"${path}" is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
   if (["s3", "gs", "az"].includes(scheme)) return `the scheme ${scheme}:// is not supported yet; use file://`;
   if (scheme !== "file") return `the scheme ${scheme}:// is unknown; legal: s3, gs, az, file`;
   if (/\.(gz|zst)$/.test(path)) return "compressed files are not supported yet; decompress it first";

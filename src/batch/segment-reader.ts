@@ -33,7 +33,11 @@ export class LoadedSegment {
     const stop = offset + 1 + end - start;
     // Each line has its newline, the last one of the batch at `end`: the search never runs past the batch.
     const shift = offset + 1 - start;
-    for (let newline = this.data.indexOf(NEWLINE, start); newline < end; newline = this.data.indexOf(NEWLINE, newline + 1)) {
+    for (
+      let newline = this.data.indexOf(NEWLINE, start);
+      newline < end;
+      newline = this.data.indexOf(NEWLINE, newline + 1)
+    ) {
       target[newline + shift] = COMMA;
     }
     target[stop] = 0x5d;
@@ -42,7 +46,11 @@ export class LoadedSegment {
 }
 
 /** Reads the segment's ranges. Throws InputError when a file is gone, shorter, or not what it was when it was enqueued. */
-export async function loadSegment(segment: Segment, input: JobInput, batchSize: number): Promise<LoadedSegment> {
+export async function loadSegment(
+  segment: Segment,
+  input: JobInput,
+  batchSize: number,
+): Promise<LoadedSegment> {
   const parts: Buffer[] = [];
   for (const range of segment.ranges) {
     const part = await readRange(range, input);

@@ -98,7 +98,13 @@ export class Settlements {
     await this.db.transaction(async (tx) => {
       for (const segment of touched) await writeSettled(tx, jobId, segment);
       for (const failed of failures) await saveFailedBatch(tx, jobId, round, failed);
-      const counts = { succeeded, failedAttempts: failures.length, failedBatches: failures.length, successUs, leasedHighWater: this.leasedHighWater };
+      const counts = {
+        succeeded,
+        failedAttempts: failures.length,
+        failedBatches: failures.length,
+        successUs,
+        leasedHighWater: this.leasedHighWater,
+      };
       if (!(await addSettled(tx, jobId, epoch, counts))) throw new Error(`job ${jobId} has another owner`);
       reach("ack-before-commit");
     });

@@ -1,5 +1,5 @@
 /** Records a job durably; its answer may be sent when `submitJob` resolves. Enqueuing comes after (decision 3.1). */
-import { open, mkdir, rm } from "node:fs/promises";
+import { mkdir, open, rm } from "node:fs/promises";
 import { timestamp } from "../base/clock.ts";
 import { newUlid } from "../base/ids.ts";
 import type { ReachKillPoint } from "../base/kill-points.ts";
@@ -20,7 +20,11 @@ export interface SubmitDeps {
 }
 
 /** Returns the new job's id. Throws ServiceError when the submission is not valid. */
-export async function submitJob(deps: SubmitDeps, api: { name: string; api_id: string }, body: Buffer): Promise<string> {
+export async function submitJob(
+  deps: SubmitDeps,
+  api: { name: string; api_id: string },
+  body: Buffer,
+): Promise<string> {
   const submission = parseSubmission(body);
   if (submission.input.kind === "lines") await assertAnyFile(deps.store, submission.input.store_paths);
   const jobId = newUlid();
@@ -69,10 +73,15 @@ async function assertAnyFile(store: ObjectStore, storePaths: string[]): Promise<
     // Opening it shows now, rather than in a failed job, that it may not be read.
     const object = await store.open(file.path).catch((error: NodeJS.ErrnoException) => {
       if (error instanceof ServiceError) throw error;
-      throw new ServiceError("invalid_request", `${file.path} cannot be read: ${error.message}`, { cause: error });
+      throw new ServiceError("invalid_request", `${file.path} cannot be read: ${error.message}`, {
+        cause: error,
+      });
     });
     await object.close();
     return;
   }
-  throw new ServiceError("no_files_found", `no file matches store_paths: ${storePaths.join(", ")}; an entry selects all files whose path begins with it`);
+  throw new ServiceError(
+    "no_files_found",
+    `no file matches store_paths: ${storePaths.join(", ")}; an entry selects all files whose path begins with it`,
+  );
 }

@@ -16,7 +16,11 @@ interface ApiState {
   endpoint: string;
 }
 
-export async function get(context: CliContext, api: string | undefined, job: string | undefined): Promise<number> {
+export async function get(
+  context: CliContext,
+  api: string | undefined,
+  job: string | undefined,
+): Promise<number> {
   if (api !== undefined && job !== undefined) return getJob(context, api, job);
   if (api !== undefined) return getApi(context, api);
   const { value } = await context.client.json<{ apis: ApiState[] }>("/-/apis");
@@ -30,13 +34,30 @@ function apisTable(apis: readonly ApiState[]): string {
   const batch = apis.filter((api) => api.kind === "BatchAPI");
   const realtime = apis.filter((api) => api.kind === "RealtimeAPI");
   const tables: string[] = [];
-  if (batch.length > 0) tables.push(table(["batch api", "last update"], batch.map((api) => [api.name, since(api.last_updated)])));
-  if (realtime.length > 0) tables.push(table(["realtime api", "status", "up-to-date", "requested", "last update"], realtime.map((api) => [api.name, ...replicaCells(api)])));
+  if (batch.length > 0)
+    tables.push(
+      table(
+        ["batch api", "last update"],
+        batch.map((api) => [api.name, since(api.last_updated)]),
+      ),
+    );
+  if (realtime.length > 0)
+    tables.push(
+      table(
+        ["realtime api", "status", "up-to-date", "requested", "last update"],
+        realtime.map((api) => [api.name, ...replicaCells(api)]),
+      ),
+    );
   return tables.join("\n\n");
 }
 
 function replicaCells(api: ApiState): string[] {
-  return [api.status, String(api.up_to_date_replicas), String(api.requested_replicas), since(api.last_updated)];
+  return [
+    api.status,
+    String(api.up_to_date_replicas),
+    String(api.requested_replicas),
+    since(api.last_updated),
+  ];
 }
 
 async function getApi(context: CliContext, name: string): Promise<number> {
@@ -54,22 +75,38 @@ async function getApi(context: CliContext, name: string): Promise<number> {
 
 export async function predict(context: CliContext, api: string, file: string): Promise<number> {
   const body = readFileSync(file === "-" ? 0 : file);
-  const { text } = await context.client.json(`/${api}`, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const { text } = await context.client.json(`/${api}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+  });
   context.out(`${text}\n`);
   return EXIT.success;
 }
 
-export async function logs(context: CliContext, api: string, job: string | undefined, options: { follow?: boolean }): Promise<number> {
+export async function logs(
+  context: CliContext,
+  api: string,
+  job: string | undefined,
+  options: { follow?: boolean },
+): Promise<number> {
   const path = job === undefined ? `/-/apis/${api}/logs` : `/${api}/${job}/logs`;
   const accept = context.output === "json" ? "application/x-ndjson" : "text/plain";
-  const response = await context.client.request(path, { query: { follow: options.follow === true ? "true" : undefined }, headers: { accept } });
+  const response = await context.client.request(path, {
+    query: { follow: options.follow === true ? "true" : undefined },
+    headers: { accept },
+  });
   const decoder = new TextDecoder();
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) context.out(decoder.decode(chunk, { stream: true }));
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
+    context.out(decoder.decode(chunk, { stream: true }));
   return EXIT.success;
 }
 
 export async function remove(context: CliContext, api: string, job: string | undefined): Promise<number> {
-  const { value } = await context.client.json<{ message: string }>(job === undefined ? `/-/apis/${api}` : `/${api}/${job}`, { method: "DELETE" });
+  const { value } = await context.client.json<{ message: string }>(
+    job === undefined ? `/-/apis/${api}` : `/${api}/${job}`,
+    { method: "DELETE" },
+  );
   context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
   return EXIT.success;
 }

@@ -2,7 +2,12 @@
 import type { Problem } from "../contracts/errors.ts";
 import { CliError, EXIT } from "./context.ts";
 
-const EXIT_BY_STATUS: Record<number, number> = { 401: EXIT.notAllowed, 403: EXIT.notAllowed, 404: EXIT.notFound, 409: EXIT.conflict };
+const EXIT_BY_STATUS: Record<number, number> = {
+  401: EXIT.notAllowed,
+  403: EXIT.notAllowed,
+  404: EXIT.notFound,
+  409: EXIT.conflict,
+};
 
 export interface RequestOptions {
   method?: string;
@@ -24,7 +29,8 @@ export class Client {
   async request(path: string, options: RequestOptions = {}): Promise<Response> {
     const url = new URL(this.baseUrl + path);
     for (const [name, value] of Object.entries(options.query ?? {})) {
-      for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value]) url.searchParams.append(name, one);
+      for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value])
+        url.searchParams.append(name, one);
     }
     const authorization = this.key === undefined ? {} : { authorization: `Bearer ${this.key}` };
     let response: Response;
@@ -37,7 +43,10 @@ export class Client {
     } catch (error) {
       const cause = (error as { cause?: { code?: string; message?: string } }).cause;
       const why = cause?.code ?? cause?.message ?? (error as Error).message;
-      throw new CliError(`no server answers at ${this.baseUrl} (${why}); start one with \`quern up\`, or set QUERN_HOST`, EXIT.unreachable);
+      throw new CliError(
+        `no server answers at ${this.baseUrl} (${why}); start one with \`quern up\`, or set QUERN_HOST`,
+        EXIT.unreachable,
+      );
     }
     if (!response.ok) throw await toCliError(response);
     return response;
@@ -60,7 +69,9 @@ async function toCliError(response: Response): Promise<CliError> {
     return new CliError(`${response.status}: ${text}`, exitCode);
   }
   if (problem.errors === undefined) return new CliError(problem.message ?? JSON.stringify(problem), exitCode);
-  const lines = problem.errors.map(({ pointer, detail }) => `  ${pointer === "" ? "" : `${pointer}: `}${detail}`);
+  const lines = problem.errors.map(
+    ({ pointer, detail }) => `  ${pointer === "" ? "" : `${pointer}: `}${detail}`,
+  );
   const hidden = (problem.errors_total ?? 0) - problem.errors.length;
   const more = hidden > 0 ? [`  and ${hidden} more`] : [];
   return new CliError([`${problem.title.toLowerCase()}:`, ...lines, ...more].join("\n"), exitCode);

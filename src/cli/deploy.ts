@@ -9,7 +9,12 @@ interface Deployed {
   endpoint: string;
 }
 
-export async function deploy(context: CliContext, file: string, apis: string[], options: { wait?: boolean }): Promise<number> {
+export async function deploy(
+  context: CliContext,
+  file: string,
+  apis: string[],
+  options: { wait?: boolean },
+): Promise<number> {
   const { value: deployed, text } = await send(context, file, apis, false);
   if (context.output === "json") context.out(`${text}\n`);
   else for (const { message } of deployed) context.out(`${message}\n`);
@@ -37,11 +42,20 @@ async function send({ client }: CliContext, file: string, apis: string[], dryRun
 
 async function waitUntilLive({ client, err }: CliContext, api: string): Promise<void> {
   for (let shown = ""; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
-    const { value } = await client.json<{ status: string; message?: string; up_to_date_replicas: number; requested_replicas: number }>(`/-/apis/${api}`);
+    const { value } = await client.json<{
+      status: string;
+      message?: string;
+      up_to_date_replicas: number;
+      requested_replicas: number;
+    }>(`/-/apis/${api}`);
     const now = `${api} is ${value.status} (${value.up_to_date_replicas}/${value.requested_replicas} replicas)`;
     if (now !== shown) err(`${now}\n`);
     shown = now;
     if (value.status === "live") return;
-    if (value.status === "error") throw new CliError(`${api} could not start: ${value.message}; \`quern logs ${api}\` has the traceback`, EXIT.failed);
+    if (value.status === "error")
+      throw new CliError(
+        `${api} could not start: ${value.message}; \`quern logs ${api}\` has the traceback`,
+        EXIT.failed,
+      );
   }
 }

@@ -35,9 +35,18 @@ const EXIT_BY_STATUS: Partial<Record<JobStatus, number>> = {
   status_timed_out: EXIT.jobTimedOut,
 };
 
-export async function submitJob(context: CliContext, api: string, file: string, options: { wait?: boolean }): Promise<number> {
+export async function submitJob(
+  context: CliContext,
+  api: string,
+  file: string,
+  options: { wait?: boolean },
+): Promise<number> {
   const body = readFileSync(file === "-" ? 0 : file);
-  const { value, text } = await context.client.json<{ job_id: string }>(`/${api}`, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const { value, text } = await context.client.json<{ job_id: string }>(`/${api}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+  });
   if (options.wait === true) {
     context.err(`submitted job ${value.job_id}\n`);
     return waitForJob(context, api, value.job_id, {});
@@ -46,21 +55,39 @@ export async function submitJob(context: CliContext, api: string, file: string, 
   return EXIT.success;
 }
 
-export async function listJobs(context: CliContext, api: string, options: { limit?: string }): Promise<number> {
-  const { value, text } = await context.client.json<{ jobs: StatusRecord[] }>(`/${api}`, { query: { limit: options.limit ?? "10" } });
+export async function listJobs(
+  context: CliContext,
+  api: string,
+  options: { limit?: string },
+): Promise<number> {
+  const { value, text } = await context.client.json<{ jobs: StatusRecord[] }>(`/${api}`, {
+    query: { limit: options.limit ?? "10" },
+  });
   if (context.output === "json") context.out(`${text}\n`);
   else if (value.jobs.length === 0) context.out("no submitted jobs\n");
-  else context.out(`${table(["job id", "status", "progress", "failed*", "start time", "duration"], value.jobs.map(jobCells))}\n`);
+  else
+    context.out(
+      `${table(["job id", "status", "progress", "failed*", "start time", "duration"], value.jobs.map(jobCells))}\n`,
+    );
   return EXIT.success;
 }
 
 function jobCells(job: StatusRecord): string[] {
   const progress = `${job.batch_metrics.succeeded}/${job.total_batch_count ?? "-"}`;
-  return [job.job_id, STATUS_TEXT[job.status], progress, String(job.batch_metrics.failed), dateTime(job.start_time), duration(job)];
+  return [
+    job.job_id,
+    STATUS_TEXT[job.status],
+    progress,
+    String(job.batch_metrics.failed),
+    dateTime(job.start_time),
+    duration(job),
+  ];
 }
 
 function duration(job: StatusRecord): string {
-  return age((job.end_time === undefined ? Date.now() : Date.parse(job.end_time)) - Date.parse(job.created_time));
+  return age(
+    (job.end_time === undefined ? Date.now() : Date.parse(job.end_time)) - Date.parse(job.created_time),
+  );
 }
 
 export async function getJob(context: CliContext, api: string, jobId: string): Promise<number> {
@@ -71,12 +98,31 @@ export async function getJob(context: CliContext, api: string, jobId: string): P
 
 function describeJob({ job_status: job, endpoint }: Envelope): string {
   const { batch_metrics: metrics, worker_counts: workers } = job;
-  const mean = metrics.avg_time_per_batch === undefined ? "-" : `${Number((metrics.avg_time_per_batch * 1000).toPrecision(6))} ms`;
+  const mean =
+    metrics.avg_time_per_batch === undefined
+      ? "-"
+      : `${Number((metrics.avg_time_per_batch * 1000).toPrecision(6))} ms`;
   const workerLines =
     workers !== undefined
-      ? ["worker stats", table(["requested", "pending*", "initializing*", "stalled*", "running", "failed*", "succeeded"], [workerCells(job, workers)])]
-      : [job.status === "status_enqueuing" ? "still enqueuing, workers have not been allocated for this job yet" : "worker stats are not available because this job is not currently running"];
-  const reason = job.reason === undefined ? [] : [`reason: ${job.reason.message}`, ...(job.reason.hint === undefined ? [] : [`hint: ${job.reason.hint}`])];
+      ? [
+          "worker stats",
+          table(
+            ["requested", "pending*", "initializing*", "stalled*", "running", "failed*", "succeeded"],
+            [workerCells(job, workers)],
+          ),
+        ]
+      : [
+          job.status === "status_enqueuing"
+            ? "still enqueuing, workers have not been allocated for this job yet"
+            : "worker stats are not available because this job is not currently running",
+        ];
+  const reason =
+    job.reason === undefined
+      ? []
+      : [
+          `reason: ${job.reason.message}`,
+          ...(job.reason.hint === undefined ? [] : [`hint: ${job.reason.hint}`]),
+        ];
   return `${[
     `job id: ${job.job_id}`,
     `status: ${STATUS_TEXT[job.status]}`,
@@ -87,7 +133,10 @@ function describeJob({ job_status: job, endpoint }: Envelope): string {
     `duration: ${duration(job)}`,
     "",
     "batch stats",
-    table(["total", "succeeded", "failed", "avg time per batch"], [[String(job.total_batch_count ?? "-"), String(metrics.succeeded), String(metrics.failed), mean]]),
+    table(
+      ["total", "succeeded", "failed", "avg time per batch"],
+      [[String(job.total_batch_count ?? "-"), String(metrics.succeeded), String(metrics.failed), mean]],
+    ),
     "",
     ...workerLines,
     "",
@@ -96,13 +145,27 @@ function describeJob({ job_status: job, endpoint }: Envelope): string {
 }
 
 function workerCells(job: StatusRecord, workers: NonNullable<StatusRecord["worker_counts"]>): string[] {
-  return [job.workers, workers.pending, workers.initializing, workers.stalled, workers.running, workers.failed, workers.succeeded].map(String);
+  return [
+    job.workers,
+    workers.pending,
+    workers.initializing,
+    workers.stalled,
+    workers.running,
+    workers.failed,
+    workers.succeeded,
+  ].map(String);
 }
 
 /** Waits for the end, with a bar on a terminal; the exit code tells how it ended. */
-export async function waitForJob(context: CliContext, api: string, jobId: string, options: { timeout?: string }): Promise<number> {
+export async function waitForJob(
+  context: CliContext,
+  api: string,
+  jobId: string,
+  options: { timeout?: string },
+): Promise<number> {
   const bar = new ProgressBar(context.err, context.isInteractive);
-  const deadline = options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + Number(options.timeout) * 1000;
+  const deadline =
+    options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + Number(options.timeout) * 1000;
   for (;;) {
     const { value, text } = await context.client.json<Envelope>(`/${api}/${jobId}`);
     const { status, batch_metrics, batches_in_queue, total_batch_count, end_time } = value.job_status;
@@ -115,7 +178,10 @@ export async function waitForJob(context: CliContext, api: string, jobId: string
     }
     if (Date.now() > deadline) {
       bar.end();
-      throw new CliError(`job ${jobId} is still ${STATUS_TEXT[status]} after ${options.timeout} s; it goes on`, EXIT.timeout);
+      throw new CliError(
+        `job ${jobId} is still ${STATUS_TEXT[status]} after ${options.timeout} s; it goes on`,
+        EXIT.timeout,
+      );
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }

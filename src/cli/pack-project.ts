@@ -23,10 +23,17 @@ export interface PackedProject {
 /** `path` is the configuration file, or a directory with a `quern.yaml`. */
 export async function packProject(path: string): Promise<PackedProject> {
   const configFile = existsSync(path) && statSync(path).isDirectory() ? join(path, "quern.yaml") : path;
-  if (!existsSync(configFile)) throw new CliError(`${configFile} does not exist; name a configuration file, or write a quern.yaml here`, EXIT.usage);
+  if (!existsSync(configFile))
+    throw new CliError(
+      `${configFile} does not exist; name a configuration file, or write a quern.yaml here`,
+      EXIT.usage,
+    );
   const directory = dirname(resolve(configFile));
   if (directory === "/" || directory === homedir()) {
-    throw new CliError(`${directory} cannot be deployed: all its files would go along; put the configuration into a directory of its own`, EXIT.usage);
+    throw new CliError(
+      `${directory} cannot be deployed: all its files would go along; put the configuration into a directory of its own`,
+      EXIT.usage,
+    );
   }
   const config = basename(configFile);
   const files = await projectFiles(directory, config);
@@ -34,7 +41,10 @@ export async function packProject(path: string): Promise<PackedProject> {
   const rename = (entry: { path: string }) => {
     entry.path = entry.path === config && !files.includes(config) ? "config.yaml" : `project/${entry.path}`;
   };
-  const archive = create({ cwd: directory, gzip: true, portable: true, follow: true, onWriteEntry: rename }, [config, ...files]);
+  const archive = create({ cwd: directory, gzip: true, portable: true, follow: true, onWriteEntry: rename }, [
+    config,
+    ...files,
+  ]);
   return { archive: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>, configFile };
 }
 
@@ -61,6 +71,12 @@ function assertSize(directory: string, files: readonly string[]): void {
   const sizes = files.map((file) => ({ file, bytes: statSync(join(directory, file)).size }));
   const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total < PROJECT_BYTES_LIMIT) return;
-  const largest = sizes.sort((a, b) => b.bytes - a.bytes).slice(0, 3).map(({ file, bytes }) => `${file} (${bytes} bytes)`);
-  throw new CliError(`the project has ${total} bytes, the limit is ${PROJECT_BYTES_LIMIT}; the largest files: ${largest.join(", ")}; list what it does not need in .quernignore`, EXIT.failed);
+  const largest = sizes
+    .sort((a, b) => b.bytes - a.bytes)
+    .slice(0, 3)
+    .map(({ file, bytes }) => `${file} (${bytes} bytes)`);
+  throw new CliError(
+    `the project has ${total} bytes, the limit is ${PROJECT_BYTES_LIMIT}; the largest files: ${largest.join(", ")}; list what it does not need in .quernignore`,
+    EXIT.failed,
+  );
 }

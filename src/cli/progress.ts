@@ -23,7 +23,9 @@ export class ProgressBar {
     }
     const share = total === undefined || total === 0 ? 0 : done / total;
     if (this.isInteractive) {
-      this.write(`\r\x1b[2K${status} ${bar(share)} ${done}/${total ?? "?"}${failed > 0 ? ` (${failed} failed)` : ""}${this.pace(nowMs, done, total)}`);
+      this.write(
+        `\r\x1b[2K${status} ${bar(share)} ${done}/${total ?? "?"}${failed > 0 ? ` (${failed} failed)` : ""}${this.pace(nowMs, done, total)}`,
+      );
       return;
     }
     const line = `${status} ${Math.floor(share * 10) * 10}%`;

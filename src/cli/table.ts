@@ -2,10 +2,21 @@
 
 /** Columns padded, three spaces apart. Columns whose head ends in `*` are left out when all their cells are empty or 0. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const shown = head.map((title, column) => !title.endsWith("*") || rows.some((row) => row[column] !== "" && row[column] !== "0"));
-  const cells = [head.map((title) => title.replace(/\*$/, "")), ...rows].map((row) => row.filter((_, column) => shown[column]));
+  const shown = head.map(
+    (title, column) => !title.endsWith("*") || rows.some((row) => row[column] !== "" && row[column] !== "0"),
+  );
+  const cells = [head.map((title) => title.replace(/\*$/, "")), ...rows].map((row) =>
+    row.filter((_, column) => shown[column]),
+  );
   const widths = cells[0]!.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
-  return cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join("   ").trimEnd()).join("\n");
+  return cells
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join("   ")
+        .trimEnd(),
+    )
+    .join("\n");
 }
 
 /** `17s`, `5m3s`, `2h10m`, `3d15h`. */
@@ -24,6 +35,8 @@ export function since(timestamp: string, nowMs = Date.now()): string {
 /** `02 Jan 06 15:04:05 UTC`; `-` when there is none. */
 export function dateTime(timestamp: string | undefined): string {
   if (timestamp === undefined) return "-";
-  const [, day, month, year, time] = /^\w+, (\d+) (\w+) (\d+) ([\d:]+)/.exec(new Date(timestamp).toUTCString())!;
+  const [, day, month, year, time] = /^\w+, (\d+) (\w+) (\d+) ([\d:]+)/.exec(
+    new Date(timestamp).toUTCString(),
+  )!;
   return `${day} ${month} ${year!.slice(2)} ${time} UTC`;
 }

@@ -4,7 +4,15 @@
  */
 import { z } from "zod";
 
-const DURATION_UNITS_MS: Record<string, number> = { ns: 1e-6, us: 1e-3, "µs": 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const DURATION_UNITS_MS: Record<string, number> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
 
 /** A duration in Go's style (`500ms`, `1m30s`) in milliseconds; undefined when it is none. */
 export function parseDurationMs(text: string): number | undefined {
@@ -22,10 +30,17 @@ const duration = z
 const quantity = (example: string) =>
   z
     .union([z.string(), z.number()], `must be a quantity such as ${example}`)
-    .refine((value) => /^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/.test(String(value)), `must be a quantity such as ${example}`)
+    .refine(
+      (value) => /^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/.test(String(value)),
+      `must be a quantity such as ${example}`,
+    )
     .transform(String);
-const countFrom = (least: number) => z.int("must be an integer").min(least, `must be an integer of at least ${least}`);
-const percentOrCount = z.union([z.int(), z.string().regex(/^\d+%$/, "must be a count or a percentage such as 25%")]);
+const countFrom = (least: number) =>
+  z.int("must be an integer").min(least, `must be an integer of at least ${least}`);
+const percentOrCount = z.union([
+  z.int(),
+  z.string().regex(/^\d+%$/, "must be a count or a percentage such as 25%"),
+]);
 
 const predictorSchema = z.strictObject({
   type: z.literal("python", 'must be "python"').default("python"),
@@ -33,26 +48,51 @@ const predictorSchema = z.strictObject({
   config: z.record(z.string(), z.unknown(), "must be a map").nullish(),
   env: z
     .record(z.string(), z.string("must be a string; put the value in quotes"))
-    .refine((env) => Object.keys(env).every((key) => !key.startsWith("QUERN_")), "names beginning with QUERN_ are reserved")
+    .refine(
+      (env) => Object.keys(env).every((key) => !key.startsWith("QUERN_")),
+      "names beginning with QUERN_ are reserved",
+    )
     .default({}),
   python_path: z.string().optional(),
   processes_per_replica: countFrom(1).max(100).default(1),
   threads_per_process: countFrom(1).default(1),
-  server_side_batching: z.strictObject({ max_batch_size: z.int().min(2).max(1024), batch_interval: duration }).optional(),
+  server_side_batching: z
+    .strictObject({ max_batch_size: z.int().min(2).max(1024), batch_interval: duration })
+    .optional(),
   timeout: duration.optional(),
   expose_errors: z.boolean().default(false),
 });
 
 export const apiSchema = z.strictObject({
-  name: z.string().regex(/^[a-z][a-z0-9-]{0,41}$/, "must begin with a lower-case letter and have only a-z, 0-9 and -, at most 42 characters"),
-  kind: z.enum(["RealtimeAPI", "BatchAPI", "TrafficSplitter"], "must be RealtimeAPI, BatchAPI or TrafficSplitter").default("RealtimeAPI"),
+  name: z
+    .string()
+    .regex(
+      /^[a-z][a-z0-9-]{0,41}$/,
+      "must begin with a lower-case letter and have only a-z, 0-9 and -, at most 42 characters",
+    ),
+  kind: z
+    .enum(["RealtimeAPI", "BatchAPI", "TrafficSplitter"], "must be RealtimeAPI, BatchAPI or TrafficSplitter")
+    .default("RealtimeAPI"),
   predictor: predictorSchema.optional(),
-  monitoring: z.strictObject({ model_type: z.enum(["classification", "regression"]).optional(), key: z.string().optional() }).optional(),
+  monitoring: z
+    .strictObject({
+      model_type: z.enum(["classification", "regression"]).optional(),
+      key: z.string().optional(),
+    })
+    .optional(),
   compute: z
-    .strictObject({ cpu: quantity("0.5 or 500m").default("200m"), mem: quantity("100M or 1Gi").optional(), gpu: countFrom(0).default(0) })
+    .strictObject({
+      cpu: quantity("0.5 or 500m").default("200m"),
+      mem: quantity("100M or 1Gi").optional(),
+      gpu: countFrom(0).default(0),
+    })
     .default({ cpu: "200m", gpu: 0 }),
   networking: z
-    .strictObject({ endpoint: z.string().optional(), api_gateway: z.enum(["public", "none"]).optional(), auth: z.enum(["key", "none"]).optional() })
+    .strictObject({
+      endpoint: z.string().optional(),
+      api_gateway: z.enum(["public", "none"]).optional(),
+      auth: z.enum(["key", "none"]).optional(),
+    })
     .optional(),
   autoscaling: z
     .strictObject({
@@ -70,13 +110,19 @@ export const apiSchema = z.strictObject({
       upscale_tolerance: z.number().optional(),
     })
     .default({ min_replicas: 1 }),
-  update_strategy: z.strictObject({ max_surge: percentOrCount.optional(), max_unavailable: percentOrCount.optional() }).optional(),
+  update_strategy: z
+    .strictObject({ max_surge: percentOrCount.optional(), max_unavailable: percentOrCount.optional() })
+    .optional(),
   apis: z.array(z.unknown()).optional(),
   output: z.strictObject({ store_path: z.string() }).optional(),
 });
 export type ApiConfig = z.infer<typeof apiSchema>;
 
-type NotYet = { path: readonly string[]; refused: (value: unknown, api: Record<string, unknown>) => boolean; cure: string };
+type NotYet = {
+  path: readonly string[];
+  refused: (value: unknown, api: Record<string, unknown>) => boolean;
+  cure: string;
+};
 const given = (value: unknown) => value !== undefined;
 const notEqual = (allowed: unknown) => (value: unknown) => value !== undefined && value !== allowed;
 
@@ -84,8 +130,16 @@ const notEqual = (allowed: unknown) => (value: unknown) => value !== undefined &
 export const NOT_YET: readonly NotYet[] = [
   { path: ["kind"], refused: (value) => value === "TrafficSplitter", cure: "deploy the APIs themselves" },
   { path: ["apis"], refused: given, cure: "deploy the APIs themselves" },
-  { path: ["predictor", "processes_per_replica"], refused: notEqual(1), cure: "raise autoscaling.min_replicas instead" },
-  { path: ["predictor", "threads_per_process"], refused: notEqual(1), cure: "raise autoscaling.min_replicas instead" },
+  {
+    path: ["predictor", "processes_per_replica"],
+    refused: notEqual(1),
+    cure: "raise autoscaling.min_replicas instead",
+  },
+  {
+    path: ["predictor", "threads_per_process"],
+    refused: notEqual(1),
+    cure: "raise autoscaling.min_replicas instead",
+  },
   { path: ["predictor", "server_side_batching"], refused: given, cure: "let clients send arrays" },
   { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
   { path: ["compute", "mem"], refused: given, cure: "leave it out: memory is not limited yet" },
@@ -100,7 +154,8 @@ export const NOT_YET: readonly NotYet[] = [
   { path: ["autoscaling", "min_replicas"], refused: (value) => value === 0, cure: "use 1 or more" },
   {
     path: ["autoscaling", "max_replicas"],
-    refused: (value, api) => value !== undefined && value !== ((api.autoscaling as { min_replicas?: number })?.min_replicas ?? 1),
+    refused: (value, api) =>
+      value !== undefined && value !== ((api.autoscaling as { min_replicas?: number })?.min_replicas ?? 1),
     cure: "leave it out, or set it to min_replicas: the number of replicas is fixed",
   },
   ...[
@@ -113,8 +168,16 @@ export const NOT_YET: readonly NotYet[] = [
     "max_upscale_factor",
     "downscale_tolerance",
     "upscale_tolerance",
-  ].map((name) => ({ path: ["autoscaling", name], refused: given, cure: "leave it out: the number of replicas is fixed" })),
-  { path: ["update_strategy"], refused: given, cure: "leave it out: new replicas are ready before old ones drain" },
+  ].map((name) => ({
+    path: ["autoscaling", name],
+    refused: given,
+    cure: "leave it out: the number of replicas is fixed",
+  })),
+  {
+    path: ["update_strategy"],
+    refused: given,
+    cure: "leave it out: new replicas are ready before old ones drain",
+  },
   { path: ["output"], refused: given, cure: "write results in predict()" },
 ];
 

@@ -107,7 +107,11 @@ export function problemHeaders(error: ServiceError): Record<string, string> {
 /** Wraps what is not ours into `internal_error`; the original stays as the cause, for the log. */
 export function asServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  return new ServiceError("internal_error", "something went wrong inside Quern; the server's log has the cause under this request_id", {
-    cause: error,
-  });
+  return new ServiceError(
+    "internal_error",
+    "something went wrong inside Quern; the server's log has the cause under this request_id",
+    {
+      cause: error,
+    },
+  );
 }

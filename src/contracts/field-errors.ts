@@ -10,18 +10,30 @@ export interface NamedIssue {
 }
 
 /** One entry for each problem; an object with three unknown keys gives three. */
-export function namedIssues(issues: readonly Issue[], input: unknown, legalKeys: (path: readonly PropertyKey[]) => readonly string[]): NamedIssue[] {
+export function namedIssues(
+  issues: readonly Issue[],
+  input: unknown,
+  legalKeys: (path: readonly PropertyKey[]) => readonly string[],
+): NamedIssue[] {
   return issues.flatMap((issue) => {
     const path = issue.path as (string | number)[];
     if (issue.code === "unrecognized_keys") {
       return issue.keys.map((key) => ({ path: [...path, key], detail: unknownKey(key, legalKeys(path)) }));
     }
     const given = valueAt(input, path);
-    return [{ path, detail: given === undefined ? `is required (${issue.message})` : `${issue.message} (got ${shortJson(given)})` }];
+    return [
+      {
+        path,
+        detail:
+          given === undefined
+            ? `is required (${issue.message})`
+            : `${issue.message} (got ${shortJson(given)})`,
+      },
+    ];
   });
 }
 
-export function toPointer(path: readonly (string | number)[]): string {
+function toPointer(path: readonly (string | number)[]): string {
   return path.map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
@@ -29,19 +41,21 @@ export function toFieldErrors(named: readonly NamedIssue[]): FieldError[] {
   return named.map(({ path, detail }) => ({ pointer: toPointer(path), detail }));
 }
 
-export function unknownKey(key: string, legal: readonly string[]): string {
+function unknownKey(key: string, legal: readonly string[]): string {
   const nearest = nearestWord(key, legal);
   const hint = nearest === undefined ? `; legal keys: ${legal.join(", ")}` : `; did you mean "${nearest}"?`;
   return `key "${key}" is not supported${hint}`;
 }
 
 /** The legal word at an edit distance of at most a third of the given one's length. */
-export function nearestWord(word: string, legal: readonly string[]): string | undefined {
+function nearestWord(word: string, legal: readonly string[]): string | undefined {
   const ranked = legal
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);
   const best = ranked[0];
-  return best !== undefined && best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.candidate : undefined;
+  return best !== undefined && best.distance <= Math.max(1, Math.floor(word.length / 3))
+    ? best.candidate
+    : undefined;
 }
 
 function editDistance(a: string, b: string): number {

@@ -15,11 +15,16 @@ export const submissionSchema = z.strictObject({
   timeout: atLeastOne.optional(),
   config: z.record(z.string(), z.unknown(), "must be an object").optional(),
   item_list: z
-    .strictObject({ items: z.array(z.unknown(), "must be an array").min(1, "must contain at least 1 element"), batch_size: atLeastOne })
+    .strictObject({
+      items: z.array(z.unknown(), "must be an array").min(1, "must contain at least 1 element"),
+      batch_size: atLeastOne,
+    })
     .optional(),
   delimited_files: fileVariant.optional(),
   file_path_lister: fileVariant.optional(),
-  queue_dead_letter_queue: z.strictObject({ arn: z.string().min(1), max_receive_count: atLeastOne }).optional(),
+  queue_dead_letter_queue: z
+    .strictObject({ arn: z.string().min(1), max_receive_count: atLeastOne })
+    .optional(),
   output: z.strictObject({ store_path: z.string().min(1) }).optional(),
   on_failure: z.enum(["fail", "isolate"]).optional(),
 });
@@ -38,7 +43,7 @@ export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
 };
 
 /** Section 3 of the interface. */
-export const JOB_STATUSES = [
+const JOB_STATUSES = [
   "status_unknown",
   "status_enqueuing",
   "status_running",

@@ -43,8 +43,6 @@ export const DEADLY_BATCHES_MAX = 10;
 /** Decision 3.6: SIGTERM, then SIGKILL after this grace. */
 export const STOP_GRACE_MS = 10_000;
 
-/** A worker that nobody has been connected to for this long exits (house, section 1). */
-export const ORPHAN_EXIT_S = 30;
 /** Requests waiting for a real-time API's replicas, per replica, unless `max_replica_concurrency` says otherwise. */
 export const REPLICA_CONCURRENCY_DEFAULT = 1024;
 /** Outstanding predictions at one worker while they are far below a millisecond. */

@@ -2,8 +2,8 @@
 import { Readable } from "node:stream";
 import { Hono } from "hono";
 import type { Apis } from "../apis/apis.ts";
-import { logsResponse } from "./logs.ts";
 import { baseUrl, isTrue } from "./http.ts";
+import { logsResponse } from "./logs.ts";
 
 export interface ApiRoutesDeps {
   apis: Apis;

@@ -1,7 +1,7 @@
 /** The controller's HTTP, behind the gateway: one file per resource, put together here with the admin's key and errors. */
 import { Hono } from "hono";
-import type { Log } from "../base/log.ts";
 import { isSameSecret, keyOf } from "../access/admin-token.ts";
+import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
@@ -12,7 +12,10 @@ export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps {
   log: Log;
   version: string;
   adminToken: string;
-  snapshots: { current: () => RouteSnapshot; subscribe: (listener: (snapshot: RouteSnapshot) => void) => () => void };
+  snapshots: {
+    current: () => RouteSnapshot;
+    subscribe: (listener: (snapshot: RouteSnapshot) => void) => () => void;
+  };
   killReplica: (workerId: string) => void;
 }
 
@@ -20,23 +23,39 @@ export function controlApp(deps: ControlDeps): Hono {
   const app = new Hono();
   app.onError((thrown, c) => {
     const error = asServiceError(thrown);
-    if (error.code === "internal_error") deps.log.error({ err: thrown, request_id: requestId(c), path: c.req.path }, "a request failed for a fault of ours");
-    return new Response(JSON.stringify(toProblem(error, requestId(c))), { status: error.status, headers: problemHeaders(error) });
+    if (error.code === "internal_error")
+      deps.log.error(
+        { err: thrown, request_id: requestId(c), path: c.req.path },
+        "a request failed for a fault of ours",
+      );
+    return new Response(JSON.stringify(toProblem(error, requestId(c))), {
+      status: error.status,
+      headers: problemHeaders(error),
+    });
   });
   app.notFound((c) => {
     throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   });
   app.route("/", internalRoutes(deps));
   app.use("/-/*", async (c, next) => {
-    const key = keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
+    const key = keyOf({
+      authorization: c.req.header("authorization"),
+      "x-api-key": c.req.header("x-api-key"),
+    });
     if (key === undefined || !isSameSecret(key, deps.adminToken)) {
-      const message = "the control plane needs the admin token: send Authorization: Bearer with the content of admin-token in the server's data directory, or set QUERN_API_KEY";
+      const message =
+        "the control plane needs the admin token: send Authorization: Bearer with the content of admin-token in the server's data directory, or set QUERN_API_KEY";
       throw new ServiceError("unauthorized", message);
     }
     await next();
   });
   app.get("/-/version", (c) => c.json({ version: deps.version }));
-  app.get("/-/healthz", async (c) => c.json({ status: "ok", apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })) }));
+  app.get("/-/healthz", async (c) =>
+    c.json({
+      status: "ok",
+      apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),
+    }),
+  );
   app.route("/", apiRoutes(deps));
   app.route("/", jobRoutes(deps));
   return app;

@@ -16,7 +16,8 @@ export function requestId(c: Context): string {
 export async function readBody(c: Context, limit: number, cure: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  const tooLarge = () => new ServiceError("body_too_large", `the body must be smaller than ${limit} bytes; ${cure}`);
+  const tooLarge = () =>
+    new ServiceError("body_too_large", `the body must be smaller than ${limit} bytes; ${cure}`);
   if (Number(c.req.header("content-length") ?? 0) >= limit) throw tooLarge();
   for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
@@ -32,7 +33,10 @@ export function limitOf(c: Context): number {
   if (text === undefined) return LIST_LIMIT_DEFAULT;
   const limit = Number(text);
   if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
-  throw new ServiceError("invalid_request", `limit must be an integer from 1 to ${LIST_LIMIT_MAX} (got "${text}")`);
+  throw new ServiceError(
+    "invalid_request",
+    `limit must be an integer from 1 to ${LIST_LIMIT_MAX} (got "${text}")`,
+  );
 }
 
 export function isTrue(text: string | undefined): boolean {

@@ -6,7 +6,7 @@ import { isUlid } from "../base/ids.ts";
 import { stringifyWithRaw } from "../base/json-text.ts";
 import { isTerminal } from "../batch/job-status.ts";
 import type { JobRow } from "../batch/job-store.ts";
-import { jobNotFound, type Jobs } from "../batch/jobs.ts";
+import { type Jobs, jobNotFound } from "../batch/jobs.ts";
 import { jobRecord, jobStatus } from "../batch/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
@@ -27,15 +27,24 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
 
   app.post("/:api", async (c) => {
     const version = await batchApi(apis, c.req.param("api"));
-    if (isTrue(c.req.query("dryRun"))) throw new ServiceError("not_supported_yet", "dryRun is not supported yet; leave it out");
-    const body = await readBody(c, SUBMISSION_BYTES_LIMIT, "put the items into a file and submit it as delimited_files");
+    if (isTrue(c.req.query("dryRun")))
+      throw new ServiceError("not_supported_yet", "dryRun is not supported yet; leave it out");
+    const body = await readBody(
+      c,
+      SUBMISSION_BYTES_LIMIT,
+      "put the items into a file and submit it as delimited_files",
+    );
     const row = await jobs.submit(version, body);
-    return jsonText(stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config: row.config_json }), 200, { location: `/${version.name}/${row.job_id}` });
+    return jsonText(stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config: row.config_json }), 200, {
+      location: `/${version.name}/${row.job_id}`,
+    });
   });
 
   app.get("/:api", async (c) => {
     const { name } = await batchApi(apis, c.req.param("api"));
-    return c.req.query("jobID") === undefined ? listJobs(c, deps, name) : statusResponse(c, deps, name, jobIdOf(c, name));
+    return c.req.query("jobID") === undefined
+      ? listJobs(c, deps, name)
+      : statusResponse(c, deps, name, jobIdOf(c, name));
   });
 
   app.get("/:api/:job", async (c) => {
@@ -56,7 +65,9 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
     const { name } = await batchApi(apis, c.req.param("api"));
     const jobId = jobIdOf(c, name);
     await jobs.get(name, jobId);
-    return logsResponse(c, deps.jobLogDirectory(jobId), async () => isTerminal((await jobs.get(name, jobId)).status));
+    return logsResponse(c, deps.jobLogDirectory(jobId), async () =>
+      isTerminal((await jobs.get(name, jobId)).status),
+    );
   });
 
   app.get("/-/queues/:job", async (c) => {
@@ -68,14 +79,26 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
     return c.json({ job_id, batches_in_queue, batch_metrics, total_batch_count: total_batch_count ?? null });
   });
 
-  for (const [path, allow] of [["/:api", "GET, POST, DELETE"], ["/:api/:job", "GET, DELETE"], ["/:api/:job/logs", "GET"]] as const) {
+  refuseOtherMethods(app, apis);
+  return app;
+}
+
+/** Behind all routes: a known address with another method is a 405 that names the legal ones. */
+function refuseOtherMethods(app: Hono, apis: Apis): void {
+  for (const [path, allow] of [
+    ["/:api", "GET, POST, DELETE"],
+    ["/:api/:job", "GET, DELETE"],
+    ["/:api/:job/logs", "GET"],
+  ] as const) {
     app.all(path, async (c) => {
-      if (c.req.param("api") === "-") throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
+      if (c.req.param("api") === "-")
+        throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
       await batchApi(apis, c.req.param("api")!);
-      throw new ServiceError("method_not_allowed", `${c.req.method} is not allowed here; allowed: ${allow}`, { allow });
+      throw new ServiceError("method_not_allowed", `${c.req.method} is not allowed here; allowed: ${allow}`, {
+        allow,
+      });
     });
   }
-  return app;
 }
 
 async function batchApi(apis: Apis, name: string) {
@@ -89,10 +112,14 @@ function jobIdOf(c: Context, apiName: string): string {
   const fromPath = c.req.param("job");
   const fromQuery = c.req.query("jobID");
   if (fromPath !== undefined && fromQuery !== undefined && fromPath !== fromQuery) {
-    throw new ServiceError("invalid_request", `the path names job "${fromPath}" and jobID names "${fromQuery}"; give one of them`);
+    throw new ServiceError(
+      "invalid_request",
+      `the path names job "${fromPath}" and jobID names "${fromQuery}"; give one of them`,
+    );
   }
   const jobId = fromPath ?? fromQuery;
-  if (jobId === undefined || jobId === "") throw new ServiceError("job_id_required", `name the job: /${apiName}/<job_id>, or ?jobID=<job_id>`);
+  if (jobId === undefined || jobId === "")
+    throw new ServiceError("job_id_required", `name the job: /${apiName}/<job_id>, or ?jobID=<job_id>`);
   if (!isUlid(jobId)) throw jobNotFound(apiName, jobId);
   return jobId;
 }
@@ -102,13 +129,24 @@ function queueUrl(c: Context, row: Pick<JobRow, "job_id">): string {
 }
 
 function statusText(c: Context, { jobs }: JobRoutesDeps, row: JobRow): string {
-  return stringifyWithRaw({ ...jobStatus(row, queueUrl(c, row), jobs.workerCounts(row.job_id)) }, { config: row.config_json });
+  return stringifyWithRaw(
+    { ...jobStatus(row, queueUrl(c, row), jobs.workerCounts(row.job_id)) },
+    { config: row.config_json },
+  );
 }
 
-async function statusResponse(c: Context, deps: JobRoutesDeps, apiName: string, jobId: string): Promise<Response> {
+async function statusResponse(
+  c: Context,
+  deps: JobRoutesDeps,
+  apiName: string,
+  jobId: string,
+): Promise<Response> {
   const row = await deps.jobs.get(apiName, jobId);
   const spec = encode(await deps.specOf(apiName, row.api_id), { useBigInt64: true, ignoreUndefined: true });
-  const envelope = { api_spec: Buffer.from(spec).toString("base64"), endpoint: `${baseUrl(c)}/${apiName}/${jobId}` };
+  const envelope = {
+    api_spec: Buffer.from(spec).toString("base64"),
+    endpoint: `${baseUrl(c)}/${apiName}/${jobId}`,
+  };
   return jsonText(stringifyWithRaw(envelope, { job_status: statusText(c, deps, row) }));
 }
 
@@ -117,5 +155,7 @@ async function listJobs(c: Context, deps: JobRoutesDeps, apiName: string): Promi
   const rows = await deps.jobs.list(apiName, limit + 1, c.req.query("cursor"));
   const page = rows.slice(0, limit);
   const next = rows.length > limit ? page[page.length - 1]!.job_id : null;
-  return jsonText(`{"jobs":[${page.map((row) => statusText(c, deps, row)).join(",")}],"next_cursor":${JSON.stringify(next)}}`);
+  return jsonText(
+    `{"jobs":[${page.map((row) => statusText(c, deps, row)).join(",")}],"next_cursor":${JSON.stringify(next)}}`,
+  );
 }

@@ -7,9 +7,12 @@ const NDJSON = "application/x-ndjson";
 
 export function logsResponse(c: Context, directory: string, isOver: () => Promise<boolean>): Response {
   const asRecords = (c.req.header("accept") ?? "").includes(NDJSON);
-  const write = asRecords ? (line: LogLine) => `${JSON.stringify(line)}\n` : (line: LogLine) => `${line.time} ${line.source} ${line.line}\n`;
+  const write = asRecords
+    ? (line: LogLine) => `${JSON.stringify(line)}\n`
+    : (line: LogLine) => `${line.time} ${line.source} ${line.line}\n`;
   async function* chunks() {
-    for await (const lines of readLogLines(directory, isTrue(c.req.query("follow")), isOver)) yield lines.map(write).join("");
+    for await (const lines of readLogLines(directory, isTrue(c.req.query("follow")), isOver))
+      yield lines.map(write).join("");
   }
   return streamText(chunks(), asRecords ? NDJSON : "text/plain; charset=utf-8");
 }

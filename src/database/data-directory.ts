@@ -18,7 +18,12 @@ const RETRY_MS = 50;
  * Makes and locks `path`. While `isHolderLeaving` says that the holder's parent is gone, waits up to `waitMs` for it;
  * otherwise a held lock is an error at once.
  */
-export async function lockDataDirectory(path: string, parentPid: number, waitMs: number, isAlive: (pid: number) => boolean): Promise<DataDirectory> {
+export async function lockDataDirectory(
+  path: string,
+  parentPid: number,
+  waitMs: number,
+  isAlive: (pid: number) => boolean,
+): Promise<DataDirectory> {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   chmodSync(path, 0o700);
   const holderFile = join(path, "lock.holder");
@@ -31,7 +36,9 @@ export async function lockDataDirectory(path: string, parentPid: number, waitMs:
     }
     const holder = Number(readIfThere(holderFile));
     if (Date.now() > deadline || (holder > 0 && holder !== parentPid && isAlive(holder))) {
-      throw new Error(`the data directory ${path} is in use by the Quern with process id ${holder || "unknown"}: stop that one, or give another --data-dir`);
+      throw new Error(
+        `the data directory ${path} is in use by the Quern with process id ${holder || "unknown"}: stop that one, or give another --data-dir`,
+      );
     }
     await delay(RETRY_MS);
   }

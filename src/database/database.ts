@@ -21,6 +21,10 @@ export interface Database extends Statements {
 }
 
 /** The first row, or undefined. */
-export async function first<T>(db: Statements, sql: string, params: readonly SqlValue[] = []): Promise<T | undefined> {
+export async function first<T>(
+  db: Statements,
+  sql: string,
+  params: readonly SqlValue[] = [],
+): Promise<T | undefined> {
   return (await db.all<T>(sql, params))[0];
 }

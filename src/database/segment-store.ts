@@ -33,7 +33,11 @@ interface SegmentRow {
   settled_count: number;
 }
 
-export async function appendSegment(tx: Statements, jobId: string, segment: Omit<Segment, "settled" | "settled_count">): Promise<void> {
+export async function appendSegment(
+  tx: Statements,
+  jobId: string,
+  segment: Omit<Segment, "settled" | "settled_count">,
+): Promise<void> {
   const { first_batch, batch_count, item_count, ranges, has_blank_lines } = segment;
   await tx.run(
     "INSERT INTO segments (job_id, first_batch, batch_count, item_count, ranges_json, has_blank_lines) VALUES (?, ?, ?, ?, ?, ?)",
@@ -42,7 +46,12 @@ export async function appendSegment(tx: Statements, jobId: string, segment: Omit
 }
 
 /** Up to `limit` segments from `fromBatch` on that still have batches to settle, in order. */
-export async function unsettledSegments(db: Statements, jobId: string, fromBatch: number, limit: number): Promise<Segment[]> {
+export async function unsettledSegments(
+  db: Statements,
+  jobId: string,
+  fromBatch: number,
+  limit: number,
+): Promise<Segment[]> {
   const rows = await db.all<SegmentRow>(
     "SELECT * FROM segments WHERE job_id = ? AND first_batch >= ? AND settled_count < batch_count ORDER BY first_batch LIMIT ?",
     [jobId, fromBatch, limit],
@@ -51,7 +60,8 @@ export async function unsettledSegments(db: Statements, jobId: string, fromBatch
     ...row,
     ranges: JSON.parse(ranges_json) as ByteRange[],
     has_blank_lines: row.has_blank_lines === 1,
-    settled: row.settled === null ? new Uint8Array(Math.ceil(row.batch_count / 8)) : Uint8Array.from(row.settled),
+    settled:
+      row.settled === null ? new Uint8Array(Math.ceil(row.batch_count / 8)) : Uint8Array.from(row.settled),
   }));
 }
 
@@ -62,10 +72,6 @@ export async function writeSettled(tx: Statements, jobId: string, segment: Segme
     jobId,
     segment.first_batch,
   ]);
-}
-
-export async function dropSegments(tx: Statements, jobId: string): Promise<void> {
-  await tx.run("DELETE FROM segments WHERE job_id = ?", [jobId]);
 }
 
 export function isSettled(segment: Segment, batchIndex: number): boolean {

@@ -29,7 +29,10 @@ export function openSqlite(file: string): SqliteDriver {
   const prepared = new Map<string, NativeStatement>();
   const prepare = (sql: string) => {
     let statement = prepared.get(sql);
-    if (statement === undefined) prepared.set(sql, (statement = native.prepare(sql)));
+    if (statement === undefined) {
+      statement = native.prepare(sql);
+      prepared.set(sql, statement);
+    }
     return statement;
   };
   return {
@@ -43,7 +46,9 @@ export function openSqlite(file: string): SqliteDriver {
 function openNodeSqlite(file: string): NativeDatabase | undefined {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   if (major < 22 || (major === 22 && minor < 13)) return undefined;
-  const { DatabaseSync } = withoutExperimentalWarning(() => createRequire(import.meta.url)("node:sqlite")) as {
+  const { DatabaseSync } = withoutExperimentalWarning(() =>
+    createRequire(import.meta.url)("node:sqlite"),
+  ) as {
     DatabaseSync: new (file: string) => NativeDatabase;
   };
   return new DatabaseSync(file);
@@ -62,7 +67,9 @@ function withoutExperimentalWarning<T>(load: () => T): T {
 
 function openBetterSqlite(file: string): NativeDatabase {
   try {
-    const BetterSqlite = createRequire(import.meta.url)("better-sqlite3") as new (file: string) => NativeDatabase;
+    const BetterSqlite = createRequire(import.meta.url)("better-sqlite3") as new (
+      file: string,
+    ) => NativeDatabase;
     return new BetterSqlite(file);
   } catch (error) {
     if (!/Cannot find module|bindings file/.test((error as Error).message)) throw error;

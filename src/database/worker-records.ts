@@ -16,8 +16,20 @@ export interface WorkerRecord {
 }
 
 export async function saveWorker(db: Database, record: WorkerRecord): Promise<void> {
-  const { worker_id, api_name, api_id, predictor_id, job_id, pid, process_start, socket, token, note } = record;
-  await db.run("INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [worker_id, api_name, api_id, predictor_id, job_id, pid, process_start, socket, token, note]);
+  const { worker_id, api_name, api_id, predictor_id, job_id, pid, process_start, socket, token, note } =
+    record;
+  await db.run("INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
+    worker_id,
+    api_name,
+    api_id,
+    predictor_id,
+    job_id,
+    pid,
+    process_start,
+    socket,
+    token,
+    note,
+  ]);
 }
 
 export async function deleteWorker(db: Database, workerId: string): Promise<void> {

@@ -14,7 +14,8 @@ import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } fr
 const ADOPTED_POLL_MS = 500;
 
 /** Variables of the server that user code may see (decision 4.7). */
-const PASSED_ON = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|(https?|no|all|ftp)_proxy|AWS_\w+|GOOGLE_\w+|AZURE_\w+|CLOUDSDK_\w+)$/i;
+const PASSED_ON =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|(https?|no|all|ftp)_proxy|AWS_\w+|GOOGLE_\w+|AZURE_\w+|CLOUDSDK_\w+)$/i;
 
 export interface LocalEngineOptions {
   /** Sockets and notes; short, because socket paths over 107 bytes are truncated. */
@@ -51,7 +52,14 @@ export class LocalEngine implements Engine {
     closeSync(log);
     await spawned(child, spec.python);
     const pid = child.pid!;
-    const identity = { worker_id: spec.worker_id, pid, process_start: processStartTime(pid) ?? "gone", socket, token, note };
+    const identity = {
+      worker_id: spec.worker_id,
+      pid,
+      process_start: processStartTime(pid) ?? "gone",
+      socket,
+      token,
+      note,
+    };
     return new LocalWorker(identity, exitOfChild(child));
   }
 
@@ -98,7 +106,9 @@ class LocalWorker implements RunningWorker {
 
 function exitOfChild(child: ChildProcess): Promise<WorkerExit> {
   return new Promise((resolve) => {
-    child.once("exit", (code, signal) => resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) }));
+    child.once("exit", (code, signal) =>
+      resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) }),
+    );
   });
 }
 
@@ -111,7 +121,9 @@ async function exitOfStranger(identity: WorkerIdentity): Promise<WorkerExit> {
 function spawned(child: ChildProcess, python: string): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once("spawn", resolve);
-    child.once("error", (error) => reject(new Error(`could not start ${python}: ${error.message}`, { cause: error })));
+    child.once("error", (error) =>
+      reject(new Error(`could not start ${python}: ${error.message}`, { cause: error })),
+    );
   });
 }
 
@@ -126,7 +138,12 @@ function userEnvironment(spec: WorkerSpec, serverEnv: NodeJS.ProcessEnv): Record
     if (value !== undefined && PASSED_ON.test(name)) env[name] = value;
   }
   const dotEnv = join(spec.project, ".env");
-  const fromFile = existsSync(dotEnv) ? (parseEnv(readFileSync(dotEnv, "utf8")) as Record<string, string>) : {};
-  const roots = [spec.project, ...(spec.python_path === undefined ? [] : [join(spec.project, spec.python_path)])];
+  const fromFile = existsSync(dotEnv)
+    ? (parseEnv(readFileSync(dotEnv, "utf8")) as Record<string, string>)
+    : {};
+  const roots = [
+    spec.project,
+    ...(spec.python_path === undefined ? [] : [join(spec.project, spec.python_path)]),
+  ];
   return { ...env, ...spec.env, ...fromFile, PYTHONPATH: roots.join(":"), PYTHONUNBUFFERED: "1" };
 }

@@ -52,7 +52,12 @@ export class PythonEnvironments {
     return this.interpreter;
   }
 
-  private async install(directory: string, project: string, logFile: string, facts: InterpreterFacts): Promise<string> {
+  private async install(
+    directory: string,
+    project: string,
+    logFile: string,
+    facts: InterpreterFacts,
+  ): Promise<string> {
     const python = join(directory, "bin", "python");
     if (existsSync(join(directory, COMPLETE))) return python;
     await rm(directory, { recursive: true, force: true });
@@ -66,7 +71,9 @@ export class PythonEnvironments {
     await seeInterpretersPackages(python, facts);
     const requirements = join(project, "requirements.txt");
     if (existsSync(requirements)) {
-      const install = uv ? ["uv", "pip", "install", "--python", python] : [python, "-m", "pip", "install", "--disable-pip-version-check"];
+      const install = uv
+        ? ["uv", "pip", "install", "--python", python]
+        : [python, "-m", "pip", "install", "--disable-pip-version-check"];
       await steps.run("requirements.txt", install[0]!, [...install.slice(1), "-r", requirements]);
     }
     await writeFile(join(directory, COMPLETE), "");
@@ -98,7 +105,12 @@ async function seeInterpretersPackages(python: string, facts: InterpreterFacts):
 }
 
 /** What the environment depends on: requirements, the files that they name, the script, interpreter and platform. */
-async function environmentId(project: string, requirements: string, script: string, facts: InterpreterFacts): Promise<string> {
+async function environmentId(
+  project: string,
+  requirements: string,
+  script: string,
+  facts: InterpreterFacts,
+): Promise<string> {
   const hash = createHash("sha256").update(`${facts.version}\n${facts.platform}\n`);
   const seen = new Set<string>();
   const add = async (file: string): Promise<void> => {
@@ -106,7 +118,8 @@ async function environmentId(project: string, requirements: string, script: stri
     seen.add(file);
     const text = await readFile(file, "utf8");
     hash.update(`${relative(project, file)}\n${text}\n`);
-    for (const [, named] of text.matchAll(/^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)/gm)) await add(resolve(dirname(file), named!));
+    for (const [, named] of text.matchAll(/^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)/gm))
+      await add(resolve(dirname(file), named!));
   };
   await add(requirements);
   if (existsSync(script)) hash.update(await readFile(script));

@@ -51,7 +51,9 @@ export class ApiPool {
     for (const client of this.clients) client.retire();
     this.clients = [];
     for (const prediction of this.waiting.slice(this.waitingHead)) {
-      this.settle(prediction, () => prediction.fail(new ServiceError("api_not_found", `${this.route.name} was deleted`)));
+      this.settle(prediction, () =>
+        prediction.fail(new ServiceError("api_not_found", `${this.route.name} was deleted`)),
+      );
     }
   }
 
@@ -63,7 +65,13 @@ export class ApiPool {
       return;
     }
     if (this.clients.length === 0 && this.route.status === "error") {
-      prediction.fail(new ServiceError("api_not_ready", `${this.route.name} has no replica that could start; \`quern logs ${this.route.name}\` tells why`, { retryAfterS: RETRY_AFTER_S }));
+      prediction.fail(
+        new ServiceError(
+          "api_not_ready",
+          `${this.route.name} has no replica that could start; \`quern logs ${this.route.name}\` tells why`,
+          { retryAfterS: RETRY_AFTER_S },
+        ),
+      );
       return;
     }
     this.pending++;
@@ -162,7 +170,10 @@ export class ApiPool {
         this.dispatchLater();
       },
       onLost: (_, begun, notBegun) => {
-        const error = new ServiceError("worker_died", `the worker died while it was at work on the request; \`quern logs ${name}\` has what it said last`);
+        const error = new ServiceError(
+          "worker_died",
+          `the worker died while it was at work on the request; \`quern logs ${name}\` has what it said last`,
+        );
         for (const prediction of begun) this.settle(prediction, () => prediction.fail(error));
         this.putBack(notBegun);
         this.dispatch();
@@ -171,7 +182,8 @@ export class ApiPool {
   }
 
   private answerFault(prediction: Prediction, fault: WorkerFault): void {
-    if (fault.status_code === undefined) prediction.fail(faultToError(fault, this.route.name, this.route.expose_errors));
+    if (fault.status_code === undefined)
+      prediction.fail(faultToError(fault, this.route.name, this.route.expose_errors));
     else prediction.answer(fault.status_code, Buffer.from(JSON.stringify({ detail: fault.detail })));
   }
 

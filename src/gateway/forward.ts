@@ -2,7 +2,7 @@
  * Everything that is no prediction goes to the controller, as a stream both ways. While the controller restarts,
  * requests wait for it a few seconds instead of failing.
  */
-import { type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -20,19 +20,32 @@ export interface ForwardOptions {
   baseUrl: string;
 }
 
-export async function forward(request: IncomingMessage, response: ServerResponse, options: ForwardOptions): Promise<void> {
+export async function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ForwardOptions,
+): Promise<void> {
   const { requestId } = options;
   const socket = await connectWithin(options.controllerSocket, WAIT_MS, () => response.destroyed);
   if (socket === undefined) return sendError(response, unavailable(), requestId);
-  const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-")));
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).filter(([name]) => !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-")),
+  );
   const upstream = httpRequest({
     createConnection: () => socket,
     method: request.method,
     path: request.url,
-    headers: { ...headers, "x-request-id": requestId, "x-quern-base-url": options.baseUrl, connection: "close" },
+    headers: {
+      ...headers,
+      "x-request-id": requestId,
+      "x-quern-base-url": options.baseUrl,
+      connection: "close",
+    },
   });
   upstream.on("response", (answer) => {
-    const answerHeaders = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name)));
+    const answerHeaders = Object.fromEntries(
+      Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name)),
+    );
     // An answer that comes before the body's end is a refusal: the client is told to stop sending.
     const close = request.complete ? {} : { connection: "close" };
     response.writeHead(answer.statusCode ?? 502, { ...answerHeaders, ...close, "x-request-id": requestId });
@@ -49,12 +62,24 @@ export async function forward(request: IncomingMessage, response: ServerResponse
 }
 
 function unavailable(): ServiceError {
-  return new ServiceError("server_unavailable", "the controller is starting or stopping; try again in a second", { retryAfterS: 1 });
+  return new ServiceError(
+    "server_unavailable",
+    "the controller is starting or stopping; try again in a second",
+    { retryAfterS: 1 },
+  );
 }
 
 /** Connects to a Unix socket, again and again while nobody listens. */
-export async function connectWithin(path: string, waitMs: number, isOver: () => boolean): Promise<Socket | undefined> {
-  for (const deadline = performance.now() + waitMs; performance.now() < deadline && !isOver(); await delay(RETRY_MS)) {
+async function connectWithin(
+  path: string,
+  waitMs: number,
+  isOver: () => boolean,
+): Promise<Socket | undefined> {
+  for (
+    const deadline = performance.now() + waitMs;
+    performance.now() < deadline && !isOver();
+    await delay(RETRY_MS)
+  ) {
     const socket = await new Promise<Socket | undefined>((resolve) => {
       const attempt = connect({ path });
       attempt.once("connect", () => resolve(attempt)).once("error", () => resolve(undefined));

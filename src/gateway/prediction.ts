@@ -31,7 +31,11 @@ export class Prediction {
   /** A JSON answer with a status of the predictor's own choice. */
   answer(status: number, body: Buffer): void {
     const response = this.take();
-    response?.writeHead(status, { "content-type": "application/json", "content-length": body.length, "x-request-id": this.requestId });
+    response?.writeHead(status, {
+      "content-type": "application/json",
+      "content-length": body.length,
+      "x-request-id": this.requestId,
+    });
     response?.end(body);
   }
 
@@ -62,7 +66,11 @@ export function sendError(response: ServerResponse, error: unknown, requestId: s
   }
   const problem = asServiceError(error);
   const body = JSON.stringify(toProblem(problem, requestId));
-  response.writeHead(problem.status, { ...problemHeaders(problem), "content-length": Buffer.byteLength(body), "x-request-id": requestId });
+  response.writeHead(problem.status, {
+    ...problemHeaders(problem),
+    "content-length": Buffer.byteLength(body),
+    "x-request-id": requestId,
+  });
   response.end(body);
 }
 
@@ -71,8 +79,16 @@ export function faultToError(fault: WorkerFault, apiName: string, exposeErrors: 
   if (fault.stage === "payload") return new ServiceError("malformed_json", fault.message);
   const exposed = exposeErrors ? `\n${fault.traceback}` : "";
   if (fault.stage === "serialize") {
-    return new ServiceError("prediction_not_serializable", `the prediction cannot be written as JSON: ${fault.message}; return plain values from predict()${exposed}`);
+    return new ServiceError(
+      "prediction_not_serializable",
+      `the prediction cannot be written as JSON: ${fault.message}; return plain values from predict()${exposed}`,
+    );
   }
   const cure = `\`quern logs ${apiName}\` has the traceback`;
-  return new ServiceError("prediction_failed", exposeErrors ? `${fault.type}: ${fault.message}; ${cure}${exposed}` : `predict() raised an exception; ${cure}`);
+  return new ServiceError(
+    "prediction_failed",
+    exposeErrors
+      ? `${fault.type}: ${fault.message}; ${cure}${exposed}`
+      : `predict() raised an exception; ${cure}`,
+  );
 }

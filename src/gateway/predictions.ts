@@ -10,7 +10,13 @@ import { Prediction, sendError } from "./prediction.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
 
-export function takePrediction(pool: ApiPool, request: IncomingMessage, response: ServerResponse, requestId: string, maxBodyBytes: number): void {
+export function takePrediction(
+  pool: ApiPool,
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+  maxBodyBytes: number,
+): void {
   const problem = refusal(pool, request, maxBodyBytes);
   if (problem !== undefined) return refuse(request, response, problem, requestId);
   const deadlineMs = performance.now() + pool.route.timeout_ms;
@@ -24,7 +30,12 @@ export function takePrediction(pool: ApiPool, request: IncomingMessage, response
   request.on("end", () => {
     if (response.headersSent) return;
     const payload = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    const prediction = new Prediction(response, requestId, encodePredict(metaOf(pool, request), payload), deadlineMs);
+    const prediction = new Prediction(
+      response,
+      requestId,
+      encodePredict(metaOf(pool, request), payload),
+      deadlineMs,
+    );
     response.on("close", () => pool.abandon(prediction));
     pool.submit(prediction);
   });
@@ -38,18 +49,29 @@ function refusal(pool: ApiPool, request: IncomingMessage, maxBodyBytes: number):
   }
   const type = request.headers["content-type"];
   if (type === undefined || !JSON_TYPE.test(type)) {
-    return new ServiceError("unsupported_media_type", `the content type ${type === undefined ? "is missing" : `"${type}" is not supported yet`}; send the header Content-Type: application/json`);
+    return new ServiceError(
+      "unsupported_media_type",
+      `the content type ${type === undefined ? "is missing" : `"${type}" is not supported yet`}; send the header Content-Type: application/json`,
+    );
   }
   if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return tooLarge(maxBodyBytes);
   return undefined;
 }
 
 function tooLarge(maxBodyBytes: number): ServiceError {
-  return new ServiceError("body_too_large", `the body has more than ${maxBodyBytes} bytes; start the server with a larger --max-body, or send less`);
+  return new ServiceError(
+    "body_too_large",
+    `the body has more than ${maxBodyBytes} bytes; start the server with a larger --max-body, or send less`,
+  );
 }
 
 /** Answers at once, and closes behind it: the rest of the body is not wanted. */
-function refuse(request: IncomingMessage, response: ServerResponse, error: ServiceError, requestId: string): void {
+function refuse(
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: ServiceError,
+  requestId: string,
+): void {
   request.removeAllListeners("data");
   request.resume();
   if (!request.complete) response.setHeader("connection", "close");
@@ -62,6 +84,7 @@ function metaOf(pool: ApiPool, request: IncomingMessage): string | undefined {
   if (wants.length === 0) return undefined;
   const meta: Record<string, unknown> = {};
   if (wants.includes("headers")) meta.headers = request.headers;
-  if (wants.includes("query_params")) meta.query_params = Object.fromEntries(new URL(request.url!, "http://gateway").searchParams);
+  if (wants.includes("query_params"))
+    meta.query_params = Object.fromEntries(new URL(request.url!, "http://gateway").searchParams);
   return JSON.stringify(meta);
 }

@@ -2,9 +2,10 @@
  * The gateway's connection to one replica. Bounds what is outstanding there: one while predictions are slow, a growing
  * window while they are far below a millisecond. After a death it tells which requests had begun.
  */
-import type { ReplicaRoute } from "../contracts/routes.ts";
-import { PREDICTION_WINDOW_MAX } from "../contracts/limits.ts";
+
 import { delay } from "../base/clock.ts";
+import { PREDICTION_WINDOW_MAX } from "../contracts/limits.ts";
+import type { ReplicaRoute } from "../contracts/routes.ts";
 import { readDeliveryNote } from "../protocol/delivery-note.ts";
 import { decodeResult, MESSAGE, type WorkerFault } from "../protocol/messages.ts";
 import { WorkerConnection } from "../protocol/worker-connection.ts";
@@ -48,7 +49,8 @@ export class ReplicaClient {
 
   /** How many more requests it takes now. */
   get room(): number {
-    if (this.connection === undefined || (this.busyUntilMs > 0 && performance.now() < this.busyUntilMs)) return 0;
+    if (this.connection === undefined || (this.busyUntilMs > 0 && performance.now() < this.busyUntilMs))
+      return 0;
     return this.window - this.outstanding.size;
   }
 
@@ -90,7 +92,9 @@ export class ReplicaClient {
     };
     while (!this.isClosed && this.connection === undefined) {
       const hello = { role: "gateway", token: this.route.token, epoch: 0 } as const;
-      this.connection = await WorkerConnection.open({ path: this.route.socket }, hello, events).catch(() => undefined);
+      this.connection = await WorkerConnection.open({ path: this.route.socket }, hello, events).catch(
+        () => undefined,
+      );
       if (this.connection === undefined) await delay(RECONNECT_MS);
     }
     if (this.isClosed) this.connection?.close();
@@ -116,7 +120,10 @@ export class ReplicaClient {
 
   private learn(predictUs: number): void {
     this.predictUs += (predictUs - this.predictUs) / 8;
-    this.window = this.predictUs >= FAST_US ? 1 : Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
+    this.window =
+      this.predictUs >= FAST_US
+        ? 1
+        : Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
   }
 
   private onClose(): void {
@@ -126,7 +133,14 @@ export class ReplicaClient {
     const begun: Prediction[] = [];
     const notBegun: Prediction[] = [];
     // A note that names another connection, or none, tells nothing about our requests, unless nothing was ever begun.
-    const begunUpTo = note === undefined ? Number.POSITIVE_INFINITY : note.connection === 0 ? 0 : note.connection === ours ? note.delivery : Number.POSITIVE_INFINITY;
+    const begunUpTo =
+      note === undefined
+        ? Number.POSITIVE_INFINITY
+        : note.connection === 0
+          ? 0
+          : note.connection === ours
+            ? note.delivery
+            : Number.POSITIVE_INFINITY;
     for (const [id, prediction] of this.outstanding) (id <= begunUpTo ? begun : notBegun).push(prediction);
     this.outstanding.clear();
     this.window = 1;

@@ -81,7 +81,8 @@ export class RouteTable implements Service {
       this.apply(routeSnapshotSchema.parse(JSON.parse(readFileSync(this.options.file, "utf8"))));
     } catch (error) {
       // Before the first deployment there is no file; anything else the controller will write anew.
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") process.emitWarning(`the route snapshot cannot be read: ${(error as Error).message}`);
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT")
+        process.emitWarning(`the route snapshot cannot be read: ${(error as Error).message}`);
     }
   }
 
@@ -95,17 +96,20 @@ export class RouteTable implements Service {
   /** Takes snapshots, one a line, until the controller goes away. */
   private followOnce(): Promise<void> {
     return new Promise((resolve) => {
-      const request = get({ socketPath: this.options.controllerSocket, path: "/-/internal/routes" }, (answer) => {
-        let rest = "";
-        answer.setEncoding("utf8");
-        answer.on("data", (text: string) => {
-          const lines = (rest + text).split("\n");
-          rest = lines.pop()!;
-          for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
-        });
-        answer.on("close", resolve);
-        answer.on("error", () => resolve());
-      });
+      const request = get(
+        { socketPath: this.options.controllerSocket, path: "/-/internal/routes" },
+        (answer) => {
+          let rest = "";
+          answer.setEncoding("utf8");
+          answer.on("data", (text: string) => {
+            const lines = (rest + text).split("\n");
+            rest = lines.pop()!;
+            for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
+          });
+          answer.on("close", resolve);
+          answer.on("error", () => resolve());
+        },
+      );
       request.on("error", () => resolve());
       request.setTimeout(0);
     });

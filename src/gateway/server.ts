@@ -3,16 +3,22 @@
  * from the parent. With `controller.ts` the only place that wires rooms together.
  */
 import { randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage, request as httpRequest, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import { delay } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
-import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { forward } from "./forward.ts";
-import { takePrediction } from "./predictions.ts";
 import { sendError } from "./prediction.ts";
+import { takePrediction } from "./predictions.ts";
 import { RouteTable } from "./route-table.ts";
 
 const EXPIRE_EVERY_MS = 25;
@@ -43,7 +49,9 @@ export class Gateway implements Service {
     this.options = options;
     const { routesFile: file, controllerSocket } = options;
     this.routes = new RouteTable({ file, controllerSocket, kill: (replica) => this.kill(replica) });
-    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => this.take(request, response));
+    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+      this.take(request, response),
+    );
     this.server.on("checkContinue", (request, response) => this.take(request, response));
   }
 
@@ -72,7 +80,8 @@ export class Gateway implements Service {
   private take(request: IncomingMessage, response: ServerResponse): void {
     const requestId = this.requestId(request);
     const { rules } = this.options;
-    if (!isOurHost(request.headers.host, rules)) return sendError(response, misdirected(request.headers.host), requestId);
+    if (!isOurHost(request.headers.host, rules))
+      return sendError(response, misdirected(request.headers.host), requestId);
     if (this.isDraining) response.setHeader("connection", "close");
     const url = request.url!;
     const name = url.slice(1, nameEnd(url));
@@ -86,10 +95,23 @@ export class Gateway implements Service {
     else sendError(response, unknownAddress(name, this.routes.isReady), requestId);
   }
 
-  private takeControl(request: IncomingMessage, response: ServerResponse, requestId: string, url: string): void {
+  private takeControl(
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+    url: string,
+  ): void {
     if (url === "/-/livez") return sendText(response, 200, "ok\n", requestId);
-    if (url === "/-/readyz") return this.routes.isReady ? sendText(response, 200, "ok\n", requestId) : sendText(response, 503, "starting\n", requestId);
-    if (url.startsWith("/-/internal")) return sendError(response, new ServiceError("route_not_found", `${url} is not an address of this server`), requestId);
+    if (url === "/-/readyz")
+      return this.routes.isReady
+        ? sendText(response, 200, "ok\n", requestId)
+        : sendText(response, 503, "starting\n", requestId);
+    if (url.startsWith("/-/internal"))
+      return sendError(
+        response,
+        new ServiceError("route_not_found", `${url} is not an address of this server`),
+        requestId,
+      );
     this.forward(request, response, requestId);
   }
 
@@ -97,7 +119,11 @@ export class Gateway implements Service {
     const { origin, host } = request.headers;
     const isMutation = request.method !== "GET" && request.method !== "HEAD" && request.method !== "OPTIONS";
     if (isMutation && !isAllowedOrigin(origin, host, this.options.rules)) {
-      return sendError(response, new ServiceError("origin_not_allowed", `requests from the web page at ${origin} are not taken`), requestId);
+      return sendError(
+        response,
+        new ServiceError("origin_not_allowed", `requests from the web page at ${origin} are not taken`),
+        requestId,
+      );
     }
     if (request.headers.expect !== undefined) response.writeContinue();
     const baseUrl = this.options.publicUrl ?? `http://${host ?? "localhost"}`;
@@ -112,7 +138,11 @@ export class Gateway implements Service {
 
   /** Asks the controller, which accounts for it; while there is none, the kill is ours (house, section 2). */
   private kill(replica: ReplicaRoute): void {
-    const ask = httpRequest({ socketPath: this.options.controllerSocket, method: "POST", path: `/-/internal/workers/${replica.worker_id}/kill` });
+    const ask = httpRequest({
+      socketPath: this.options.controllerSocket,
+      method: "POST",
+      path: `/-/internal/workers/${replica.worker_id}/kill`,
+    });
     ask.on("error", () => {
       if (isSameProcess(replica.pid, replica.process_start)) signalGroup(replica.pid, "SIGKILL");
     });
@@ -137,12 +167,21 @@ function isWhole(url: string, name: string): boolean {
 }
 
 function misdirected(host: string | undefined): ServiceError {
-  return new ServiceError("misdirected_request", `the Host header ${JSON.stringify(host ?? "")} is not this server's; use localhost, or start it with --public-url`);
+  return new ServiceError(
+    "misdirected_request",
+    `the Host header ${JSON.stringify(host ?? "")} is not this server's; use localhost, or start it with --public-url`,
+  );
 }
 
 function unknownAddress(name: string, isReady: boolean): ServiceError {
-  if (!isReady) return new ServiceError("server_unavailable", "the server is starting; try again in a second", { retryAfterS: 1 });
-  return new ServiceError("api_not_found", `${name === "" ? "/" : name} is not deployed; \`quern get\` shows what is`);
+  if (!isReady)
+    return new ServiceError("server_unavailable", "the server is starting; try again in a second", {
+      retryAfterS: 1,
+    });
+  return new ServiceError(
+    "api_not_found",
+    `${name === "" ? "/" : name} is not deployed; \`quern get\` shows what is`,
+  );
 }
 
 function sendText(response: ServerResponse, status: number, text: string, requestId: string): void {

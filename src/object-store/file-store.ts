@@ -2,7 +2,7 @@
  * `file://` under the roots that the operator allows. Checked on the opened file, so that no symbolic link leads out
  * (decision 3.3); links are not listed. One directory is sorted in memory at a time.
  */
-import { type BigIntStats } from "node:fs";
+import type { BigIntStats } from "node:fs";
 import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -44,7 +44,9 @@ export class FileStore implements ObjectStore {
   private async *walk(directory: string, prefix: string): AsyncGenerator<ObjectInfo> {
     for (const { name, isDirectory } of await sortedEntries(directory)) {
       const path = join(directory, name);
-      const mayMatch = isDirectory ? `${path}/`.startsWith(prefix) || prefix.startsWith(`${path}/`) : path.startsWith(prefix);
+      const mayMatch = isDirectory
+        ? `${path}/`.startsWith(prefix) || prefix.startsWith(`${path}/`)
+        : path.startsWith(prefix);
       if (!mayMatch) continue;
       if (isDirectory) {
         yield* this.walk(path, prefix);
@@ -96,7 +98,9 @@ export async function resolveRoots(roots: readonly string[], dataDir: string): P
       throw new Error(`--allow-local-root ${root}: there is no such directory`);
     });
     if (isInside(dataDir, real) || isInside(real, dataDir)) {
-      throw new Error(`--allow-local-root ${root}: it holds the data directory ${dataDir}, which jobs may never read`);
+      throw new Error(
+        `--allow-local-root ${root}: it holds the data directory ${dataDir}, which jobs may never read`,
+      );
     }
     resolved.push(real);
   }
@@ -115,7 +119,11 @@ async function sortedEntries(directory: string): Promise<{ name: string; isDirec
   });
   return entries
     .filter((entry) => entry.isFile() || entry.isDirectory())
-    .map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory(), key: Buffer.from(entry.isDirectory() ? `${entry.name}/` : entry.name) }))
+    .map((entry) => ({
+      name: entry.name,
+      isDirectory: entry.isDirectory(),
+      key: Buffer.from(entry.isDirectory() ? `${entry.name}/` : entry.name),
+    }))
     .sort((a, b) => Buffer.compare(a.key, b.key));
 }
 
@@ -124,7 +132,11 @@ function localPath(uri: string): string {
   try {
     path = fileURLToPath(uri);
   } catch (error) {
-    throw new ServiceError("invalid_request", `"${uri}" is not a file address; write it as file:///absolute/path`, { cause: error });
+    throw new ServiceError(
+      "invalid_request",
+      `"${uri}" is not a file address; write it as file:///absolute/path`,
+      { cause: error },
+    );
   }
   return path;
 }
@@ -135,5 +147,8 @@ function etagOf(info: BigIntStats): string {
 
 function outside(given: string, roots: readonly string[]): ServiceError {
   const allowed = roots.length === 0 ? "no local root is allowed" : `allowed roots: ${roots.join(", ")}`;
-  return new ServiceError("path_not_allowed", `"${given}" is not under a directory that this server may read (${allowed}); start it with --allow-local-root DIR`);
+  return new ServiceError(
+    "path_not_allowed",
+    `"${given}" is not under a directory that this server may read (${allowed}); start it with --allow-local-root DIR`,
+  );
 }

@@ -30,7 +30,11 @@ export function appendLogLine(file: string, line: string): void {
  * All lines of the files in `directory`, by time; with `follow`, those that come, until `isOver` says that no more
  * will (asked before the last look).
  */
-export async function* readLogLines(directory: string, follow: boolean, isOver: () => Promise<boolean>): AsyncGenerator<LogLine[]> {
+export async function* readLogLines(
+  directory: string,
+  follow: boolean,
+  isOver: () => Promise<boolean>,
+): AsyncGenerator<LogLine[]> {
   const cursors = new Map<string, FileCursor>();
   for (;;) {
     const over = !follow || (await isOver());

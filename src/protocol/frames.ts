@@ -4,7 +4,7 @@
  */
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
 
-export const FRAME_HEADER_BYTES = 12;
+const FRAME_HEADER_BYTES = 12;
 /** More frames of the same type and id follow; together they are one body. */
 export const FLAG_MORE = 1;
 
@@ -29,10 +29,16 @@ export class FrameReader {
     let at = 0;
     while (data.length - at >= FRAME_HEADER_BYTES) {
       const length = data.readUInt32LE(at);
-      if (length > FRAME_BODY_BYTES_MAX) throw new Error(`frame of ${length} bytes is over the limit of ${FRAME_BODY_BYTES_MAX}`);
+      if (length > FRAME_BODY_BYTES_MAX)
+        throw new Error(`frame of ${length} bytes is over the limit of ${FRAME_BODY_BYTES_MAX}`);
       const end = at + FRAME_HEADER_BYTES + length;
       if (end > data.length) break;
-      this.onFrame(data[at + 4]!, data[at + 5]!, data.readUInt32LE(at + 8), data.subarray(at + FRAME_HEADER_BYTES, end));
+      this.onFrame(
+        data[at + 4]!,
+        data[at + 5]!,
+        data.readUInt32LE(at + 8),
+        data.subarray(at + FRAME_HEADER_BYTES, end),
+      );
       at = end;
     }
     this.rest = at === data.length ? undefined : data.subarray(at);

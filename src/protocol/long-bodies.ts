@@ -67,7 +67,8 @@ export class LongBodyReceiver {
       return Buffer.concat([...parts, body]);
     }
     if (parts === undefined) this.parts.set(id, [Buffer.from(body)]);
-    else if (parts.length * FRAME_BODY_BYTES_MAX > MESSAGE_BYTES_MAX) throw new Error(`body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
+    else if (parts.length * FRAME_BODY_BYTES_MAX > MESSAGE_BYTES_MAX)
+      throw new Error(`body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
     else parts.push(Buffer.from(body));
     return undefined;
   }

@@ -79,7 +79,7 @@ export interface WorkerFault {
 }
 
 /** One outcome of a delivery that failed, inside an ACK. */
-export interface FailedDelivery {
+interface FailedDelivery {
   delivery: number;
   fault: WorkerFault;
 }

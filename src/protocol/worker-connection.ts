@@ -41,11 +41,20 @@ export class WorkerConnection {
   }
 
   /** Connects and shakes hands. Rejects when nobody listens, the worker refuses us, or `timeoutMs` pass. */
-  static async open(address: WorkerAddress, hello: Omit<Hello, "protocol">, events: WorkerConnectionEvents, timeoutMs = HANDSHAKE_MS): Promise<WorkerConnection> {
+  static async open(
+    address: WorkerAddress,
+    hello: Omit<Hello, "protocol">,
+    events: WorkerConnectionEvents,
+    timeoutMs = HANDSHAKE_MS,
+  ): Promise<WorkerConnection> {
     const socket = createConnection(address);
     socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_FIRST_MS);
     try {
-      const { welcome, early } = await shakeHands(socket, { protocol: PROTOCOL_VERSION, ...hello }, timeoutMs);
+      const { welcome, early } = await shakeHands(
+        socket,
+        { protocol: PROTOCOL_VERSION, ...hello },
+        timeoutMs,
+      );
       const connection = new WorkerConnection(socket, welcome);
       connection.listen(events, early);
       return connection;
@@ -130,13 +139,20 @@ export class WorkerConnection {
 }
 
 /** Sends HELLO and waits for WELCOME. `early` is what came behind it in the same read. */
-function shakeHands(socket: Socket, hello: Hello, timeoutMs: number): Promise<{ welcome: Welcome; early: Buffer }> {
+function shakeHands(
+  socket: Socket,
+  hello: Hello,
+  timeoutMs: number,
+): Promise<{ welcome: Welcome; early: Buffer }> {
   return new Promise((resolve, reject) => {
     const writer = new FrameWriter();
     writer.frame(MESSAGE.HELLO, 0, 0, encodeJson(hello));
     for (const chunk of writer.take()) socket.write(chunk);
     let received = Buffer.alloc(0);
-    const timer = setTimeout(() => reject(new Error(`the worker did not answer within ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(
+      () => reject(new Error(`the worker did not answer within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
     const onError = (error: Error) => reject(error);
     const onClose = () => reject(new Error("the worker closed the connection before its WELCOME"));
     const onData = (chunk: Buffer) => {
@@ -148,7 +164,8 @@ function shakeHands(socket: Socket, hello: Hello, timeoutMs: number): Promise<{ 
       // From here on an error is followed by `close`, which is the event that the holder sees.
       socket.on("error", () => {});
       const body = received.toString("utf8", 12, 12 + length);
-      if (received[4] === MESSAGE.WELCOME) resolve({ welcome: JSON.parse(body) as Welcome, early: received.subarray(12 + length) });
+      if (received[4] === MESSAGE.WELCOME)
+        resolve({ welcome: JSON.parse(body) as Welcome, early: received.subarray(12 + length) });
       else reject(new Error(`the worker refused the connection: ${body}`));
     };
     socket.on("data", onData).on("close", onClose).on("error", onError);

@@ -7,7 +7,8 @@ function errorsOf(text: string): string[] {
   try {
     parseConfig(text, "quern.yaml");
   } catch (error) {
-    if (error instanceof ServiceError) return error.details.fields!.map(({ pointer, detail }) => `${pointer} ${detail}`);
+    if (error instanceof ServiceError)
+      return error.details.fields!.map(({ pointer, detail }) => `${pointer} ${detail}`);
     throw error;
   }
   return [];
@@ -17,21 +18,37 @@ const api = (extra: string) => `- name: a\n  predictor: {path: p.py}\n${extra}`;
 
 describe("a configuration", () => {
   it("has the defaults of decision 5", () => {
-    const [{ config, configText }] = parseConfig("- name: a\n  predictor:\n    path: p.py\n", "quern.yaml") as [ReturnType<typeof parseConfig>[number]];
-    expect(config).toMatchObject({ kind: "RealtimeAPI", predictor: { type: "python", env: {}, expose_errors: false }, compute: { cpu: "200m", gpu: 0 }, autoscaling: { min_replicas: 1 } });
+    const [{ config, configText }] = parseConfig(
+      "- name: a\n  predictor:\n    path: p.py\n",
+      "quern.yaml",
+    ) as [ReturnType<typeof parseConfig>[number]];
+    expect(config).toMatchObject({
+      kind: "RealtimeAPI",
+      predictor: { type: "python", env: {}, expose_errors: false },
+      compute: { cpu: "200m", gpu: 0 },
+      autoscaling: { min_replicas: 1 },
+    });
     expect(configText).toBe("{}");
   });
 
   it("keeps every digit of predictor.config", () => {
-    const [parsed] = parseConfig("- name: a\n  predictor:\n    path: p.py\n    config: {big: 12345678901234567890, f: 1.5, n: null, l: [1]}\n", "q");
+    const [parsed] = parseConfig(
+      "- name: a\n  predictor:\n    path: p.py\n    config: {big: 12345678901234567890, f: 1.5, n: null, l: [1]}\n",
+      "q",
+    );
     expect(parsed!.configText).toBe('{"big":12345678901234567890,"f":1.5,"n":null,"l":[1]}');
   });
 
   it("tells everything that is wrong at once, each with line and column", () => {
-    const text = "- name: Bad_Name\n  kind: RealTimeAPI\n  predictor:\n    path: p.py\n    timout: 5s\n- name: b\n  predictor: {path: q.py, timeout: soon}\n- 7\n";
+    const text =
+      "- name: Bad_Name\n  kind: RealTimeAPI\n  predictor:\n    path: p.py\n    timout: 5s\n- name: b\n  predictor: {path: q.py, timeout: soon}\n- 7\n";
     expect(errorsOf(text)).toEqual([
-      expect.stringMatching(/^quern.yaml:1:3 Bad_Name: name: must begin with a lower-case letter.*\(got "Bad_Name"\)$/),
-      expect.stringMatching(/^quern.yaml:2:3 Bad_Name: kind: must be RealtimeAPI, BatchAPI or TrafficSplitter \(got "RealTimeAPI"\)$/),
+      expect.stringMatching(
+        /^quern.yaml:1:3 Bad_Name: name: must begin with a lower-case letter.*\(got "Bad_Name"\)$/,
+      ),
+      expect.stringMatching(
+        /^quern.yaml:2:3 Bad_Name: kind: must be RealtimeAPI, BatchAPI or TrafficSplitter \(got "RealTimeAPI"\)$/,
+      ),
       'quern.yaml:5:5 Bad_Name: predictor.timout: key "timout" is not supported; did you mean "timeout"?',
       expect.stringMatching(/^quern.yaml:7:27 b: predictor.timeout: must be a duration/),
       "quern.yaml:8:3 must be a map with name, kind and predictor",
@@ -39,11 +56,19 @@ describe("a configuration", () => {
   });
 
   it.each([
-    ["a duplicate key", "- name: a\n  name: b\n  predictor: {path: p.py}\n", "quern.yaml:2:3 Map keys must be unique"],
+    [
+      "a duplicate key",
+      "- name: a\n  name: b\n  predictor: {path: p.py}\n",
+      "quern.yaml:2:3 Map keys must be unique",
+    ],
     ["bad indentation", "- name: a\n   kind: x\n", "quern.yaml:1:9 Nested mappings"],
     ["an empty file", "", "quern.yaml:1:1 the file must be a list"],
     ["a map instead of a list", "name: a\n", "quern.yaml:1:1 the file must be a list"],
-    ["two APIs of one name", "- name: a\n  predictor: {path: p.py}\n- name: a\n  predictor: {path: p.py}\n", 'quern.yaml:3:3 name: "a" is used by two APIs'],
+    [
+      "two APIs of one name",
+      "- name: a\n  predictor: {path: p.py}\n- name: a\n  predictor: {path: p.py}\n",
+      'quern.yaml:3:3 name: "a" is used by two APIs',
+    ],
     ["no predictor", "- name: a\n", "quern.yaml:1:3 a: predictor is required"],
     ["a name of 43 characters", `- name: a${"b".repeat(42)}\n  predictor: {path: p.py}\n`, "at most 42"],
     ["a reserved variable", api("").replace("p.py", "p.py, env: {QUERN_X: a}"), "reserved"],
@@ -66,16 +91,33 @@ describe("a configuration", () => {
     ["  update_strategy: {max_surge: 1}\n", "update_strategy"],
     ["  kind: BatchAPI\n  output: {store_path: s3://b}\n", "output"],
   ])("with the legal field %j says that it is not supported yet, never ignores it", (extra, field) => {
-    expect(errorsOf(api(extra))).toEqual([expect.stringMatching(new RegExp(`^quern.yaml:\\d+:\\d+ a: ${field.replace(".", "\\.")}: is not supported yet; \\w`))]);
+    expect(errorsOf(api(extra))).toEqual([
+      expect.stringMatching(
+        new RegExp(`^quern.yaml:\\d+:\\d+ a: ${field.replace(".", "\\.")}: is not supported yet; \\w`),
+      ),
+    ]);
   });
 
-  it.each(["  networking: {endpoint: /a, api_gateway: public}\n", "  autoscaling: {min_replicas: 2, max_replicas: 2, max_replica_concurrency: 5}\n", "  compute: {cpu: 0.5}\n", "  compute: {cpu: 500m, gpu: 0}\n"])("takes %j", (extra) => {
+  it.each([
+    "  networking: {endpoint: /a, api_gateway: public}\n",
+    "  autoscaling: {min_replicas: 2, max_replicas: 2, max_replica_concurrency: 5}\n",
+    "  compute: {cpu: 0.5}\n",
+    "  compute: {cpu: 500m, gpu: 0}\n",
+  ])("takes %j", (extra) => {
     expect(errorsOf(api(extra))).toEqual([]);
   });
 });
 
 describe("durations", () => {
-  it.each([["500ms", 500], ["1m30s", 90_000], ["2h", 7_200_000], ["1.5s", 1500], ["5", undefined], ["", undefined], ["-1s", undefined]])("%j is %j ms", (text, ms) => {
+  it.each([
+    ["500ms", 500],
+    ["1m30s", 90_000],
+    ["2h", 7_200_000],
+    ["1.5s", 1500],
+    ["5", undefined],
+    ["", undefined],
+    ["-1s", undefined],
+  ])("%j is %j ms", (text, ms) => {
     expect(parseDurationMs(text)).toBe(ms);
   });
 });

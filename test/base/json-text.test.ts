@@ -1,18 +1,30 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compactJson, elementSpans, memberSpans, stringifyExact, stringifyWithRaw } from "../../src/base/json-text.ts";
+import {
+  compactJson,
+  elementSpans,
+  memberSpans,
+  stringifyExact,
+  stringifyWithRaw,
+} from "../../src/base/json-text.ts";
 
 describe("JSON as text", () => {
   it("cuts members and elements out of any document, and compacts them", () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string(), fc.array(fc.jsonValue())), fc.constantFrom(0, 2), (value, indent) => {
-        const text = Buffer.from(JSON.stringify(value, null, indent));
-        const members = memberSpans(text, { start: 0, end: text.length });
-        for (const [name, items] of Object.entries(value)) {
-          const texts = [...elementSpans(text, members.get(name)!)].map((span) => compactJson(text, span).toString());
-          expect(texts).toEqual(items.map((item) => JSON.stringify(item)));
-        }
-      }),
+      fc.property(
+        fc.dictionary(fc.string(), fc.array(fc.jsonValue())),
+        fc.constantFrom(0, 2),
+        (value, indent) => {
+          const text = Buffer.from(JSON.stringify(value, null, indent));
+          const members = memberSpans(text, { start: 0, end: text.length });
+          for (const [name, items] of Object.entries(value)) {
+            const texts = [...elementSpans(text, members.get(name)!)].map((span) =>
+              compactJson(text, span).toString(),
+            );
+            expect(texts).toEqual(items.map((item) => JSON.stringify(item)));
+          }
+        },
+      ),
     );
   });
 
@@ -23,7 +35,9 @@ describe("JSON as text", () => {
   });
 
   it("writes raw texts and big integers untouched", () => {
-    expect(stringifyWithRaw({ a: 1, b: undefined }, { config: '{"n":9007199254740993}' })).toBe('{"a":1,"config":{"n":9007199254740993}}');
+    expect(stringifyWithRaw({ a: 1, b: undefined }, { config: '{"n":9007199254740993}' })).toBe(
+      '{"a":1,"config":{"n":9007199254740993}}',
+    );
     expect(stringifyExact({ big: [12345678901234567890n] })).toBe('{"big":[12345678901234567890]}');
   });
 });

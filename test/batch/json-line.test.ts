@@ -21,14 +21,21 @@ function isObject(text: string): boolean {
 }
 
 /** A JSON object's text with a few characters inserted, replaced or removed. */
-const mutated = fc.tuple(fc.json(), fc.array(fc.tuple(fc.nat(), fc.nat(2), fc.constantFrom(...'{}[]",:\\u0e+-.1 tfn\tx\u0001'.split(""))), { maxLength: 3 })).map(([json, edits]) => {
-  let text = json.startsWith("{") ? json : `{"a":${json}}`;
-  for (const [where, how, character] of edits) {
-    const at = where % (text.length + 1);
-    text = text.slice(0, at) + (how === 2 ? "" : character) + text.slice(how === 0 ? at : at + 1);
-  }
-  return text;
-});
+const mutated = fc
+  .tuple(
+    fc.json(),
+    fc.array(fc.tuple(fc.nat(), fc.nat(2), fc.constantFrom(...'{}[]",:\\u0e+-.1 tfn\tx\u0001'.split(""))), {
+      maxLength: 3,
+    }),
+  )
+  .map(([json, edits]) => {
+    let text = json.startsWith("{") ? json : `{"a":${json}}`;
+    for (const [where, how, character] of edits) {
+      const at = where % (text.length + 1);
+      text = text.slice(0, at) + (how === 2 ? "" : character) + text.slice(how === 0 ? at : at + 1);
+    }
+    return text;
+  });
 
 describe("the line scanner", () => {
   it("agrees with JSON.parse on objects and on damaged ones", () => {

@@ -6,7 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readDeliveryNote } from "../../src/protocol/delivery-note.ts";
-import { decodeAck, decodeRelease, decodeResult, encodePredict, MESSAGE } from "../../src/protocol/messages.ts";
+import {
+  decodeAck,
+  decodeRelease,
+  decodeResult,
+  encodePredict,
+  MESSAGE,
+} from "../../src/protocol/messages.ts";
 import { type WorkerAddress, WorkerConnection } from "../../src/protocol/worker-connection.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
@@ -26,19 +32,36 @@ class Caller {
   isClosed = false;
   connection!: WorkerConnection;
 
-  static async open(address: WorkerAddress, role: "controller" | "gateway" = "controller", epoch = 1, token = TOKEN): Promise<Caller> {
+  static async open(
+    address: WorkerAddress,
+    role: "controller" | "gateway" = "controller",
+    epoch = 1,
+    token = TOKEN,
+  ): Promise<Caller> {
     const caller = new Caller();
-    caller.connection = await WorkerConnection.open(address, { role, token, epoch }, {
-      onMessage: (type, id, body) => caller.received.push({ name: NAMES[type]!, id, body: Buffer.from(body) }),
-      onClose: () => {
-        caller.isClosed = true;
+    caller.connection = await WorkerConnection.open(
+      address,
+      { role, token, epoch },
+      {
+        onMessage: (type, id, body) =>
+          caller.received.push({ name: NAMES[type]!, id, body: Buffer.from(body) }),
+        onClose: () => {
+          caller.isClosed = true;
+        },
       },
-    });
+    );
     return caller;
   }
 
   predict(id: number, payload: unknown, meta?: unknown): void {
-    this.connection.send(MESSAGE.PREDICT, id, encodePredict(meta === undefined ? undefined : JSON.stringify(meta), Buffer.from(JSON.stringify(payload))));
+    this.connection.send(
+      MESSAGE.PREDICT,
+      id,
+      encodePredict(
+        meta === undefined ? undefined : JSON.stringify(meta),
+        Buffer.from(JSON.stringify(payload)),
+      ),
+    );
   }
 
   lease(firstDelivery: number, batches: [number, unknown][]): void {
@@ -54,7 +77,15 @@ class Caller {
 
   async next(name: string, id?: number): Promise<Received> {
     const matches = (message: Received) => message.name === name && (id === undefined || message.id === id);
-    await eventually(`${name} ${id ?? ""} comes`, () => this.received.some(matches), 20_000, () => this.received.map((message) => `${message.name} ${message.id} ${message.body.toString().slice(0, 300)}`).join("; "));
+    await eventually(
+      `${name} ${id ?? ""} comes`,
+      () => this.received.some(matches),
+      20_000,
+      () =>
+        this.received
+          .map((message) => `${message.name} ${message.id} ${message.body.toString().slice(0, 300)}`)
+          .join("; "),
+    );
     return this.received.splice(this.received.findIndex(matches), 1)[0]!;
   }
 
@@ -84,7 +115,11 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   function start(): void {
     const listen = "path" in address ? `unix:${address.path}` : `tcp:${address.host}:${address.port}`;
-    process = spawn("python3", ["-m", "quern_runtime", "--listen", listen, "--note", note], { cwd: join(root, "python"), env: { ...globalThis.process.env, QUERN_WORKER_TOKEN: TOKEN }, stdio: "ignore" });
+    process = spawn("python3", ["-m", "quern_runtime", "--listen", listen, "--note", note], {
+      cwd: join(root, "python"),
+      env: { ...globalThis.process.env, QUERN_WORKER_TOKEN: TOKEN },
+      stdio: "ignore",
+    });
   }
 
   /** Connects as soon as somebody listens. */
@@ -102,7 +137,15 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   async function ready(init: Record<string, unknown> = {}): Promise<Caller> {
     const controller = await caller();
-    controller.connection.sendJson(MESSAGE.INIT, 0, { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}", concurrency: 4, expose_errors: false, ...init });
+    controller.connection.sendJson(MESSAGE.INIT, 0, {
+      api_id: "v1",
+      project: dir,
+      path: "predictor.py",
+      api_config: "{}",
+      concurrency: 4,
+      expose_errors: false,
+      ...init,
+    });
     await controller.next("READY");
     return controller;
   }
@@ -116,17 +159,36 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   it("welcomes with what it is, before and after its set-up", async () => {
     const controller = await caller();
-    expect(controller.connection.welcome).toMatchObject({ protocol: 1, pid: process.pid, state: "new", api_id: null, died_in: null });
+    expect(controller.connection.welcome).toMatchObject({
+      protocol: 1,
+      pid: process.pid,
+      state: "new",
+      api_id: null,
+      died_in: null,
+    });
     await ready();
     const gateway = await caller("gateway", 0);
     expect(gateway.connection.welcome).toMatchObject({ state: "ready", api_id: "v1", wants: [] });
   });
 
   it("tells why its set-up failed, then leaves", async () => {
-    writeFileSync(join(dir, "predictor.py"), "class PythonPredictor:\n  def __init__(self, config): raise OSError('no model')\n  def predict(self): pass\n");
+    writeFileSync(
+      join(dir, "predictor.py"),
+      "class PythonPredictor:\n  def __init__(self, config): raise OSError('no model')\n  def predict(self): pass\n",
+    );
     const controller = await caller();
-    controller.connection.sendJson(MESSAGE.INIT, 0, { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}", concurrency: 4, expose_errors: false });
-    const fault = JSON.parse((await controller.next("INIT_FAILED")).body.toString()) as Record<string, string>;
+    controller.connection.sendJson(MESSAGE.INIT, 0, {
+      api_id: "v1",
+      project: dir,
+      path: "predictor.py",
+      api_config: "{}",
+      concurrency: 4,
+      expose_errors: false,
+    });
+    const fault = JSON.parse((await controller.next("INIT_FAILED")).body.toString()) as Record<
+      string,
+      string
+    >;
     expect(fault).toMatchObject({ stage: "init", type: "OSError", message: "no model" });
     expect(fault.traceback).toContain("predictor.py");
     await eventually("it has left", () => process.exitCode === 0);
@@ -147,12 +209,19 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     a.predict(2, { do: "raise", id: 3 });
     a.connection.send(MESSAGE.PREDICT, 3, encodePredict(undefined, Buffer.from("{")));
     expect([await a.result(1), await b.result(1)]).toEqual(["a", "b"]);
-    expect(JSON.parse((await a.next("ERROR", 2)).body.toString())).toMatchObject({ stage: "predict", type: "ValueError", message: "no good: 3" });
+    expect(JSON.parse((await a.next("ERROR", 2)).body.toString())).toMatchObject({
+      stage: "predict",
+      type: "ValueError",
+      message: "no good: 3",
+    });
     expect(JSON.parse((await a.next("ERROR", 3)).body.toString())).toMatchObject({ stage: "payload" });
   });
 
   it("passes query and headers to a predictor that declares them", async () => {
-    writeFileSync(join(dir, "predictor.py"), "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload, query_params, headers): return [payload, query_params, headers]\n");
+    writeFileSync(
+      join(dir, "predictor.py"),
+      "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload, query_params, headers): return [payload, query_params, headers]\n",
+    );
     await ready();
     const gateway = await caller("gateway");
     expect(gateway.connection.welcome.wants).toEqual(["query_params", "headers"]);
@@ -186,7 +255,11 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   it("starts slow deliveries with START, and acknowledges cumulatively", async () => {
     const controller = await readyForJob();
-    controller.lease(1, [[10, [{ id: 1 }]], [11, [{ do: "raise", id: 2 }]], [12, [{ id: 3 }]]]);
+    controller.lease(1, [
+      [10, [{ id: 1 }]],
+      [11, [{ do: "raise", id: 2 }]],
+      [12, [{ id: 3 }]],
+    ]);
     expect((await controller.next("START")).id).toBe(1);
     const acks = [];
     for (let settled = 0; settled < 3; ) {
@@ -196,12 +269,18 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
       acks.push(ack);
     }
     expect(acks[acks.length - 1]!.upTo).toBe(3);
-    expect(acks.flatMap((ack) => ack.failures)).toMatchObject([{ delivery: 2, fault: { type: "ValueError", message: "no good: 2" } }]);
+    expect(acks.flatMap((ack) => ack.failures)).toMatchObject([
+      { delivery: 2, fault: { type: "ValueError", message: "no good: 2" } },
+    ]);
   });
 
   it("releases what it has not started after a slow batch", async () => {
     const controller = await readyForJob();
-    controller.lease(1, [[0, [{ do: "sleep", seconds: 0.1 }]], [1, [1]], [2, [2]]]);
+    controller.lease(1, [
+      [0, [{ do: "sleep", seconds: 0.1 }]],
+      [1, [1]],
+      [2, [2]],
+    ]);
     const release = await controller.next("RELEASE");
     expect(decodeRelease(release.id, release.body)).toEqual({ first: 2, last: 3 });
     const ack = await controller.next("ACK");
@@ -212,9 +291,19 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   it("leaves a note of the batch in hand, which the next process of this worker reports", async () => {
     const controller = await readyForJob();
-    controller.lease(1, [[40, [1]], [41, [{ do: "kill" }]], [42, [2]]]);
+    controller.lease(1, [
+      [40, [1]],
+      [41, [{ do: "kill" }]],
+      [42, [2]],
+    ]);
     await eventually("it has died", () => process.signalCode === "SIGKILL");
-    expect(readDeliveryNote(note)).toMatchObject({ busy: true, delivery: 2, batch_index: 41, epoch: 1, connection: controller.connection.welcome.connection });
+    expect(readDeliveryNote(note)).toMatchObject({
+      busy: true,
+      delivery: 2,
+      batch_index: 41,
+      epoch: 1,
+      connection: controller.connection.welcome.connection,
+    });
     if ("path" in address) rmSync(address.path, { force: true });
     start();
     expect((await caller()).connection.welcome.died_in).toEqual({ epoch: 1, delivery: 2, batch_index: 41 });
@@ -252,7 +341,10 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   it("of a job ends with its controller, after the batch in hand", async () => {
     const controller = await readyForJob();
-    controller.lease(1, [[0, [{ do: "sleep", seconds: 0.3 }]], [1, [1]]]);
+    controller.lease(1, [
+      [0, [{ do: "sleep", seconds: 0.3 }]],
+      [1, [1]],
+    ]);
     await eventually("it has begun", () => readDeliveryNote(note)?.busy === true);
     controller.connection.close();
     await eventually("it has left", () => process.exitCode === 0, 5_000);
@@ -260,10 +352,16 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
   });
 
   it("runs on_job_complete when it is asked to", async () => {
-    writeFileSync(join(dir, "predictor.py"), "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n  def on_job_complete(self): raise OSError('disk')\n");
+    writeFileSync(
+      join(dir, "predictor.py"),
+      "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n  def on_job_complete(self): raise OSError('disk')\n",
+    );
     const controller = await readyForJob();
     controller.connection.sendJson(MESSAGE.JOB_COMPLETE, 9, { round: 1 });
-    expect(JSON.parse((await controller.next("ERROR", 9)).body.toString())).toMatchObject({ stage: "on_job_complete", message: "disk" });
+    expect(JSON.parse((await controller.next("ERROR", 9)).body.toString())).toMatchObject({
+      stage: "on_job_complete",
+      message: "disk",
+    });
   });
 
   it("closes a connection that speaks nonsense, and serves the others", async () => {

@@ -1,7 +1,10 @@
 /** Small projects that tests deploy. */
 
 /** A real-time API `echo` and a batch API `jobs` over the same class. */
-export function project(predictor: string, extra: { realtime?: string; batch?: string; predictorFields?: string } = {}): Record<string, string> {
+export function project(
+  predictor: string,
+  extra: { realtime?: string; batch?: string; predictorFields?: string } = {},
+): Record<string, string> {
   const fields = extra.predictorFields ?? "";
   return {
     "quern.yaml": `- name: echo\n  predictor: {path: predictor.py${fields}}\n${extra.realtime ?? ""}- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py${fields}}\n${extra.batch ?? ""}`,

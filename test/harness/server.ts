@@ -1,6 +1,15 @@
 /** A real server in a directory of its own, through the real command line. `stop` checks that no process is left. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,10 +43,14 @@ export class TestServer {
   async start(env: NodeJS.ProcessEnv = {}, args: string[] = []): Promise<void> {
     rmSync(join(this.dataDir, "address"), { force: true });
     const port = this.baseUrl === "" ? "0" : new URL(this.baseUrl).port;
-    const parent = spawn(process.execPath, [QUERN, "up", "--listen", `127.0.0.1:${port}`, "--allow-local-root", this.inputs, ...args], {
-      env: { ...this.env, ...env },
-      stdio: ["ignore", "ignore", "pipe"],
-    });
+    const parent = spawn(
+      process.execPath,
+      [QUERN, "up", "--listen", `127.0.0.1:${port}`, "--allow-local-root", this.inputs, ...args],
+      {
+        env: { ...this.env, ...env },
+        stdio: ["ignore", "ignore", "pipe"],
+      },
+    );
     this.parent = parent;
     parent.stderr!.on("data", (text) => {
       this.stderr += String(text);
@@ -51,7 +64,13 @@ export class TestServer {
 
   /** Runs a command against this server. */
   cli(args: string[], options: { input?: string; cwd?: string } = {}): Cli {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [QUERN, ...args], { env: this.env, encoding: "utf8", timeout: 45_000, maxBuffer: 1 << 28, ...options });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [QUERN, ...args], {
+      env: this.env,
+      encoding: "utf8",
+      timeout: 45_000,
+      maxBuffer: 1 << 28,
+      ...options,
+    });
     return { code: status ?? -1, out: stdout, err: stderr };
   }
 
@@ -74,7 +93,11 @@ export class TestServer {
 
   post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
     const text = typeof body === "string" ? body : JSON.stringify(body);
-    return this.fetch(path, { method: "POST", body: text, headers: { "content-type": "application/json", ...headers } });
+    return this.fetch(path, {
+      method: "POST",
+      body: text,
+      headers: { "content-type": "application/json", ...headers },
+    });
   }
 
   async submit(api: string, job: Record<string, unknown>): Promise<string> {
@@ -111,14 +134,18 @@ export class TestServer {
 
   /** The parent's children, by role. */
   child(role: "gateway" | "controller"): number {
-    const found = processes().find(({ ppid, command }) => ppid === this.parent!.pid && command.includes(`__${role}`));
+    const found = processes().find(
+      ({ ppid, command }) => ppid === this.parent!.pid && command.includes(`__${role}`),
+    );
     if (found === undefined) throw new Error(`there is no ${role}`);
     return found.pid;
   }
 
   workers(): number[] {
     const directory = runtimeDirectory(this.dataDir);
-    return processes().filter(({ command }) => command.includes(directory)).map(({ pid }) => pid);
+    return processes()
+      .filter(({ command }) => command.includes(directory))
+      .map(({ pid }) => pid);
   }
 
   async stop(): Promise<void> {
@@ -161,7 +188,13 @@ export function processes(): ProcessView[] {
         const stat = readFileSync(`/proc/${name}/stat`, "latin1");
         const [state, ppid] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
         if (state === "Z") return [];
-        return [{ pid: Number(name), ppid: Number(ppid), command: readFileSync(`/proc/${name}/cmdline`, "latin1").replaceAll("\0", " ") }];
+        return [
+          {
+            pid: Number(name),
+            ppid: Number(ppid),
+            command: readFileSync(`/proc/${name}/cmdline`, "latin1").replaceAll("\0", " "),
+          },
+        ];
       } catch {
         return [];
       }

@@ -1,7 +1,14 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
-import { decodeAck, decodeRelease, decodeResult, encodePredict, encodeWindow, MESSAGE } from "../../src/protocol/messages.ts";
+import {
+  decodeAck,
+  decodeRelease,
+  decodeResult,
+  encodePredict,
+  encodeWindow,
+  MESSAGE,
+} from "../../src/protocol/messages.ts";
 
 interface Fixture {
   message: keyof typeof MESSAGE;
@@ -12,11 +19,15 @@ interface Fixture {
   bytes: string;
   value: Record<string, unknown>;
 }
-const fixtures = JSON.parse(readFileSync(new URL("../../protocol/fixtures/messages.json", import.meta.url), "utf8")) as Fixture[];
+const fixtures = JSON.parse(
+  readFileSync(new URL("../../protocol/fixtures/messages.json", import.meta.url), "utf8"),
+) as Fixture[];
 
 function cut(stream: Buffer, step: number) {
   const frames: { type: number; flags: number; id: number; body: Buffer }[] = [];
-  const reader = new FrameReader((type, flags, id, body) => frames.push({ type, flags, id, body: Buffer.from(body) }));
+  const reader = new FrameReader((type, flags, id, body) =>
+    frames.push({ type, flags, id, body: Buffer.from(body) }),
+  );
   for (let at = 0; at < stream.length; at += step) reader.push(stream.subarray(at, at + step));
   return frames;
 }
@@ -28,7 +39,9 @@ describe("the protocol's fixtures", () => {
 
   it.each([1, 7, 64, 100_000])("is cut into frames when it comes in pieces of %i bytes", (step) => {
     const stream = Buffer.from(fixtures.map((fixture) => fixture.bytes).join(""), "hex");
-    expect(cut(stream, step).map(({ type, flags, id }) => ({ type, flags, id }))).toEqual(fixtures.map(({ type, flags, id }) => ({ type, flags, id })));
+    expect(cut(stream, step).map(({ type, flags, id }) => ({ type, flags, id }))).toEqual(
+      fixtures.map(({ type, flags, id }) => ({ type, flags, id })),
+    );
   });
 
   it.each(fixtures)("$message #$id means what the fixture says", (fixture) => {
@@ -55,7 +68,9 @@ function meaning({ message, form, value }: Fixture, id: number, body: Buffer): u
   switch (message) {
     case "PREDICT": {
       const { meta, payload } = value as { meta: unknown; payload: string };
-      expect(encodePredict(meta === null ? undefined : JSON.stringify(meta), Buffer.from(payload))).toEqual(body);
+      expect(encodePredict(meta === null ? undefined : JSON.stringify(meta), Buffer.from(payload))).toEqual(
+        body,
+      );
       return value;
     }
     case "RESULT": {
@@ -64,7 +79,12 @@ function meaning({ message, form, value }: Fixture, id: number, body: Buffer): u
     }
     case "ACK": {
       const { upTo, succeeded, successUs, failures } = decodeAck(id, body);
-      return { up_to: upTo, succeeded, success_us: successUs, failures: failures.map(({ delivery, fault }) => [delivery, fault]) };
+      return {
+        up_to: upTo,
+        succeeded,
+        success_us: successUs,
+        failures: failures.map(({ delivery, fault }) => [delivery, fault]),
+      };
     }
     case "RELEASE":
       return decodeRelease(id, body);

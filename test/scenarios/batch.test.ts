@@ -6,7 +6,8 @@ import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT, project } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
 
-const lines = (count: number, of = (i: number) => `{"id":${i}}`) => `${Array.from({ length: count }, (_, i) => of(i)).join("\n")}\n`;
+const lines = (count: number, of = (i: number) => `{"id":${i}}`) =>
+  `${Array.from({ length: count }, (_, i) => of(i)).join("\n")}\n`;
 
 describe("a job", () => {
   const server = new TestServer();
@@ -14,7 +15,9 @@ describe("a job", () => {
   let n = 0;
   beforeAll(async () => {
     await server.start();
-    server.deploy(project(OBEDIENT, { predictorFields: ", config: {deep: {a: 1, b: 2}, list: [1]}" }), { wait: false });
+    server.deploy(project(OBEDIENT, { predictorFields: ", config: {deep: {a: 1, b: 2}, list: [1]}" }), {
+      wait: false,
+    });
   });
   afterAll(() => server.stop());
 
@@ -26,17 +29,31 @@ describe("a job", () => {
   const logged = () => readFileSync(log, "utf8").trim().split("\n");
 
   it("over inline items succeeds, with every field of its record", async () => {
-    const response = await server.post("/jobs", { workers: 2, config: withLog(), item_list: { items: [1, "two", null, { id: 4 }, 5], batch_size: 2 } });
+    const response = await server.post("/jobs", {
+      workers: 2,
+      config: withLog(),
+      item_list: { items: [1, "two", null, { id: 4 }, 5], batch_size: 2 },
+    });
     expect(response.status).toBe(200);
     const record = (await response.json()) as Record<string, unknown>;
     expect(response.headers.get("location")).toBe(`/jobs/${record.job_id}`);
     expect(record.job_id).toMatch(/^[0-9a-hjkmnp-tv-z]{26}$/);
     expect(record.created_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);
-    expect(record).toMatchObject({ api_name: "jobs", workers: 2, config: { log }, queue_url: `${server.baseUrl}/-/queues/${record.job_id}` });
+    expect(record).toMatchObject({
+      api_name: "jobs",
+      workers: 2,
+      config: { log },
+      queue_url: `${server.baseUrl}/-/queues/${record.job_id}`,
+    });
     expect(record).not.toHaveProperty("timeout");
     expect(record).not.toHaveProperty("queue_dead_letter_queue");
     const job = await server.ended("jobs", record.job_id as string);
-    expect(job).toMatchObject({ status: "status_succeeded", total_batch_count: 3, batches_in_queue: 0, batch_metrics: { succeeded: 3, failed: 0 } });
+    expect(job).toMatchObject({
+      status: "status_succeeded",
+      total_batch_count: 3,
+      batches_in_queue: 0,
+      batch_metrics: { succeeded: 3, failed: 0 },
+    });
     expect(job.batch_metrics.avg_time_per_batch).toBeGreaterThan(0);
     expect(job).not.toHaveProperty("worker_counts");
     expect(logged().sort()).toEqual(["1", "4", "5", "None", "two"]);
@@ -44,9 +61,16 @@ describe("a job", () => {
 
   it("is read by path and by jobID, which must agree", async () => {
     const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
-    const byPath = (await (await server.fetch(`/jobs/${id}`)).json()) as { endpoint: string; api_spec: string };
+    const byPath = (await (await server.fetch(`/jobs/${id}`)).json()) as {
+      endpoint: string;
+      api_spec: string;
+    };
     expect(byPath.endpoint).toBe(`${server.baseUrl}/jobs/${id}`);
-    expect(decode(Buffer.from(byPath.api_spec, "base64"))).toMatchObject({ name: "jobs", kind: "BatchAPI", predictor: { path: "predictor.py" } });
+    expect(decode(Buffer.from(byPath.api_spec, "base64"))).toMatchObject({
+      name: "jobs",
+      kind: "BatchAPI",
+      predictor: { path: "predictor.py" },
+    });
     expect((await server.fetch(`/jobs?jobID=${id}`)).status).toBe(200);
     expect((await server.fetch(`/jobs/${id}?jobID=${id}`)).status).toBe(200);
     expect((await server.fetch(`/jobs/${id}?jobID=01m7yh8kp1sb34pka3sxpajz6p`)).status).toBe(400);
@@ -63,20 +87,37 @@ describe("a job", () => {
     server.writeInput("a-1.jsonl", "\ufeff" + lines(7));
     server.writeInput("a-2.jsonl", lines(6, (i) => `  {"id": ${i + 7}}  \r`).replace(/\n$/, ""));
     server.writeInput("a-3.jsonl", `\n\n{"id":13}\n   \n{"id":14}\n`);
-    const path = server.writeInput("b.jsonl", lines(5, (i) => `{"id":${i + 15}}`));
+    const path = server.writeInput(
+      "b.jsonl",
+      lines(5, (i) => `{"id":${i + 15}}`),
+    );
     const id = await server.submit("jobs", {
       workers: 2,
       config: withLog(),
-      delimited_files: { store_paths: [path.replace("b.jsonl", "a-"), path, path.replace(".jsonl", "")], batch_size: 4 },
+      delimited_files: {
+        store_paths: [path.replace("b.jsonl", "a-"), path, path.replace(".jsonl", "")],
+        batch_size: 4,
+      },
     });
     const job = await server.ended("jobs", id);
     expect(job).toMatchObject({ status: "status_succeeded", total_batch_count: 5 });
-    expect(logged().map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i));
+    expect(
+      logged()
+        .map(Number)
+        .sort((a, b) => a - b),
+    ).toEqual(Array.from({ length: 20 }, (_, i) => i));
   });
 
   it("ends status_enqueue_failed at a line that is no object, naming file and line, before any predict()", async () => {
     const path = server.writeInput("bad.jsonl", `${lines(2500)}[1]\n`);
-    const job = await server.ended("jobs", await server.submit("jobs", { workers: 1, config: withLog(), delimited_files: { store_paths: [path], batch_size: 1 } }));
+    const job = await server.ended(
+      "jobs",
+      await server.submit("jobs", {
+        workers: 1,
+        config: withLog(),
+        delimited_files: { store_paths: [path], batch_size: 1 },
+      }),
+    );
     expect(job.status).toBe("status_enqueue_failed");
     expect(job.reason!.message).toContain("bad.jsonl: line 2501 does not begin with {");
     expect(readFileSync(log, "utf8")).toBe("");
@@ -88,13 +129,19 @@ describe("a job", () => {
   ])("takes a batch of %i bytes as %s, white space not counted", async (bytes, status) => {
     const text = "x".repeat(bytes - '[{"id":""}]'.length);
     const path = server.writeInput(`size-${bytes}.jsonl`, `  { "id" :\t"${text}" }  \n`);
-    const job = await server.ended("jobs", await server.submit("jobs", { workers: 1, delimited_files: { store_paths: [path], batch_size: 1 } }));
+    const job = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 1, delimited_files: { store_paths: [path], batch_size: 1 } }),
+    );
     expect(job.status).toBe(status);
   });
 
   it("ends status_enqueue_failed when all files are empty", async () => {
     const path = server.writeInput("empty.jsonl", "\n\n");
-    const job = await server.ended("jobs", await server.submit("jobs", { workers: 1, delimited_files: { store_paths: [path], batch_size: 1 } }));
+    const job = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 1, delimited_files: { store_paths: [path], batch_size: 1 } }),
+    );
     expect(job).toMatchObject({ status: "status_enqueue_failed", reason: { code: "no_data" } });
   });
 
@@ -102,35 +149,64 @@ describe("a job", () => {
     const items = Array.from({ length: 20 }, (_, id) => ({ id, do: id % 5 === 0 ? "raise" : "return" }));
     const id = await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } });
     const job = await server.ended("jobs", id);
-    expect(job).toMatchObject({ status: "status_completed_with_failures", batch_metrics: { succeeded: 16, failed: 4 }, batches_in_queue: 0 });
+    expect(job).toMatchObject({
+      status: "status_completed_with_failures",
+      batch_metrics: { succeeded: 16, failed: 4 },
+      batches_in_queue: 0,
+    });
     expect(server.cli(["job", "logs", "jobs", id]).out).toContain("ValueError: no good: 15");
   });
 
   it("charges a worker's death to the batch in hand only", async () => {
-    const items = Array.from({ length: 300 }, (_, id) => ({ id, do: [50, 150, 151].includes(id) ? "kill" : "return" }));
+    const items = Array.from({ length: 300 }, (_, id) => ({
+      id,
+      do: [50, 150, 151].includes(id) ? "kill" : "return",
+    }));
     const id = await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } });
     const job = await server.ended("jobs", id);
-    expect(job).toMatchObject({ status: "status_worker_error", batch_metrics: { succeeded: 297, failed: 3 } });
+    expect(job).toMatchObject({
+      status: "status_worker_error",
+      batch_metrics: { succeeded: 297, failed: 3 },
+    });
     expect(job.reason!.message).toContain("3 of 300");
   });
 
   it("ends early when ten batches in a row kill their worker", async () => {
     const items = Array.from({ length: 40 }, (_, id) => ({ id, do: "segfault" }));
-    const job = await server.ended("jobs", await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } }));
-    expect(job).toMatchObject({ status: "status_worker_error", batch_metrics: { succeeded: 0, failed: 10 }, reason: { code: "workers_keep_dying" } });
+    const job = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } }),
+    );
+    expect(job).toMatchObject({
+      status: "status_worker_error",
+      batch_metrics: { succeeded: 0, failed: 10 },
+      reason: { code: "workers_keep_dying" },
+    });
   });
 
   it("gives back what waits behind a slow batch", async () => {
-    const items = [{ do: "sleep", seconds: 4 }, ...Array.from({ length: 400 }, (_, id) => ({ id, do: "sleep", seconds: 0.01 }))];
+    const items = [
+      { do: "sleep", seconds: 4 },
+      ...Array.from({ length: 400 }, (_, id) => ({ id, do: "sleep", seconds: 0.01 })),
+    ];
     const started = Date.now();
-    const job = await server.ended("jobs", await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } }));
+    const job = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } }),
+    );
     expect(job.status).toBe("status_succeeded");
     expect(Date.now() - started).toBeLessThan(7_000);
   });
 
   it("is stopped once, whatever a late worker says", async () => {
-    const id = await server.submit("jobs", { workers: 2, item_list: { items: Array.from({ length: 50 }, () => ({ do: "sleep", seconds: 0.5 })), batch_size: 1 } });
-    await eventually("the job is running", async () => (await server.job("jobs", id)).worker_counts?.running === 2);
+    const id = await server.submit("jobs", {
+      workers: 2,
+      item_list: { items: Array.from({ length: 50 }, () => ({ do: "sleep", seconds: 0.5 })), batch_size: 1 },
+    });
+    await eventually(
+      "the job is running",
+      async () => (await server.job("jobs", id)).worker_counts?.running === 2,
+    );
     for (const _ of [1, 2]) {
       const response = await server.fetch(`/jobs/${id}`, { method: "DELETE" });
       expect([response.status, await response.json()]).toEqual([200, { message: `stopped job ${id}` }]);
@@ -145,11 +221,18 @@ describe("a job", () => {
     const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
     await server.ended("jobs", id);
     const response = await server.fetch(`/jobs?jobID=${id}`, { method: "DELETE" });
-    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([409, "wrong_state"]);
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
+      409,
+      "wrong_state",
+    ]);
   });
 
   it("times out from its submission on", async () => {
-    const id = await server.submit("jobs", { workers: 1, timeout: 1, item_list: { items: Array.from({ length: 50 }, () => ({ do: "sleep", seconds: 0.2 })), batch_size: 1 } });
+    const id = await server.submit("jobs", {
+      workers: 1,
+      timeout: 1,
+      item_list: { items: Array.from({ length: 50 }, () => ({ do: "sleep", seconds: 0.2 })), batch_size: 1 },
+    });
     const job = await server.ended("jobs", id);
     expect(job).toMatchObject({ status: "status_timed_out", reason: { code: "timed_out" } });
     expect(Date.parse(job.end_time!) - Date.parse(job.start_time!)).toBeLessThan(2_200);
@@ -157,22 +240,53 @@ describe("a job", () => {
 
   it("merges its config over the API's, recursively, with every digit", async () => {
     const result = join(server.dir, "config.json");
-    server.deploy(project(`import json\nclass PythonPredictor:\n  def __init__(self, config): json.dump(config, open(${JSON.stringify(result)}, "w"))\n  def predict(self, payload): pass\n`, { predictorFields: ", config: {deep: {a: 1, b: 2}, list: [1], big: 12345678901234567890}" }), { wait: false });
+    server.deploy(
+      project(
+        `import json\nclass PythonPredictor:\n  def __init__(self, config): json.dump(config, open(${JSON.stringify(result)}, "w"))\n  def predict(self, payload): pass\n`,
+        { predictorFields: ", config: {deep: {a: 1, b: 2}, list: [1], big: 12345678901234567890}" },
+      ),
+      { wait: false },
+    );
     const body = `{"workers":1,"config":{"deep":{"b":3,"c":9007199254740993},"list":[2,3]},"item_list":{"items":[1],"batch_size":1}}`;
     const answer = await (await server.post("/jobs", body)).text();
     expect(answer).toContain('"config":{"deep":{"b":3,"c":9007199254740993},"list":[2,3]}');
     await server.ended("jobs", (JSON.parse(answer) as { job_id: string }).job_id);
-    expect(readFileSync(result, "utf8")).toBe('{"deep": {"a": 1, "b": 3, "c": 9007199254740993}, "list": [2, 3], "big": 12345678901234567890}');
+    expect(readFileSync(result, "utf8")).toBe(
+      '{"deep": {"a": 1, "b": 3, "c": 9007199254740993}, "list": [2, 3], "big": 12345678901234567890}',
+    );
   });
 
   it.each([
-    ["__init__ raises", "class PythonPredictor:\n  def __init__(self, config): raise KeyError('model')\n  def predict(self, payload): pass\n", "set_up_failed", "KeyError: 'model'"],
-    ["an import fails", "import not_there\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n", "set_up_failed", "No module named 'not_there'"],
-    ["the process exits in __init__", "import os\nclass PythonPredictor:\n  def __init__(self, config): os._exit(9)\n  def predict(self, payload): pass\n", "set_up_failed", "exited with code 9"],
-    ["on_job_complete raises", "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n  def on_job_complete(self): raise OSError('disk')\n", "on_job_complete_failed", "OSError: disk"],
+    [
+      "__init__ raises",
+      "class PythonPredictor:\n  def __init__(self, config): raise KeyError('model')\n  def predict(self, payload): pass\n",
+      "set_up_failed",
+      "KeyError: 'model'",
+    ],
+    [
+      "an import fails",
+      "import not_there\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n",
+      "set_up_failed",
+      "No module named 'not_there'",
+    ],
+    [
+      "the process exits in __init__",
+      "import os\nclass PythonPredictor:\n  def __init__(self, config): os._exit(9)\n  def predict(self, payload): pass\n",
+      "set_up_failed",
+      "exited with code 9",
+    ],
+    [
+      "on_job_complete raises",
+      "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n  def on_job_complete(self): raise OSError('disk')\n",
+      "on_job_complete_failed",
+      "OSError: disk",
+    ],
   ])("ends status_worker_error when %s", async (_, predictor, code, message) => {
     server.deploy(project(predictor), { wait: false });
-    const job = await server.ended("jobs", await server.submit("jobs", { workers: 2, item_list: { items: [1, 2], batch_size: 1 } }));
+    const job = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 2, item_list: { items: [1, 2], batch_size: 1 } }),
+    );
     expect(job).toMatchObject({ status: "status_worker_error", reason: { code } });
     expect(job.reason!.message).toContain(message);
   });
@@ -180,23 +294,44 @@ describe("a job", () => {
   it("runs on_job_complete once, after every batch", async () => {
     const log = join(server.dir, "order");
     const append = `open(${JSON.stringify(log)}, "a").write`;
-    server.deploy(project(`class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): ${append}("batch\\n")\n  def on_job_complete(self): ${append}("complete\\n")\n`), { wait: false });
-    await server.ended("jobs", await server.submit("jobs", { workers: 3, item_list: { items: [1, 2, 3, 4, 5, 6], batch_size: 1 } }));
+    server.deploy(
+      project(
+        `class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): ${append}("batch\\n")\n  def on_job_complete(self): ${append}("complete\\n")\n`,
+      ),
+      { wait: false },
+    );
+    await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 3, item_list: { items: [1, 2, 3, 4, 5, 6], batch_size: 1 } }),
+    );
     expect(readFileSync(log, "utf8")).toBe(`${"batch\n".repeat(6)}complete\n`);
   });
 
   it("with a batch past predictor.timeout fails that attempt and replaces the worker", async () => {
     server.deploy(project(OBEDIENT, { predictorFields: ", timeout: 2s" }), { wait: false });
-    const items = [{ id: 0 }, { id: 1, do: "hold", seconds: 20 }, ...Array.from({ length: 30 }, (_, i) => ({ id: i + 2 }))];
+    const items = [
+      { id: 0 },
+      { id: 1, do: "hold", seconds: 20 },
+      ...Array.from({ length: 30 }, (_, i) => ({ id: i + 2 })),
+    ];
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
     const job = await server.ended("jobs", id);
-    expect(job).toMatchObject({ status: "status_completed_with_failures", batch_metrics: { succeeded: 31, failed: 1 } });
+    expect(job).toMatchObject({
+      status: "status_completed_with_failures",
+      batch_metrics: { succeeded: 31, failed: 1 },
+    });
   });
 
   it("without predictor.timeout lets a batch hold the interpreter, and hands it out once", async () => {
     server.deploy(project(OBEDIENT), { wait: false });
-    const items = [{ id: "held", do: "hold", seconds: 20 }, ...Array.from({ length: 30 }, (_, id) => ({ id }))];
-    const job = await server.ended("jobs", await server.submit("jobs", { workers: 2, config: withLog(), item_list: { items, batch_size: 1 } }));
+    const items = [
+      { id: "held", do: "hold", seconds: 20 },
+      ...Array.from({ length: 30 }, (_, id) => ({ id })),
+    ];
+    const job = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 2, config: withLog(), item_list: { items, batch_size: 1 } }),
+    );
     expect(job).toMatchObject({ status: "status_succeeded", batch_metrics: { succeeded: 31, failed: 0 } });
     expect(logged().filter((id) => id === "held")).toHaveLength(1);
   });
@@ -204,7 +339,9 @@ describe("a job", () => {
   it("is listed, newest first, by pages", async () => {
     const seen: string[] = [];
     for (let cursor: string | null = ""; cursor !== null; ) {
-      const page = (await (await server.fetch(`/jobs?limit=3${cursor === "" ? "" : `&cursor=${cursor}`}`)).json()) as { jobs: { job_id: string }[]; next_cursor: string | null };
+      const page = (await (
+        await server.fetch(`/jobs?limit=3${cursor === "" ? "" : `&cursor=${cursor}`}`)
+      ).json()) as { jobs: { job_id: string }[]; next_cursor: string | null };
       seen.push(...page.jobs.map((job) => job.job_id));
       cursor = page.next_cursor;
     }
@@ -214,7 +351,10 @@ describe("a job", () => {
   });
 
   it("is stopped when its API is deleted; a worker's environment shows no key", async () => {
-    const id = await server.submit("jobs", { workers: 1, item_list: { items: Array.from({ length: 50 }, () => ({ do: "sleep", seconds: 0.5 })), batch_size: 1 } });
+    const id = await server.submit("jobs", {
+      workers: 1,
+      item_list: { items: Array.from({ length: 50 }, () => ({ do: "sleep", seconds: 0.5 })), batch_size: 1 },
+    });
     expect(server.cli(["delete", "jobs"])).toMatchObject({ code: 0, out: "deleting jobs\n" });
     await eventually("its workers are gone", () => server.workers().length === 1, 15_000);
     expect((await server.fetch(`/jobs/${id}`)).status).toBe(404);

@@ -12,30 +12,48 @@ describe("a controller that is killed at a step of the commit order", () => {
   let server: TestServer;
   afterEach(() => server.stop());
 
-  it.each(KILL_POINTS.flatMap((point) => (point.startsWith("ack") ? [point, `${point}:3`] : [point])))("%s: goes on with the job, with exact counts", async (point) => {
-    server = new TestServer();
-    await server.start({ QUERN_TEST_KILL_AT: point });
-    server.deploy(project(OBEDIENT), { wait: false });
-    const first = server.child("controller");
-    const log = join(server.dir, "log");
-    writeFileSync(log, "");
-    const path = server.writeInput("in.jsonl", Array.from({ length: BATCHES }, (_, id) => `{"id":${id}${id === 777 ? ',"do":"raise"' : ""}}\n`).join(""));
-    const job = { workers: 2, config: { log }, delimited_files: { store_paths: [path], batch_size: 1 } };
-    const answer = await server.post("/jobs", job);
-    await eventually("the controller was killed and is back", () => server.stderr.includes("the controller ended (SIGKILL)"));
-    await eventually("another controller answers", async () => (await server.fetch("/jobs")).status === 200);
-    expect(server.child("controller")).not.toBe(first);
-    const { jobs } = (await (await server.fetch("/jobs")).json()) as { jobs: { job_id: string }[] };
-    if (point.startsWith("submission")) {
-      // Nobody was told of a job: whether there is one depends on the side of the commit; never a half one.
-      expect(answer.status).toBe(503);
-      expect(jobs).toHaveLength(point === "submission-before-commit" ? 0 : 1);
-    }
-    const id = jobs[0]?.job_id ?? (await server.submit("jobs", job));
-    const ended = await server.ended("jobs", id);
-    expect(ended).toMatchObject({ status: "status_completed_with_failures", total_batch_count: BATCHES, batches_in_queue: 0, batch_metrics: { succeeded: BATCHES - 1, failed: 1 } });
-    const handled = readFileSync(log, "utf8").trim().split("\n");
-    expect(new Set(handled).size).toBe(BATCHES);
-    if (!point.startsWith("ack")) expect(handled).toHaveLength(BATCHES);
-  });
+  it.each(KILL_POINTS.flatMap((point) => (point.startsWith("ack") ? [point, `${point}:3`] : [point])))(
+    "%s: goes on with the job, with exact counts",
+    async (point) => {
+      server = new TestServer();
+      await server.start({ QUERN_TEST_KILL_AT: point });
+      server.deploy(project(OBEDIENT), { wait: false });
+      const first = server.child("controller");
+      const log = join(server.dir, "log");
+      writeFileSync(log, "");
+      const path = server.writeInput(
+        "in.jsonl",
+        Array.from({ length: BATCHES }, (_, id) => `{"id":${id}${id === 777 ? ',"do":"raise"' : ""}}\n`).join(
+          "",
+        ),
+      );
+      const job = { workers: 2, config: { log }, delimited_files: { store_paths: [path], batch_size: 1 } };
+      const answer = await server.post("/jobs", job);
+      await eventually("the controller was killed and is back", () =>
+        server.stderr.includes("the controller ended (SIGKILL)"),
+      );
+      await eventually(
+        "another controller answers",
+        async () => (await server.fetch("/jobs")).status === 200,
+      );
+      expect(server.child("controller")).not.toBe(first);
+      const { jobs } = (await (await server.fetch("/jobs")).json()) as { jobs: { job_id: string }[] };
+      if (point.startsWith("submission")) {
+        // Nobody was told of a job: whether there is one depends on the side of the commit; never a half one.
+        expect(answer.status).toBe(503);
+        expect(jobs).toHaveLength(point === "submission-before-commit" ? 0 : 1);
+      }
+      const id = jobs[0]?.job_id ?? (await server.submit("jobs", job));
+      const ended = await server.ended("jobs", id);
+      expect(ended).toMatchObject({
+        status: "status_completed_with_failures",
+        total_batch_count: BATCHES,
+        batches_in_queue: 0,
+        batch_metrics: { succeeded: BATCHES - 1, failed: 1 },
+      });
+      const handled = readFileSync(log, "utf8").trim().split("\n");
+      expect(new Set(handled).size).toBe(BATCHES);
+      if (!point.startsWith("ack")) expect(handled).toHaveLength(BATCHES);
+    },
+  );
 });

@@ -67,52 +67,89 @@ describe("kill -9 at random moments", () => {
   let server: TestServer;
   afterEach(() => server.stop());
 
-  it.each([1, 2, 3])("loses nothing, seed %i", async (seed) => {
-    const random = seeded(seed);
-    server = new TestServer();
-    await server.start();
-    server.deploy({ "predictor.py": PREDICTOR, "quern.yaml": "- name: echo\n  predictor: {path: predictor.py}\n- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n" });
-    const log = join(server.dir, "log");
-    writeFileSync(log, "");
-    const path = server.writeInput("in.jsonl", Array.from({ length: BATCHES }, (_, id) => `{"id":${id}}\n`).join(""));
-    const caller = new Caller(server);
-    caller.start();
-    const id = await server.submit("jobs", { workers: WORKERS, config: { log }, delimited_files: { store_paths: [path], batch_size: 1 } });
-    let workerKills = 0;
-    for (let kill = 0; kill < KILLS; kill++) {
-      await new Promise((resolve) => setTimeout(resolve, 200 + random() * 500));
-      const target = TARGETS[Math.floor(random() * TARGETS.length)]!;
-      if ((await server.job("jobs", id).catch(() => undefined))?.end_time !== undefined) break;
-      const failedBefore = caller.failures.length;
-      if (target === "batch worker") workerKills++;
-      await killOne(server, target, random);
-      const killedMs = performance.now();
-      await eventually(`predictions are answered again after the death of the ${target}`, () => caller.lastGoodMs > killedMs, 15_000, () => server.stderr);
-      // A new replica has to start; everything else is back within a second.
-      if (target !== "replica") expect(performance.now() - killedMs, target).toBeLessThan(target === "parent" ? 3000 : 1000);
-      if (target === "controller" || target === "batch worker") expect(caller.failures.slice(failedBefore), target).toEqual([]);
-    }
-    const job = await server.ended("jobs", id, 120_000);
-    await caller.stop();
-    const { succeeded, failed } = job.batch_metrics;
-    expect(succeeded + failed).toBe(BATCHES);
-    expect(failed).toBeLessThanOrEqual(workerKills);
-    expect(job.status).toBe(failed === 0 ? "status_succeeded" : "status_worker_error");
-    const handled = readFileSync(log, "utf8").trim().split("\n");
-    expect(new Set(handled).size).toBeGreaterThanOrEqual(BATCHES - failed);
-    expect(handled.length - BATCHES).toBeLessThanOrEqual(KILLS * WORKERS * CREDIT_BATCHES_MAX);
-  }, 240_000);
+  it.each([1, 2, 3])(
+    "loses nothing, seed %i",
+    async (seed) => {
+      const random = seeded(seed);
+      server = new TestServer();
+      await server.start();
+      server.deploy({
+        "predictor.py": PREDICTOR,
+        "quern.yaml":
+          "- name: echo\n  predictor: {path: predictor.py}\n- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
+      });
+      const log = join(server.dir, "log");
+      writeFileSync(log, "");
+      const path = server.writeInput(
+        "in.jsonl",
+        Array.from({ length: BATCHES }, (_, id) => `{"id":${id}}\n`).join(""),
+      );
+      const caller = new Caller(server);
+      caller.start();
+      const id = await server.submit("jobs", {
+        workers: WORKERS,
+        config: { log },
+        delimited_files: { store_paths: [path], batch_size: 1 },
+      });
+      let workerKills = 0;
+      for (let kill = 0; kill < KILLS; kill++) {
+        await new Promise((resolve) => setTimeout(resolve, 200 + random() * 500));
+        const target = TARGETS[Math.floor(random() * TARGETS.length)]!;
+        if ((await server.job("jobs", id).catch(() => undefined))?.end_time !== undefined) break;
+        const failedBefore = caller.failures.length;
+        if (target === "batch worker") workerKills++;
+        await killOne(server, target, random);
+        const killedMs = performance.now();
+        await eventually(
+          `predictions are answered again after the death of the ${target}`,
+          () => caller.lastGoodMs > killedMs,
+          15_000,
+          () => server.stderr,
+        );
+        // A new replica has to start; everything else is back within a second.
+        if (target !== "replica")
+          expect(performance.now() - killedMs, target).toBeLessThan(target === "parent" ? 3000 : 1000);
+        if (target === "controller" || target === "batch worker")
+          expect(caller.failures.slice(failedBefore), target).toEqual([]);
+      }
+      const job = await server.ended("jobs", id, 120_000);
+      await caller.stop();
+      const { succeeded, failed } = job.batch_metrics;
+      expect(succeeded + failed).toBe(BATCHES);
+      expect(failed).toBeLessThanOrEqual(workerKills);
+      expect(job.status).toBe(failed === 0 ? "status_succeeded" : "status_worker_error");
+      const handled = readFileSync(log, "utf8").trim().split("\n");
+      expect(new Set(handled).size).toBeGreaterThanOrEqual(BATCHES - failed);
+      expect(handled.length - BATCHES).toBeLessThanOrEqual(KILLS * WORKERS * CREDIT_BATCHES_MAX);
+    },
+    240_000,
+  );
 
   it("leaves no process 40 s after everything was killed", async () => {
     server = new TestServer();
     await server.start();
-    server.deploy({ "predictor.py": PREDICTOR, "quern.yaml": "- name: echo\n  predictor: {path: predictor.py}\n- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n" });
-    const path = server.writeInput("in.jsonl", Array.from({ length: 50_000 }, (_, id) => `{"id":${id}}\n`).join(""));
-    await server.submit("jobs", { workers: 2, config: { log: join(server.dir, "log") }, delimited_files: { store_paths: [path], batch_size: 1 } });
+    server.deploy({
+      "predictor.py": PREDICTOR,
+      "quern.yaml":
+        "- name: echo\n  predictor: {path: predictor.py}\n- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
+    });
+    const path = server.writeInput(
+      "in.jsonl",
+      Array.from({ length: 50_000 }, (_, id) => `{"id":${id}}\n`).join(""),
+    );
+    await server.submit("jobs", {
+      workers: 2,
+      config: { log: join(server.dir, "log") },
+      delimited_files: { store_paths: [path], batch_size: 1 },
+    });
     await eventually("three workers run", () => server.workers().length === 3);
     const pids = [server.parent!.pid!, server.child("gateway"), server.child("controller")];
     for (const pid of pids) process.kill(pid, "SIGKILL");
-    await eventually("nothing is left", () => server.workers().length === 0 && !processes().some(({ pid }) => pids.includes(pid)), 40_000);
+    await eventually(
+      "nothing is left",
+      () => server.workers().length === 0 && !processes().some(({ pid }) => pids.includes(pid)),
+      40_000,
+    );
   });
 });
 
@@ -130,7 +167,8 @@ async function killOne(server: TestServer, target: Target, random: () => number)
     return;
   }
   const prefix = target === "replica" ? "/r-" : "/b-";
-  const found = () => processes().filter(({ pid, command }) => server.workers().includes(pid) && command.includes(`${prefix}`));
+  const found = () =>
+    processes().filter(({ pid, command }) => server.workers().includes(pid) && command.includes(`${prefix}`));
   await eventually(`there is a ${target}`, () => found().length > 0);
   const candidates = found();
   process.kill(candidates[Math.floor(random() * candidates.length)]!.pid, "SIGKILL");

@@ -62,25 +62,40 @@ describe("a real-time API", () => {
     expect(await predict({ do: "http" })).toEqual({ status: 418, body: { detail: { short: "and stout" } } });
   });
 
-  it.each(["print", "fork", "stdin", "chdir", "thread", "signals", "child"])("survives a predictor that does: %s", async (act) => {
-    expect((await predict({ do: act, id: act, times: 3000 })).status).toBe(200);
-    expect((await predict({ id: "still here" })).body).toBe("still here");
-  });
+  it.each(["print", "fork", "stdin", "chdir", "thread", "signals", "child"])(
+    "survives a predictor that does: %s",
+    async (act) => {
+      expect((await predict({ do: act, id: act, times: 3000 })).status).toBe(200);
+      expect((await predict({ id: "still here" })).body).toBe("still here");
+    },
+  );
 
   it("logs what user code prints, with time and worker, and tracebacks", async () => {
     await predict({ do: "raise", id: "for the log" });
-    await eventually("the traceback is in the log", () => server.cli(["logs", "echo"]).out.includes("ValueError: no good: for the log"));
+    await eventually("the traceback is in the log", () =>
+      server.cli(["logs", "echo"]).out.includes("ValueError: no good: for the log"),
+    );
     expect(server.cli(["logs", "echo"]).out).toMatch(/^\d{4}-\S+Z r-[0-9a-f]{8} y{999}$/m);
   });
 
   it("refuses other methods, content types and hosts, each with the cure", async () => {
     const get = await server.fetch("/echo");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
-    expect((await server.fetch("/echo", { method: "POST", body: "a=1", headers: { "content-type": "application/x-www-form-urlencoded" } })).status).toBe(415);
+    expect(
+      (
+        await server.fetch("/echo", {
+          method: "POST",
+          body: "a=1",
+          headers: { "content-type": "application/x-www-form-urlencoded" },
+        })
+      ).status,
+    ).toBe(415);
     expect((await server.post("/nobody", {})).status).toBe(404);
     const { request } = await import("node:http");
     const status = await new Promise((resolve) => {
-      request(`${server.baseUrl}/echo`, { method: "POST", headers: { host: "evil.example" } }, (answer) => resolve(answer.statusCode)).end();
+      request(`${server.baseUrl}/echo`, { method: "POST", headers: { host: "evil.example" } }, (answer) =>
+        resolve(answer.statusCode),
+      ).end();
     });
     expect(status).toBe(421);
   });
@@ -111,33 +126,55 @@ describe("the queue of a real-time API", () => {
   const server = new TestServer();
   beforeAll(async () => {
     await server.start();
-    server.deploy(project(OBEDIENT, { realtime: "  autoscaling: {min_replicas: 2, max_replica_concurrency: 2}\n" }));
+    server.deploy(
+      project(OBEDIENT, { realtime: "  autoscaling: {min_replicas: 2, max_replica_concurrency: 2}\n" }),
+    );
   });
   afterAll(() => server.stop());
 
   it("refuses with 503 and Retry-After what is past its bound, and answers the rest", async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, () => server.post("/echo", { do: "sleep", seconds: 0.5, id: 1 })));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => server.post("/echo", { do: "sleep", seconds: 0.5, id: 1 })),
+    );
     const statuses = answers.map((answer) => answer.status).sort();
     expect(statuses).toEqual([200, 200, 200, 200, 503, 503, 503, 503, 503, 503]);
     expect(answers.find((answer) => answer.status === 503)!.headers.get("retry-after")).toBe("1");
   });
 
   it("runs on as many replicas as it is deployed with", async () => {
-    const pids = await Promise.all([1, 2].map(async () => (await server.post("/echo", [{ do: "sleep", seconds: 0.3 }, { do: "pid" }])).json() as Promise<unknown[]>));
+    const pids = await Promise.all(
+      [1, 2].map(
+        async () =>
+          (await server.post("/echo", [{ do: "sleep", seconds: 0.3 }, { do: "pid" }])).json() as Promise<
+            unknown[]
+          >,
+      ),
+    );
     expect(new Set(pids.map((answer) => answer[1])).size).toBe(2);
   });
 
   it("frees the slot of a client that leaves while it waits", async () => {
     const busy = [0, 1].map(() => server.post("/echo", { do: "sleep", seconds: 2, id: "busy" }));
     const leaving = new AbortController();
-    const waiting = server.fetch("/echo", { method: "POST", body: '{"id":1}', headers: { "content-type": "application/json" }, signal: leaving.signal }).catch(() => "left");
+    const waiting = server
+      .fetch("/echo", {
+        method: "POST",
+        body: '{"id":1}',
+        headers: { "content-type": "application/json" },
+        signal: leaving.signal,
+      })
+      .catch(() => "left");
     setTimeout(() => leaving.abort(), 200);
     expect(await waiting).toBe("left");
     // With the two that are running, two more make four: the bound. The server learns of the leaving a moment later.
-    await eventually("two more fit", async () => {
-      const answers = await Promise.all([server.post("/echo", { id: 1 }), server.post("/echo", { id: 2 })]);
-      return answers.every((answer) => answer.status === 200);
-    }, 5000);
+    await eventually(
+      "two more fit",
+      async () => {
+        const answers = await Promise.all([server.post("/echo", { id: 1 }), server.post("/echo", { id: 2 })]);
+        return answers.every((answer) => answer.status === 200);
+      },
+      5000,
+    );
     await Promise.all(busy);
   });
 });

@@ -22,7 +22,10 @@ describe("a server", () => {
     server = new TestServer();
     await server.start();
     const second = server.cli(["up", "--listen", "127.0.0.1:0"]);
-    expect(second).toMatchObject({ code: 1, err: expect.stringContaining(`is in use by the Quern with process id ${server.parent!.pid}`) });
+    expect(second).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`is in use by the Quern with process id ${server.parent!.pid}`),
+    });
     expect((await server.fetch("/-/livez")).status).toBe(200);
   });
 
@@ -46,7 +49,10 @@ describe("a server", () => {
     const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
     await db.run("UPDATE schema_version SET version = 999");
     await db.close();
-    expect(server.cli(["up", "--listen", "127.0.0.1:0"])).toMatchObject({ code: 1, err: expect.stringContaining("start it with the newer Quern") });
+    expect(server.cli(["up", "--listen", "127.0.0.1:0"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("start it with the newer Quern"),
+    });
   });
 
   it("on SIGTERM answers what is running, ends with 0, and goes on with its jobs at the next start", async () => {
@@ -56,8 +62,15 @@ describe("a server", () => {
     const log = join(server.dir, "log");
     writeFileSync(log, "");
     const items = Array.from({ length: 40 }, (_, id) => ({ id, do: "sleep", seconds: 0.1 }));
-    const id = await server.submit("jobs", { workers: 2, config: { log }, item_list: { items, batch_size: 1 } });
-    await eventually("some batches are done", async () => (await server.job("jobs", id)).batch_metrics.succeeded > 5);
+    const id = await server.submit("jobs", {
+      workers: 2,
+      config: { log },
+      item_list: { items, batch_size: 1 },
+    });
+    await eventually(
+      "some batches are done",
+      async () => (await server.job("jobs", id)).batch_metrics.succeeded > 5,
+    );
     const running = server.post("/echo", { do: "sleep", seconds: 1, id: "finished" });
     await new Promise((resolve) => setTimeout(resolve, 200));
     server.parent!.kill("SIGTERM");
@@ -66,7 +79,10 @@ describe("a server", () => {
     expect(server.parent!.exitCode).toBe(0);
     expect(server.workers()).toEqual([]);
     await server.start();
-    expect(await server.ended("jobs", id)).toMatchObject({ status: "status_succeeded", batch_metrics: { succeeded: 40, failed: 0 } });
+    expect(await server.ended("jobs", id)).toMatchObject({
+      status: "status_succeeded",
+      batch_metrics: { succeeded: 40, failed: 0 },
+    });
     expect(readFileSync(log, "utf8").trim().split("\n")).toHaveLength(40);
     await eventually("the API is back", async () => (await server.post("/echo", { id: 1 })).status === 200);
   });
@@ -89,7 +105,10 @@ describe("a server", () => {
   it("with a new version answers from the old one until the new one is ready, and loses no request", async () => {
     server = new TestServer();
     await server.start();
-    const version = (name: string, wait: number) => project(`import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(${wait})\n  def predict(self, payload): return "${name}"\n`);
+    const version = (name: string, wait: number) =>
+      project(
+        `import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(${wait})\n  def predict(self, payload): return "${name}"\n`,
+      );
     server.deploy(version("one", 0));
     const answers: string[] = [];
     let isOver = false;
@@ -111,7 +130,9 @@ describe("a server", () => {
     server = new TestServer();
     await server.start();
     server.deploy(project(ECHO));
-    expect(() => server.deploy(project(ECHO.replace("self.config = config", "raise RuntimeError('no model')")))).toThrow("RuntimeError: no model");
+    expect(() =>
+      server.deploy(project(ECHO.replace("self.config = config", "raise RuntimeError('no model')"))),
+    ).toThrow("RuntimeError: no model");
     expect(server.cli(["get"]).out).toMatch(/echo {11}error/);
     expect((await server.post("/echo", 1)).status).toBe(200);
     server.deploy(project(ECHO));
@@ -123,9 +144,14 @@ describe("a server", () => {
     await server.start();
     const wheel = join(server.dir, "tiny");
     mkdirSync(join(wheel, "tiny_quern_test"), { recursive: true });
-    writeFileSync(join(wheel, "setup.py"), "from setuptools import setup; setup(name='tiny-quern-test', version='1.0', packages=['tiny_quern_test'])\n");
+    writeFileSync(
+      join(wheel, "setup.py"),
+      "from setuptools import setup; setup(name='tiny-quern-test', version='1.0', packages=['tiny_quern_test'])\n",
+    );
     writeFileSync(join(wheel, "tiny_quern_test", "__init__.py"), "WORD = 'installed'\n");
-    const files = project("import tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return tiny_quern_test.WORD\n");
+    const files = project(
+      "import tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return tiny_quern_test.WORD\n",
+    );
     server.deploy({ ...files, "requirements.txt": `${wheel}\n` });
     expect(await (await server.post("/echo", 1)).json()).toBe("installed");
     const started = Date.now();
@@ -133,7 +159,10 @@ describe("a server", () => {
     expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
     expect(Date.now() - started).toBeLessThan(3_000);
     server.deploy({ ...files, "requirements.txt": "/nowhere/not-a-package\n" }, { wait: false });
-    const failed = await server.ended("jobs", await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } }));
+    const failed = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } }),
+    );
     expect(failed).toMatchObject({ status: "status_worker_error", reason: { code: "requirements_failed" } });
     expect(failed.reason!.message).toContain("/nowhere/not-a-package");
   });
@@ -141,7 +170,12 @@ describe("a server", () => {
   it("waits for an __init__ of several seconds, and says that the API is updating meanwhile", async () => {
     server = new TestServer();
     await server.start();
-    server.deploy(project("import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(4)\n  def predict(self, payload): return 'ready'\n"), { wait: false });
+    server.deploy(
+      project(
+        "import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(4)\n  def predict(self, payload): return 'ready'\n",
+      ),
+      { wait: false },
+    );
     expect(server.cli(["get"]).out).toMatch(/echo {11}updating/);
     process.kill(server.child("controller"), "SIGKILL");
     expect(await (await server.post("/echo", 1)).json()).toBe("ready");

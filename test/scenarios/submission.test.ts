@@ -1,6 +1,7 @@
 /** The table of decision 3.1, as far as this release takes it, over real HTTP. */
-import { request } from "node:http";
+
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ECHO, project } from "../harness/projects.ts";
@@ -30,7 +31,12 @@ describe("a submission", () => {
 
   it.each<[string, unknown, string, string]>([
     ["no input", { workers: 1 }, "", "none was given"],
-    ["two inputs", { workers: 1, ...items, delimited_files: { store_paths: ["file:///a"], batch_size: 1 } }, "", "given: item_list, delimited_files"],
+    [
+      "two inputs",
+      { workers: 1, ...items, delimited_files: { store_paths: ["file:///a"], batch_size: 1 } },
+      "",
+      "given: item_list, delimited_files",
+    ],
     ["null inputs count as absent", { workers: 1, item_list: null }, "", "none was given"],
     ["no workers", items, "/workers", "is required"],
     ["workers 0", { workers: 0, ...items }, "/workers", "at least 1 (got 0)"],
@@ -38,16 +44,61 @@ describe("a submission", () => {
     ["workers 1.5", { workers: 1.5, ...items }, "/workers", "must be an integer (got 1.5)"],
     ["timeout 0", { workers: 1, timeout: 0, ...items }, "/timeout", "at least 1"],
     ["config that is no object", { workers: 1, config: [], ...items }, "/config", "must be an object"],
-    ["no items", { workers: 1, item_list: { items: [], batch_size: 1 } }, "/item_list/items", "at least 1 element"],
-    ["batch_size 0", { workers: 1, item_list: { items: [1], batch_size: 0 } }, "/item_list/batch_size", "at least 1"],
+    [
+      "no items",
+      { workers: 1, item_list: { items: [], batch_size: 1 } },
+      "/item_list/items",
+      "at least 1 element",
+    ],
+    [
+      "batch_size 0",
+      { workers: 1, item_list: { items: [1], batch_size: 0 } },
+      "/item_list/batch_size",
+      "at least 1",
+    ],
     ["an unknown key", { workers: 1, ...items, time_out: 4 }, "/time_out", 'did you mean "timeout"?'],
-    ["an unknown key inside", { workers: 1, item_list: { items: [1], batchsize: 1, batch_size: 1 } }, "/item_list/batchsize", 'did you mean "batch_size"?'],
-    ["no store_paths", { workers: 1, delimited_files: { store_paths: [], batch_size: 1 } }, "/delimited_files/store_paths", "at least 1 element"],
-    ["a path without scheme", { workers: 1, delimited_files: { store_paths: ["/tmp/x"], batch_size: 1 } }, "/delimited_files/store_paths/0", "file:///absolute/path"],
-    ["an unknown scheme", { workers: 1, delimited_files: { store_paths: ["ftp://x/y"], batch_size: 1 } }, "/delimited_files/store_paths/0", "legal: s3, gs, az, file"],
-    ["a scheme of a later release", { workers: 1, delimited_files: { store_paths: ["s3://x/y"], batch_size: 1 } }, "/delimited_files/store_paths/0", "not supported yet"],
-    ["a field of a later release", { workers: 1, ...items, on_failure: "isolate" }, "/on_failure", "not supported yet"],
-    ["a dead letter queue", { workers: 1, ...items, queue_dead_letter_queue: { arn: "x", max_receive_count: 1 } }, "/queue_dead_letter_queue", "not supported yet"],
+    [
+      "an unknown key inside",
+      { workers: 1, item_list: { items: [1], batchsize: 1, batch_size: 1 } },
+      "/item_list/batchsize",
+      'did you mean "batch_size"?',
+    ],
+    [
+      "no store_paths",
+      { workers: 1, delimited_files: { store_paths: [], batch_size: 1 } },
+      "/delimited_files/store_paths",
+      "at least 1 element",
+    ],
+    [
+      "a path without scheme",
+      { workers: 1, delimited_files: { store_paths: ["/tmp/x"], batch_size: 1 } },
+      "/delimited_files/store_paths/0",
+      "file:///absolute/path",
+    ],
+    [
+      "an unknown scheme",
+      { workers: 1, delimited_files: { store_paths: ["ftp://x/y"], batch_size: 1 } },
+      "/delimited_files/store_paths/0",
+      "legal: s3, gs, az, file",
+    ],
+    [
+      "a scheme of a later release",
+      { workers: 1, delimited_files: { store_paths: ["s3://x/y"], batch_size: 1 } },
+      "/delimited_files/store_paths/0",
+      "not supported yet",
+    ],
+    [
+      "a field of a later release",
+      { workers: 1, ...items, on_failure: "isolate" },
+      "/on_failure",
+      "not supported yet",
+    ],
+    [
+      "a dead letter queue",
+      { workers: 1, ...items, queue_dead_letter_queue: { arn: "x", max_receive_count: 1 } },
+      "/queue_dead_letter_queue",
+      "not supported yet",
+    ],
     ["an array", [], "the body", ""],
   ])("with %s is a 400 that points there", async (_, body, pointer, detail) => {
     const problem = await submit(body);
@@ -58,20 +109,36 @@ describe("a submission", () => {
 
   it("tells all that is wrong at once", async () => {
     const problem = await submit({ workers: 0, timeout: "x", nonsense: 1 });
-    expect(problem.errors!.map((error) => error.pointer).sort()).toEqual(["", "/nonsense", "/timeout", "/workers"]);
+    expect(problem.errors!.map((error) => error.pointer).sort()).toEqual([
+      "",
+      "/nonsense",
+      "/timeout",
+      "/workers",
+    ]);
   });
 
   it("that is no JSON is a 400", async () => {
-    for (const body of ["", "{", '{"a":1}x']) expect(await submit(body)).toMatchObject({ status: 400, code: "malformed_json" });
+    for (const body of ["", "{", '{"a":1}x'])
+      expect(await submit(body)).toMatchObject({ status: 400, code: "malformed_json" });
   });
 
   it("names the item, or the batch, that is too large", async () => {
     const large = (bytes: number) => "x".repeat(bytes);
     const alone = await submit({ workers: 1, item_list: { items: [1, large(262_144 - 4)], batch_size: 1 } });
-    expect(alone.errors).toEqual([{ pointer: "/item_list/items/1", detail: expect.stringContaining("has 262144 bytes") }]);
-    const together = await submit({ workers: 1, item_list: { items: [1, 2, large(200_000), large(100_000)], batch_size: 2 } });
-    expect(together.errors).toEqual([{ pointer: "/item_list/items/2", detail: expect.stringContaining("items 2 to 3 make a batch of") }]);
-    expect((await server.post("/jobs", { workers: 1, item_list: { items: [large(262_143 - 4)], batch_size: 1 } })).status).toBe(200);
+    expect(alone.errors).toEqual([
+      { pointer: "/item_list/items/1", detail: expect.stringContaining("has 262144 bytes") },
+    ]);
+    const together = await submit({
+      workers: 1,
+      item_list: { items: [1, 2, large(200_000), large(100_000)], batch_size: 2 },
+    });
+    expect(together.errors).toEqual([
+      { pointer: "/item_list/items/2", detail: expect.stringContaining("items 2 to 3 make a batch of") },
+    ]);
+    expect(
+      (await server.post("/jobs", { workers: 1, item_list: { items: [large(262_143 - 4)], batch_size: 1 } }))
+        .status,
+    ).toBe(200);
   });
 
   it("of 10 MiB is refused before it is all sent; one byte less is taken", async () => {
@@ -82,7 +149,11 @@ describe("a submission", () => {
     expect((await server.post("/jobs", body(10_485_759))).status).toBe(200);
     const status = await new Promise((resolve, reject) => {
       // Announces nothing and never ends: the answer has to come while the body is on its way.
-      const sending = request(`${server.baseUrl}/jobs`, { method: "POST", headers: { "content-type": "application/json", "transfer-encoding": "chunked" } }, (answer) => resolve(answer.statusCode));
+      const sending = request(
+        `${server.baseUrl}/jobs`,
+        { method: "POST", headers: { "content-type": "application/json", "transfer-encoding": "chunked" } },
+        (answer) => resolve(answer.statusCode),
+      );
       sending.on("error", reject);
       const chunk = Buffer.alloc(1 << 20, " ");
       for (let i = 0; i < 12; i++) sending.write(chunk);
@@ -95,8 +166,12 @@ describe("a submission", () => {
     mkdirSync(join(server.inputs, "sub"));
     symlinkSync(join(server.dir, "secret.jsonl"), join(server.inputs, "link.jsonl"));
     symlinkSync(server.dir, join(server.inputs, "sub", "out"));
-    const of = (path: string) => submit({ workers: 1, delimited_files: { store_paths: [path], batch_size: 1 } });
-    expect(await of(`file://${server.dir}/secret.jsonl`)).toMatchObject({ code: "path_not_allowed", message: expect.stringContaining("--allow-local-root") });
+    const of = (path: string) =>
+      submit({ workers: 1, delimited_files: { store_paths: [path], batch_size: 1 } });
+    expect(await of(`file://${server.dir}/secret.jsonl`)).toMatchObject({
+      code: "path_not_allowed",
+      message: expect.stringContaining("--allow-local-root"),
+    });
     expect(await of(`file://${server.inputs}/../secret.jsonl`)).toMatchObject({ code: "path_not_allowed" });
     expect(await of(`file://${server.inputs}/link.jsonl`)).toMatchObject({ code: "no_files_found" });
     expect(await of(`file://${server.inputs}/sub/out/secret.jsonl`)).toMatchObject({ status: 400 });
@@ -104,13 +179,18 @@ describe("a submission", () => {
   });
 
   it("to an API that is none, or no batch API, says so", async () => {
-    expect(await (await server.post("/nobody", {})).json()).toMatchObject({ status: 404, code: "api_not_found" });
+    expect(await (await server.post("/nobody", {})).json()).toMatchObject({
+      status: 404,
+      code: "api_not_found",
+    });
     expect((await server.fetch("/jobs", { method: "PUT" })).status).toBe(405);
   });
 
   it("is refused from a foreign web page", async () => {
     const foreign = await server.post("/jobs", { workers: 1, ...items }, { origin: "https://evil.example" });
     expect(await foreign.json()).toMatchObject({ status: 403, code: "origin_not_allowed" });
-    expect((await server.post("/jobs", { workers: 1, ...items }, { origin: server.baseUrl })).status).toBe(200);
+    expect((await server.post("/jobs", { workers: 1, ...items }, { origin: server.baseUrl })).status).toBe(
+      200,
+    );
   });
 });
