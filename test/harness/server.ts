@@ -16,8 +16,13 @@ import { fileURLToPath } from "node:url";
 import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "./eventually.ts";
 
-export const root = fileURLToPath(new URL("../..", import.meta.url));
+/** The checkout; the benchmarks run compiled, from a directory deeper than this file's. */
+export const root = findRoot(dirname(fileURLToPath(import.meta.url)));
 const QUERN = join(root, "bin", "quern");
+
+function findRoot(directory: string): string {
+  return existsSync(join(directory, "package.json")) ? directory : findRoot(dirname(directory));
+}
 
 export interface Cli {
   code: number;

@@ -1,0 +1,44 @@
+/** `npm run bench [-- realtime|batch|start|beside …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { root, TestServer } from "../test/harness/server.ts";
+import { benchBatch, benchTail } from "./batch.ts";
+import { benchBeside } from "./beside.ts";
+import { allHold, linesFile } from "./measure.ts";
+import { benchRealtime } from "./realtime.ts";
+import { benchStart } from "./start.ts";
+
+const ROUNDS = 5;
+const NOOP = `
+import time
+class PythonPredictor:
+    def __init__(self, config):
+        self.config = config if "slow_id" in config else None
+    def predict(self, payload):
+        if self.config is not None and isinstance(payload, list):
+            time.sleep(self.config["slow_s"] if payload[0]["id"] == self.config["slow_id"] else self.config["short_s"])
+        return "setosa"
+`;
+
+const chosen = process.argv.slice(2);
+const wants = (name: string) => chosen.length === 0 || chosen.includes(name);
+const directory = join(root, ".bench");
+mkdirSync(directory, { recursive: true });
+
+if (wants("start")) await benchStart(ROUNDS);
+const server = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: directory });
+await server.start();
+server.deploy({
+  "predictor.py": NOOP,
+  "quern.yaml":
+    "- name: noop\n  predictor: {path: predictor.py}\n- name: noop-batch\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
+});
+if (wants("realtime")) await benchRealtime(server, ROUNDS);
+if (wants("batch")) {
+  await benchBatch(server, linesFile(join(directory, "lines-1m.jsonl"), 1_000_000), 1_000_000, ROUNDS);
+  await benchTail(server, linesFile(join(directory, "lines-10k.jsonl"), 10_000));
+}
+if (wants("beside"))
+  await benchBeside(server, linesFile(join(directory, "lines-10m.jsonl"), 10_000_000), 10_000_000);
+await server.stop();
+process.exitCode = allHold() ? 0 : 1;
