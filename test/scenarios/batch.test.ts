@@ -84,7 +84,7 @@ describe("a job", () => {
   });
 
   it("over files takes every line once, in batches that span files", async () => {
-    server.writeInput("a-1.jsonl", "\ufeff" + lines(7));
+    server.writeInput("a-1.jsonl", `\ufeff${lines(7)}`);
     server.writeInput("a-2.jsonl", lines(6, (i) => `  {"id": ${i + 7}}  \r`).replace(/\n$/, ""));
     server.writeInput("a-3.jsonl", `\n\n{"id":13}\n   \n{"id":14}\n`);
     const path = server.writeInput(

@@ -1,0 +1,105 @@
+/** Writes docs/reference from the tables in the code. `--check` writes nothing and fails where a page differs. */
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root, setUp } from "./setup.mjs";
+
+setUp();
+const { SETTINGS } = await import(join(root, "dist", "settings.js"));
+const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
+const { NOT_YET, legalApiKeys } = await import(join(root, "dist", "contracts", "apis.js"));
+const { JOB_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
+
+const table = (head, rows) =>
+  [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+
+function settings() {
+  const rows = Object.values(SETTINGS).map(({ env, option, default: value, unit, help }) => [
+    option === "" ? "" : `\`${option}\``,
+    `\`${env}\``,
+    value === "" ? "" : `\`${value}\``,
+    unit,
+    help,
+  ]);
+  return `# Settings\n\nAn option of \`quern up\` wins over its variable, which wins over the default.\n\n${table(["option", "variable", "default", "unit", "meaning"], rows)}\n`;
+}
+
+function errors() {
+  const rows = Object.entries(ERRORS).map(([code, [status, title]]) => [
+    `\`${code}\``,
+    String(status),
+    title,
+  ]);
+  const intro =
+    "Every error answer is `application/problem+json` (RFC 9457) with `type` (`urn:quern:error:<code>`), `title`, `status`, `detail`, `code`, `message` (the same text as `detail`), `request_id`, and for fields `errors: [{pointer, detail}]`.";
+  return `# Errors\n\n${intro}\n\n${table(["code", "status", "title"], rows)}\n`;
+}
+
+function configuration() {
+  const refused = new Set(NOT_YET.map(({ path }) => path.join(".")));
+  const fields = (path) => legalApiKeys(path).flatMap((key) => [[...path, key], ...fields([...path, key])]);
+  const leaves = fields([]).filter((path) => legalApiKeys(path).length === 0);
+  const note = (path) =>
+    refused.has(path.join(".")) || refused.has(path[0])
+      ? "refused where it asks for what is not there yet"
+      : "";
+  return `# Configuration fields\n\nA YAML list of APIs. Unknown keys are errors; legal ones that this release cannot honour are refused, never ignored.\n\n${table(
+    ["field", "this release"],
+    leaves.map((path) => [`\`${path.join(".")}\``, note(path)]),
+  )}\n`;
+}
+
+function jobStatus() {
+  const arrows = Object.entries(JOB_MOVES).flatMap(([from, to]) =>
+    to.map((status) => `  ${from} --> ${status}`),
+  );
+  return `# Statuses of a job\n\n\`\`\`mermaid\nstateDiagram-v2\n  [*] --> status_enqueuing\n${arrows.join("\n")}\n\`\`\`\n\n\`status_unknown\` is only for a record that cannot be read.\n`;
+}
+
+function commands() {
+  const help = (args) =>
+    spawnSync(process.execPath, [join(root, "bin", "quern"), ...args, "--help"], {
+      encoding: "utf8",
+      env: { ...process.env, COLUMNS: "100" },
+    }).stdout.trim();
+  const verbs = [
+    [],
+    ["up"],
+    ["check"],
+    ["deploy"],
+    ["get"],
+    ["predict"],
+    ["logs"],
+    ["delete"],
+    ["job", "submit"],
+    ["job", "get"],
+    ["job", "list"],
+    ["job", "wait"],
+    ["job", "stop"],
+    ["job", "logs"],
+    ["version"],
+  ];
+  const codes =
+    "0 success · 1 failed · 2 usage · 3 not allowed · 4 not found · 5 conflict · 6 server unreachable · `job wait`: 10 failed, 11 completed with failures, 12 stopped, 13 timed out · 124 `--timeout` passed";
+  return `# Commands\n\nExit codes: ${codes}.\n\n${verbs.map((verb) => `${`## quern ${verb.join(" ")}`.trimEnd()}\n\n\`\`\`\n${help(verb)}\n\`\`\``).join("\n\n")}\n`;
+}
+
+const pages = {
+  "settings.md": settings(),
+  "errors.md": errors(),
+  "configuration.md": configuration(),
+  "job-status.md": jobStatus(),
+  "commands.md": commands(),
+};
+const isCheck = process.argv.includes("--check");
+const differ = Object.entries(pages).filter(([name, text]) => {
+  const file = join(root, "docs", "reference", name);
+  if (!isCheck) writeFileSync(file, text);
+  return isCheck && readFileSync(file, "utf8") !== text;
+});
+if (differ.length > 0) {
+  console.error(
+    `out of date: ${differ.map(([name]) => `docs/reference/${name}`).join(", ")}; run node scripts/reference.mjs`,
+  );
+  process.exit(1);
+}
