@@ -9,7 +9,7 @@ interface Timed {
   cpuS: number;
 }
 
-export async function runJob(
+async function runJob(
   server: TestServer,
   path: string,
   batchSize: number,

@@ -15,7 +15,7 @@ interface Load {
   p99_ms: number;
 }
 
-export function load(url: string, connections: number, seconds: number, rate?: number): Load {
+function load(url: string, connections: number, seconds: number, rate?: number): Load {
   const args = [
     join(root, "bench", "load.mjs"),
     url,
