@@ -4,7 +4,7 @@
  * refused, while a gateway is replaced (docs/decisions/0002-listening-socket.md).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -157,7 +157,10 @@ class Parent {
     const wasReady = this.ready.size === 2;
     this.ready.add(role);
     if (this.ready.size < 2 || wasReady || this.isStopping) return;
-    writeFileSync(join(this.options.dataDir, "address"), `${this.baseUrl}\n`, { mode: 0o600 });
+    // Whoever waits for the file must not see half of it.
+    const file = join(this.options.dataDir, "address");
+    writeFileSync(`${file}.new`, `${this.baseUrl}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
     process.stderr.write(`quern is ready at ${this.baseUrl}\n`);
   }
 

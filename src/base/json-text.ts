@@ -73,22 +73,26 @@ export function* elementSpans(text: Buffer, span: Span): Generator<Span> {
   }
 }
 
+/** Writes a value without the white space between its tokens to `out` at `at`; returns where it ends. */
+export function writeCompact(text: Buffer, span: Span, out: Buffer, at: number): number {
+  for (let from = span.start; from < span.end; ) {
+    const byte = text[from]!;
+    if (byte === QUOTE) {
+      const end = skipString(text, from);
+      at += text.copy(out, at, from, end);
+      from = end;
+    } else {
+      if (byte > 0x20) out[at++] = byte;
+      from++;
+    }
+  }
+  return at;
+}
+
 /** The bytes of a value without white space between its tokens. */
 export function compactJson(text: Buffer, span: Span): Buffer {
   const out = Buffer.allocUnsafe(span.end - span.start);
-  let length = 0;
-  for (let at = span.start; at < span.end; ) {
-    const byte = text[at]!;
-    if (byte === QUOTE) {
-      const end = skipString(text, at);
-      length += text.copy(out, length, at, end);
-      at = end;
-    } else {
-      if (byte > 0x20) out[length++] = byte;
-      at++;
-    }
-  }
-  return out.subarray(0, length);
+  return out.subarray(0, writeCompact(text, span, out, 0));
 }
 
 /** `JSON.stringify`, with the members named in `raw` written as the JSON texts given there. Big integers are exact. */

@@ -2,7 +2,7 @@
  * A submission's body, checked (decision 3.1): everything that is wrong at once, with pointers. Items and `config`
  * are kept as the text that was sent, so that no number is re-rounded.
  */
-import { compactJson, elementSpans, memberSpans } from "../base/json-text.ts";
+import { compactJson, elementSpans, memberSpans, type Span, writeCompact } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
@@ -15,9 +15,11 @@ export interface ParsedSubmission {
   /** The submitter's text; `{}` when there was none. */
   configText: string;
   input:
-    | { kind: "items"; batch_size: number; items: Buffer[] }
+    | { kind: "items"; batch_size: number; count: number; lines: Buffer }
     | { kind: "lines"; batch_size: number; store_paths: string[] };
 }
+
+const NEWLINE = 0x0a;
 
 const NOT_YET_FIELDS: readonly (readonly string[])[] = [
   ["file_path_lister"],
@@ -109,9 +111,8 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
   }
   const { batch_size } = submission.item_list!;
   const list = memberSpans(body, members.get("item_list")!);
-  const items = [...elementSpans(body, list.get("items")!)].map((span) => compactJson(body, span));
-  errors.push(...oversized(items, batch_size));
-  return { ...common, input: { kind: "items", batch_size, items } };
+  const { lines, count } = itemLines(body, list.get("items")!, batch_size, errors);
+  return { ...common, input: { kind: "items", batch_size, count, lines } };
 }
 
 function pathProblem(path: string): string | undefined {
@@ -124,19 +125,46 @@ function pathProblem(path: string): string | undefined {
   return path.startsWith("file:///") ? undefined : `"${path}" must be absolute: file:///absolute/path`;
 }
 
-/** The items or batches that reach the limit, measured as compact JSON arrays. */
-function oversized(items: readonly Buffer[], batchSize: number): FieldError[] {
-  const errors: FieldError[] = [];
-  for (let start = 0; start < items.length; start += batchSize) {
-    const batch = items.slice(start, start + batchSize);
-    const bytes = batch.reduce((sum, item) => sum + item.length + 1, 1);
-    if (bytes < BATCH_BYTES_LIMIT) continue;
-    const alone = batch.findIndex((item) => item.length + 2 >= BATCH_BYTES_LIMIT);
-    const detail =
-      alone >= 0
-        ? `has ${batch[alone]!.length + 2} bytes as a batch of its own; a batch must be smaller than ${BATCH_BYTES_LIMIT}: make the item smaller`
-        : `items ${start} to ${start + batch.length - 1} make a batch of ${bytes} bytes; it must be smaller than ${BATCH_BYTES_LIMIT}: use a smaller batch_size`;
-    errors.push({ pointer: `/item_list/items/${start + Math.max(0, alone)}`, detail });
+/**
+ * The items as compact lines, in one buffer however many there are. Items and batches that reach the limit, measured as
+ * compact JSON arrays, become errors.
+ */
+function itemLines(
+  body: Buffer,
+  span: Span,
+  batchSize: number,
+  errors: FieldError[],
+): { lines: Buffer; count: number } {
+  // An item and its newline take no more than the item and its comma or bracket did.
+  const lines = Buffer.allocUnsafe(span.end - span.start);
+  let at = 0;
+  let count = 0;
+  let batchStart = 0;
+  for (const item of elementSpans(body, span)) {
+    const start = at;
+    at = writeCompact(body, item, lines, at);
+    lines[at++] = NEWLINE;
+    const isAlone = at - start + 1 >= BATCH_BYTES_LIMIT;
+    if (isAlone) errors.push({ pointer: `/item_list/items/${count}`, detail: itemTooLarge(at - start + 1) });
+    const isLast = ++count % batchSize === 0;
+    // Brackets and commas of an array are as many bytes as the newlines here, and one more.
+    if (isLast || isAlone) {
+      const first = Math.floor((count - 1) / batchSize) * batchSize;
+      if (!isAlone && at - batchStart + 1 >= BATCH_BYTES_LIMIT)
+        errors.push(batchTooLarge(first, count - 1, at - batchStart + 1));
+      batchStart = at;
+    }
   }
-  return errors;
+  if (at - batchStart + 1 >= BATCH_BYTES_LIMIT)
+    errors.push(batchTooLarge(count - (count % batchSize), count - 1, at - batchStart + 1));
+  return { lines: lines.subarray(0, at), count };
+}
+
+function itemTooLarge(bytes: number): string {
+  return `has ${bytes} bytes as a batch of its own; a batch must be smaller than ${BATCH_BYTES_LIMIT}: make the item smaller`;
+}
+
+function batchTooLarge(first: number, last: number, bytes: number): FieldError {
+  const detail = `items ${first} to ${last} make a batch of ${bytes} bytes; it must be smaller than ${BATCH_BYTES_LIMIT}: use a smaller batch_size`;
+  return { pointer: `/item_list/items/${first}`, detail };
 }

@@ -28,7 +28,7 @@ export async function submitJob(
   const submission = parseSubmission(body);
   if (submission.input.kind === "lines") await assertAnyFile(deps.store, submission.input.store_paths);
   const jobId = newUlid();
-  if (submission.input.kind === "items") await writeItems(deps.dataDir, jobId, submission.input.items);
+  if (submission.input.kind === "items") await writeItems(deps.dataDir, jobId, submission.input.lines);
   deps.reach("submission-before-commit");
   try {
     await insertJob(deps.db, {
@@ -52,16 +52,15 @@ export async function submitJob(
 function toStored({ input }: ParsedSubmission): StoredInput {
   const { batch_size } = input;
   if (input.kind === "lines") return { kind: "lines", batch_size, store_paths: input.store_paths };
-  return { kind: "items", batch_size, batch_count: Math.ceil(input.items.length / batch_size) };
+  return { kind: "items", batch_size, batch_count: Math.ceil(input.count / batch_size) };
 }
 
 /** Each item on a line of its own, on the disk before the job is recorded. */
-async function writeItems(dataDir: string, jobId: string, items: readonly Buffer[]): Promise<void> {
+async function writeItems(dataDir: string, jobId: string, lines: Buffer): Promise<void> {
   await mkdir(jobDirectory(dataDir, jobId), { recursive: true, mode: 0o700 });
   const file = await open(ownItemsFile(dataDir, jobId), "wx", 0o600);
-  const newline = Buffer.from("\n");
   try {
-    await file.writeFile(Buffer.concat(items.flatMap((item) => [item, newline])));
+    await file.writeFile(lines);
     await file.sync();
   } finally {
     await file.close();

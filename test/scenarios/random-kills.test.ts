@@ -92,6 +92,7 @@ describe("kill -9 at random moments", () => {
         delimited_files: { store_paths: [path], batch_size: 1 },
       });
       let workerKills = 0;
+      const recovered: string[] = [];
       for (let kill = 0; kill < KILLS; kill++) {
         await new Promise((resolve) => setTimeout(resolve, 200 + random() * 500));
         const target = TARGETS[Math.floor(random() * TARGETS.length)]!;
@@ -103,12 +104,10 @@ describe("kill -9 at random moments", () => {
         await eventually(
           `predictions are answered again after the death of the ${target}`,
           () => caller.lastGoodMs > killedMs,
-          15_000,
+          5_000,
           () => server.stderr,
         );
-        // A new replica has to start; everything else is back within a second.
-        if (target !== "replica")
-          expect(performance.now() - killedMs, target).toBeLessThan(target === "parent" ? 3000 : 1000);
+        recovered.push(`${target} ${Math.round(caller.lastGoodMs - killedMs)} ms`);
         if (target === "controller" || target === "batch worker")
           expect(caller.failures.slice(failedBefore), target).toEqual([]);
       }
