@@ -28,7 +28,7 @@ import { processStartTime, signalGroup } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
 import type { Interrupted, JobDeps } from "./batch/job-deps.ts";
 import { Jobs } from "./batch/jobs.ts";
-import { controlApp } from "./control/app.ts";
+import { controlApp, internalApp } from "./control/app.ts";
 import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
 import { migrate, takeEpoch } from "./database/migrations.ts";
@@ -48,6 +48,7 @@ export interface ControllerOptions {
   dataDir: string;
   runtimeDir: string;
   controllerSocket: string;
+  internalSocket: string;
   routesFile: string;
   pythonRuntime: string;
   python: string;
@@ -87,11 +88,9 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const { python, pythonRuntime } = options;
   const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
   const apis: Apis = new Apis({ db, dataDir, python, pythonRuntime, replicas, routes, stopJobsOf });
-  const control = new ControlServer(
-    options.controllerSocket,
-    buildControl(ground, { apis, jobs, replicas, routes }),
-  );
-  const services = [new LogRotation(join(dataDir, "logs")), apis, replicas, jobs, control];
+  const control = new ControlServer(options.controllerSocket, buildControl(ground, apis, jobs));
+  const internal = new ControlServer(options.internalSocket, buildInternal(replicas, routes));
+  const services = [new LogRotation(join(dataDir, "logs")), apis, replicas, jobs, internal, control];
   await startInOrder(services);
   return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, db, directory) };
 }
@@ -155,17 +154,7 @@ function buildJobs(ground: Ground, store: FileStore, interrupted: Interrupted[])
   return new Jobs(deps, interrupted);
 }
 
-interface Rooms {
-  apis: Apis;
-  jobs: Jobs;
-  replicas: Replicas;
-  routes: RoutePublisher;
-}
-
-function buildControl(
-  { db, log, options }: Ground,
-  { apis, jobs, replicas, routes }: Rooms,
-): RequestListener {
+function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs): RequestListener {
   const { dataDir, version } = options;
   const app = controlApp({
     log,
@@ -176,6 +165,12 @@ function buildControl(
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
     specOf: async (name, apiId) => (await findVersion(db, name, apiId))?.config ?? {},
+  });
+  return getRequestListener(app.fetch, { overrideGlobalObjects: false });
+}
+
+function buildInternal(replicas: Replicas, routes: RoutePublisher): RequestListener {
+  const app = internalApp({
     snapshots: { current: () => routes.snapshot, subscribe: (listener) => routes.subscribe(listener) },
     killReplica: (workerId) => replicas.kill(workerId),
   });

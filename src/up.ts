@@ -101,6 +101,7 @@ class Parent {
       dataDir,
       runtimeDir,
       controllerSocket: join(runtimeDir, "controller.sock"),
+      internalSocket: join(runtimeDir, "internal.sock"),
       routesFile: join(dataDir, "routes.json"),
       pythonRuntime: pythonRuntimeDir,
       python,

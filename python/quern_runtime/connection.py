@@ -53,9 +53,9 @@ class Connection:
             self._advance(message_id)
 
     def forget(self, message_id):
-        """Nobody waits for this body any more."""
-        self._parts.pop(message_id, None)
+        """Nobody waits for this body any more. True when it had not come in whole."""
         self._streams.pop(message_id, None)
+        return self._parts.pop(message_id, None) is not None
 
     def _grant(self, message_id, count):
         if message_id in self._streams:

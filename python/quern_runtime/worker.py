@@ -220,11 +220,15 @@ class Worker:
             self._tasks.append((protocol.LEASE, connection, message_id + offset, (batch_index, payload)))
 
     def _on_cancel(self, connection, message_id, body):
-        connection.forget(message_id)
+        """What has not begun never will: BUSY says so, because the caller counts what is outstanding here."""
+        if connection.forget(message_id):
+            connection.send(protocol.BUSY, message_id, b"")
+            return
         for task in self._tasks:
             if task[0] == protocol.PREDICT and task[1] is connection and task[2] == message_id:
                 self._tasks.remove(task)
                 self._predictions_waiting -= 1
+                connection.send(protocol.BUSY, message_id, b"")
                 return
 
     def _on_drain(self, connection, message_id, body):

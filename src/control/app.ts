@@ -12,11 +12,6 @@ export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps {
   log: Log;
   version: string;
   adminToken: string;
-  snapshots: {
-    current: () => RouteSnapshot;
-    subscribe: (listener: (snapshot: RouteSnapshot) => void) => () => void;
-  };
-  killReplica: (workerId: string) => void;
 }
 
 export function controlApp(deps: ControlDeps): Hono {
@@ -36,7 +31,6 @@ export function controlApp(deps: ControlDeps): Hono {
   app.notFound((c) => {
     throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   });
-  app.route("/", internalRoutes(deps));
   app.use("/-/*", async (c, next) => {
     const key = keyOf({
       authorization: c.req.header("authorization"),
@@ -61,10 +55,21 @@ export function controlApp(deps: ControlDeps): Hono {
   return app;
 }
 
-/** For gateways only, over the controller's own socket; the gateway lets nobody else through. */
-function internalRoutes({ snapshots, killReplica }: ControlDeps): Hono {
+export interface InternalDeps {
+  snapshots: {
+    current: () => RouteSnapshot;
+    subscribe: (listener: (snapshot: RouteSnapshot) => void) => () => void;
+  };
+  killReplica: (workerId: string) => void;
+}
+
+/**
+ * For gateways only: routes hold the workers' tokens. Served on a socket of its own, to which nothing is forwarded, so
+ * that no spelling of a path reaches it from outside.
+ */
+export function internalApp({ snapshots, killReplica }: InternalDeps): Hono {
   const app = new Hono();
-  app.get("/-/internal/routes", () => {
+  app.get("/routes", () => {
     const queue: RouteSnapshot[] = [snapshots.current()];
     let wake = () => {};
     const unsubscribe = snapshots.subscribe((snapshot) => {
@@ -84,7 +89,7 @@ function internalRoutes({ snapshots, killReplica }: ControlDeps): Hono {
     }
     return streamText(lines(), "application/x-ndjson");
   });
-  app.post("/-/internal/workers/:id/kill", (c) => {
+  app.post("/workers/:id/kill", (c) => {
     killReplica(c.req.param("id"));
     return c.json({});
   });

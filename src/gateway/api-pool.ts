@@ -166,6 +166,7 @@ export class ApiPool {
         this.dispatch();
       },
       onBusy: (_, prediction) => {
+        if (prediction.isAnswered) return this.dispatch();
         this.putBack([prediction]);
         this.dispatchLater();
       },

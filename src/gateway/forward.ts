@@ -6,6 +6,7 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { connect, type Socket } from "node:net";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { discardRest } from "./discard-rest.ts";
 import { sendError } from "./prediction.ts";
 
 const WAIT_MS = 5_000;
@@ -39,17 +40,20 @@ export async function forward(
       ...headers,
       "x-request-id": requestId,
       "x-quern-base-url": options.baseUrl,
-      connection: "close",
+      // Not `close`: the controller would end the connection behind an early answer, which is then lost.
+      connection: "keep-alive",
     },
   });
   upstream.on("response", (answer) => {
     const answerHeaders = Object.fromEntries(
       Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name)),
     );
-    // An answer that comes before the body's end is a refusal: the client is told to stop sending.
-    const close = request.complete ? {} : { connection: "close" };
-    response.writeHead(answer.statusCode ?? 502, { ...answerHeaders, ...close, "x-request-id": requestId });
+    response.writeHead(answer.statusCode ?? 502, { ...answerHeaders, "x-request-id": requestId });
     response.flushHeaders();
+    if (!request.complete) {
+      request.unpipe(upstream);
+      discardRest(request);
+    }
     answer.pipe(response);
     answer.on("error", () => response.destroy());
     answer.on("aborted", () => response.destroy());
@@ -57,7 +61,7 @@ export async function forward(
   upstream.on("error", () => {
     if (!response.headersSent) sendError(response, unavailable(), requestId);
   });
-  response.on("close", () => upstream.destroy());
+  response.on("close", () => socket.destroy());
   request.pipe(upstream);
 }
 

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodePredict } from "../protocol/messages.ts";
 import type { ApiPool } from "./api-pool.ts";
+import { discardRest } from "./discard-rest.ts";
 import { Prediction, sendError } from "./prediction.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
@@ -65,7 +66,7 @@ function tooLarge(maxBodyBytes: number): ServiceError {
   );
 }
 
-/** Answers at once, and closes behind it: the rest of the body is not wanted. */
+/** Answers at once: the rest of the body is not wanted. */
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
@@ -73,9 +74,8 @@ function refuse(
   requestId: string,
 ): void {
   request.removeAllListeners("data");
-  request.resume();
-  if (!request.complete) response.setHeader("connection", "close");
   sendError(response, error, requestId);
+  discardRest(request);
 }
 
 /** Query and headers as JSON, for the predictors that declare them. */

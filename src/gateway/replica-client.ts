@@ -112,7 +112,8 @@ export class ReplicaClient {
     } else if (type === MESSAGE.ERROR) {
       this.events.onFault(this, prediction, JSON.parse(body.toString()) as WorkerFault);
     } else if (type === MESSAGE.BUSY) {
-      this.busyUntilMs = performance.now() + RECONNECT_MS;
+      // The answer to a CANCEL says nothing about the replica.
+      if (!prediction.isAnswered) this.busyUntilMs = performance.now() + RECONNECT_MS;
       this.events.onBusy(this, prediction);
     }
     if (this.isClosed && this.outstanding.size === 0) this.connection?.close();

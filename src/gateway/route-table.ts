@@ -13,7 +13,7 @@ const RECONNECT_MS = 50;
 
 export interface RouteTableOptions {
   file: string;
-  controllerSocket: string;
+  internalSocket: string;
   kill: (replica: ReplicaRoute) => void;
 }
 
@@ -96,20 +96,17 @@ export class RouteTable implements Service {
   /** Takes snapshots, one a line, until the controller goes away. */
   private followOnce(): Promise<void> {
     return new Promise((resolve) => {
-      const request = get(
-        { socketPath: this.options.controllerSocket, path: "/-/internal/routes" },
-        (answer) => {
-          let rest = "";
-          answer.setEncoding("utf8");
-          answer.on("data", (text: string) => {
-            const lines = (rest + text).split("\n");
-            rest = lines.pop()!;
-            for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
-          });
-          answer.on("close", resolve);
-          answer.on("error", () => resolve());
-        },
-      );
+      const request = get({ socketPath: this.options.internalSocket, path: "/routes" }, (answer) => {
+        let rest = "";
+        answer.setEncoding("utf8");
+        answer.on("data", (text: string) => {
+          const lines = (rest + text).split("\n");
+          rest = lines.pop()!;
+          for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
+        });
+        answer.on("close", resolve);
+        answer.on("error", () => resolve());
+      });
       request.on("error", () => resolve());
       request.setTimeout(0);
     });

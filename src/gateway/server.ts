@@ -30,6 +30,8 @@ export interface GatewayOptions {
   /** The parent's listening socket, or an address to listen on. */
   listen: { fd: number } | { host: string; port: number };
   controllerSocket: string;
+  /** The controller's socket for gateways only. */
+  internalSocket: string;
   routesFile: string;
   rules: HostRules;
   publicUrl: string | undefined;
@@ -47,8 +49,8 @@ export class Gateway implements Service {
 
   constructor(options: GatewayOptions) {
     this.options = options;
-    const { routesFile: file, controllerSocket } = options;
-    this.routes = new RouteTable({ file, controllerSocket, kill: (replica) => this.kill(replica) });
+    const { routesFile: file, internalSocket } = options;
+    this.routes = new RouteTable({ file, internalSocket, kill: (replica) => this.kill(replica) });
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       this.take(request, response),
     );
@@ -106,12 +108,6 @@ export class Gateway implements Service {
       return this.routes.isReady
         ? sendText(response, 200, "ok\n", requestId)
         : sendText(response, 503, "starting\n", requestId);
-    if (url.startsWith("/-/internal"))
-      return sendError(
-        response,
-        new ServiceError("route_not_found", `${url} is not an address of this server`),
-        requestId,
-      );
     this.forward(request, response, requestId);
   }
 
@@ -139,9 +135,9 @@ export class Gateway implements Service {
   /** Asks the controller, which accounts for it; while there is none, the kill is ours (house, section 2). */
   private kill(replica: ReplicaRoute): void {
     const ask = httpRequest({
-      socketPath: this.options.controllerSocket,
+      socketPath: this.options.internalSocket,
       method: "POST",
-      path: `/-/internal/workers/${replica.worker_id}/kill`,
+      path: `/workers/${replica.worker_id}/kill`,
     });
     ask.on("error", () => {
       if (isSameProcess(replica.pid, replica.process_start)) signalGroup(replica.pid, "SIGKILL");

@@ -210,7 +210,7 @@ describe("the command line", () => {
     expect((await server.fetch("/-/apis", { headers: { "x-api-key": "guess" } })).status).toBe(401);
     expect((await server.fetch("/-/livez")).status).toBe(200);
     expect((await server.fetch("/-/readyz")).status).toBe(200);
-    expect((await server.fetch("/-/internal/routes")).status).toBe(404);
+    expect((await server.fetch("/-/internal/routes")).status).toBe(401);
   });
 
   it("tells versions, and which server does not answer", async () => {

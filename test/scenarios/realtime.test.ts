@@ -100,6 +100,43 @@ describe("a real-time API", () => {
     expect(status).toBe(421);
   });
 
+  it("does not let its internal addresses be reached, however they are spelt", async () => {
+    const { request } = await import("node:http");
+    for (const path of [
+      "/-/internal/routes",
+      "/-/../-/internal/routes",
+      "/-/%69nternal/routes",
+      "/-/../routes",
+      "//routes",
+      "/-/..%2froutes",
+      "/routes",
+    ]) {
+      const status = await new Promise((resolve) => {
+        request(server.baseUrl, { path }, (answer) => resolve(answer.statusCode)).end();
+      });
+      expect([401, 404], path).toContain(status);
+    }
+  });
+
+  it("answers on after a thousand clients that left without waiting", async () => {
+    const { connect } = await import("node:net");
+    const { hostname, port } = new URL(server.baseUrl);
+    const body = JSON.stringify({ id: "x".repeat(400_000) });
+    const head = `POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const leave = (i: number) =>
+      new Promise((resolve) => {
+        const socket = connect(Number(port), hostname, () =>
+          socket.write(i % 4 === 0 ? head + body : head + body.slice(0, 1000), () =>
+            setTimeout(() => socket.destroy(), i % 7),
+          ),
+        );
+        socket.on("error", resolve).on("close", resolve);
+      });
+    for (let round = 0; round < 20; round++)
+      await Promise.all(Array.from({ length: 50 }, (_, i) => leave(i)));
+    expect((await predict({ id: "still here" })).body).toBe("still here");
+  });
+
   it("shows nothing of the server's own environment to user code", async () => {
     const { body } = await predict({ do: "env" });
     expect(Object.keys(body).filter((name) => name.startsWith("QUERN_"))).toEqual([]);
