@@ -15,6 +15,7 @@ import { packageRoot, pythonRuntimeDir, runtimeDirectory, version } from "./sett
 const RESTART_FIRST_MS = 20;
 const RESTART_MAX_MS = 2_000;
 const STOP_MS = 30_000;
+const BIND_MS = 2_000;
 /** A child that cannot start, and says why itself, ends with this code: starting it again would change nothing. */
 export const EXIT_CANNOT_START = 78;
 
@@ -41,22 +42,35 @@ export async function up(options: UpOptions): Promise<number> {
     );
     return 1;
   }
-  const handle = bindSocket(options.host, options.port);
+  const handle = await bindSocket(options.host, options.port);
   const parent = new Parent(options, handle);
   return parent.run();
 }
 
-/** A bound socket that does not accept here: only the gateways, which inherit it, do. */
-function bindSocket(host: string, port: number): SocketHandle {
+/**
+ * A bound socket that does not accept here: only the gateways, which inherit it, do. Tried for a moment where the
+ * address is in use: the gateway of a parent that was killed is about to let go of it.
+ */
+async function bindSocket(host: string, port: number): Promise<SocketHandle> {
   // The function behind node:cluster's shared handles; there is no public one that binds without accepting.
   const { _createServerHandle } = net as unknown as {
     _createServerHandle: (host: string, port: number, family: number) => SocketHandle | number;
   };
-  const handle = _createServerHandle(host, port, net.isIPv6(host) ? 6 : 4);
-  if (typeof handle !== "number") return handle;
-  throw new Error(
-    `cannot listen on ${host}:${port}: it is in use or not allowed; choose another with --listen HOST:PORT (port 0 is any free one)`,
-  );
+  // Nothing else keeps this process alive yet, so the timer has to.
+  const pause = () => new Promise((resolve) => setTimeout(resolve, RESTART_FIRST_MS));
+  for (const deadline = Date.now() + BIND_MS; ; await pause()) {
+    const handle = _createServerHandle(host, port, net.isIPv6(host) ? 6 : 4);
+    // An address in use is told by getsockname: libuv keeps the error of the bind for later.
+    if (typeof handle !== "number") {
+      if (handle.getsockname({}) === 0) return handle;
+      handle.close();
+    }
+    if (Date.now() > deadline) {
+      throw new Error(
+        `cannot listen on ${host}:${port}: it is in use or not allowed; choose another with --listen HOST:PORT (port 0 is any free one)`,
+      );
+    }
+  }
 }
 
 /** A test kills the first controller only; the next one has to cope. */
@@ -65,7 +79,9 @@ function withoutKillPoint(childOptions: string): string {
 }
 
 interface SocketHandle {
-  getsockname(out: { address?: string; port?: number }): void;
+  /** 0, or the error's number. */
+  getsockname(out: { address?: string; port?: number }): number;
+  close(): void;
 }
 
 class Parent {

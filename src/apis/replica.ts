@@ -11,7 +11,8 @@ const HANDSHAKE_MS = 3_600_000;
 export interface ReplicaEvents {
   onReady(replica: Replica): void;
   onFailed(replica: Replica, fault: WorkerFault): void;
-  onGone(replica: Replica, exit: WorkerExit): void;
+  /** `wasServing`: it died while it was ready, rather than in its set-up or on request. */
+  onGone(replica: Replica, exit: WorkerExit, wasServing: boolean): void;
 }
 
 export class Replica {
@@ -87,8 +88,9 @@ export class Replica {
 
   private gone(exit: WorkerExit): void {
     if (this.state === "gone") return;
+    const wasServing = this.state === "ready";
     this.state = "gone";
     this.connection?.close();
-    this.events.onGone(this, exit);
+    this.events.onGone(this, exit, wasServing);
   }
 }

@@ -200,20 +200,22 @@ export class Replicas implements Service {
           this.changed();
         },
         onFailed: (_, fault) => this.failed(group.version.name, group, describeFault(fault)),
-        onGone: (gone, exit) => this.gone(gone, exit),
+        onGone: (gone, exit, wasServing) => this.gone(gone, exit, wasServing),
       },
     );
     (this.groups.get(group.version.name) ?? group).replicas.push(replica);
     void replica.connect(this.deps.initOf(group.version), this.deps.epoch);
   }
 
-  private gone(replica: Replica, exit: WorkerExit): void {
+  private gone(replica: Replica, exit: WorkerExit, wasServing: boolean): void {
     void this.deps.forget(replica.identity.worker_id);
     const group = this.groups.get(replica.api_name);
     if (group === undefined) return;
     group.replicas = group.replicas.filter((other) => other !== replica);
     const livedMs = performance.now() - replica.startedMs;
+    // The first death is repaired at once; one that dies young again and again waits longer each time.
     if (livedMs > HEALTHY_AFTER_MS) group.backoffMs = 0;
+    else if (wasServing) this.waitBeforeNext(group, group.backoffMs);
     if (!this.isStopped)
       this.deps.log.warn(
         { api: replica.api_name, worker: replica.identity.worker_id, ...exit },
@@ -224,10 +226,15 @@ export class Replicas implements Service {
 
   private failed(name: string, group: Group, message: string): void {
     group.failure = message;
-    group.backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_FIRST_MS, group.backoffMs * 2));
-    group.retryAtMs = performance.now() + group.backoffMs;
-    this.deps.log.warn({ api: name, retry_in_ms: group.backoffMs, message }, "a replica could not be set up");
-    schedule(() => void this.reconcile(), group.backoffMs + 1).unref();
+    const waitMs = Math.max(BACKOFF_FIRST_MS, group.backoffMs);
+    this.deps.log.warn({ api: name, retry_in_ms: waitMs, message }, "a replica could not be set up");
+    this.waitBeforeNext(group, waitMs);
+  }
+
+  private waitBeforeNext(group: Group, waitMs: number): void {
+    group.retryAtMs = Math.max(group.retryAtMs, performance.now() + waitMs);
+    group.backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_FIRST_MS, waitMs * 2));
+    schedule(() => void this.reconcile(), waitMs + 1).unref();
   }
 
   private changed(): void {

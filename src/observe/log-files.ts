@@ -38,10 +38,10 @@ export async function* readLogLines(
   const cursors = new Map<string, FileCursor>();
   for (;;) {
     const over = !follow || (await isOver());
-    let lines = await readNew(directory, cursors);
-    while (lines.length > 0) {
-      yield lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
-      lines = await readNew(directory, cursors);
+    for (let hasMore = true; hasMore; ) {
+      const { lines, bytes } = await readNew(directory, cursors);
+      if (lines.length > 0) yield lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+      hasMore = bytes > 0;
     }
     if (over) return;
     await delay(FOLLOW_MS);
@@ -54,21 +54,28 @@ interface FileCursor {
   time: string;
 }
 
-async function readNew(directory: string, cursors: Map<string, FileCursor>): Promise<LogLine[]> {
+/** What has come since the last look; `bytes` tells progress also where no line has ended yet. */
+async function readNew(
+  directory: string,
+  cursors: Map<string, FileCursor>,
+): Promise<{ lines: LogLine[]; bytes: number }> {
   const names = await readdir(directory).catch(() => [] as string[]);
-  const lines: LogLine[] = [];
+  const all: LogLine[] = [];
+  let sum = 0;
   for (const name of names.filter((entry) => /\.log(\.1)?$/.test(entry)).sort()) {
     const cursor = cursors.get(name) ?? { offset: 0, rest: "", time: "" };
     cursors.set(name, cursor);
-    lines.push(...(await readFrom(join(directory, name), cursor)));
+    const { lines, bytes } = await readFrom(join(directory, name), cursor);
+    all.push(...lines);
+    sum += bytes;
   }
-  return lines;
+  return { lines: all, bytes: sum };
 }
 
 /** Whole lines behind the cursor, up to READ_BYTES of them. */
-async function readFrom(file: string, cursor: FileCursor): Promise<LogLine[]> {
+async function readFrom(file: string, cursor: FileCursor): Promise<{ lines: LogLine[]; bytes: number }> {
   const handle = await open(file, "r").catch(() => undefined);
-  if (handle === undefined) return [];
+  if (handle === undefined) return { lines: [], bytes: 0 };
   try {
     const { size } = await handle.stat();
     // Rotated: what was read before is in the older file now.
@@ -79,11 +86,12 @@ async function readFrom(file: string, cursor: FileCursor): Promise<LogLine[]> {
     const pieces = (cursor.rest + bytes.toString("utf8", 0, bytesRead)).split("\n");
     cursor.rest = pieces.pop()!;
     const source = basename(file).replace(/\.log(\.1)?$/, "");
-    return pieces.map((piece) => {
+    const lines = pieces.map((piece) => {
       const stamp = STAMP.exec(piece);
       if (stamp !== null) cursor.time = stamp[1]!;
       return { time: cursor.time, source, line: stamp === null ? piece : piece.slice(stamp[0].length) };
     });
+    return { lines, bytes: bytesRead };
   } finally {
     await handle.close();
   }

@@ -64,7 +64,10 @@ export class TestServer {
       if (parent.exitCode !== null) throw new Error(`quern up ended: ${this.stderr}`);
       return existsSync(join(this.dataDir, "address"));
     });
+    const before = this.baseUrl;
     this.baseUrl = readFileSync(join(this.dataDir, "address"), "utf8").trim();
+    if (before !== "" && before !== this.baseUrl)
+      throw new Error(`the server moved from ${before} to ${this.baseUrl}`);
   }
 
   /** Runs a command against this server. */

@@ -1,5 +1,5 @@
 /** The server itself: its data directory, environments, updates, restarts. */
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
@@ -39,6 +39,42 @@ describe("a server", () => {
     server = new TestServer();
     const result = server.cli(["up", ...args]);
     expect([result.code, result.err]).toEqual([code, expect.stringContaining(message)]);
+  });
+
+  it("says so when its address is in use", async () => {
+    server = new TestServer();
+    await server.start();
+    const second = new TestServer();
+    const { port } = new URL(server.baseUrl);
+    const result = second.cli(["up", "--listen", `127.0.0.1:${port}`]);
+    expect(result).toMatchObject({ code: 1, err: expect.stringContaining("choose another with --listen") });
+    await second.stop();
+  });
+
+  it("starts a replica that dies young again, at first at once and then more and more slowly", async () => {
+    server = new TestServer();
+    await server.start();
+    const log = join(server.dir, "starts");
+    server.deploy(
+      project(
+        `import os, threading\nclass PythonPredictor:\n  def __init__(self, config):\n    open(${JSON.stringify(log)}, "a").write("start\\n")\n    threading.Timer(0.05, os._exit, [1]).start()\n  def predict(self, payload): pass\n`,
+      ),
+      { wait: false },
+    );
+    const starts = () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n").length : 0);
+    await eventually("it was started four times", () => starts() >= 4);
+    expect(starts()).toBeLessThan(6);
+  });
+
+  it("prints a log whose line is longer than what is read at once", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(
+      project(ECHO.replace("return payload", "print('a' * 3_000_000); print('end'); return payload")),
+    );
+    expect((await server.post("/echo", 1)).status).toBe(200);
+    await eventually("the log is whole", () => / end\n$/.test(server.cli(["logs", "echo"]).out));
+    expect(server.cli(["logs", "echo"]).out).toContain("a".repeat(3_000_000));
   });
 
   it("refuses a data directory that a newer Quern wrote", async () => {
