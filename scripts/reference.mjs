@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { root, setUp } from "./setup.mjs";
 
 setUp();
+const { z } = await import("zod");
 const { SETTINGS } = await import(join(root, "dist", "settings.js"));
 const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
-const { NOT_YET, legalApiKeys } = await import(join(root, "dist", "contracts", "apis.js"));
+const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "apis.js"));
 const { JOB_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
 
 const table = (head, rows) =>
@@ -36,17 +37,43 @@ function errors() {
 }
 
 function configuration() {
-  const refused = new Set(NOT_YET.map(({ path }) => path.join(".")));
-  const fields = (path) => legalApiKeys(path).flatMap((key) => [[...path, key], ...fields([...path, key])]);
-  const leaves = fields([]).filter((path) => legalApiKeys(path).length === 0);
-  const note = (path) =>
-    refused.has(path.join(".")) || refused.has(path[0])
-      ? "refused where it asks for what is not there yet"
-      : "";
-  return `# Configuration fields\n\nA YAML list of APIs. Unknown keys are errors; legal ones that this release cannot honour are refused, never ignored.\n\n${table(
-    ["field", "this release"],
-    leaves.map((path) => [`\`${path.join(".")}\``, note(path)]),
-  )}\n`;
+  const schema = z.toJSONSchema(apiSchema, { io: "input", unrepresentable: "any" });
+  const rows = fieldsOf(schema, []).map(([path, field]) => [
+    `\`${path.join(".")}\``,
+    typeOf(field),
+    field.default === undefined ? "" : `\`${JSON.stringify(field.default)}\``,
+    noteOn(path),
+  ]);
+  const intro =
+    "A YAML list of APIs. Unknown keys are errors; legal ones that this release cannot honour are refused, never ignored. `name` and `predictor.path` are required.";
+  return `# Configuration fields\n\n${intro}\n\n${table(["field", "type", "default", "this release"], rows)}\n`;
+}
+
+/** The leaves of a JSON schema with their paths. */
+function fieldsOf(schema, path) {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) =>
+    field.properties === undefined ? [[[...path, name], field]] : fieldsOf(field, [...path, name]),
+  );
+}
+
+function typeOf(field) {
+  if (field.enum !== undefined) return field.enum.map((value) => `\`${value}\``).join(", ");
+  if (field.const !== undefined) return `\`${field.const}\``;
+  if (field.anyOf !== undefined)
+    return [...new Set(field.anyOf.map(typeOf))].filter((type) => type !== "null").join(" or ");
+  if (field.type !== "integer") return field.type === "object" ? "map" : (field.type ?? "");
+  const most =
+    field.maximum === undefined || field.maximum >= Number.MAX_SAFE_INTEGER ? "" : ` to ${field.maximum}`;
+  return field.minimum === undefined || field.minimum < 0
+    ? "integer"
+    : `integer from ${field.minimum}${most}`;
+}
+
+/** What of a field is refused for now, and what to do meanwhile. */
+function noteOn(path) {
+  const found = NOT_YET.find((field) => field.path.every((part, i) => path[i] === part));
+  if (found === undefined) return "";
+  return `${found.values === undefined ? "" : `${found.values}: `}not supported yet; ${found.cure}`;
 }
 
 function jobStatus() {

@@ -120,6 +120,8 @@ export type ApiConfig = z.infer<typeof apiSchema>;
 
 type NotYet = {
   path: readonly string[];
+  /** Which values are refused; all, where it is left out. For the docs. */
+  values?: string;
   refused: (value: unknown, api: Record<string, unknown>) => boolean;
   cure: string;
 };
@@ -128,32 +130,56 @@ const notEqual = (allowed: unknown) => (value: unknown) => value !== undefined &
 
 /** Legal fields of decisions section 5 that this release refuses, each with what to do meanwhile. */
 export const NOT_YET: readonly NotYet[] = [
-  { path: ["kind"], refused: (value) => value === "TrafficSplitter", cure: "deploy the APIs themselves" },
+  {
+    path: ["kind"],
+    values: "`TrafficSplitter`",
+    refused: (value) => value === "TrafficSplitter",
+    cure: "deploy the APIs themselves",
+  },
   { path: ["apis"], refused: given, cure: "deploy the APIs themselves" },
   {
     path: ["predictor", "processes_per_replica"],
+    values: "other than 1",
     refused: notEqual(1),
     cure: "raise autoscaling.min_replicas instead",
   },
   {
     path: ["predictor", "threads_per_process"],
+    values: "other than 1",
     refused: notEqual(1),
     cure: "raise autoscaling.min_replicas instead",
   },
   { path: ["predictor", "server_side_batching"], refused: given, cure: "let clients send arrays" },
   { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
   { path: ["compute", "mem"], refused: given, cure: "leave it out: memory is not limited yet" },
-  { path: ["compute", "gpu"], refused: notEqual(0), cure: "leave it out: GPUs are not given out yet" },
+  {
+    path: ["compute", "gpu"],
+    values: "other than 0",
+    refused: notEqual(0),
+    cure: "leave it out: GPUs are not given out yet",
+  },
   {
     path: ["networking", "endpoint"],
+    values: "other than `/<name>`",
     refused: (value, api) => value !== undefined && value !== `/${String(api.name)}`,
     cure: "name the API as its address should be",
   },
-  { path: ["networking", "api_gateway"], refused: notEqual("public"), cure: "leave it out" },
+  {
+    path: ["networking", "api_gateway"],
+    values: "`none`",
+    refused: notEqual("public"),
+    cure: "leave it out",
+  },
   { path: ["networking", "auth"], refused: given, cure: "leave it out: the server listens on loopback" },
-  { path: ["autoscaling", "min_replicas"], refused: (value) => value === 0, cure: "use 1 or more" },
+  {
+    path: ["autoscaling", "min_replicas"],
+    values: "0",
+    refused: (value) => value === 0,
+    cure: "use 1 or more",
+  },
   {
     path: ["autoscaling", "max_replicas"],
+    values: "other than min_replicas",
     refused: (value, api) =>
       value !== undefined && value !== ((api.autoscaling as { min_replicas?: number })?.min_replicas ?? 1),
     cure: "leave it out, or set it to min_replicas: the number of replicas is fixed",
