@@ -119,7 +119,13 @@ describe("kill -9 at random moments", () => {
       expect(job.status).toBe(failed === 0 ? "status_succeeded" : "status_worker_error");
       const handled = readFileSync(log, "utf8").trim().split("\n");
       expect(new Set(handled).size).toBeGreaterThanOrEqual(BATCHES - failed);
-      expect(handled.length - BATCHES).toBeLessThanOrEqual(KILLS * WORKERS * CREDIT_BATCHES_MAX);
+      const reruns = handled.length - new Set(handled).size;
+      console.log(
+        `predictions again after: ${recovered.join(", ")}; ${failed} batches charged, ${reruns} run twice`,
+      );
+      const lost =
+        workerKills + WORKERS * recovered.filter((what) => /^(controller|parent)/.test(what)).length;
+      expect(reruns).toBeLessThanOrEqual(lost * CREDIT_BATCHES_MAX);
     },
     240_000,
   );
