@@ -4,20 +4,28 @@
  */
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
+import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
-import { EnvironmentError } from "../engine/python-environment.ts";
 import { openOwnFile } from "../object-store/file-store.ts";
 import { selectFiles } from "../object-store/select-files.ts";
-import type { Init, WorkerFault } from "../protocol/messages.ts";
 import { suspects } from "./batch-records.ts";
-import { BatchWorker } from "./batch-worker.ts";
+import type { BatchWorkerEvents } from "./batch-worker.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { type EnqueueCursor, EnqueueError, Enqueuer } from "./enqueuer.ts";
+import { type EnqueueCursor, Enqueuer } from "./enqueuer.ts";
 import { finishJob } from "./finish-job.ts";
 import type { JobApi, JobDeps } from "./job-deps.ts";
 import { type JobInput, jobInput, ownItemsFile } from "./job-input.ts";
+import {
+  completionFailed,
+  enqueueFailed,
+  inputUnreadable,
+  setUpFailed,
+  startFailed,
+  unexpected,
+} from "./job-reasons.ts";
 import type { EndCause } from "./job-status.ts";
 import { type JobRow, setRunning, setStartTime } from "./job-store.ts";
+import { JobWorkers } from "./job-workers.ts";
 import { LeaseCursor } from "./lease-cursor.ts";
 import { Settlements } from "./settlements.ts";
 import { type StoredInput, storedInput } from "./stored-input.ts";
@@ -25,7 +33,7 @@ import { type StoredInput, storedInput } from "./stored-input.ts";
 const TICK_MS = 250;
 
 export class JobRun implements Service {
-  /** Resolves when the job has ended, or this run was stopped without ending it. */
+  /** Resolves when the job has ended, or this run was stopped without ending it, and its workers are gone. */
   readonly ended: Promise<void>;
   private resolveEnded: () => void = () => {};
   private readonly deps: JobDeps;
@@ -33,8 +41,7 @@ export class JobRun implements Service {
   private readonly condemned: ReadonlySet<number>;
   private readonly stored: StoredInput;
   private readonly input: JobInput;
-  private readonly workers = new Set<BatchWorker>();
-  private readonly counts = { starting: 0, failed: 0 };
+  private readonly workers: JobWorkers;
   private api: JobApi | undefined;
   private dispatcher: Dispatcher | undefined;
   private settlements: Settlements | undefined;
@@ -44,6 +51,7 @@ export class JobRun implements Service {
   private isCompleting = false;
   private ticker: NodeJS.Timeout | undefined;
 
+  /** `condemned`: batches that are charged instead of run (decision 3.7). */
   constructor(deps: JobDeps, job: JobRow, condemned: ReadonlySet<number>) {
     this.deps = deps;
     this.job = job;
@@ -51,6 +59,14 @@ export class JobRun implements Service {
     this.stored = storedInput(job);
     this.input = jobInput(deps.store, openOwnFile, ownItemsFile(deps.dataDir, job.job_id));
     this.totalBatches = job.total_batch_count ?? undefined;
+    this.workers = new JobWorkers({
+      epoch: deps.epoch,
+      start: () => deps.startWorker(job.api_name, job.api_id, job.job_id),
+      forget: deps.forgetWorker,
+      init: () => ({ ...this.api!.init, job_config: job.config_json, job_spec: this.jobSpec() }),
+      events: this.workerEvents(),
+      onStartFailed: (error) => void this.end({ kind: "worker_error", reason: startFailed(error) }),
+    });
     this.ended = new Promise((resolve) => {
       this.resolveEnded = resolve;
     });
@@ -66,10 +82,9 @@ export class JobRun implements Service {
     if (this.isEnding) return this.ended;
     this.isEnding = true;
     clearInterval(this.ticker);
-    await Promise.all([...this.workers].map((worker) => worker.stop(STOP_GRACE_MS)));
+    await this.workers.stopAll(STOP_GRACE_MS);
     this.dispatcher?.close();
     await this.settlements?.drain();
-    await Promise.all([...this.workers].map((worker) => this.deps.forgetWorker(worker.identity.worker_id)));
     this.resolveEnded();
   }
 
@@ -78,17 +93,8 @@ export class JobRun implements Service {
     return this.end({ kind: "stopped" });
   }
 
-  workerCounts(): { initializing: number; running: number; pending: number; failed: number } {
-    const all = [...this.workers];
-    const running = all.filter((worker) => worker.state === "ready").length;
-    const initializing =
-      all.filter((worker) => worker.state === "initializing").length + this.counts.starting;
-    return {
-      initializing,
-      running,
-      failed: this.counts.failed,
-      pending: Math.max(0, this.wantedWorkers() - initializing - running),
-    };
+  workerCounts(): WorkerCounts {
+    return this.workers.counts(this.wantedWorkers());
   }
 
   private async run(): Promise<void> {
@@ -104,45 +110,46 @@ export class JobRun implements Service {
 
   /** False when the job ended meanwhile. */
   private async enqueue(): Promise<boolean> {
-    const { deps, job, stored } = this;
+    const { deps, job } = this;
+    const { job_id, enqueued_batches: before } = job;
     deps.jobLog(
-      job.job_id,
-      job.enqueued_batches === 0
-        ? "started enqueuing batches"
-        : `went on enqueuing after ${job.enqueued_batches} batches`,
+      job_id,
+      before === 0 ? "started enqueuing batches" : `went on enqueuing after ${before} batches`,
     );
-    const files = (after: EnqueueCursor | undefined) =>
-      stored.kind === "items" ? ownFile(after) : selectFiles(deps.store, stored.store_paths, after);
-    const enqueuer = new Enqueuer(deps.db, {
+    try {
+      const total = await this.enqueuer().run();
+      if (total === undefined || !(await setRunning(deps.db, job_id, deps.epoch, total))) return false;
+      deps.reach("enqueued-after-commit");
+      this.totalBatches = total;
+      deps.jobLog(job_id, `enqueued ${total} batches`);
+      return true;
+    } catch (error) {
+      await this.end({ kind: "enqueue_failed", reason: enqueueFailed(error as Error) });
+      return false;
+    }
+  }
+
+  private enqueuer(): Enqueuer {
+    const { deps, job, stored } = this;
+    const cursor = job.enqueue_cursor_json;
+    return new Enqueuer(deps.db, {
       jobId: job.job_id,
       epoch: deps.epoch,
       batchSize: stored.batch_size,
-      files,
+      files: (after) =>
+        stored.kind === "items" ? ownFile(after) : selectFiles(deps.store, stored.store_paths, after),
       input: this.input,
       mustBeObjects: stored.kind === "lines",
-      cursor:
-        job.enqueue_cursor_json === null ? undefined : (JSON.parse(job.enqueue_cursor_json) as EnqueueCursor),
+      cursor: cursor === null ? undefined : (JSON.parse(cursor) as EnqueueCursor),
       enqueuedBatches: job.enqueued_batches,
       isCancelled: () => this.isEnding,
       reach: deps.reach,
     });
-    try {
-      const total = await enqueuer.run();
-      if (total === undefined || !(await setRunning(deps.db, job.job_id, deps.epoch, total))) return false;
-      deps.reach("enqueued-after-commit");
-      this.totalBatches = total;
-      deps.jobLog(job.job_id, `enqueued ${total} batches`);
-      return true;
-    } catch (error) {
-      await this.end({ kind: "enqueue_failed", reason: enqueueReason(error as Error) });
-      return false;
-    }
   }
 
   private async dispatch(): Promise<void> {
     const { deps, job } = this;
     const alone = await suspects(deps.db, job.job_id, INTERRUPTIONS_MAX);
-    const cursor = new LeaseCursor(deps.db, job.job_id, this.input, this.stored.batch_size, alone);
     this.settlements = new Settlements(deps.db, job.succeeded + job.failed_batches, {
       jobId: job.job_id,
       epoch: deps.epoch,
@@ -152,21 +159,30 @@ export class JobRun implements Service {
       onError: (error) => this.unexpected(error),
     });
     this.dispatcher = new Dispatcher({
-      cursor,
+      cursor: new LeaseCursor(deps.db, job.job_id, this.input, this.stored.batch_size, alone),
       settlements: this.settlements,
       totalBatches: this.totalBatches!,
       condemned: this.condemned,
       timeoutMs: this.api!.timeoutMs,
       onAllSettled: () => void this.complete(),
       onWorkersKeepDying: (reason) => void this.end({ kind: "worker_error", reason }),
-      onInputError: (error) =>
-        void this.end({
-          kind: "enqueue_failed",
-          reason: { code: "input_unreadable", message: error.message, hint: "submit the job again" },
-        }),
+      onInputError: (error) => void this.end({ kind: "enqueue_failed", reason: inputUnreadable(error) }),
     });
-    for (const worker of this.workers) if (worker.state === "ready") this.dispatcher.addWorker(worker);
+    for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
     this.startMissingWorkers();
+  }
+
+  private workerEvents(): BatchWorkerEvents {
+    return {
+      onReady: (worker) => this.dispatcher?.addWorker(worker),
+      onSetUpFailed: (_, fault) => void this.end({ kind: "worker_error", reason: setUpFailed(fault) }),
+      onAck: (worker, ack) => this.dispatcher?.acked(worker, ack),
+      onReleased: (_, batches) => this.dispatcher?.released(batches),
+      onDeath: (worker, death) => {
+        this.dispatcher?.died(worker, death);
+        this.startMissingWorkers();
+      },
+    };
   }
 
   /** More workers than batches are not started; what the machine has no room for waits. */
@@ -177,118 +193,42 @@ export class JobRun implements Service {
   }
 
   private startMissingWorkers(): void {
-    const missing = Math.min(this.wantedWorkers(), this.slots) - this.workers.size - this.counts.starting;
-    for (let i = 0; i < missing && !this.isEnding; i++) void this.startWorker();
+    if (!this.isEnding) this.workers.startUpTo(Math.min(this.wantedWorkers(), this.slots));
   }
 
-  private async startWorker(): Promise<void> {
-    const { deps, job } = this;
-    try {
-      this.counts.starting++;
-      const running = await deps
-        .startWorker(job.api_name, job.api_id, job.job_id)
-        .finally(() => this.counts.starting--);
-      const worker = new BatchWorker(running, {
-        onReady: (ready) => this.onReady(ready),
-        onSetUpFailed: (failed, fault) => this.onSetUpFailed(failed, fault),
-        onAck: (acking, ack) => this.dispatcher?.acked(acking, ack),
-        onReleased: (_, batches) => this.dispatcher?.released(batches),
-        onDeath: (dead, death) => {
-          this.drop(dead);
-          this.dispatcher?.died(dead, death);
-          this.startMissingWorkers();
-        },
-      });
-      this.workers.add(worker);
-      if (this.isEnding) await worker.stop(STOP_GRACE_MS);
-      else await worker.setUp(this.initMessage(), deps.epoch);
-    } catch (error) {
-      const code = error instanceof EnvironmentError ? "requirements_failed" : "worker_start_failed";
-      await this.end({
-        kind: "worker_error",
-        reason: {
-          code,
-          message: (error as Error).message,
-          hint: "correct it and deploy again; the job's log has the whole output",
-        },
-      });
-    }
-  }
-
-  private initMessage(): Init {
-    const { job } = this;
-    const spec = {
-      job_id: job.job_id,
-      api_name: job.api_name,
-      api_id: job.api_id,
-      workers: job.workers,
-      total_batch_count: this.totalBatches ?? null,
-      config: JSON.parse(job.config_json) as unknown,
-      created_time: job.created_time,
-      round: job.round,
-    };
-    return { ...this.api!.init, job_config: job.config_json, job_spec: spec };
-  }
-
-  private onReady(worker: BatchWorker): void {
-    this.dispatcher?.addWorker(worker);
-  }
-
-  private onSetUpFailed(worker: BatchWorker, fault: WorkerFault): void {
-    this.counts.failed++;
-    this.drop(worker);
-    const message = `a worker could not be set up: ${fault.type}: ${fault.message}`;
-    void this.end({
-      kind: "worker_error",
-      reason: {
-        code: "set_up_failed",
-        message,
-        hint: "the job's log has the traceback; correct the predictor and deploy again",
-      },
-    });
-  }
-
-  private drop(worker: BatchWorker): void {
-    this.workers.delete(worker);
-    void this.deps.forgetWorker(worker.identity.worker_id);
+  /** What a predictor that declares `job_spec` is given. */
+  private jobSpec(): Record<string, unknown> {
+    const { job_id, api_name, api_id, workers, created_time, round, config_json } = this.job;
+    const total_batch_count = this.totalBatches ?? null;
+    const config = JSON.parse(config_json) as unknown;
+    return { job_id, api_name, api_id, workers, total_batch_count, config, created_time, round };
   }
 
   /** All batches are settled: `on_job_complete` on one worker, once; then the end. */
   private async complete(): Promise<void> {
     if (this.isCompleting || this.isEnding) return;
-    const worker = [...this.workers].find((candidate) => candidate.state === "ready");
+    const [worker] = this.workers.ready();
     // Only a worker that is ready can tell whether there is a hook; one is on its way.
     if (worker === undefined) return this.startMissingWorkers();
     this.isCompleting = true;
     const fault = worker.hasOnJobComplete ? await worker.completeJob(this.job.round) : undefined;
     this.isCompleting = false;
     if (fault === "died") return;
-    if (fault === undefined) await this.end({ kind: "settled" });
-    else
-      await this.end({
-        kind: "worker_error",
-        reason: {
-          code: "on_job_complete_failed",
-          message: `on_job_complete raised ${fault.type}: ${fault.message}`,
-          hint: "the job's log has the traceback",
-        },
-      });
+    await this.end(
+      fault === undefined ? { kind: "settled" } : { kind: "worker_error", reason: completionFailed(fault) },
+    );
   }
 
-  /** True when this cause won the race for the closing record. */
+  /** True when this cause won the race for the closing record. Workers leave behind it. */
   private async end(cause: EndCause): Promise<boolean> {
     if (this.isEnding && cause.kind !== "stopped") return false;
-    const wasEnding = this.isEnding;
+    const isFirst = !this.isEnding;
     this.isEnding = true;
     clearInterval(this.ticker);
     this.dispatcher?.close();
     await this.settlements?.drain();
     const won = await finishJob(this.deps, this.job.job_id, cause);
-    if (wasEnding) return won;
-    const workers = [...this.workers];
-    this.resolveEnded();
-    await Promise.all(workers.map((worker) => worker.stop(STOP_GRACE_MS)));
-    for (const worker of workers) this.drop(worker);
+    if (isFirst) void this.workers.stopAll(STOP_GRACE_MS).then(this.resolveEnded);
     return won;
   }
 
@@ -308,26 +248,10 @@ export class JobRun implements Service {
 
   private unexpected(error: Error): void {
     this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed for a fault of ours");
-    void this.end({
-      kind: "unexpected",
-      reason: {
-        code: "unexpected_error",
-        message: error.message,
-        hint: "this is a fault of Quern; please report it with the server's log",
-      },
-    });
+    void this.end({ kind: "unexpected", reason: unexpected(error) });
   }
 }
 
 async function* ownFile(after: EnqueueCursor | undefined): AsyncGenerator<{ path: string; entry: number }> {
   if (after === undefined || after.entry === 0) yield { path: "", entry: 0 };
-}
-
-function enqueueReason(error: Error) {
-  if (error instanceof EnqueueError) return { code: error.code, message: error.message, hint: error.hint };
-  return {
-    code: "input_unreadable",
-    message: `the input could not be read: ${error.message}`,
-    hint: "see that the files are there and may be read, then submit again",
-  };
 }

@@ -10,6 +10,8 @@ import { JobRun } from "./job-run.ts";
 import { claimJob, findJob, type JobRow, jobById, listJobs, unfinishedJobs } from "./job-store.ts";
 import { submitJob } from "./submit-job.ts";
 
+const NO_WORKERS = { pending: 0, initializing: 0, running: 0, succeeded: 0, failed: 0, stalled: 0 };
+
 export class Jobs implements Service {
   private readonly deps: JobDeps;
   private readonly interrupted: readonly Interrupted[];
@@ -54,13 +56,7 @@ export class Jobs implements Service {
   }
 
   workerCounts(jobId: string): WorkerCounts {
-    const counts = this.runs.get(jobId)?.workerCounts() ?? {
-      initializing: 0,
-      running: 0,
-      pending: 0,
-      failed: 0,
-    };
-    return { ...counts, succeeded: 0, stalled: 0 };
+    return this.runs.get(jobId)?.workerCounts() ?? NO_WORKERS;
   }
 
   /** Stops a job in progress; again is fine. Throws `wrong_state` when it ended otherwise. */

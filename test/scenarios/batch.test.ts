@@ -217,6 +217,21 @@ describe("a job", () => {
     expect(await server.job("jobs", id)).toEqual(stopped);
   });
 
+  it("is stopped at once, though its batch in hand has the grace of ten seconds to end", async () => {
+    const items = [{ do: "sleep", seconds: 3 }];
+    const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+    await eventually(
+      "it is running",
+      async () => (await server.job("jobs", id)).worker_counts?.running === 1,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const worker = server.workers().length;
+    expect((await server.fetch(`/jobs/${id}`, { method: "DELETE" })).status).toBe(200);
+    expect((await server.job("jobs", id)).status).toBe("status_stopped");
+    expect(server.workers()).toHaveLength(worker);
+    await eventually("the worker has left", () => server.workers().length === worker - 1, 12_000);
+  });
+
   it("cannot be stopped after it ended", async () => {
     const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
     await server.ended("jobs", id);

@@ -1,0 +1,53 @@
+/** Why a job ended early, in the words of its `reason`: what was wrong, and what to do. */
+
+import { describeFault } from "../contracts/faults.ts";
+import type { JobReason } from "../contracts/jobs.ts";
+import { EnvironmentError } from "../engine/python-environment.ts";
+import type { WorkerFault } from "../protocol/messages.ts";
+import { EnqueueError } from "./enqueuer.ts";
+
+export function startFailed(error: Error): JobReason {
+  const code = error instanceof EnvironmentError ? "requirements_failed" : "worker_start_failed";
+  return {
+    code,
+    message: error.message,
+    hint: "correct it and deploy again; the job's log has the whole output",
+  };
+}
+
+export function setUpFailed(fault: WorkerFault): JobReason {
+  return {
+    code: "set_up_failed",
+    message: `a worker could not be set up: ${describeFault(fault)}`,
+    hint: "the job's log has the traceback; correct the predictor and deploy again",
+  };
+}
+
+export function completionFailed(fault: WorkerFault): JobReason {
+  return {
+    code: "on_job_complete_failed",
+    message: `on_job_complete raised ${describeFault(fault)}`,
+    hint: "the job's log has the traceback",
+  };
+}
+
+export function enqueueFailed(error: Error): JobReason {
+  if (error instanceof EnqueueError) return { code: error.code, message: error.message, hint: error.hint };
+  return inputUnreadable(error);
+}
+
+export function inputUnreadable(error: Error): JobReason {
+  return {
+    code: "input_unreadable",
+    message: `the input could not be read: ${error.message}`,
+    hint: "see that the files are there, may be read and are not changed, then submit again",
+  };
+}
+
+export function unexpected(error: Error): JobReason {
+  return {
+    code: "unexpected_error",
+    message: error.message,
+    hint: "this is a fault of Quern; please report it with the server's log",
+  };
+}
