@@ -11,6 +11,7 @@ import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
 import { type ApiVersion, currentVersions, findVersion } from "./apis/api-store.ts";
 import { Apis } from "./apis/apis.ts";
+import { removeCutOffUploads } from "./apis/project-store.ts";
 import { RoutePublisher } from "./apis/publish-routes.ts";
 import { Replicas } from "./apis/replicas.ts";
 import {
@@ -81,6 +82,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const roots = await resolveRoots(options.localRoots, dataDir);
   const ground = await layGround(options);
   const { db, epoch } = ground;
+  await removeCutOffUploads(dataDir);
   const left = await endBatchWorkers(db, await allWorkers(db));
   const routes = new RoutePublisher(options.routesFile, epoch);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());

@@ -21,12 +21,22 @@ export interface UnpackedProject {
 
 const CONFIG = "config.yaml";
 const FILES = "project";
+const INCOMING = ".incoming-";
+
+/** Removes what uploads left behind that a killed server cut off. */
+export async function removeCutOffUploads(dataDir: string): Promise<void> {
+  const root = join(dataDir, "projects");
+  const names = await readdir(root).catch(() => [] as string[]);
+  for (const name of names.filter((entry) => entry.startsWith(INCOMING))) {
+    await rm(join(root, name), { recursive: true, force: true });
+  }
+}
 
 /** Unpacks an archive (`config.yaml` and the directory `project`). Throws `invalid_project` when it is none. */
 export async function unpackProject(dataDir: string, archive: Readable): Promise<UnpackedProject> {
   const root = join(dataDir, "projects");
   await mkdir(root, { recursive: true, mode: 0o700 });
-  const temporary = await mkdtemp(join(root, ".incoming-"));
+  const temporary = await mkdtemp(join(root, INCOMING));
   try {
     await unpack(archive, temporary);
     const configText = await readFile(join(temporary, CONFIG), "utf8");

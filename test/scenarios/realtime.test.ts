@@ -215,3 +215,31 @@ describe("the queue of a real-time API", () => {
     await Promise.all(busy);
   });
 });
+
+describe("a predictor's surroundings", () => {
+  const server = new TestServer();
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+
+  it("has query and headers where it declares them, its own roots and variables, and shows errors if asked to", async () => {
+    server.deploy({
+      ...project(
+        "import os, deep\nfrom beside import WORD\nclass PythonPredictor:\n  def __init__(self, config): pass\n" +
+          "  def predict(self, headers, query_params):\n    if 'fail' in query_params: raise ValueError('as asked')\n" +
+          "    return [query_params, headers['x-mine'], WORD, deep.WORD, os.environ['MINE'], os.getcwd() == os.environ['PYTHONPATH'].split(':')[0]]\n",
+        { predictorFields: ", python_path: lib, expose_errors: true, env: {MINE: from env}" },
+      ),
+      "beside.py": "WORD = 'beside'\n",
+      "lib/deep.py": "WORD = 'deep'\n",
+      // Names of the standard library in a project do not disturb the runtime.
+      "json.py": "raise RuntimeError('shadowed')\n",
+      "selectors.py": "raise RuntimeError('shadowed')\n",
+    });
+    const response = await server.post("/echo?a=1&b=x%20y", "", { "x-mine": "h" });
+    expect(await response.json()).toEqual([{ a: "1", b: "x y" }, "h", "beside", "deep", "from env", true]);
+    const failed = (await (await server.post("/echo?fail", "")).json()) as { code: string; detail: string };
+    expect(failed.code).toBe("prediction_failed");
+    expect(failed.detail).toContain("ValueError: as asked");
+    expect(failed.detail).toMatch(/predictor\.py", line 6, in predict/);
+  });
+});
