@@ -1,5 +1,6 @@
 /** Records a job durably; its answer may be sent when `submitJob` resolves. Enqueuing comes after (decision 3.1). */
 import { mkdir, open, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { timestamp } from "../base/clock.ts";
 import { newUlid } from "../base/ids.ts";
 import type { ReachKillPoint } from "../base/kill-points.ts";
@@ -55,15 +56,26 @@ function toStored({ input }: ParsedSubmission): StoredInput {
   return { kind: "items", batch_size, batch_count: Math.ceil(input.count / batch_size) };
 }
 
-/** Each item on a line of its own, on the disk before the job is recorded. */
+/** Each item on a line of its own, on the disk before the job is recorded: the file, and the names that lead to it. */
 async function writeItems(dataDir: string, jobId: string, lines: Buffer): Promise<void> {
-  await mkdir(jobDirectory(dataDir, jobId), { recursive: true, mode: 0o700 });
+  const directory = jobDirectory(dataDir, jobId);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
   const file = await open(ownItemsFile(dataDir, jobId), "wx", 0o600);
   try {
     await file.writeFile(lines);
     await file.sync();
   } finally {
     await file.close();
+  }
+  for (const parent of [directory, dirname(directory)]) await syncDirectory(parent);
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
   }
 }
 
