@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decode } from "@msgpack/msgpack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -218,13 +218,10 @@ describe("a job", () => {
   });
 
   it("is stopped at once, though its batch in hand has the grace of ten seconds to end", async () => {
-    const items = [{ do: "sleep", seconds: 3 }];
+    const touch = join(server.dir, "begun");
+    const items = [{ do: "sleep", seconds: 3, touch }];
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
-    await eventually(
-      "it is running",
-      async () => (await server.job("jobs", id)).worker_counts?.running === 1,
-    );
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await eventually("it is running", () => existsSync(touch));
     const worker = server.workers().length;
     expect((await server.fetch(`/jobs/${id}`, { method: "DELETE" })).status).toBe(200);
     expect((await server.job("jobs", id)).status).toBe("status_stopped");

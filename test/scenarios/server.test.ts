@@ -107,8 +107,9 @@ describe("a server", () => {
       "some batches are done",
       async () => (await server.job("jobs", id)).batch_metrics.succeeded > 5,
     );
-    const running = server.post("/echo", { do: "sleep", seconds: 1, id: "finished" });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const touch = join(server.dir, "begun");
+    const running = server.post("/echo", { do: "sleep", seconds: 1, id: "finished", touch });
+    await eventually("it has begun", () => existsSync(touch));
     server.parent!.kill("SIGTERM");
     expect(await (await running).json()).toBe("finished");
     await eventually("it has ended", () => server.parent!.exitCode !== null);
