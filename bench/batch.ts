@@ -1,4 +1,7 @@
-/** Batch, two workers, no-op, from the same JSONL file to finished, beside multiprocessing.Pool; and the long tail. */
+/**
+ * Batch, two workers, no-op, from the same JSONL file to finished, beside multiprocessing.Pool; and the long tail. CPU
+ * beside Quern's rates is the controller's alone, beside the Pool's that of all its processes.
+ */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { root, type TestServer } from "../test/harness/server.ts";
@@ -61,7 +64,7 @@ export async function benchBatch(
     ratios.children!.push(children.seconds / hundred.seconds);
     ratios.enqueue!.push(lines / hundred.enqueueS / 1e6);
     const text = (name: string, m: Timed, batches: number) =>
-      `${name} ${Math.round(batches / m.seconds)}/s (${((m.cpuS / batches) * 1e6).toFixed(1)} µs)`;
+      `${name} ${Math.round(batches / m.seconds)}/s (${((m.cpuS / batches) * 1e6).toFixed(1)} µs CPU)`;
     console.log(
       `  1 item: ${text("quern", one, lines)}, ${text("pool", onePool, lines)} | 100 items: ${text("quern", hundred, lines / 100)}, ${text("pool, parent parses", parent, lines / 100)}, ${text("pool, children parse", children, lines / 100)} | enqueue ${(lines / hundred.enqueueS / 1e6).toFixed(2)}M lines/s`,
     );
