@@ -104,7 +104,10 @@ function refuseOtherMethods(app: Hono, apis: Apis): void {
 async function batchApi(apis: Apis, name: string) {
   const version = await apis.version(name);
   if (version.config.kind === "BatchAPI") return version;
-  throw new ServiceError("wrong_state", `${name} is a ${version.config.kind}; jobs are for BatchAPI only`);
+  // Predictions never come here, unless the gateway has not heard yet of what was deployed a moment ago.
+  throw new ServiceError("api_not_ready", `${name} was deployed a moment ago; try again in a second`, {
+    retryAfterS: 1,
+  });
 }
 
 /** The job of the path or of `?jobID=`; given both they must agree (decision 1.2). */

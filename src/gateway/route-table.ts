@@ -20,7 +20,6 @@ export interface RouteTableOptions {
 export class RouteTable implements Service {
   private readonly options: RouteTableOptions;
   private readonly pools = new Map<string, ApiPool>();
-  private kinds = new Map<string, "RealtimeAPI" | "BatchAPI">();
   private version = -1;
   private isStopped = false;
 
@@ -42,10 +41,6 @@ export class RouteTable implements Service {
     return this.version >= 0;
   }
 
-  kind(name: string): "RealtimeAPI" | "BatchAPI" | undefined {
-    return this.kinds.get(name);
-  }
-
   pool(name: string): ApiPool | undefined {
     return this.pools.get(name);
   }
@@ -63,14 +58,14 @@ export class RouteTable implements Service {
   private apply(snapshot: RouteSnapshot): void {
     if (snapshot.version <= this.version) return;
     this.version = snapshot.version;
-    this.kinds = new Map(snapshot.apis.map((api) => [api.name, api.kind]));
-    for (const route of snapshot.apis.filter((api) => api.kind === "RealtimeAPI")) {
+    const realtime = snapshot.apis.filter((api) => api.kind === "RealtimeAPI");
+    for (const route of realtime) {
       const pool = this.pools.get(route.name);
       if (pool === undefined) this.pools.set(route.name, new ApiPool(route, { kill: this.options.kill }));
       else pool.update(route);
     }
     for (const [name, pool] of this.pools) {
-      if (this.kinds.get(name) === "RealtimeAPI") continue;
+      if (realtime.some((route) => route.name === name)) continue;
       pool.retire();
       this.pools.delete(name);
     }

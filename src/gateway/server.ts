@@ -93,8 +93,9 @@ export class Gateway implements Service {
       return takePrediction(pool, request, response, requestId, this.options.maxBodyBytes);
     }
     if (name === "-") this.takeControl(request, response, requestId, url);
-    else if (this.routes.kind(name) === "BatchAPI") this.forward(request, response, requestId);
-    else sendError(response, unknownAddress(name, this.routes.isReady), requestId);
+    else if (name === "" || pool !== undefined) sendError(response, unknownAddress(url), requestId);
+    // Batch APIs, and what we have not heard of: the controller may have deployed it a moment ago.
+    else this.forward(request, response, requestId);
   }
 
   private takeControl(
@@ -169,14 +170,10 @@ function misdirected(host: string | undefined): ServiceError {
   );
 }
 
-function unknownAddress(name: string, isReady: boolean): ServiceError {
-  if (!isReady)
-    return new ServiceError("server_unavailable", "the server is starting; try again in a second", {
-      retryAfterS: 1,
-    });
+function unknownAddress(url: string): ServiceError {
   return new ServiceError(
-    "api_not_found",
-    `${name === "" ? "/" : name} is not deployed; \`quern get\` shows what is`,
+    "route_not_found",
+    `${url} is not an address of this server; \`quern get\` shows what is deployed`,
   );
 }
 
