@@ -1,9 +1,10 @@
 /**
  * Batch, two workers, no-op, from the same JSONL file to finished, beside multiprocessing.Pool; and the long tail. CPU
- * beside Quern's rates is the controller's alone, beside the Pool's that of all its processes.
+ * beside each rate is that of all its processes: controller and workers here, parent and children there.
  */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
+import { eventually } from "../test/harness/eventually.ts";
 import { root, type TestServer } from "../test/harness/server.ts";
 import { cpuSeconds, median, report } from "./measure.ts";
 
@@ -19,13 +20,15 @@ async function runJob(
   config: object = {},
 ): Promise<Timed & { enqueueS: number }> {
   const controller = server.child("controller");
-  const before = cpuSeconds(controller);
+  const before = cpuSeconds(controller, true);
   const id = await server.submit("noop-batch", {
     workers: 2,
     config,
     delimited_files: { store_paths: [`file://${path}`], batch_size: batchSize },
   });
   const job = await server.ended("noop-batch", id, 600_000);
+  // The replica of the real-time API stays; the job's workers count once they have ended.
+  await eventually("the job's workers have ended", () => server.workers().length === 1);
   if (job.status !== "status_succeeded")
     throw new Error(`the job ended ${job.status}: ${job.reason?.message}`);
   const text = server.cli(["job", "logs", "noop-batch", id]).out;
@@ -33,7 +36,7 @@ async function runJob(
   const created = Date.parse((job as unknown as { created_time: string }).created_time);
   return {
     seconds: (Date.parse(job.end_time!) - created) / 1000,
-    cpuS: cpuSeconds(controller) - before,
+    cpuS: cpuSeconds(controller, true) - before,
     enqueueS: (at("enqueued") - at("started enqueuing")) / 1000,
   };
 }

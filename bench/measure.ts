@@ -4,11 +4,12 @@ import { closeSync, existsSync, openSync, readFileSync, statSync, writeSync } fr
 
 const TICKS_PER_S = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
 
-/** CPU seconds, user and system, of a process without its children. */
-export function cpuSeconds(pid: number): number {
+/** CPU seconds, user and system, of a process; on request with those of its children that have ended. */
+export function cpuSeconds(pid: number, withEndedChildren = false): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_S;
+  const ended = withEndedChildren ? Number(fields[13]) + Number(fields[14]) : 0;
+  return (Number(fields[11]) + Number(fields[12]) + ended) / TICKS_PER_S;
 }
 
 /** Resident memory of a process in MiB. */

@@ -19,7 +19,6 @@ const STEPS: readonly (readonly string[])[] = [
       predictor_id TEXT NOT NULL,
       spec_json TEXT NOT NULL,
       project_id TEXT NOT NULL,
-      wants_json TEXT NOT NULL DEFAULT '[]',
       deployed_time TEXT NOT NULL,
       PRIMARY KEY (name, api_id)
     ) STRICT`,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { CREDIT_BATCHES_MAX } from "../../src/contracts/limits.ts";
 import { eventually } from "../harness/eventually.ts";
+import { project } from "../harness/projects.ts";
 import { seeded } from "../harness/random.ts";
 import { processes, TestServer } from "../harness/server.ts";
 
@@ -73,11 +74,7 @@ describe("kill -9 at random moments", () => {
       const random = seeded(seed);
       server = new TestServer();
       await server.start();
-      server.deploy({
-        "predictor.py": PREDICTOR,
-        "quern.yaml":
-          "- name: echo\n  predictor: {path: predictor.py}\n- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
-      });
+      server.deploy(project(PREDICTOR));
       const log = join(server.dir, "log");
       writeFileSync(log, "");
       const path = server.writeInput(
@@ -133,11 +130,7 @@ describe("kill -9 at random moments", () => {
   it("leaves no process 40 s after everything was killed", async () => {
     server = new TestServer();
     await server.start();
-    server.deploy({
-      "predictor.py": PREDICTOR,
-      "quern.yaml":
-        "- name: echo\n  predictor: {path: predictor.py}\n- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
-    });
+    server.deploy(project(PREDICTOR));
     const path = server.writeInput(
       "in.jsonl",
       Array.from({ length: 50_000 }, (_, id) => `{"id":${id}}\n`).join(""),
