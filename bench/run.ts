@@ -1,9 +1,10 @@
-/** `npm run bench [-- realtime|batch|start|beside …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|files|beside …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
 import { benchBatch, benchTail } from "./batch.ts";
 import { benchBeside } from "./beside.ts";
+import { benchFiles, FILES_DIRECTORY } from "./files.ts";
 import { allHold, linesFile } from "./measure.ts";
 import { benchRealtime } from "./realtime.ts";
 import { benchStart } from "./start.ts";
@@ -26,19 +27,24 @@ const directory = join(root, ".bench");
 mkdirSync(directory, { recursive: true });
 
 if (wants("start")) await benchStart(ROUNDS);
-const server = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: directory });
-await server.start();
-server.deploy({
+const project = {
   "predictor.py": NOOP,
   "quern.yaml":
     "- name: noop\n  predictor: {path: predictor.py}\n- name: noop-batch\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
-});
+};
+mkdirSync(FILES_DIRECTORY, { recursive: true });
+const server = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: `${directory}:${FILES_DIRECTORY}` });
+await server.start();
+server.deploy(project);
 if (wants("realtime")) await benchRealtime(server, ROUNDS);
 if (wants("batch")) {
   await benchBatch(server, linesFile(join(directory, "lines-1m.jsonl"), 1_000_000), 1_000_000, ROUNDS);
   await benchTail(server, linesFile(join(directory, "lines-10k.jsonl"), 10_000));
 }
-if (wants("beside"))
-  await benchBeside(server, linesFile(join(directory, "lines-10m.jsonl"), 10_000_000), 10_000_000);
+if (wants("files")) await benchFiles(server);
 await server.stop();
+if (wants("beside")) {
+  const lines = linesFile(join(directory, "lines-10m.jsonl"), 10_000_000);
+  await benchBeside(directory, project, lines, 10_000_000);
+}
 process.exitCode = allHold() ? 0 : 1;

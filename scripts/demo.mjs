@@ -16,21 +16,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root, setUp } from "./setup.mjs";
 
-setUp();
+/** A package that is installed elsewhere, or this checkout. */
+const home = process.argv[2] ?? root;
+if (home === root) setUp();
 
 const work = mkdtempSync(join(tmpdir(), "quern-demo-"));
-const example = join(root, "examples", "iris");
+const example = join(home, "examples", "iris");
 const results = join(work, "results");
 const env = { ...process.env, QUERN_DATA_DIR: join(work, "data") };
 delete env.QUERN_HOST;
-const quern = join(root, "bin", "quern");
+const quern = join(home, "bin", "quern");
 const shown = (args) => args.map((arg) => (/[^\w./:=-]/.test(arg) ? JSON.stringify(arg) : arg)).join(" ");
 
 /** Shows a command, runs it, and returns what it printed. */
 function command(args, capture = false) {
   console.log(`\n$ bin/quern ${shown(args)}`);
   const result = spawnSync(process.execPath, [quern, ...args], {
-    cwd: root,
+    cwd: home,
     env,
     encoding: "utf8",
     stdio: ["ignore", capture ? "pipe" : "inherit", "inherit"],
@@ -44,7 +46,7 @@ async function startServer() {
   const args = ["up", "--listen", "127.0.0.1:0", "--allow-local-root", example];
   console.log(`$ export QUERN_DATA_DIR=${env.QUERN_DATA_DIR}\n$ bin/quern ${shown(args)} &`);
   const server = spawn(process.execPath, [quern, ...args], {
-    cwd: root,
+    cwd: home,
     env,
     stdio: ["ignore", "inherit", "pipe"],
   });

@@ -9,6 +9,8 @@ const { z } = await import("zod");
 const { SETTINGS } = await import(join(root, "dist", "settings.js"));
 const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
 const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "apis.js"));
+const { OPERATIONS } = await import(join(root, "dist", "contracts", "operations.js"));
+const { buildProgram } = await import(join(root, "dist", "command-line.js"));
 const { JOB_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
 
 const table = (head, rows) =>
@@ -89,29 +91,45 @@ function commands() {
       encoding: "utf8",
       env: { ...process.env, COLUMNS: "100" },
     }).stdout.trim();
-  const verbs = [
-    [],
-    ["up"],
-    ["check"],
-    ["deploy"],
-    ["get"],
-    ["predict"],
-    ["logs"],
-    ["delete"],
-    ["job", "submit"],
-    ["job", "get"],
-    ["job", "list"],
-    ["job", "wait"],
-    ["job", "stop"],
-    ["job", "logs"],
-    ["version"],
+  const tree = (command, path) => [
+    path,
+    ...command.commands.flatMap((sub) => tree(sub, [...path, sub.name()])),
   ];
+  const verbs = tree(
+    buildProgram(
+      async () => {},
+      () => {},
+    ),
+    [],
+  );
   const codes =
     "0 success · 1 failed · 2 usage · 3 not allowed · 4 not found · 5 conflict · 6 server unreachable · `job wait`: 10 failed, 11 completed with failures, 12 stopped, 13 timed out · 124 `--timeout` passed";
   return `# Commands\n\nExit codes: ${codes}.\n\n${verbs.map((verb) => `${`## quern ${verb.join(" ")}`.trimEnd()}\n\n\`\`\`\n${help(verb)}\n\`\`\``).join("\n\n")}\n`;
 }
 
+function http() {
+  const sections = OPERATIONS.map(({ method, path, about, scope, parameters, body, answers, errors }) => {
+    const rows = [
+      ...parameters.map(({ name, in: place, about: meaning }) => [`${place} \`${name}\``, meaning]),
+      ...(body === undefined ? [] : [["body", `\`${body.type}\``]]),
+      [
+        "answer",
+        Object.keys(answers)
+          .map((type) => `\`${type}\``)
+          .join(" or "),
+      ],
+      ...(errors.length === 0 ? [] : [["errors", errors.map((code) => `\`${code}\``).join(" ")]]),
+      ["key", scope === undefined ? "none" : `\`${scope}\``],
+    ];
+    return `## \`${method.toUpperCase()} ${path}\`\n\n${about}\n\n${table(["", ""], rows)}`;
+  });
+  const intro =
+    "A prediction is `POST /<api_name>` of a real-time API with `Content-Type: application/json`; the answer is what `predict()` returns. Everything else is here, and with all fields at `/-/openapi.json` and `/-/docs` of a running server. Keys go in `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
+  return `# HTTP\n\n${intro}\n\n${sections.join("\n\n")}\n`;
+}
+
 const pages = {
+  "http.md": http(),
   "settings.md": settings(),
   "errors.md": errors(),
   "configuration.md": configuration(),

@@ -1,29 +1,54 @@
-/** The verbs of the command line (decision 6), each handed to its file in cli/. */
+/** The command line (decision 6): options of all verbs, where commands go, and how failures become exit codes. */
+import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { Command, CommanderError, Option } from "commander";
+import { addApiVerbs } from "./cli/api-verbs.ts";
 import { Client } from "./cli/client.ts";
 import { type CliContext, CliError, EXIT } from "./cli/context.ts";
-import { givenHost, isPlainOutput, SETTINGS, type SettingName, setting, version } from "./settings.ts";
+import { findEnvironment, LOCAL, readEnvironments } from "./cli/environments.ts";
+import { addJobVerbs } from "./cli/job-verbs.ts";
+import { addOwnVerbs } from "./cli/own-verbs.ts";
+import { parseBytes, parseCpuMillis } from "./contracts/quantities.ts";
+import {
+  configDirectory,
+  givenHost,
+  isPlainOutput,
+  packageRoot,
+  SETTINGS,
+  type SettingName,
+  setting,
+  version,
+} from "./settings.ts";
 
 type Verb = (context: CliContext) => Promise<number>;
 
+interface GlobalOptions {
+  env?: string;
+  output?: "table" | "json";
+  quiet?: boolean;
+  color?: boolean;
+  watch?: boolean;
+  yes?: boolean;
+}
+
 /** Runs one command; resolves to its exit code. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
+  // Nobody reads on, as in `quern logs … | head`: no fault of anybody.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(EXIT.success);
+  });
   let exitCode: number = EXIT.success;
-  const program = new Command("quern")
-    .description("Python prediction classes as real-time APIs and batch jobs")
-    .exitOverride();
-  program.addOption(
-    new Option("-o, --output <form>", "how to print data").choices(["table", "json"]).default("table"),
+  const program = buildProgram(
+    async (verb) => {
+      exitCode = await verb(contextOf(program.opts()));
+    },
+    (code) => {
+      exitCode = code;
+    },
   );
-  program.option("-q, --quiet", "print data only").option("--no-color", "no bars, no colour");
-  const runVerb = async (verb: Verb) => {
-    exitCode = await verb(contextOf(program.opts()));
-  };
-  addServerVerb(program, (code) => (exitCode = code));
-  addApiVerbs(program, runVerb);
-  addJobVerbs(program, runVerb);
   try {
     await program.parseAsync(argv as string[]);
     return exitCode;
@@ -34,20 +59,67 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
   }
 }
 
-function contextOf(options: { output?: "table" | "json"; quiet?: boolean; color?: boolean }): CliContext {
+/** All verbs, each handed to its file in cli/. */
+export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: number) => void): Command {
+  const program = new Command("quern")
+    .description("Python prediction classes as real-time APIs and batch jobs")
+    .exitOverride();
+  program.addOption(
+    new Option("-o, --output <form>", "how to print data").choices(["table", "json"]).default("table"),
+  );
+  program
+    .option("-e, --env <name>", "the environment to talk to (`quern env list`)")
+    .option("-w, --watch", "print again every two seconds")
+    .option("-y, --yes", "do not ask")
+    .option("-q, --quiet", "print data only")
+    .option("--no-color", "no bars, no colour");
+  addServerVerb(program, onExit);
+  addApiVerbs(program, run, version());
+  addJobVerbs(program, run);
+  addOwnVerbs(program, run);
+  return program;
+}
+
+function contextOf(options: GlobalOptions): CliContext {
   const dataDir = setting("dataDir");
+  const environments = join(configDirectory(), "environments.json");
+  const { name, host, key } = targetOf(options.env, dataDir, environments);
   return {
-    client: new Client(hostOf(dataDir), setting("apiKey") || readLine(join(dataDir, "admin-token"))),
+    client: new Client(host, setting("apiKey") || key),
+    environment: name,
     output: options.output ?? "table",
-    out: (text) => void process.stdout.write(text),
+    out: printed,
     err: (text) => void (options.quiet === true || process.stderr.write(text)),
     isInteractive: process.stderr.isTTY === true && options.color !== false && !isPlainOutput(),
+    isYes: options.yes === true,
+    isWatch: options.watch === true,
+    files: { environments, dataDir, examples: join(packageRoot, "examples") },
+    python: setting("python"),
+    createKeyOffline: async (...args) => (await import("./offline-keys.ts")).createKeyOffline(...args),
   };
 }
 
-/** QUERN_HOST, else the server that uses the data directory, else the default address. */
-function hostOf(dataDir: string): string {
-  return givenHost() ?? readLine(join(dataDir, "address")) ?? SETTINGS.host.default;
+async function printed(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, "drain");
+}
+
+/**
+ * `-e`, else QUERN_HOST, else the environment in use, else the server that uses the data directory, else the default
+ * address. The admin token of the data directory goes to its own server only.
+ */
+function targetOf(
+  given: string | undefined,
+  dataDir: string,
+  environments: string,
+): { name: string; host: string; key?: string | undefined } {
+  const own = readLine(join(dataDir, "address")) ?? SETTINGS.host.default;
+  const token = readLine(join(dataDir, "admin-token"));
+  const host = givenHost();
+  if (given === undefined && host !== undefined)
+    return { name: host, host, key: host.replace(/\/+$/, "") === own ? token : undefined };
+  const name = given ?? readEnvironments(environments).current;
+  if (name !== LOCAL) return { name, ...findEnvironment(environments, name) };
+  return { name: LOCAL, host: own, key: token };
 }
 
 function readLine(file: string): string | undefined {
@@ -60,6 +132,8 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     "listen",
     "dataDir",
     "python",
+    "cpus",
+    "memory",
     "publicUrl",
     "maxBody",
   ] as const satisfies SettingName[]) {
@@ -102,87 +176,19 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     maxBodyBytes,
     localRoots: [...fromEnvironment, ...(options.allowLocalRoot as string[])].map((root) => resolve(root)),
     insecureNoAuth: options.insecureNoAuth === true,
+    compute: computeOf(text("cpus"), text("memory")),
     killAt: setting("killAt"),
   };
 }
 
-function addApiVerbs(program: Command, runVerb: (verb: Verb) => Promise<void>): void {
-  const apis = () => import("./cli/apis.ts");
-  const deploys = () => import("./cli/deploy.ts");
-  program
-    .command("check [file]")
-    .description("validate a configuration and its project without changing anything")
-    .action((file = "quern.yaml") => runVerb(async (context) => (await deploys()).check(context, file)));
-  program
-    .command("deploy [file] [apis...]")
-    .description("deploy the APIs of a configuration (default quern.yaml), or some of them")
-    .option("--wait", "until the replicas are live or have failed")
-    .action((file = "quern.yaml", names: string[] = [], options) =>
-      runVerb(async (context) => (await deploys()).deploy(context, file, names, options)),
-    );
-  program
-    .command("get [api] [job]")
-    .description("show what is deployed, an API, or a job")
-    .action((api, job) => runVerb(async (context) => (await apis()).get(context, api, job)));
-  program
-    .command("predict <api> <file>")
-    .description("send a JSON file (- is stdin) to a real-time API")
-    .action((api, file) => runVerb(async (context) => (await apis()).predict(context, api, file)));
-  program
-    .command("logs <api> [job]")
-    .description("print the log of an API or a job")
-    .option("-f, --follow", "go on until the job ends or you interrupt")
-    .action((api, job, options) =>
-      runVerb(async (context) => (await apis()).logs(context, api, job, options)),
-    );
-  program
-    .command("delete <api> [job]")
-    .description("delete an API, or stop a job")
-    .option("-y, --yes", "do not ask (nothing is asked yet)")
-    .action((api, job) => runVerb(async (context) => (await apis()).remove(context, api, job)));
-  program
-    .command("version")
-    .description("print the versions of command line and server")
-    .action(() => runVerb(async (context) => (await apis()).showVersion(context, version())));
-}
-
-function addJobVerbs(program: Command, runVerb: (verb: Verb) => Promise<void>): void {
-  const jobs = () => import("./cli/jobs.ts");
-  const job = program.command("job").description("submit, watch and stop jobs").exitOverride();
-  job
-    .command("submit <api> <file>")
-    .description("submit a job from a JSON file (- is stdin); prints its id")
-    .option("--wait", "until it has ended")
-    .action((api, file, options) =>
-      runVerb(async (context) => (await jobs()).submitJob(context, api, file, options)),
-    );
-  job
-    .command("get <api> <job>")
-    .description("show a job")
-    .action((api, id) => runVerb(async (context) => (await jobs()).getJob(context, api, id)));
-  job
-    .command("list <api>")
-    .description("show the newest jobs of an API")
-    .option("--limit <count>", "at most this many", "10")
-    .action((api, options) => runVerb(async (context) => (await jobs()).listJobs(context, api, options)));
-  job
-    .command("wait <api> <job>")
-    .description("wait for the end of a job; the exit code tells how it ended")
-    .option("--timeout <seconds>", "give up after this long (exit code 124); the job goes on")
-    .action((api, id, options) =>
-      runVerb(async (context) => (await jobs()).waitForJob(context, api, id, options)),
-    );
-  job
-    .command("stop <api> <job>")
-    .description("stop a job")
-    .action((api, id) =>
-      runVerb(async (context) => (await import("./cli/apis.ts")).remove(context, api, id)),
-    );
-  job
-    .command("logs <api> <job>")
-    .description("print the log of a job")
-    .option("-f, --follow", "go on until the job ends")
-    .action((api, id, options) =>
-      runVerb(async (context) => (await import("./cli/apis.ts")).logs(context, api, id, options)),
-    );
+/** What the machine has, or less where the operator says so. */
+function computeOf(cpus: string, memory: string): { cpuMillis: number; memoryBytes: number } {
+  const cpuMillis = cpus === "" ? availableParallelism() * 1000 : parseCpuMillis(cpus);
+  if (cpuMillis === undefined)
+    throw new CliError(`--cpus must be a number of CPUs such as 4 or 500m (got "${cpus}")`, EXIT.usage);
+  const machine = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  const memoryBytes = memory === "" ? machine : parseBytes(memory);
+  if (memoryBytes === undefined)
+    throw new CliError(`--memory must be a size such as 8Gi or 500M (got "${memory}")`, EXIT.usage);
+  return { cpuMillis, memoryBytes };
 }

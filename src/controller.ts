@@ -5,10 +5,10 @@
 
 import { rmSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
+import { Keys } from "./access/keys.ts";
 import { type ApiVersion, currentVersions, findVersion } from "./apis/api-store.ts";
 import { Apis } from "./apis/apis.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
@@ -16,7 +16,7 @@ import { RoutePublisher } from "./apis/publish-routes.ts";
 import { Replicas } from "./apis/replicas.ts";
 import {
   apiLogDirectory,
-  cpusOf,
+  computeOf,
   initOf,
   jobLogDirectory,
   type StartWorkerDeps,
@@ -29,12 +29,16 @@ import { processStartTime, signalGroup } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
 import type { Interrupted, JobDeps } from "./batch/job-deps.ts";
 import { Jobs } from "./batch/jobs.ts";
+import type { StoredKey } from "./contracts/keys.ts";
 import { controlApp, internalApp } from "./control/app.ts";
-import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
+import { type DataDirectory, lockDataDirectory, makeTemporaryDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
+import { allKeys, insertKey, removeKey } from "./database/key-records.ts";
 import { migrate, takeEpoch } from "./database/migrations.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 import { allWorkers, deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
+import { type Compute, ComputeAccount } from "./engine/compute-account.ts";
+import type { RunningWorker } from "./engine/engine.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
 import { FileStore, resolveRoots } from "./object-store/file-store.ts";
@@ -57,6 +61,8 @@ export interface ControllerOptions {
   serverEnv: NodeJS.ProcessEnv;
   version: string;
   killAt: string;
+  /** What workers may take together. */
+  compute: Compute;
   parentPid: number;
 }
 
@@ -73,6 +79,7 @@ interface Ground {
   /** Higher than that of every controller before. */
   epoch: number;
   workerDeps: StartWorkerDeps;
+  account: ComputeAccount;
 }
 
 export async function startController(options: ControllerOptions): Promise<Controller> {
@@ -86,13 +93,39 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const left = await endBatchWorkers(db, await allWorkers(db));
   const routes = new RoutePublisher(options.routesFile, epoch);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
-  const jobs = buildJobs(ground, new FileStore(roots), left.interrupted);
+  const jobs = buildJobs(ground, new FileStore(roots, makeTemporaryDirectory(dataDir)), left.interrupted);
   const { python, pythonRuntime } = options;
   const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
-  const apis: Apis = new Apis({ db, dataDir, python, pythonRuntime, replicas, routes, stopJobsOf });
-  const control = new ControlServer(options.controllerSocket, buildControl(ground, apis, jobs));
+  const spread = async () => {
+    await apis.publish();
+    await routes.everywhere();
+  };
+  const keys = buildKeys(ground, spread);
+  const keysOfRoutes = () => ({ forGateways: keys.forGateways(), isAny: keys.isAny });
+  const apis: Apis = new Apis({
+    db,
+    dataDir,
+    python,
+    pythonRuntime,
+    replicas,
+    routes,
+    stopJobsOf,
+    keys: keysOfRoutes,
+  });
+  const control = new ControlServer(options.controllerSocket, buildControl(ground, apis, jobs, keys));
   const internal = new ControlServer(options.internalSocket, buildInternal(replicas, routes));
-  const services = [new LogRotation(join(dataDir, "logs")), apis, replicas, jobs, internal, control];
+  const services = [
+    new LogRotation(() => [
+      ...replicas.names.map((name) => apiLogDirectory(dataDir, name)),
+      ...jobs.running.map((id) => jobLogDirectory(dataDir, id)),
+    ]),
+    keys,
+    apis,
+    replicas,
+    jobs,
+    internal,
+    control,
+  ];
   await startInOrder(services);
   return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, db, directory) };
 }
@@ -104,11 +137,12 @@ async function layGround(options: ControllerOptions): Promise<Ground> {
   const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv });
   const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python });
   const workerDeps = { db, engine, environments, dataDir };
-  return { options, log: openLog("controller"), db, epoch: await takeEpoch(db), workerDeps };
+  const account = new ComputeAccount(options.compute);
+  return { options, log: openLog("controller"), db, epoch: await takeEpoch(db), workerDeps, account };
 }
 
 function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => Promise<void>): Replicas {
-  const { db, epoch, log, workerDeps } = ground;
+  const { db, epoch, log, workerDeps, account } = ground;
   const deps = {
     engine: workerDeps.engine,
     epoch,
@@ -116,6 +150,11 @@ function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => P
     versions: () => currentVersions(db),
     start: (version: ApiVersion) => startWorker(workerDeps, version, undefined),
     forget: (workerId: string) => deleteWorker(db, workerId),
+    occupy: (version: ApiVersion, worker: RunningWorker) => {
+      const need = computeOf(version);
+      account.occupy(need);
+      void worker.exited.then(() => account.giveBack(need));
+    },
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     onChange: () =>
       void publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
@@ -124,7 +163,7 @@ function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => P
 }
 
 function buildJobs(ground: Ground, store: FileStore, interrupted: Interrupted[]): Jobs {
-  const { db, epoch, log, options, workerDeps } = ground;
+  const { db, epoch, log, options, workerDeps, account } = ground;
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
     const version = await findVersion(db, name, apiId);
@@ -138,14 +177,14 @@ function buildJobs(ground: Ground, store: FileStore, interrupted: Interrupted[])
     epoch,
     log,
     reach: armKillPoint(options.killAt),
-    machineCpus: availableParallelism(),
+    account,
     findApi: async (name, apiId) => {
       const version = await findApiVersion(name, apiId);
       return {
         api_id: apiId,
         init: initOf(dataDir, version),
         timeoutMs: timeoutMsOf(version),
-        cpus: cpusOf(version),
+        compute: computeOf(version),
       };
     },
     startWorker: async (name, apiId, jobId) =>
@@ -156,12 +195,21 @@ function buildJobs(ground: Ground, store: FileStore, interrupted: Interrupted[])
   return new Jobs(deps, interrupted);
 }
 
-function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs): RequestListener {
+function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {
+  const store = {
+    all: () => allKeys(db),
+    insert: (key: StoredKey) => insertKey(db, key),
+    remove: (id: string) => removeKey(db, id),
+  };
+  return new Keys({ store, adminToken: readOrMakeAdminToken(options.dataDir), spread });
+}
+
+function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs, keys: Keys): RequestListener {
   const { dataDir, version } = options;
   const app = controlApp({
     log,
     version,
-    adminToken: readOrMakeAdminToken(dataDir),
+    keys,
     apis,
     jobs,
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
@@ -173,7 +221,11 @@ function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs): Req
 
 function buildInternal(replicas: Replicas, routes: RoutePublisher): RequestListener {
   const app = internalApp({
-    snapshots: { current: () => routes.snapshot, subscribe: (listener) => routes.subscribe(listener) },
+    snapshots: {
+      current: () => routes.snapshot,
+      subscribe: (gateway, listener) => routes.subscribe(gateway, listener),
+      applied: (gateway, version) => routes.applied(gateway, version),
+    },
     killReplica: (workerId) => replicas.kill(workerId),
   });
   return getRequestListener(app.fetch, { overrideGlobalObjects: false });

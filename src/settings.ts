@@ -31,6 +31,20 @@ export const SETTINGS = {
     unit: "command",
     help: "the Python (3.9 or later) that predictors run with",
   },
+  cpus: {
+    env: "QUERN_CPUS",
+    option: "--cpus <number>",
+    default: "",
+    unit: "CPUs",
+    help: "what workers may take together, by their compute.cpu; the machine's, where not given",
+  },
+  memory: {
+    env: "QUERN_MEMORY",
+    option: "--memory <size>",
+    default: "",
+    unit: "size",
+    help: "what workers may take together, by their compute.mem, such as 8Gi; the machine's, where not given",
+  },
   publicUrl: {
     env: "QUERN_PUBLIC_URL",
     option: "--public-url <url>",
@@ -98,6 +112,11 @@ export function givenHost(): string | undefined {
 
 function defaultDataDir(): string {
   return join(process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state"), "quern");
+}
+
+/** Where the command line keeps what is its own: `$XDG_CONFIG_HOME/quern`. */
+export function configDirectory(): string {
+  return join(process.env.XDG_CONFIG_HOME ?? join(homedir(), ".config"), "quern");
 }
 
 export function version(): string {

@@ -1,10 +1,9 @@
 /** Docs are part of the build: pages from the code are up to date, links lead somewhere, examples and commands run. */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventually } from "./harness/eventually.ts";
-import { root, TestServer } from "./harness/server.ts";
+import { describe, expect, it } from "vitest";
+import { root } from "./harness/server.ts";
 
 const pages = [
   "README.md",
@@ -43,33 +42,5 @@ describe("the docs", () => {
     )) {
       expect(existsSync(join(root, "src", file!)), file).toBe(true);
     }
-  });
-});
-
-describe("getting started", () => {
-  const server = new TestServer();
-  beforeAll(() => server.start());
-  afterAll(() => server.stop());
-
-  it("works as it is written", async () => {
-    const text = readFileSync(join(root, "docs", "getting-started.md"), "utf8");
-    const block = (language: string, nth = 0) =>
-      [...text.matchAll(new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, "g"))][nth]![1]!;
-    const project = join(server.dir, "hello");
-    mkdirSync(project);
-    writeFileSync(join(project, "predictor.py"), block("python"));
-    writeFileSync(join(project, "quern.yaml"), block("yaml") + block("yaml", 1));
-    writeFileSync(join(project, "job.json"), block("json"));
-    expect(server.cli(["deploy", "quern.yaml", "--wait"], { cwd: project })).toMatchObject({ code: 0 });
-    expect(server.cli(["predict", "hello", "-"], { cwd: project, input: '{"name": "Ada"}' }).out).toBe(
-      '"Hello, Ada"\n',
-    );
-    const job = server.cli(["job", "submit", "hello-batch", "job.json", "--wait"], { cwd: project });
-    expect(job.code).toBe(11);
-    expect(job.out).toContain("status: completed with failures");
-    const id = /job id: (\S+)/.exec(job.out)![1]!;
-    await eventually("the traceback is in the log", () =>
-      server.cli(["job", "logs", "hello-batch", id]).out.includes("TypeError"),
-    );
   });
 });

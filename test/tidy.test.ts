@@ -9,7 +9,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   base: { rooms: [], npm: ["pino"] },
   contracts: { rooms: [], npm: ["zod"] },
   protocol: { rooms: ["base", "contracts"], npm: [] },
-  database: { rooms: ["base", "contracts"], npm: ["better-sqlite3"] },
+  database: { rooms: ["base", "contracts"], npm: ["better-sqlite3", "pg"] },
   "object-store": { rooms: ["base", "contracts"] },
   access: { rooms: ["base", "contracts"], npm: [] },
   observe: { rooms: ["base", "contracts"], npm: [] },

@@ -7,17 +7,16 @@ read or written. Callers allow for that (docs/worker-protocol.md): death is a cl
 import atexit
 import hmac
 import os
-import selectors
 import signal
 import sys
 import time
 from collections import deque
 
 from . import protocol
-from .connection import accept
 from .http_payload import PayloadError, encode_fault, encode_prediction, fault, parse_batch, parse_payload
 from .load_predictor import PredictorError, load_predictor
 from .log_stream import close_standard_streams
+from .sockets import Sockets
 
 ORPHAN_EXIT_S = 30
 # While work goes on, replies leave and sockets are looked at this often.
@@ -49,12 +48,9 @@ class Progress:
 
 class Worker:
     def __init__(self, listener, note, token):
-        self._listener = listener
+        self._sockets = Sockets(listener, self._dispatch, self._forget)
         self._note = note
         self._token = token
-        self._selector = selectors.DefaultSelector()
-        self._connections = {}
-        self._connections_made = 0
         self._tasks = deque()
         self._progress = {}
         self._predictions_waiting = 0
@@ -66,8 +62,6 @@ class Worker:
         self._predictor = None
         self._draining = False
         self._forked = False
-        self._lonely_since = time.monotonic()
-        self._wake_read, self._wake_write = os.pipe()
         self._handlers = {
             protocol.INIT: self._on_init,
             protocol.PREDICT: self._on_predict,
@@ -79,46 +73,14 @@ class Worker:
 
     def run(self):
         """Serves until told to drain, or until nobody has been connected for ORPHAN_EXIT_S."""
-        os.set_blocking(self._wake_write, False)
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.register_at_fork(after_in_child=self._after_fork)
         while not self._is_over():
-            self._poll(0 if self._tasks else 1)
+            self._sockets.poll(0 if self._tasks else 1)
             self._work()
             self._flush()
         self._flush_last()
-
-    # -- sockets ---------------------------------------------------------------------------------------------------
-
-    def _poll(self, timeout):
-        for key, events in self._selector.select(timeout):
-            if key.fileobj is self._listener:
-                self._accept()
-            elif key.fileobj == self._wake_read:
-                os.read(self._wake_read, 4096)
-            elif events & selectors.EVENT_READ:
-                self._read(key.data)
-
-    def _accept(self):
-        self._connections_made += 1
-        connection = accept(self._listener, self._connections_made)
-        if connection is not None:
-            self._connections[connection.number] = connection
-            self._selector.register(connection.sock, selectors.EVENT_READ, connection)
-
-    def _read(self, connection):
-        try:
-            messages = connection.receive()
-            for message_type, message_id, body in messages:
-                self._dispatch(connection, message_type, message_id, body)
-        except (ValueError, KeyError) as error:
-            print("closing a connection that speaks no protocol of ours: %s" % error, file=sys.stderr)
-            connection.is_open = False
-        if not connection.is_open:
-            self._drop(connection)
 
     def _dispatch(self, connection, message_type, message_id, body):
         if connection.role is None:
@@ -126,41 +88,27 @@ class Worker:
         elif message_type in self._handlers:
             self._handlers[message_type](connection, message_id, body)
 
-    def _drop(self, connection):
-        if self._connections.pop(connection.number, None) is None:
-            return
-        self._selector.unregister(connection.sock)
-        connection.close()
+    def _forget(self, connection):
+        """Nobody is left to whom this work could be answered."""
         self._progress.pop(connection.number, None)
         gone = [task for task in self._tasks if task[1] is connection]
         if gone:
             self._predictions_waiting -= sum(1 for task in gone if task[0] == protocol.PREDICT)
             self._tasks = deque(task for task in self._tasks if task[1] is not connection)
-        if not self._connections:
-            self._lonely_since = time.monotonic()
 
     def _flush(self):
-        for connection in list(self._connections.values()):
+        for connection in self._sockets:
             progress = self._progress.get(connection.number)
             ack = progress.take_ack() if progress is not None else None
             if ack is not None:
                 connection.send(protocol.ACK, *ack)
-            if connection.wants_write:
-                connection.flush()
-                self._watch_writes(connection)
-            if not connection.is_open:
-                self._drop(connection)
-
-    def _watch_writes(self, connection):
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_write else 0)
-        if connection.is_open and self._selector.get_key(connection.sock).events != wanted:
-            self._selector.modify(connection.sock, wanted, connection)
+        self._sockets.flush()
 
     def _flush_last(self):
         """The last answers leave before the process does: within two seconds, whoever does not read loses them."""
         deadline = time.monotonic() + 2
-        while any(c.wants_write for c in self._connections.values()) and time.monotonic() < deadline:
-            self._poll(0.01)
+        while any(connection.wants_write for connection in self._sockets) and time.monotonic() < deadline:
+            self._sockets.poll(0.01)
             self._flush()
 
     # -- messages --------------------------------------------------------------------------------------------------
@@ -198,9 +146,9 @@ class Worker:
 
     def _take_owner(self, connection, epoch):
         """The newest epoch owns this worker; the owner before it is cut off."""
-        for other in list(self._connections.values()):
+        for other in self._sockets:
             if other is not connection and other.role == "controller":
-                self._drop(other)
+                self._sockets.drop(other)
         self._epoch = epoch
         self._note.set_epoch(epoch)
         self._progress[connection.number] = Progress()
@@ -350,26 +298,21 @@ class Worker:
     def _is_over(self):
         if self._draining:
             return not any(task[0] != protocol.LEASE for task in self._tasks)
-        if self._connections:
+        if self._sockets:
             # A batch worker without its controller is of no use to anybody.
-            return self._job_id is not None and not any(c.role == "controller" for c in self._connections.values())
+            return self._job_id is not None and not any(c.role == "controller" for c in self._sockets)
         if self._job_id is not None:
             return True
-        return time.monotonic() - self._lonely_since > ORPHAN_EXIT_S
+        return time.monotonic() - self._sockets.lonely_since > ORPHAN_EXIT_S
 
     def _on_sigterm(self, signum, stack):
         self._draining = True
-        os.write(self._wake_write, b"!")
+        self._sockets.wake()
 
     def _after_fork(self):
         """A child of user code: none of our sockets is its own."""
         self._forked = True
-        self._listener.close()
-        for connection in self._connections.values():
-            connection.close()
-        self._selector.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        self._sockets.close_in_child()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,5 +1,4 @@
 /** The admin token of decision 1.6: made once, in the data directory, mode 0600; the CLI on the same machine reads it. */
-import { createHash, timingSafeEqual } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newToken } from "../base/ids.ts";
@@ -12,12 +11,6 @@ export function readOrMakeAdminToken(dataDir: string): string {
   const file = adminTokenFile(dataDir);
   if (!existsSync(file)) writeFileSync(file, `${newToken()}\n`, { mode: 0o600, flag: "wx" });
   return readFileSync(file, "utf8").trim();
-}
-
-/** Compares in constant time, whatever the lengths. */
-export function isSameSecret(given: string, expected: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
 }
 
 /** The key of a request: `Authorization: Bearer …` or `X-API-Key`. */

@@ -76,6 +76,29 @@ export async function findVersion(
   return row === undefined ? undefined : toVersion(row);
 }
 
+/** What was deployed under this name, newest first. */
+export function versionHistory(
+  db: Database,
+  name: string,
+): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
+  return db.all("SELECT api_id, deployed_time FROM api_versions WHERE name = ? ORDER BY deployed_time DESC", [
+    name,
+  ]);
+}
+
+/** Another predictor id for the same version: its replicas are no longer what is wanted, and new ones start. */
+export async function renewPredictorId(
+  db: Database,
+  { name, api_id, predictor_id }: ApiVersion,
+): Promise<void> {
+  const renewed = `${predictor_id.replace(/~.*$/, "")}~${Date.now().toString(36)}`;
+  await db.run("UPDATE api_versions SET predictor_id = ? WHERE name = ? AND api_id = ?", [
+    renewed,
+    name,
+    api_id,
+  ]);
+}
+
 /** The versions and the API's address go; versions of jobs stay, so that their status can still be read. */
 export async function deleteApi(db: Database, name: string): Promise<void> {
   await db.transaction(async (tx) => {

@@ -1,11 +1,19 @@
 /** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import type { RouteSnapshot } from "../contracts/routes.ts";
 import type { Database } from "../database/database.ts";
-import { type ApiVersion, currentVersion, currentVersions, deleteApi } from "./api-store.ts";
+import {
+  type ApiVersion,
+  currentVersion,
+  currentVersions,
+  deleteApi,
+  renewPredictorId,
+  versionHistory,
+} from "./api-store.ts";
 import { type DeployDeps, type DeployedApi, type DeployRequest, deploy } from "./deploy.ts";
 import { type RoutePublisher, toRoute } from "./publish-routes.ts";
-import type { Replicas } from "./replicas.ts";
+import type { ReplicaState, Replicas } from "./replicas.ts";
 
 export interface ApiState {
   name: string;
@@ -17,6 +25,8 @@ export interface ApiState {
   message?: string;
   up_to_date_replicas: number;
   requested_replicas: number;
+  /** Every replica that there is, those that are leaving included. */
+  replicas: ReplicaState[];
   last_updated: string;
   spec: unknown;
 }
@@ -25,6 +35,8 @@ export interface ApisDeps extends DeployDeps {
   db: Database;
   replicas: Replicas;
   routes: RoutePublisher;
+  /** All keys that gateways compare with, and whether any was made. */
+  keys: () => { forGateways: RouteSnapshot["keys"]; isAny: boolean };
   /** The jobs of a deleted API end. */
   stopJobsOf: (apiName: string) => Promise<void>;
 }
@@ -66,6 +78,22 @@ export class Apis implements Service {
     return version;
   }
 
+  /** New replicas of the same version, ready before the old ones drain. */
+  async refresh(name: string): Promise<void> {
+    const version = await this.version(name);
+    if (version.config.kind !== "RealtimeAPI") {
+      const message = `${name} is a ${version.config.kind}: it has no replicas to refresh; each job starts its own workers`;
+      throw new ServiceError("wrong_state", message);
+    }
+    await renewPredictorId(this.deps.db, version);
+    void this.deps.replicas.reconcile();
+  }
+
+  /** What was deployed under this name, newest first. */
+  history(name: string): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
+    return versionHistory(this.deps.db, name);
+  }
+
   async list(): Promise<ApiState[]> {
     return (await currentVersions(this.deps.db)).map((version) => this.stateOf(version));
   }
@@ -77,19 +105,19 @@ export class Apis implements Service {
   /** Writes the routes that follow from what is deployed and which replicas are ready. */
   async publish(): Promise<void> {
     const versions = await currentVersions(this.deps.db);
-    this.deps.routes.publish(
-      versions.map((version) =>
-        toRoute(version, this.deps.replicas.serving(version.name), this.stateOf(version).status),
-      ),
+    const { forGateways, isAny } = this.deps.keys();
+    const routes = versions.map((version) =>
+      toRoute(version, this.deps.replicas.serving(version.name), this.stateOf(version).status, isAny),
     );
+    this.deps.routes.publish(routes, forGateways);
   }
 
   private stateOf(version: ApiVersion): ApiState {
     const { name, api_id, deployed_time, config } = version;
     const common = { name, kind: config.kind, api_id, last_updated: deployed_time, spec: config };
     if (config.kind === "BatchAPI")
-      return { ...common, status: "live", up_to_date_replicas: 0, requested_replicas: 0 };
-    const { upToDate, requested, failure } = this.deps.replicas.state(name);
+      return { ...common, status: "live", up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
+    const { upToDate, requested, failure, replicas } = this.deps.replicas.state(name);
     const status = failure !== undefined ? "error" : upToDate >= requested ? "live" : "updating";
     return {
       ...common,
@@ -97,6 +125,7 @@ export class Apis implements Service {
       ...(failure === undefined ? {} : { message: failure }),
       up_to_date_replicas: upToDate,
       requested_replicas: requested,
+      replicas,
     };
   }
 }

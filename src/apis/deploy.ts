@@ -76,13 +76,18 @@ function plan(
   currentId: string | undefined,
 ): DeployedApi {
   const { api_id } = identityOf(config, configText, projectId);
-  const message =
-    currentId === undefined
-      ? `creating ${config.name} (${config.kind})`
-      : currentId === api_id
-        ? `${config.name} is up to date`
-        : `updating ${config.name} (${config.kind})`;
-  return { api: config.name, kind: config.kind, api_id, message };
+  return { api: config.name, kind: config.kind, api_id, message: messageOf(config, currentId, api_id) };
+}
+
+/** In the words of the ancestor: a batch API is there at once, a real-time one is only on its way. */
+function messageOf(
+  { name, kind }: ParsedApi["config"],
+  currentId: string | undefined,
+  newId: string,
+): string {
+  if (currentId === newId) return `${name} is up to date`;
+  const verb = currentId === undefined ? "creat" : "updat";
+  return `${verb}${kind === "BatchAPI" ? "ed" : "ing"} ${name} (${kind})`;
 }
 
 async function save(

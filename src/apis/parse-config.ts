@@ -4,7 +4,7 @@
  */
 import { type Document, isMap, LineCounter, type Node, parseDocument } from "yaml";
 import { stringifyExact } from "../base/json-text.ts";
-import { type ApiConfig, apiSchema, legalApiKeys, NOT_YET } from "../contracts/apis.ts";
+import { type ApiConfig, apiSchema, legalApiKeys, NOT_YET, OF_ONE_KIND } from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { namedIssues } from "../contracts/field-errors.ts";
 
@@ -83,6 +83,10 @@ function parseEntry(
     if (refused(valueAt(api, path), api)) add(path, `is not supported yet; ${cure}`);
   }
   if (!checked.success) return undefined;
+  for (const { path, kind } of OF_ONE_KIND) {
+    if (checked.data.kind !== kind && valueAt(api, path) !== undefined)
+      add(path, `is for a ${kind} only, this is a ${checked.data.kind}; leave it out`);
+  }
   if (checked.data.predictor === undefined) {
     if (checked.data.kind !== "TrafficSplitter")
       add([], "predictor is required: give predictor.path, the file with class PythonPredictor");

@@ -3,6 +3,8 @@
  * gateways that are connected. Versions rise, also over restarts.
  */
 import { renameSync, writeFileSync } from "node:fs";
+import { delay } from "../base/clock.ts";
+import { ServiceError } from "../contracts/errors.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
 import type { ApiRoute, RouteSnapshot } from "../contracts/routes.ts";
 import type { ApiVersion } from "./api-store.ts";
@@ -11,17 +13,27 @@ import { concurrencyOf, timeoutMsOf } from "./start-worker.ts";
 
 /** Snapshots of one epoch; the next epoch's are all above them. */
 const VERSIONS_PER_EPOCH = 1_000_000;
+/** A gateway that takes longer to confirm is stuck. */
+const EVERYWHERE_MS = 5_000;
+const APPLIED_LOOK_MS = 5;
+
+/** A gateway that is connected: given each snapshot, and asked which it has applied. */
+interface Subscriber {
+  listener: (snapshot: RouteSnapshot) => void;
+  appliedVersion: number;
+}
 
 export class RoutePublisher {
   private readonly file: string;
   private version: number;
   private current: RouteSnapshot;
-  private readonly listeners = new Set<(snapshot: RouteSnapshot) => void>();
+  /** By the gateway's own id. */
+  private readonly subscribers = new Map<string, Subscriber>();
 
   constructor(file: string, epoch: number) {
     this.file = file;
     this.version = epoch * VERSIONS_PER_EPOCH;
-    this.current = { version: this.version, apis: [] };
+    this.current = { version: this.version, apis: [], keys: [] };
   }
 
   get snapshot(): RouteSnapshot {
@@ -29,21 +41,54 @@ export class RoutePublisher {
   }
 
   /** Calls back with each later snapshot; returns how to stop that. */
-  subscribe(listener: (snapshot: RouteSnapshot) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+  subscribe(gateway: string, listener: (snapshot: RouteSnapshot) => void): () => void {
+    const subscriber = { listener, appliedVersion: 0 };
+    this.subscribers.set(gateway, subscriber);
+    return () => {
+      if (this.subscribers.get(gateway) === subscriber) this.subscribers.delete(gateway);
+    };
   }
 
-  publish(apis: ApiRoute[]): void {
-    this.current = { version: ++this.version, apis };
+  /** A gateway says that it acts by this version now. */
+  applied(gateway: string, version: number): void {
+    const subscriber = this.subscribers.get(gateway);
+    if (subscriber !== undefined) subscriber.appliedVersion = Math.max(subscriber.appliedVersion, version);
+  }
+
+  publish(apis: ApiRoute[], keys: RouteSnapshot["keys"]): void {
+    this.current = { version: ++this.version, apis, keys };
     const temporary = `${this.file}.new`;
     writeFileSync(temporary, JSON.stringify(this.current), { mode: 0o600 });
     renameSync(temporary, this.file);
-    for (const listener of this.listeners) listener(this.current);
+    for (const { listener } of this.subscribers.values()) listener(this.current);
+  }
+
+  /** Resolves when every connected gateway acts by the newest snapshot. Throws `server_unavailable` after a while. */
+  async everywhere(): Promise<void> {
+    const { version } = this.current;
+    const deadline = performance.now() + EVERYWHERE_MS;
+    while ([...this.subscribers.values()].some(({ appliedVersion }) => appliedVersion < version)) {
+      if (performance.now() > deadline) {
+        const message = "a gateway has not confirmed the change yet; it is recorded and will reach it";
+        throw new ServiceError("server_unavailable", message, { retryAfterS: 1 });
+      }
+      await delay(APPLIED_LOOK_MS);
+    }
   }
 }
 
-export function toRoute(version: ApiVersion, replicas: readonly Replica[], status: string): ApiRoute {
+/** Decision 8: `networking.auth` decides; where it says nothing, whether there is any key. */
+export function needsKey(version: ApiVersion, isAnyKey: boolean): boolean {
+  const auth = version.config.networking?.auth;
+  return auth === "key" || (auth === undefined && isAnyKey);
+}
+
+export function toRoute(
+  version: ApiVersion,
+  replicas: readonly Replica[],
+  status: string,
+  isAnyKey: boolean,
+): ApiRoute {
   const { kind, name, autoscaling } = version.config;
   return {
     name,
@@ -54,6 +99,7 @@ export function toRoute(version: ApiVersion, replicas: readonly Replica[], statu
     capacity: concurrencyOf(version) * autoscaling.min_replicas,
     expose_errors: version.config.predictor.expose_errors,
     wants: [...new Set(replicas.flatMap((replica) => replica.wants))],
+    needs_key: needsKey(version, isAnyKey),
     replicas: replicas.map(({ identity }) => ({
       worker_id: identity.worker_id,
       socket: identity.socket,

@@ -25,9 +25,26 @@ export interface ReplicasDeps {
   versions: () => Promise<ApiVersion[]>;
   start: (version: ApiVersion) => Promise<RunningWorker>;
   forget: (workerId: string) => Promise<void>;
+  /** Takes what a worker of this version needs from the machine's account, until the worker is gone. */
+  occupy: (version: ApiVersion, worker: RunningWorker) => void;
   initOf: (version: ApiVersion) => Init;
   /** The replicas that serve have changed. */
   onChange: () => void;
+}
+
+export interface ReplicaState {
+  worker_id: string;
+  pid: number;
+  state: Replica["state"];
+  /** Of the version that is deployed now. */
+  is_up_to_date: boolean;
+}
+
+interface GroupState {
+  upToDate: number;
+  requested: number;
+  failure: string | undefined;
+  replicas: ReplicaState[];
 }
 
 interface Group {
@@ -86,14 +103,19 @@ export class Replicas implements Service {
     return this.running;
   }
 
+  /** The APIs that have replicas, or should. */
+  get names(): string[] {
+    return [...this.groups.keys()];
+  }
+
   serving(name: string): Replica[] {
     return (this.groups.get(name)?.replicas ?? []).filter((replica) => replica.state === "ready");
   }
 
   /** The state of an API for `get`: replicas of the current version that are ready, and what is wrong. */
-  state(name: string): { upToDate: number; requested: number; failure: string | undefined } {
+  state(name: string): GroupState {
     const group = this.groups.get(name);
-    if (group === undefined) return { upToDate: 0, requested: 0, failure: undefined };
+    if (group === undefined) return { upToDate: 0, requested: 0, failure: undefined, replicas: [] };
     const upToDate = this.serving(name).filter(
       (replica) => replica.predictor_id === group.version.predictor_id,
     ).length;
@@ -101,6 +123,12 @@ export class Replicas implements Service {
       upToDate,
       requested: group.version.config.autoscaling.min_replicas,
       failure: upToDate > 0 ? undefined : group.failure,
+      replicas: group.replicas.map((replica) => ({
+        worker_id: replica.identity.worker_id,
+        pid: replica.identity.pid,
+        state: replica.state,
+        is_up_to_date: replica.predictor_id === group.version.predictor_id,
+      })),
     };
   }
 
@@ -160,7 +188,7 @@ export class Replicas implements Service {
     for (const [name, version] of versions) {
       const group = this.groups.get(name);
       if (group === undefined) this.groups.set(name, newGroup(version));
-      else if (group.version.api_id !== version.api_id)
+      else if (group.version.api_id !== version.api_id || group.version.predictor_id !== version.predictor_id)
         this.groups.set(name, { ...newGroup(version), replicas: group.replicas });
     }
   }
@@ -191,6 +219,7 @@ export class Replicas implements Service {
   }
 
   private add(group: Group, worker: RunningWorker, predictorId: string): void {
+    this.deps.occupy(group.version, worker);
     const replica = new Replica(
       worker,
       { api_name: group.version.name, predictor_id: predictorId },

@@ -3,8 +3,10 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { parseDurationMs } from "../contracts/apis.ts";
 import { REPLICA_CONCURRENCY_DEFAULT } from "../contracts/limits.ts";
+import { parseBytes, parseCpuMillis } from "../contracts/quantities.ts";
 import type { Database } from "../database/database.ts";
 import { saveWorker } from "../database/worker-records.ts";
+import type { Compute } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker } from "../engine/engine.ts";
 import type { PythonEnvironments } from "../engine/python-environment.ts";
 import type { Init } from "../protocol/messages.ts";
@@ -73,10 +75,10 @@ export function timeoutMsOf(version: ApiVersion): number | undefined {
   return timeout === undefined ? undefined : parseDurationMs(timeout);
 }
 
-/** `compute.cpu` in cores. */
-export function cpusOf(version: ApiVersion): number {
-  const { cpu } = version.config.compute;
-  return cpu.endsWith("m") ? Number(cpu.slice(0, -1)) / 1000 : Number(cpu);
+/** What one worker of this version takes of the machine's account. */
+export function computeOf(version: ApiVersion): Compute {
+  const { cpu, mem } = version.config.compute;
+  return { cpuMillis: parseCpuMillis(cpu)!, memoryBytes: mem === undefined ? 0 : parseBytes(mem)! };
 }
 
 export function apiLogDirectory(dataDir: string, apiName: string): string {

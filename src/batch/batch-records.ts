@@ -18,7 +18,7 @@ export async function saveFailedBatch(
 ): Promise<void> {
   await tx.run(
     `INSERT INTO batches (job_id, batch_index, round, attempts, failed, by_death, error_json) VALUES (?, ?, ?, 1, 1, ?, ?)
-     ON CONFLICT (job_id, batch_index) DO UPDATE SET round = excluded.round, attempts = attempts + 1, failed = 1,
+     ON CONFLICT (job_id, batch_index) DO UPDATE SET round = excluded.round, attempts = batches.attempts + 1, failed = 1,
        by_death = excluded.by_death, error_json = excluded.error_json`,
     [jobId, failed.batch_index, round, failed.by_death ? 1 : 0, JSON.stringify(failed.fault)],
   );
@@ -33,7 +33,7 @@ export async function addInterruption(
 ): Promise<number> {
   await db.run(
     `INSERT INTO batches (job_id, batch_index, round, interruptions) VALUES (?, ?, ?, 1)
-     ON CONFLICT (job_id, batch_index) DO UPDATE SET interruptions = interruptions + 1`,
+     ON CONFLICT (job_id, batch_index) DO UPDATE SET interruptions = batches.interruptions + 1`,
     [jobId, batchIndex, round],
   );
   const row = await first<{ interruptions: number }>(
@@ -60,4 +60,23 @@ export async function countFailedByDeath(db: Statements, jobId: string): Promise
     [jobId],
   );
   return row?.n ?? 0;
+}
+
+export interface FailedBatchRow {
+  batch_index: number;
+  attempts: number;
+  error_json: string;
+}
+
+/** Failed batches behind `after`, in order. */
+export function failedBatches(
+  db: Statements,
+  jobId: string,
+  after: number,
+  limit: number,
+): Promise<FailedBatchRow[]> {
+  return db.all<FailedBatchRow>(
+    "SELECT batch_index, attempts, error_json FROM batches WHERE job_id = ? AND failed = 1 AND batch_index > ? ORDER BY batch_index LIMIT ?",
+    [jobId, after, limit],
+  );
 }

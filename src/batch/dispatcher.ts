@@ -130,7 +130,7 @@ export class Dispatcher {
   }
 
   private leaseTo(worker: BatchWorker): void {
-    const { cursor, settlements } = this.options;
+    const { cursor } = this.options;
     const batches: { index: number; segment: LoadedSegment }[] = [];
     let bytes = 0;
     for (let free = worker.freeCredit; free > 0 && bytes < CREDIT_BYTES_MAX; free--) {
@@ -143,7 +143,6 @@ export class Dispatcher {
       const segment = cursor.find(index);
       batches.push({ index, segment });
       bytes += segment.payloadBytes(index);
-      settlements.leasedHighWater = Math.max(settlements.leasedHighWater, index + 1);
       if (cursor.isSuspect(index)) break;
     }
     if (batches.length > 0) worker.lease(batches);

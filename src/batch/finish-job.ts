@@ -3,10 +3,11 @@
  * order (docs/decisions/0004-commit-order.md); a restart between them goes on with the second.
  */
 import { timestamp } from "../base/clock.ts";
+import type { JobReason } from "../contracts/jobs.ts";
 import { countFailedByDeath } from "./batch-records.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { decideEnding, type EndCause } from "./job-status.ts";
-import { jobById, setClosing, setTerminal } from "./job-store.ts";
+import { type JobRow, jobById, setClosing, setTerminal } from "./job-store.ts";
 
 /** True when `cause` decided the end; false when another one was first. */
 export async function finishJob(
@@ -17,12 +18,13 @@ export async function finishJob(
   const { db, reach } = deps;
   const job = await jobById(db, jobId);
   if (job === undefined) return false;
-  const ending = decideEnding(cause, {
+  const decided = decideEnding(cause, {
     total: job.total_batch_count ?? 0,
     succeeded: job.succeeded,
     failedBatches: job.failed_batches,
     failedByDeath: await countFailedByDeath(db, jobId),
   });
+  const ending = { ...decided, reason: decided.reason && named(decided.reason, job) };
   reach("closing-before-commit");
   const won = await setClosing(db, jobId, ending);
   reach("closing-after-commit");
@@ -33,6 +35,13 @@ export async function finishJob(
       `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`,
     );
   return won;
+}
+
+/** A hint's command with the job's own names, so that it can be typed as it stands. */
+function named(reason: JobReason, { api_name, job_id }: JobRow): JobReason {
+  return reason.hint === undefined
+    ? reason
+    : { ...reason, hint: reason.hint.replaceAll("API JOB", `${api_name} ${job_id}`) };
 }
 
 /** The last step, also for a job whose server was killed right before it. */

@@ -3,6 +3,7 @@
 import type { ReachKillPoint } from "../base/kill-points.ts";
 import type { Log } from "../base/log.ts";
 import type { Database } from "../database/database.ts";
+import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
@@ -13,8 +14,8 @@ export interface JobApi {
   init: Omit<Init, "job_config" | "job_spec">;
   /** `predictor.timeout` in milliseconds; undefined is none. */
   timeoutMs: number | undefined;
-  /** `compute.cpu` in cores. */
-  cpus: number;
+  /** What one worker takes of the account. */
+  compute: Compute;
 }
 
 /** A batch that a former controller's death found in a worker's hand. */
@@ -30,8 +31,8 @@ export interface JobDeps {
   epoch: number;
   log: Log;
   reach: ReachKillPoint;
-  /** What the machine has to give: more workers of one job than fit into it wait. */
-  machineCpus: number;
+  /** What the machine has to give: workers that it has no room for wait. */
+  account: ComputeAccount;
   findApi: (apiName: string, apiId: string) => Promise<JobApi>;
   /** Installs what the API requires, then starts a worker process and records it. EnvironmentError when it cannot. */
   startWorker: (apiName: string, apiId: string, jobId: string) => Promise<RunningWorker>;

@@ -4,14 +4,14 @@ import { describeFault } from "../contracts/faults.ts";
 import type { JobReason } from "../contracts/jobs.ts";
 import { EnvironmentError } from "../engine/python-environment.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { EnqueueError } from "./enqueuer.ts";
+import { EnqueueError } from "./enqueue-commits.ts";
 
 export function startFailed(error: Error): JobReason {
   const code = error instanceof EnvironmentError ? "requirements_failed" : "worker_start_failed";
   return {
     code,
     message: error.message,
-    hint: "correct it and deploy again; the job's log has the whole output",
+    hint: "correct it and deploy again; `quern logs API JOB` has the whole output",
   };
 }
 
@@ -19,7 +19,7 @@ export function setUpFailed(fault: WorkerFault): JobReason {
   return {
     code: "set_up_failed",
     message: `a worker could not be set up: ${describeFault(fault)}`,
-    hint: "the job's log has the traceback; correct the predictor and deploy again",
+    hint: "`quern logs API JOB` has the traceback; correct the predictor and deploy again",
   };
 }
 
@@ -27,7 +27,7 @@ export function completionFailed(fault: WorkerFault): JobReason {
   return {
     code: "on_job_complete_failed",
     message: `on_job_complete raised ${describeFault(fault)}`,
-    hint: "the job's log has the traceback",
+    hint: "`quern logs API JOB` has the traceback",
   };
 }
 

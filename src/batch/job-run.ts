@@ -6,15 +6,13 @@ import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
-import { openOwnFile } from "../object-store/file-store.ts";
-import { selectFiles } from "../object-store/select-files.ts";
 import { suspects } from "./batch-records.ts";
 import type { BatchWorkerEvents } from "./batch-worker.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { type EnqueueCursor, Enqueuer } from "./enqueuer.ts";
+import { enqueueJob } from "./enqueue-job.ts";
 import { finishJob } from "./finish-job.ts";
 import type { JobApi, JobDeps } from "./job-deps.ts";
-import { type JobInput, jobInput, ownItemsFile } from "./job-input.ts";
+import { type JobInput, jobInput } from "./job-input.ts";
 import {
   completionFailed,
   enqueueFailed,
@@ -27,10 +25,13 @@ import type { EndCause } from "./job-status.ts";
 import { type JobRow, setRunning, setStartTime } from "./job-store.ts";
 import { JobWorkers } from "./job-workers.ts";
 import { LeaseCursor } from "./lease-cursor.ts";
+import { ownFilePath } from "./own-file.ts";
 import { Settlements } from "./settlements.ts";
 import { type StoredInput, storedInput } from "./stored-input.ts";
 
 const TICK_MS = 250;
+/** Workers that have waited this long for compute are worth a line in the log. */
+const WAITING_TOLD_MS = 2_000;
 
 export class JobRun implements Service {
   /** Resolves when the job has ended, or this run was stopped without ending it, and its workers are gone. */
@@ -46,9 +47,9 @@ export class JobRun implements Service {
   private dispatcher: Dispatcher | undefined;
   private settlements: Settlements | undefined;
   private totalBatches: number | undefined;
-  private slots = 1;
   private isEnding = false;
   private isCompleting = false;
+  private hasToldOfWaiting = false;
   private ticker: NodeJS.Timeout | undefined;
 
   /** `condemned`: batches that are charged instead of run (decision 3.7). */
@@ -57,10 +58,12 @@ export class JobRun implements Service {
     this.job = job;
     this.condemned = condemned;
     this.stored = storedInput(job);
-    this.input = jobInput(deps.store, openOwnFile, ownItemsFile(deps.dataDir, job.job_id));
+    this.input = jobInput(deps.store, ownFilePath(deps.dataDir, job.job_id));
     this.totalBatches = job.total_batch_count ?? undefined;
     this.workers = new JobWorkers({
       epoch: deps.epoch,
+      account: deps.account,
+      need: () => this.api!.compute,
       start: () => deps.startWorker(job.api_name, job.api_id, job.job_id),
       forget: deps.forgetWorker,
       init: () => ({ ...this.api!.init, job_config: job.config_json, job_spec: this.jobSpec() }),
@@ -94,14 +97,13 @@ export class JobRun implements Service {
   }
 
   workerCounts(): WorkerCounts {
-    return this.workers.counts(this.wantedWorkers());
+    return this.workers.counts(performance.now());
   }
 
   private async run(): Promise<void> {
     const { deps, job } = this;
     await setStartTime(deps.db, job.job_id, deps.epoch, timestamp());
     this.api = await deps.findApi(job.api_name, job.api_id);
-    this.slots = Math.max(1, Math.floor(deps.machineCpus / Math.max(0.01, this.api.cpus)));
     if (this.checkTimeout()) return;
     this.startMissingWorkers();
     if (job.status === "status_enqueuing" && !(await this.enqueue())) return;
@@ -117,7 +119,14 @@ export class JobRun implements Service {
       before === 0 ? "started enqueuing batches" : `went on enqueuing after ${before} batches`,
     );
     try {
-      const total = await this.enqueuer().run();
+      const total = await enqueueJob({
+        ...deps,
+        job,
+        jobId: job_id,
+        input: this.input,
+        ownFile: ownFilePath(deps.dataDir, job_id),
+        isCancelled: () => this.isEnding,
+      });
       if (total === undefined || !(await setRunning(deps.db, job_id, deps.epoch, total))) return false;
       deps.reach("enqueued-after-commit");
       this.totalBatches = total;
@@ -127,24 +136,6 @@ export class JobRun implements Service {
       await this.end({ kind: "enqueue_failed", reason: enqueueFailed(error as Error) });
       return false;
     }
-  }
-
-  private enqueuer(): Enqueuer {
-    const { deps, job, stored } = this;
-    const cursor = job.enqueue_cursor_json;
-    return new Enqueuer(deps.db, {
-      jobId: job.job_id,
-      epoch: deps.epoch,
-      batchSize: stored.batch_size,
-      files: (after) =>
-        stored.kind === "items" ? ownFile(after) : selectFiles(deps.store, stored.store_paths, after),
-      input: this.input,
-      mustBeObjects: stored.kind === "lines",
-      cursor: cursor === null ? undefined : (JSON.parse(cursor) as EnqueueCursor),
-      enqueuedBatches: job.enqueued_batches,
-      isCancelled: () => this.isEnding,
-      reach: deps.reach,
-    });
   }
 
   private async dispatch(): Promise<void> {
@@ -185,7 +176,7 @@ export class JobRun implements Service {
     };
   }
 
-  /** More workers than batches are not started; what the machine has no room for waits. */
+  /** More workers than batches are not started. */
   private wantedWorkers(): number {
     const known = this.totalBatches ?? this.stored.batch_count ?? 1;
     const left = known - (this.settlements?.settledBatches ?? this.job.succeeded + this.job.failed_batches);
@@ -193,7 +184,7 @@ export class JobRun implements Service {
   }
 
   private startMissingWorkers(): void {
-    if (!this.isEnding) this.workers.startUpTo(Math.min(this.wantedWorkers(), this.slots));
+    if (!this.isEnding) this.workers.keepAt(this.wantedWorkers());
   }
 
   /** What a predictor that declares `job_spec` is given. */
@@ -234,9 +225,22 @@ export class JobRun implements Service {
 
   private tick(): void {
     if (this.checkTimeout()) return;
+    this.tellOfWaiting();
     const timeoutMs = this.api?.timeoutMs;
     if (timeoutMs === undefined || this.dispatcher === undefined) return;
     for (const worker of this.dispatcher.overdue(performance.now(), timeoutMs)) worker.killForTimeout();
+  }
+
+  /** Says once, in the job's log, what its workers wait for. */
+  private tellOfWaiting(): void {
+    const waiting = this.workers.waiting(performance.now() - WAITING_TOLD_MS);
+    if (waiting === 0 || this.hasToldOfWaiting || this.api === undefined) return;
+    this.hasToldOfWaiting = true;
+    const account = this.deps.account.describe(this.api.compute);
+    this.deps.jobLog(
+      this.job.job_id,
+      `${waiting} of ${this.wantedWorkers()} workers wait for compute: ${account}`,
+    );
   }
 
   private checkTimeout(): boolean {
@@ -250,8 +254,4 @@ export class JobRun implements Service {
     this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed for a fault of ours");
     void this.end({ kind: "unexpected", reason: unexpected(error) });
   }
-}
-
-async function* ownFile(after: EnqueueCursor | undefined): AsyncGenerator<{ path: string; entry: number }> {
-  if (after === undefined || after.entry === 0) yield { path: "", entry: 0 };
 }

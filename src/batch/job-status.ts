@@ -104,14 +104,18 @@ function settledEnding({ total, succeeded, failedBatches, failedByDeath }: Settl
     const message = `${failedByDeath} of ${total} batches failed because a worker died in them`;
     return {
       status: "status_worker_error",
-      reason: { code: "worker_died", message, hint: "see the job's log for what the worker said last" },
+      reason: { code: "worker_died", message, hint: "`quern logs API JOB` has what the worker said last" },
     };
   }
   if (failedBatches > 0) {
     const message = `${failedBatches} of ${total} batches failed`;
     return {
       status: "status_completed_with_failures",
-      reason: { code: "batches_failed", message, hint: "see the job's log for the exceptions" },
+      reason: {
+        code: "batches_failed",
+        message,
+        hint: "`quern job failures API JOB` shows them with their exceptions and items",
+      },
     };
   }
   return { status: "status_succeeded" };

@@ -22,7 +22,6 @@ export interface JobRow {
   total_batch_count: number | null;
   enqueued_batches: number;
   enqueue_cursor_json: string | null;
-  leased_high_water: number;
   succeeded: number;
   failed_attempts: number;
   failed_batches: number;
@@ -69,18 +68,51 @@ export function jobById(db: Statements, jobId: string): Promise<JobRow | undefin
   return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ?", [jobId]);
 }
 
-/** Newest first; `before` is the last job id of the page before. */
+export interface JobPage {
+  limit: number;
+  /** The last job id of the page before. */
+  before: string | undefined;
+  status: JobStatus | undefined;
+}
+
+/** Newest first. */
 export function listJobs(
   db: Statements,
   apiName: string,
-  limit: number,
-  before: string | undefined,
+  { limit, before, status }: JobPage,
 ): Promise<JobRow[]> {
-  return db.all<JobRow>("SELECT * FROM jobs WHERE api_name = ? AND job_id < ? ORDER BY job_id DESC LIMIT ?", [
-    apiName,
-    before ?? "~",
-    limit,
-  ]);
+  const filter = status === undefined ? "" : "AND status = ?";
+  return db.all<JobRow>(
+    `SELECT * FROM jobs WHERE api_name = ? AND job_id < ? ${filter} ORDER BY job_id DESC LIMIT ?`,
+    [apiName, before ?? "~", ...(status === undefined ? [] : [status]), limit],
+  );
+}
+
+/** For the table of APIs. */
+export interface JobSummary {
+  running_jobs: number;
+  latest_job: { job_id: string; created_time: string } | null;
+}
+
+export async function jobSummary(db: Statements, apiName: string): Promise<JobSummary> {
+  const running = await first<{ n: number }>(
+    db,
+    "SELECT count(*) AS n FROM jobs WHERE api_name = ? AND end_time IS NULL",
+    [apiName],
+  );
+  const latest = await first<{ job_id: string; created_time: string }>(
+    db,
+    "SELECT job_id, created_time FROM jobs WHERE api_name = ? ORDER BY job_id DESC LIMIT 1",
+    [apiName],
+  );
+  return { running_jobs: running!.n, latest_job: latest ?? null };
+}
+
+/** Which of these ids are jobs. */
+export async function existingJobs(db: Statements, ids: readonly string[]): Promise<Set<string>> {
+  const places = ids.map(() => "?").join(", ");
+  const rows = await db.all<{ job_id: string }>(`SELECT job_id FROM jobs WHERE job_id IN (${places})`, ids);
+  return new Set(rows.map(({ job_id }) => job_id));
 }
 
 export function unfinishedJobs(db: Statements): Promise<JobRow[]> {
@@ -143,7 +175,6 @@ export interface SettledDelta {
   failedAttempts: number;
   failedBatches: number;
   successUs: number;
-  leasedHighWater: number;
 }
 
 export async function addSettled(
@@ -154,16 +185,8 @@ export async function addSettled(
 ): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE jobs SET succeeded = succeeded + ?, failed_attempts = failed_attempts + ?, failed_batches = failed_batches + ?,
-       success_us = success_us + ?, leased_high_water = MAX(leased_high_water, ?) WHERE job_id = ? AND epoch = ?`,
-    [
-      delta.succeeded,
-      delta.failedAttempts,
-      delta.failedBatches,
-      delta.successUs,
-      delta.leasedHighWater,
-      jobId,
-      epoch,
-    ],
+       success_us = success_us + ? WHERE job_id = ? AND epoch = ?`,
+    [delta.succeeded, delta.failedAttempts, delta.failedBatches, delta.successUs, jobId, epoch],
   );
   return changed === 1;
 }

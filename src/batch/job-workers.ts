@@ -1,11 +1,16 @@
-/** The workers of one job: as many as are wanted, replaced when they die, all gone at the end. */
+/** The workers of one job: as many as are wanted and the machine has room for, replaced when they die, all gone at the end. */
 import type { WorkerCounts } from "../contracts/jobs.ts";
+import { STALLED_AFTER_MS } from "../contracts/limits.ts";
+import type { Ask, Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { Init } from "../protocol/messages.ts";
 import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
 
 export interface JobWorkersOptions {
   epoch: number;
+  account: ComputeAccount;
+  /** What one worker takes of the account. */
+  need: () => Compute;
   start: () => Promise<RunningWorker>;
   forget: (workerId: string) => Promise<void>;
   init: () => Init;
@@ -17,6 +22,7 @@ export interface JobWorkersOptions {
 export class JobWorkers {
   private readonly options: JobWorkersOptions;
   private readonly workers = new Set<BatchWorker>();
+  private readonly asks = new Set<Ask>();
   private starting = 0;
   private failed = 0;
   private isStopped = false;
@@ -25,38 +31,66 @@ export class JobWorkers {
     this.options = options;
   }
 
-  /** Starts what is missing to `count` workers. Returns at once. */
-  startUpTo(count: number): void {
-    const missing = count - this.workers.size - this.starting;
-    for (let i = 0; i < missing && !this.isStopped; i++) void this.startOne();
+  /** Asks for what is missing to `count` workers, and asks no longer for what is too much. Returns at once. */
+  keepAt(count: number): void {
+    if (this.isStopped) return;
+    const missing = count - this.workers.size - this.starting - this.asks.size;
+    for (let i = 0; i < missing; i++) this.askForOne();
+    const surplus = missing < 0 ? [...this.asks].slice(missing) : [];
+    for (const ask of surplus) this.cancel(ask);
   }
 
   ready(): BatchWorker[] {
     return [...this.workers].filter((worker) => worker.state === "ready");
   }
 
-  /** The counts of the contract, where `wanted` workers should be there. */
-  counts(wanted: number): WorkerCounts {
+  /** The counts of the contract. Whoever has waited for compute for long is stalled, not pending. */
+  counts(nowMs: number): WorkerCounts {
     const running = this.ready().length;
-    const initializing = this.workers.size - running + this.starting;
-    const pending = Math.max(0, wanted - initializing - running);
-    return { pending, initializing, running, succeeded: 0, failed: this.failed, stalled: 0 };
+    const stalled = this.waiting(nowMs - STALLED_AFTER_MS);
+    return {
+      pending: this.asks.size - stalled,
+      initializing: this.workers.size - running + this.starting,
+      running,
+      succeeded: 0,
+      failed: this.failed,
+      stalled,
+    };
+  }
+
+  /** How many have asked for compute since before `sinceMs`, and have none. */
+  waiting(sinceMs: number): number {
+    return [...this.asks].filter((ask) => ask.sinceMs < sinceMs).length;
   }
 
   /** SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. */
   async stopAll(graceMs: number): Promise<void> {
     this.isStopped = true;
+    for (const ask of this.asks) this.cancel(ask);
     await Promise.all([...this.workers].map((worker) => worker.stop(graceMs)));
     await Promise.all([...this.workers].map((worker) => this.drop(worker)));
   }
 
+  private askForOne(): void {
+    const { account, need } = this.options;
+    const ask = account.ask(need(), () => {
+      this.asks.delete(ask);
+      void this.startOne();
+    });
+    this.asks.add(ask);
+  }
+
+  private cancel(ask: Ask): void {
+    if (this.options.account.cancel(ask)) this.asks.delete(ask);
+  }
+
   private async startOne(): Promise<void> {
-    const { start, events, init, epoch, onStartFailed } = this.options;
+    const { start, events, init, epoch, onStartFailed, account, need } = this.options;
     this.starting++;
     const running = await start()
       .catch((error: Error) => onStartFailed(error))
       .finally(() => this.starting--);
-    if (running === undefined) return;
+    if (running === undefined) return account.giveBack(need());
     const worker = new BatchWorker(running, {
       ...events,
       onSetUpFailed: (failed, fault) => {
@@ -76,8 +110,10 @@ export class JobWorkers {
     await this.drop(worker);
   }
 
-  private drop(worker: BatchWorker): Promise<void> {
-    this.workers.delete(worker);
-    return this.options.forget(worker.identity.worker_id);
+  private async drop(worker: BatchWorker): Promise<void> {
+    const { account, need, forget } = this.options;
+    if (!this.workers.delete(worker)) return;
+    account.giveBack(need());
+    await forget(worker.identity.worker_id);
   }
 }

@@ -4,10 +4,24 @@ import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX } from "../contracts/limits.ts";
 import { addInterruption } from "./batch-records.ts";
+import { type FailurePage, failurePage } from "./failures.ts";
 import { finishJob, makeTerminal } from "./finish-job.ts";
 import type { Interrupted, JobDeps } from "./job-deps.ts";
 import { JobRun } from "./job-run.ts";
-import { claimJob, findJob, type JobRow, jobById, listJobs, unfinishedJobs } from "./job-store.ts";
+import {
+  claimJob,
+  existingJobs,
+  findJob,
+  type JobPage,
+  type JobRow,
+  type JobSummary,
+  jobById,
+  jobSummary,
+  listJobs,
+  unfinishedJobs,
+} from "./job-store.ts";
+import { removeOrphans } from "./own-file.ts";
+import { type Preview, previewSubmission } from "./select-input.ts";
 import { submitJob } from "./submit-job.ts";
 
 const NO_WORKERS = { pending: 0, initializing: 0, running: 0, succeeded: 0, failed: 0, stalled: 0 };
@@ -23,7 +37,13 @@ export class Jobs implements Service {
     this.interrupted = interrupted;
   }
 
+  /** The ids of those that run here. */
+  get running(): string[] {
+    return [...this.runs.keys()];
+  }
+
   async start(): Promise<void> {
+    await removeOrphans(this.deps.dataDir, (ids) => existingJobs(this.deps.db, ids));
     const condemned = await this.chargeInterruptions();
     for (const row of await unfinishedJobs(this.deps.db)) {
       if (row.closing === null) await this.run(row.job_id, condemned.get(row.job_id));
@@ -35,10 +55,19 @@ export class Jobs implements Service {
     await Promise.all([...this.runs.values()].map((run) => run.stop()));
   }
 
-  async submit(api: { name: string; api_id: string }, body: Buffer): Promise<JobRow> {
-    const jobId = await submitJob(this.deps, api, body);
-    await this.run(jobId);
-    return (await jobById(this.deps.db, jobId))!;
+  async submit(
+    api: { name: string; api_id: string },
+    body: Buffer,
+    idempotencyKey: string | undefined,
+  ): Promise<{ row: JobRow; isReplay: boolean }> {
+    const { job_id, isReplay } = await submitJob(this.deps, api, body, idempotencyKey);
+    if (!isReplay) await this.run(job_id);
+    return { row: (await jobById(this.deps.db, job_id))!, isReplay };
+  }
+
+  /** What a submission would take; makes no job. */
+  preview(body: Buffer, idempotencyKey: string | undefined): Promise<Preview> {
+    return previewSubmission(this.deps.store, body, idempotencyKey);
   }
 
   async get(apiName: string, jobId: string): Promise<JobRow> {
@@ -51,8 +80,16 @@ export class Jobs implements Service {
     return jobById(this.deps.db, jobId);
   }
 
-  list(apiName: string, limit: number, before: string | undefined): Promise<JobRow[]> {
-    return listJobs(this.deps.db, apiName, limit, before);
+  list(apiName: string, page: JobPage): Promise<JobRow[]> {
+    return listJobs(this.deps.db, apiName, page);
+  }
+
+  summary(apiName: string): Promise<JobSummary> {
+    return jobSummary(this.deps.db, apiName);
+  }
+
+  failures(job: JobRow, after: number, limit: number): Promise<FailurePage> {
+    return failurePage(this.deps, job, after, limit);
   }
 
   workerCounts(jobId: string): WorkerCounts {

@@ -35,6 +35,12 @@ export class SegmentMaker {
     this.current = undefined;
   }
 
+  /** What stands before `position` of the file is no line: a byte order mark. */
+  skipTo(position: number): void {
+    this.current!.start = position;
+    this.current!.end = position;
+  }
+
   blankLine(end: number): void {
     this.hasBlankLines = true;
     this.bytes += end - this.current!.end;

@@ -8,6 +8,9 @@ import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../contracts/jobs.ts";
 import { BATCH_BYTES_LIMIT } from "../contracts/limits.ts";
+import { compileGlob, GlobError } from "../object-store/glob.ts";
+import type { FileSelection } from "../object-store/select-files.ts";
+import { normalizedPath, pathProblem } from "../object-store/store-path.ts";
 
 export interface ParsedSubmission {
   workers: number;
@@ -16,18 +19,15 @@ export interface ParsedSubmission {
   configText: string;
   input:
     | { kind: "items"; batch_size: number; count: number; lines: Buffer }
-    | { kind: "lines"; batch_size: number; store_paths: string[] };
+    | ({ kind: "lines" | "paths"; batch_size: number } & FileSelection);
 }
 
 const NEWLINE = 0x0a;
 
 const NOT_YET_FIELDS: readonly (readonly string[])[] = [
-  ["file_path_lister"],
   ["queue_dead_letter_queue"],
   ["output"],
   ["on_failure"],
-  ["delimited_files", "includes"],
-  ["delimited_files", "excludes"],
 ];
 
 /** Throws ServiceError with all that is wrong. */
@@ -60,10 +60,16 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-/** `null` counts as absent for every optional member of the submission (decision 3.1). */
-function withoutNulls(value: unknown): unknown {
+/** `null` counts as absent for every optional member of the submission and of its inputs (decision 3.1). */
+function withoutNulls(value: unknown, depth = 0): unknown {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
+  const members = Object.entries(value).filter(([, member]) => member !== null);
+  return Object.fromEntries(
+    members.map(([name, member]) => [
+      name,
+      depth === 0 && name !== "config" ? withoutNulls(member, 1) : member,
+    ]),
+  );
 }
 
 function variantErrors(value: unknown): FieldError[] {
@@ -100,14 +106,14 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
     timeout: submission.timeout,
     configText: config === undefined ? "{}" : compactJson(body, config).toString("utf8"),
   };
-  if (submission.delimited_files !== undefined) {
-    const { batch_size, store_paths } = submission.delimited_files;
-    store_paths.forEach((path, i) => {
-      const problem = pathProblem(path);
-      if (problem !== undefined)
-        errors.push({ pointer: `/delimited_files/store_paths/${i}`, detail: problem });
-    });
-    return { ...common, input: { kind: "lines", batch_size, store_paths } };
+  for (const [variant, kind] of [
+    ["delimited_files", "lines"],
+    ["file_path_lister", "paths"],
+  ] as const) {
+    const given = submission[variant];
+    if (given === undefined) continue;
+    errors.push(...selectionErrors(variant, given));
+    return { ...common, input: { kind, ...given, store_paths: given.store_paths.map(normalizedPath) } };
   }
   const { batch_size } = submission.item_list!;
   const list = memberSpans(body, members.get("item_list")!);
@@ -115,14 +121,35 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
   return { ...common, input: { kind: "items", batch_size, count, lines } };
 }
 
-function pathProblem(path: string): string | undefined {
-  const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(path)?.[1];
-  if (scheme === undefined)
-    return `"${path}" is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
-  if (["s3", "gs", "az"].includes(scheme)) return `the scheme ${scheme}:// is not supported yet; use file://`;
-  if (scheme !== "file") return `the scheme ${scheme}:// is unknown; legal: s3, gs, az, file`;
-  if (/\.(gz|zst)$/.test(path)) return "compressed files are not supported yet; decompress it first";
-  return path.startsWith("file:///") ? undefined : `"${path}" must be absolute: file:///absolute/path`;
+function selectionErrors(variant: string, { store_paths, includes, excludes }: FileSelection): FieldError[] {
+  const globs = { includes, excludes };
+  return [
+    ...problems(`/${variant}/store_paths`, store_paths, pathProblem),
+    ...Object.entries(globs).flatMap(([name, patterns]) =>
+      problems(`/${variant}/${name}`, patterns ?? [], globProblem),
+    ),
+  ];
+}
+
+function problems(
+  pointer: string,
+  texts: readonly string[],
+  problemOf: (text: string) => string | undefined,
+): FieldError[] {
+  return texts.flatMap((text, i) => {
+    const detail = problemOf(text);
+    return detail === undefined ? [] : [{ pointer: `${pointer}/${i}`, detail }];
+  });
+}
+
+function globProblem(pattern: string): string | undefined {
+  try {
+    compileGlob(pattern);
+    return undefined;
+  } catch (error) {
+    if (error instanceof GlobError) return `"${pattern}" is not a glob pattern: ${error.message}`;
+    throw error;
+  }
 }
 
 /**

@@ -17,6 +17,11 @@ export class LoadedSegment {
     this.starts = batchStarts(data, segment.batch_count, batchSize);
   }
 
+  holds(batchIndex: number): boolean {
+    const { first_batch, batch_count } = this.segment;
+    return batchIndex >= first_batch && batchIndex < first_batch + batch_count;
+  }
+
   /** An upper bound of `writePayload`'s bytes. */
   payloadBytes(batchIndex: number): number {
     const at = batchIndex - this.segment.first_batch;

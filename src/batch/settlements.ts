@@ -23,8 +23,6 @@ export interface SettlementsOptions {
 export class Settlements {
   /** Durable counts of this round's job, kept in step with the rows. */
   settledBatches: number;
-  /** Raised by whoever leases; goes with the next commit. */
-  leasedHighWater = 0;
   private readonly db: Database;
   private readonly options: SettlementsOptions;
   private touched = new Set<Segment>();
@@ -103,7 +101,6 @@ export class Settlements {
         failedAttempts: failures.length,
         failedBatches: failures.length,
         successUs,
-        leasedHighWater: this.leasedHighWater,
       };
       if (!(await addSettled(tx, jobId, epoch, counts))) throw new Error(`job ${jobId} has another owner`);
       reach("ack-before-commit");

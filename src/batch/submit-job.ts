@@ -1,16 +1,15 @@
 /** Records a job durably; its answer may be sent when `submitJob` resolves. Enqueuing comes after (decision 3.1). */
-import { mkdir, open, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { rm } from "node:fs/promises";
 import { timestamp } from "../base/clock.ts";
 import { newUlid } from "../base/ids.ts";
 import type { ReachKillPoint } from "../base/kill-points.ts";
-import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
-import { selectFiles } from "../object-store/select-files.ts";
-import { jobDirectory, ownItemsFile } from "./job-input.ts";
-import { insertJob } from "./job-store.ts";
+import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
+import { insertJob, type NewJob } from "./job-store.ts";
+import { jobDirectory, ownFilePath, writeOwnFile } from "./own-file.ts";
 import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
+import { assertAnyFile } from "./select-input.ts";
 import type { StoredInput } from "./stored-input.ts";
 
 export interface SubmitDeps {
@@ -20,79 +19,69 @@ export interface SubmitDeps {
   reach: ReachKillPoint;
 }
 
-/** Returns the new job's id. Throws ServiceError when the submission is not valid. */
+export interface Submitted {
+  job_id: string;
+  /** The `Idempotency-Key` had made this job before. */
+  isReplay: boolean;
+}
+
+/** Throws ServiceError when the submission is not valid, or its key was used for another one. */
 export async function submitJob(
   deps: SubmitDeps,
   api: { name: string; api_id: string },
   body: Buffer,
-): Promise<string> {
+  idempotencyKey: string | undefined,
+): Promise<Submitted> {
+  const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
+  const before = key && (await findSubmission(deps.db, key, Date.now()));
+  if (before !== undefined) return { job_id: before, isReplay: true };
   const submission = parseSubmission(body);
-  if (submission.input.kind === "lines") await assertAnyFile(deps.store, submission.input.store_paths);
+  const { input } = submission;
+  if (input.kind !== "items") await assertAnyFile(deps.store, input);
   const jobId = newUlid();
-  if (submission.input.kind === "items") await writeItems(deps.dataDir, jobId, submission.input.lines);
+  if (input.kind === "items") await writeOwnFile(ownFilePath(deps.dataDir, jobId), input.lines);
   deps.reach("submission-before-commit");
-  try {
-    await insertJob(deps.db, {
-      job_id: jobId,
-      api_name: api.name,
-      api_id: api.api_id,
-      submission_json: JSON.stringify(toStored(submission)),
-      config_json: submission.configText,
-      workers: submission.workers,
-      timeout_s: submission.timeout ?? null,
-      created_time: timestamp(),
-    });
-  } catch (error) {
-    await rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
+  const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
+  const recorded = await record(deps.db, toNewJob(jobId, api, submission), key).catch(async (error) => {
+    await forget();
     throw error;
-  }
+  });
+  // Somebody else was faster with the same key.
+  if (recorded !== jobId) await forget();
   deps.reach("submission-after-commit");
-  return jobId;
+  return { job_id: recorded, isReplay: recorded !== jobId };
+}
+
+/** Resolves to the id of the job that stands under the key now. */
+function record(db: Database, job: NewJob, key: SubmissionKey | undefined): Promise<string> {
+  return db.transaction(async (tx) => {
+    const before = key && (await findSubmission(tx, key, Date.now()));
+    if (before !== undefined) return before;
+    await insertJob(tx, job);
+    if (key !== undefined) await saveSubmission(tx, key, job.job_id, Date.now());
+    return job.job_id;
+  });
+}
+
+function toNewJob(
+  jobId: string,
+  api: { name: string; api_id: string },
+  submission: ParsedSubmission,
+): NewJob {
+  return {
+    job_id: jobId,
+    api_name: api.name,
+    api_id: api.api_id,
+    submission_json: JSON.stringify(toStored(submission)),
+    config_json: submission.configText,
+    workers: submission.workers,
+    timeout_s: submission.timeout ?? null,
+    created_time: timestamp(),
+  };
 }
 
 function toStored({ input }: ParsedSubmission): StoredInput {
-  const { batch_size } = input;
-  if (input.kind === "lines") return { kind: "lines", batch_size, store_paths: input.store_paths };
-  return { kind: "items", batch_size, batch_count: Math.ceil(input.count / batch_size) };
-}
-
-/** Each item on a line of its own, on the disk before the job is recorded: the file, and the names that lead to it. */
-async function writeItems(dataDir: string, jobId: string, lines: Buffer): Promise<void> {
-  const directory = jobDirectory(dataDir, jobId);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const file = await open(ownItemsFile(dataDir, jobId), "wx", 0o600);
-  try {
-    await file.writeFile(lines);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  for (const parent of [directory, dirname(directory)]) await syncDirectory(parent);
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
-}
-
-async function assertAnyFile(store: ObjectStore, storePaths: string[]): Promise<void> {
-  for await (const file of selectFiles(store, storePaths)) {
-    // Opening it shows now, rather than in a failed job, that it may not be read.
-    const object = await store.open(file.path).catch((error: NodeJS.ErrnoException) => {
-      if (error instanceof ServiceError) throw error;
-      throw new ServiceError("invalid_request", `${file.path} cannot be read: ${error.message}`, {
-        cause: error,
-      });
-    });
-    await object.close();
-    return;
-  }
-  throw new ServiceError(
-    "no_files_found",
-    `no file matches store_paths: ${storePaths.join(", ")}; an entry selects all files whose path begins with it`,
-  );
+  if (input.kind !== "items") return input;
+  const { batch_size, count } = input;
+  return { kind: "items", batch_size, batch_count: Math.ceil(count / batch_size) };
 }

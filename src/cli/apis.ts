@@ -1,10 +1,12 @@
 /** `quern get`, `predict`, `logs`, `delete`, `version`. */
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline/promises";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { getJob, listJobs } from "./jobs.ts";
+import { printStream } from "./print-stream.ts";
 import { since, table } from "./table.ts";
 
-interface ApiState {
+export interface ApiState {
   name: string;
   kind: string;
   api_id: string;
@@ -12,8 +14,11 @@ interface ApiState {
   message?: string;
   up_to_date_replicas: number;
   requested_replicas: number;
+  replicas: { worker_id: string; pid: number; state: string; is_up_to_date: boolean }[];
   last_updated: string;
   endpoint: string;
+  running_jobs?: number;
+  latest_job?: { job_id: string; created_time: string } | null;
 }
 
 export async function get(
@@ -24,12 +29,12 @@ export async function get(
   if (api !== undefined && job !== undefined) return getJob(context, api, job);
   if (api !== undefined) return getApi(context, api);
   const { value } = await context.client.json<{ apis: ApiState[] }>("/-/apis");
-  if (context.output === "json") context.out(`${JSON.stringify(value.apis, null, 2)}\n`);
-  else context.out(`${apisTable(value.apis)}\n`);
+  if (context.output === "json") await context.out(`${JSON.stringify(value.apis, null, 2)}\n`);
+  else await context.out(`${apisTable(context.environment, value.apis)}\n`);
   return EXIT.success;
 }
 
-function apisTable(apis: readonly ApiState[]): string {
+function apisTable(environment: string, apis: readonly ApiState[]): string {
   if (apis.length === 0) return "no apis are deployed";
   const batch = apis.filter((api) => api.kind === "BatchAPI");
   const realtime = apis.filter((api) => api.kind === "RealtimeAPI");
@@ -37,39 +42,58 @@ function apisTable(apis: readonly ApiState[]): string {
   if (batch.length > 0)
     tables.push(
       table(
-        ["batch api", "last update"],
-        batch.map((api) => [api.name, since(api.last_updated)]),
+        ["env", "batch api", "running jobs", "latest job id", "last update"],
+        batch.map((api) => [
+          environment,
+          api.name,
+          String(api.running_jobs ?? 0),
+          latestJob(api),
+          since(api.last_updated),
+        ]),
       ),
     );
   if (realtime.length > 0)
     tables.push(
       table(
-        ["realtime api", "status", "up-to-date", "requested", "last update"],
-        realtime.map((api) => [api.name, ...replicaCells(api)]),
+        ["env", "realtime api", ...REPLICA_HEAD],
+        realtime.map((api) => [environment, api.name, ...replicaCells(api)]),
       ),
     );
   return tables.join("\n\n");
 }
 
+function latestJob({ latest_job }: ApiState): string {
+  return latest_job == null ? "-" : `${latest_job.job_id} (submitted ${since(latest_job.created_time)} ago)`;
+}
+
+const REPLICA_HEAD = ["status", "up-to-date", "stale*", "requested", "last update"];
+
 function replicaCells(api: ApiState): string[] {
+  const stale = api.replicas.filter(({ is_up_to_date, state }) => !is_up_to_date && state === "ready").length;
   return [
     api.status,
     String(api.up_to_date_replicas),
+    String(stale),
     String(api.requested_replicas),
     since(api.last_updated),
   ];
 }
 
+/** The row of one real-time API, under its head. */
+export function apiRow(api: ApiState): string {
+  return table(REPLICA_HEAD, [replicaCells(api)]);
+}
+
 async function getApi(context: CliContext, name: string): Promise<number> {
-  const { value: api, text } = await context.client.json<ApiState>(`/-/apis/${name}`);
+  const { value: api, text } = await context.client.json<ApiState>(`/-/apis/${encodeURIComponent(name)}`);
   if (context.output === "json") {
-    context.out(`${JSON.stringify(JSON.parse(text), null, 2)}\n`);
+    await context.out(`${JSON.stringify(JSON.parse(text), null, 2)}\n`);
     return EXIT.success;
   }
   if (api.kind === "BatchAPI") await listJobs(context, name, {});
-  else context.out(`${table(["status", "up-to-date", "requested", "last update"], [replicaCells(api)])}\n`);
-  if (api.message !== undefined) context.out(`\n${api.message}\n`);
-  context.out(`\nendpoint: ${api.endpoint}\n`);
+  else await context.out(`${apiRow(api)}\n`);
+  if (api.message !== undefined) await context.out(`\n${api.message}\n`);
+  await context.out(`\nendpoint: ${api.endpoint}\n`);
   return EXIT.success;
 }
 
@@ -92,22 +116,40 @@ export async function logs(
 ): Promise<number> {
   const path = job === undefined ? `/-/apis/${api}/logs` : `/${api}/${job}/logs`;
   const accept = context.output === "json" ? "application/x-ndjson" : "text/plain";
-  const response = await context.client.request(path, {
+  await printStream(context, path, {
     query: { follow: options.follow === true ? "true" : undefined },
     headers: { accept },
   });
-  const decoder = new TextDecoder();
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
-    context.out(decoder.decode(chunk, { stream: true }));
   return EXIT.success;
 }
 
 export async function remove(context: CliContext, api: string, job: string | undefined): Promise<number> {
+  if (job === undefined) await confirm(context, `delete ${api}? Its jobs in progress are stopped.`);
   const { value } = await context.client.json<{ message: string }>(
-    job === undefined ? `/-/apis/${api}` : `/${api}/${job}`,
+    job === undefined
+      ? `/-/apis/${encodeURIComponent(api)}`
+      : `/${encodeURIComponent(api)}/${encodeURIComponent(job)}`,
     { method: "DELETE" },
   );
-  context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
+  await context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
+  return EXIT.success;
+}
+
+/** Asks on a terminal; a script is not asked. */
+async function confirm({ isInteractive, isYes }: CliContext, question: string): Promise<void> {
+  if (isYes || !isInteractive || process.stdin.isTTY !== true) return;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await terminal.question(`${question} [y/N] `);
+  terminal.close();
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CliError("nothing was deleted", EXIT.failed);
+}
+
+export async function refresh(context: CliContext, api: string): Promise<number> {
+  const { value } = await context.client.json<{ message: string }>(
+    `/-/apis/${encodeURIComponent(api)}/refresh`,
+    { method: "POST" },
+  );
+  await context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
   return EXIT.success;
 }
 

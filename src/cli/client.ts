@@ -44,7 +44,7 @@ export class Client {
       const cause = (error as { cause?: { code?: string; message?: string } }).cause;
       const why = cause?.code ?? cause?.message ?? (error as Error).message;
       throw new CliError(
-        `no server answers at ${this.baseUrl} (${why}); start one with \`quern up\`, or set QUERN_HOST`,
+        `no server answers at ${this.baseUrl} (${why}); start one with \`quern up\`, or name another: \`quern env list\`, -e, QUERN_HOST`,
         EXIT.unreachable,
       );
     }

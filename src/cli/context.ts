@@ -1,15 +1,27 @@
 /** What every verb gets: where to print, how to reach the server, how the user wants to see things. */
+import type { CreatedKey, KeyScope } from "../contracts/keys.ts";
 import type { Client } from "./client.ts";
 
 export interface CliContext {
   client: Client;
+  /** The environment that `client` speaks to. */
+  environment: string;
   output: "table" | "json";
-  /** Data only. */
-  out: (text: string) => void;
+  /** Data only. Resolves when more may be printed; who prints little need not wait. */
+  out: (text: string) => Promise<void>;
   /** Progress, hints, messages. */
   err: (text: string) => void;
   /** Whether stderr is a terminal that may show a moving bar. */
   isInteractive: boolean;
+  /** `-y`: nobody is asked. */
+  isYes: boolean;
+  /** `-w`: again every two seconds. */
+  isWatch: boolean;
+  files: { environments: string; dataDir: string; examples: string };
+  /** The interpreter that predictors run with. */
+  python: string;
+  /** Makes a key in a data directory that no server uses. */
+  createKeyOffline: (dataDir: string, scope: KeyScope, api: string | null) => Promise<CreatedKey>;
 }
 
 /** The exit codes of decision 6. */

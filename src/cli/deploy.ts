@@ -18,9 +18,23 @@ export async function deploy(
   const { value: deployed, text } = await send(context, file, apis, false);
   if (context.output === "json") context.out(`${text}\n`);
   else for (const { message } of deployed) context.out(`${message}\n`);
+  if (context.output === "table") context.err(nextSteps(deployed));
   if (options.wait !== true) return EXIT.success;
   for (const { api, kind } of deployed) if (kind === "RealtimeAPI") await waitUntilLive(context, api);
   return EXIT.success;
+}
+
+/** As the ancestor's users know it. */
+function nextSteps(deployed: readonly Deployed[]): string {
+  const [first] = deployed;
+  if (first === undefined) return "";
+  const realtime = deployed.find(({ kind }) => kind === "RealtimeAPI");
+  const lines = [
+    "quern get  (show api statuses)",
+    `quern get ${first.api}  (show api info)`,
+    ...(realtime === undefined ? [] : [`quern logs ${realtime.api}  (print api logs)`]),
+  ];
+  return `\n${lines.join("\n")}\n`;
 }
 
 export async function check(context: CliContext, file: string): Promise<number> {

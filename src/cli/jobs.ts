@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { JobStatus, JobStatusRecord } from "../contracts/jobs.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
+import { printStream } from "./print-stream.ts";
 import { ProgressBar } from "./progress.ts";
 import { age, dateTime, table } from "./table.ts";
 
@@ -39,12 +40,16 @@ export async function submitJob(
   context: CliContext,
   api: string,
   file: string,
-  options: { wait?: boolean },
+  options: { wait?: boolean; dryRun?: boolean; idempotencyKey?: string },
 ): Promise<number> {
   const body = readFileSync(file === "-" ? 0 : file);
+  if (options.dryRun === true) return previewJob(context, api, body);
   const { value, text } = await context.client.json<{ job_id: string }>(`/${api}`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: {
+      "content-type": "application/json",
+      ...(options.idempotencyKey === undefined ? {} : { "idempotency-key": options.idempotencyKey }),
+    },
     body,
   });
   if (options.wait === true) {
@@ -55,21 +60,40 @@ export async function submitJob(
   return EXIT.success;
 }
 
+async function previewJob(context: CliContext, api: string, body: Uint8Array): Promise<number> {
+  const accept = context.output === "json" ? "application/json" : "text/plain";
+  await printStream(context, `/${api}`, {
+    method: "POST",
+    query: { dryRun: "true" },
+    headers: { "content-type": "application/json", accept },
+    body,
+  });
+  return EXIT.success;
+}
+
 export async function listJobs(
   context: CliContext,
   api: string,
-  options: { limit?: string },
+  options: { limit?: string; status?: string; cursor?: string },
 ): Promise<number> {
-  const { value, text } = await context.client.json<{ jobs: StatusRecord[] }>(`/${api}`, {
-    query: { limit: options.limit ?? "10" },
-  });
+  const { value, text } = await context.client.json<{ jobs: StatusRecord[]; next_cursor: string | null }>(
+    `/${api}`,
+    { query: { limit: options.limit ?? "10", status: statusOf(options.status), cursor: options.cursor } },
+  );
   if (context.output === "json") context.out(`${text}\n`);
   else if (value.jobs.length === 0) context.out("no submitted jobs\n");
   else
     context.out(
       `${table(["job id", "status", "progress", "failed*", "start time", "duration"], value.jobs.map(jobCells))}\n`,
     );
+  if (value.next_cursor !== null && options.limit !== undefined)
+    context.err(`more: --cursor ${value.next_cursor}\n`);
   return EXIT.success;
+}
+
+/** People may leave the prefix out. */
+function statusOf(given: string | undefined): string | undefined {
+  return given === undefined || given.startsWith("status_") ? given : `status_${given}`;
 }
 
 function jobCells(job: StatusRecord): string[] {

@@ -13,6 +13,8 @@ import { PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
 import { CliError, EXIT } from "./context.ts";
 
 const LEFT_OUT = [".*", "!.env", "__pycache__", "*.pyc", "*.pyo", "*.pyd", "node_modules"];
+/** A project directory that is a virtual environment itself (`python -m venv .`) is still a project. */
+const VENV_PARTS = ["/bin/", "/include/", "/lib/", "/lib64", "/share/", "/pyvenv.cfg"];
 
 export interface PackedProject {
   archive: ReadableStream<Uint8Array>;
@@ -38,8 +40,12 @@ export async function packProject(path: string): Promise<PackedProject> {
   const config = basename(configFile);
   const files = await projectFiles(directory, config);
   assertSize(directory, files);
+  // Brought back by `.quernignore`, the configuration goes along once more, as a file of the project. Entries come in no order.
+  let hasConfig = false;
   const rename = (entry: { path: string }) => {
-    entry.path = entry.path === config && !files.includes(config) ? "config.yaml" : `project/${entry.path}`;
+    const isFirst = entry.path === config && !hasConfig;
+    hasConfig ||= isFirst;
+    entry.path = isFirst ? "config.yaml" : `project/${entry.path}`;
   };
   const archive = create({ cwd: directory, gzip: true, portable: true, follow: true, onWriteEntry: rename }, [
     config,
@@ -49,13 +55,21 @@ export async function packProject(path: string): Promise<PackedProject> {
 }
 
 async function projectFiles(directory: string, config: string): Promise<string[]> {
-  const rules = ignore().add(LEFT_OUT).add(`/${config}`);
-  const own = join(directory, ".quernignore");
-  if (existsSync(own)) rules.add(readFileSync(own, "utf8"));
+  const ownFile = join(directory, ".quernignore");
+  const own = existsSync(ownFile) ? readFileSync(ownFile, "utf8") : "";
+  const isVenv = existsSync(join(directory, "pyvenv.cfg"));
+  const rules = ignore()
+    .add(LEFT_OUT)
+    .add(isVenv ? VENV_PARTS : [])
+    .add(`/${config}`)
+    .add(own);
+  // What a virtual environment is only shows when it is walked into; `.quernignore` has the last word there too.
+  const isLeftOut = (venv: string) => ignore().add(`/${venv}/`).add(own).ignores(`${venv}/`);
   const files: string[] = [];
   const walk = async (relative: string): Promise<void> => {
     const entries = await readdir(join(directory, relative), { withFileTypes: true });
-    if (entries.some((entry) => entry.name === "pyvenv.cfg")) return;
+    const isInnerVenv = relative !== "" && entries.some((entry) => entry.name === "pyvenv.cfg");
+    if (isInnerVenv && isLeftOut(relative)) return;
     for (const entry of entries) {
       const path = relative === "" ? entry.name : `${relative}/${entry.name}`;
       if (rules.ignores(entry.isDirectory() ? `${path}/` : path)) continue;

@@ -3,6 +3,10 @@
  * that are legal and refused for now, because a field that is silently ignored is a lie.
  */
 import { z } from "zod";
+import { parseBytes, parseCpuMillis } from "./quantities.ts";
+
+/** As the ancestor: less does not start a Python. */
+const MEMORY_LEAST = 20 * 1024 * 1024;
 
 const DURATION_UNITS_MS: Record<string, number> = {
   ns: 1e-6,
@@ -27,13 +31,10 @@ export function parseDurationMs(text: string): number | undefined {
 const duration = z
   .string("must be a duration such as 500ms, 30s or 1m30s")
   .refine((text) => (parseDurationMs(text) ?? 0) > 0, "must be a duration such as 500ms, 30s or 1m30s");
-const quantity = (example: string) =>
+const quantity = (parse: (text: string) => number | undefined, least: number, rule: string) =>
   z
-    .union([z.string(), z.number()], `must be a quantity such as ${example}`)
-    .refine(
-      (value) => /^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/.test(String(value)),
-      `must be a quantity such as ${example}`,
-    )
+    .union([z.string(), z.number()], rule)
+    .refine((value) => (parse(String(value)) ?? 0) >= least, rule)
     .transform(String);
 const countFrom = (least: number) =>
   z.int("must be an integer").min(least, `must be an integer of at least ${least}`);
@@ -54,7 +55,7 @@ const predictorSchema = z.strictObject({
     )
     .default({}),
   python_path: z.string().optional(),
-  processes_per_replica: countFrom(1).max(100).default(1),
+  processes_per_replica: countFrom(1).max(100, "must be at most 100").default(1),
   threads_per_process: countFrom(1).default(1),
   server_side_batching: z
     .strictObject({ max_batch_size: z.int().min(2).max(1024), batch_interval: duration })
@@ -82,8 +83,10 @@ export const apiSchema = z.strictObject({
     .optional(),
   compute: z
     .strictObject({
-      cpu: quantity("0.5 or 500m").default("200m"),
-      mem: quantity("100M or 1Gi").optional(),
+      cpu: quantity(parseCpuMillis, 20, "must be a number of CPUs such as 0.5 or 500m, at least 20m").default(
+        "200m",
+      ),
+      mem: quantity(parseBytes, MEMORY_LEAST, "must be a size such as 100M or 1Gi, at least 20Mi").optional(),
       gpu: countFrom(0).default(0),
     })
     .default({ cpu: "200m", gpu: 0 }),
@@ -151,7 +154,6 @@ export const NOT_YET: readonly NotYet[] = [
   },
   { path: ["predictor", "server_side_batching"], refused: given, cure: "let clients send arrays" },
   { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
-  { path: ["compute", "mem"], refused: given, cure: "leave it out: memory is not limited yet" },
   {
     path: ["compute", "gpu"],
     values: "other than 0",
@@ -170,7 +172,6 @@ export const NOT_YET: readonly NotYet[] = [
     refused: notEqual("public"),
     cure: "leave it out",
   },
-  { path: ["networking", "auth"], refused: given, cure: "leave it out: the server listens on loopback" },
   {
     path: ["autoscaling", "min_replicas"],
     values: "0",
@@ -205,6 +206,15 @@ export const NOT_YET: readonly NotYet[] = [
     cure: "leave it out: new replicas are ready before old ones drain",
   },
   { path: ["output"], refused: given, cure: "write results in predict()" },
+];
+
+/** Fields that mean something for one kind only; with the other they would be ignored without a word. */
+export const OF_ONE_KIND: readonly { path: readonly string[]; kind: "RealtimeAPI" | "BatchAPI" }[] = [
+  { path: ["autoscaling"], kind: "RealtimeAPI" },
+  { path: ["monitoring"], kind: "RealtimeAPI" },
+  { path: ["update_strategy"], kind: "RealtimeAPI" },
+  { path: ["predictor", "server_side_batching"], kind: "RealtimeAPI" },
+  { path: ["output"], kind: "BatchAPI" },
 ];
 
 /** The legal keys of the object at `path` in an API's entry, for messages about unknown ones. */

@@ -14,19 +14,23 @@ export const ERRORS = {
   no_files_found: [400, "No file matches"],
   job_id_required: [400, "A job id is required"],
   unauthorized: [401, "A key is required"],
+  forbidden: [403, "The key opens something else"],
   origin_not_allowed: [403, "The origin is not allowed"],
   api_not_found: [404, "No such API"],
   job_not_found: [404, "No such job"],
+  key_not_found: [404, "No such key"],
   route_not_found: [404, "No such address"],
   method_not_allowed: [405, "The method is not allowed"],
   unsupported_media_type: [415, "The content type is not supported"],
   wrong_state: [409, "The state does not allow this"],
+  idempotency_key_reused: [409, "The Idempotency-Key was used with another body"],
   body_too_large: [413, "The body is too large"],
   misdirected_request: [421, "The Host header is not ours"],
   internal_error: [500, "A fault of the server"],
   prediction_failed: [500, "The predictor raised an exception"],
   prediction_not_serializable: [500, "The prediction is not JSON"],
   worker_died: [502, "The worker died"],
+  store_forbidden: [502, "The store does not let us in"],
   api_not_ready: [503, "The API is starting"],
   queue_full: [503, "Too many requests are waiting"],
   server_unavailable: [503, "The server is starting or stopping"],
@@ -101,6 +105,7 @@ export function problemHeaders(error: ServiceError): Record<string, string> {
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
   if (error.details.retryAfterS !== undefined) headers["retry-after"] = String(error.details.retryAfterS);
   if (error.details.allow !== undefined) headers.allow = error.details.allow;
+  if (error.code === "unauthorized") headers["www-authenticate"] = "Bearer";
   return headers;
 }
 

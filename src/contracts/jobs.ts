@@ -26,9 +26,9 @@ export const submissionSchema = z.strictObject({
   delimited_files: fileVariant.optional(),
   file_path_lister: fileVariant.optional(),
   queue_dead_letter_queue: z
-    .strictObject({ arn: z.string().min(1), max_receive_count: atLeastOne })
+    .strictObject({ arn: z.string().min(1, "must not be empty"), max_receive_count: atLeastOne })
     .optional(),
-  output: z.strictObject({ store_path: z.string().min(1) }).optional(),
+  output: z.strictObject({ store_path: z.string().min(1, "must not be empty") }).optional(),
   on_failure: z.enum(["fail", "isolate"]).optional(),
 });
 export type Submission = z.infer<typeof submissionSchema>;
@@ -46,7 +46,7 @@ export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
 };
 
 /** Section 3 of the interface. */
-const JOB_STATUSES = [
+export const JOB_STATUSES = [
   "status_unknown",
   "status_enqueuing",
   "status_running",
@@ -61,36 +61,46 @@ const JOB_STATUSES = [
 ] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
-export interface JobReason {
-  code: string;
-  message: string;
-  hint?: string;
-}
+const jobReasonSchema = z.strictObject({
+  code: z.string(),
+  message: z.string(),
+  hint: z.string().optional(),
+});
+export type JobReason = z.infer<typeof jobReasonSchema>;
 
-export interface WorkerCounts {
-  pending: number;
-  initializing: number;
-  running: number;
-  succeeded: number;
-  failed: number;
-  stalled: number;
-}
+const count = z.int().min(0);
+const workerCountsSchema = z.strictObject({
+  pending: count,
+  initializing: count,
+  running: count,
+  succeeded: count,
+  failed: count,
+  stalled: count,
+});
+export type WorkerCounts = z.infer<typeof workerCountsSchema>;
 
-/** Section 2.3, without `config`, which is carried as the submitter's text. */
-export interface JobStatusRecord {
-  job_id: string;
-  api_name: string;
-  api_id: string;
-  workers: number;
-  queue_url: string;
-  timeout?: number;
-  created_time: string;
-  status: JobStatus;
-  batches_in_queue: number;
-  batch_metrics: { succeeded: number; failed: number; avg_time_per_batch?: number };
-  total_batch_count?: number;
-  worker_counts?: WorkerCounts;
-  start_time?: string;
-  end_time?: string;
-  reason?: JobReason;
-}
+/** Section 2.3. */
+export const jobStatusSchema = z.strictObject({
+  job_id: z.string(),
+  api_name: z.string(),
+  api_id: z.string(),
+  workers: z.int().min(1),
+  config: z.record(z.string(), z.unknown()),
+  queue_url: z.string(),
+  timeout: z.int().min(1).optional(),
+  created_time: z.string(),
+  status: z.enum(JOB_STATUSES),
+  batches_in_queue: count,
+  batch_metrics: z.strictObject({
+    succeeded: count,
+    failed: count.meta({ description: "failed attempts" }),
+    avg_time_per_batch: z.number().min(0).optional().meta({ description: "seconds; of successful attempts" }),
+  }),
+  total_batch_count: count.optional(),
+  worker_counts: workerCountsSchema.optional(),
+  start_time: z.string().optional(),
+  end_time: z.string().optional(),
+  reason: jobReasonSchema.optional(),
+});
+/** `config` is carried beside it, as the submitter's text. */
+export type JobStatusRecord = Omit<z.infer<typeof jobStatusSchema>, "config">;

@@ -55,3 +55,19 @@ export const LOG_FILE_BYTES_MAX = 10 * 1024 * 1024;
 /** Page sizes of lists (decision 3.6). */
 export const LIST_LIMIT_DEFAULT = 50;
 export const LIST_LIMIT_MAX = 500;
+/** A longer glob pattern is refused: matching takes pattern × path steps. */
+export const GLOB_LENGTH_MAX = 1024;
+/** A compressed file may unpack to this many times its size (deflate reaches 1,032 at most; JSON lines rarely 50) ... */
+export const COMPRESSION_RATIO_MAX = 1100;
+/** ... once it has given this many bytes. */
+export const COMPRESSION_FREE_BYTES = 64 * 1024 * 1024;
+/** Decision 3.1: a listing that takes longer for its first match is accepted. */
+export const FIRST_MATCH_MS = 10_000;
+/** Decision 3.1: how long an `Idempotency-Key` is remembered, and how long it may be. */
+export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000;
+export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
+/** Server-sent events of a job: looked for this often, and sent at least this often while it runs (decision 3.6). */
+export const EVENT_LOOK_MS = 200;
+export const EVENT_EVERY_MS = 1000;
+/** Interface 2.3: a worker that waits for compute for longer than this is stalled. */
+export const STALLED_AFTER_MS = 600_000;

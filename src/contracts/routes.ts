@@ -3,6 +3,7 @@
  * a gateway starts from the file and serves while there is no controller (house, section 1).
  */
 import { z } from "zod";
+import { KEY_SCOPES } from "./keys.ts";
 
 const replicaSchema = z.object({
   worker_id: z.string(),
@@ -27,6 +28,8 @@ const apiRouteSchema = z.object({
   expose_errors: z.boolean(),
   /** The names among `query_params`, `headers` that `predict` declares: only those are sent. */
   wants: z.array(z.string()),
+  /** Whether a prediction needs a key with the scope `predict`. */
+  needs_key: z.boolean(),
   replicas: z.array(replicaSchema),
 });
 export type ApiRoute = z.infer<typeof apiRouteSchema>;
@@ -34,5 +37,6 @@ export type ApiRoute = z.infer<typeof apiRouteSchema>;
 export const routeSnapshotSchema = z.object({
   version: z.int(),
   apis: z.array(apiRouteSchema),
+  keys: z.array(z.object({ sha256: z.string(), scope: z.enum(KEY_SCOPES), api: z.string().nullable() })),
 });
 export type RouteSnapshot = z.infer<typeof routeSnapshotSchema>;

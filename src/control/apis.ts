@@ -1,16 +1,18 @@
 /** `/-/deploy` and `/-/apis`: what is deployed. */
 import { Readable } from "node:stream";
-import { Hono } from "hono";
-import type { Apis } from "../apis/apis.ts";
+import { type Context, Hono } from "hono";
+import type { ApiState, Apis } from "../apis/apis.ts";
+import type { Jobs } from "../batch/jobs.ts";
 import { baseUrl, isTrue } from "./http.ts";
 import { logsResponse } from "./logs.ts";
 
 export interface ApiRoutesDeps {
   apis: Apis;
+  jobs: Jobs;
   apiLogDirectory: (name: string) => string;
 }
 
-export function apiRoutes({ apis, apiLogDirectory }: ApiRoutesDeps): Hono {
+export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono {
   const app = new Hono();
 
   app.post("/-/deploy", async (c) => {
@@ -23,14 +25,26 @@ export function apiRoutes({ apis, apiLogDirectory }: ApiRoutesDeps): Hono {
     return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}/${api.api}` })));
   });
 
+  const view = async (c: Context, state: ApiState) => ({
+    ...state,
+    ...(state.kind === "BatchAPI" ? await jobs.summary(state.name) : {}),
+    endpoint: `${baseUrl(c)}/${state.name}`,
+  });
+
   app.get("/-/apis", async (c) => {
     const states = await apis.list();
-    return c.json({ apis: states.map((state) => ({ ...state, endpoint: `${baseUrl(c)}/${state.name}` })) });
+    return c.json({ apis: await Promise.all(states.map((state) => view(c, state))) });
   });
 
   app.get("/-/apis/:name", async (c) => {
     const state = await apis.get(c.req.param("name"));
-    return c.json({ ...state, endpoint: `${baseUrl(c)}/${state.name}` });
+    return c.json({ ...(await view(c, state)), history: await apis.history(state.name) });
+  });
+
+  app.post("/-/apis/:name/refresh", async (c) => {
+    const name = c.req.param("name");
+    await apis.refresh(name);
+    return c.json({ message: `updating ${name}` });
   });
 
   app.delete("/-/apis/:name", async (c) => {

@@ -1,17 +1,18 @@
 /** The controller's HTTP, behind the gateway: one file per resource, put together here with the admin's key and errors. */
 import { Hono } from "hono";
-import { isSameSecret, keyOf } from "../access/admin-token.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
-import { requestId, streamText } from "./http.ts";
+import { docsRoutes } from "./docs.ts";
+import { assertKey, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
+import { keyRoutes } from "./keys.ts";
+import { refuseOtherMethods } from "./other-methods.ts";
 
 export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps {
   log: Log;
   version: string;
-  adminToken: string;
 }
 
 export function controlApp(deps: ControlDeps): Hono {
@@ -31,16 +32,10 @@ export function controlApp(deps: ControlDeps): Hono {
   app.notFound((c) => {
     throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   });
+  app.route("/", docsRoutes(deps.version));
+  // A queue's counts are for whoever may submit to its API: its own route looks.
   app.use("/-/*", async (c, next) => {
-    const key = keyOf({
-      authorization: c.req.header("authorization"),
-      "x-api-key": c.req.header("x-api-key"),
-    });
-    if (key === undefined || !isSameSecret(key, deps.adminToken)) {
-      const message =
-        "the control plane needs the admin token: send Authorization: Bearer with the content of admin-token in the server's data directory, or set QUERN_API_KEY";
-      throw new ServiceError("unauthorized", message);
-    }
+    if (!c.req.path.startsWith("/-/queues/")) assertKey(c, deps.keys, { scope: "admin" });
     await next();
   });
   app.get("/-/version", (c) => c.json({ version: deps.version }));
@@ -50,15 +45,18 @@ export function controlApp(deps: ControlDeps): Hono {
       apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),
     }),
   );
+  app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
   app.route("/", jobRoutes(deps));
+  refuseOtherMethods(app, deps);
   return app;
 }
 
 export interface InternalDeps {
   snapshots: {
     current: () => RouteSnapshot;
-    subscribe: (listener: (snapshot: RouteSnapshot) => void) => () => void;
+    subscribe: (gateway: string, listener: (snapshot: RouteSnapshot) => void) => () => void;
+    applied: (gateway: string, version: number) => void;
   };
   killReplica: (workerId: string) => void;
 }
@@ -69,14 +67,19 @@ export interface InternalDeps {
  */
 export function internalApp({ snapshots, killReplica }: InternalDeps): Hono {
   const app = new Hono();
-  app.get("/routes", () => {
-    const queue: RouteSnapshot[] = [snapshots.current()];
-    let wake = () => {};
-    const unsubscribe = snapshots.subscribe((snapshot) => {
-      queue.push(snapshot);
-      wake();
-    });
+  app.post("/routes/applied", (c) => {
+    snapshots.applied(c.req.query("gateway") ?? "", Number(c.req.query("version")));
+    return c.json({});
+  });
+  app.get("/routes", (c) => {
+    const gateway = c.req.query("gateway") ?? "";
     async function* lines() {
+      const queue: RouteSnapshot[] = [snapshots.current()];
+      let wake = () => {};
+      const unsubscribe = snapshots.subscribe(gateway, (snapshot) => {
+        queue.push(snapshot);
+        wake();
+      });
       try {
         for (;;) {
           const snapshot = queue.shift();
@@ -87,7 +90,7 @@ export function internalApp({ snapshots, killReplica }: InternalDeps): Hono {
         unsubscribe();
       }
     }
-    return streamText(lines(), "application/x-ndjson");
+    return streamText(c, lines(), "application/x-ndjson");
   });
   app.post("/workers/:id/kill", (c) => {
     killReplica(c.req.param("id"));

@@ -1,5 +1,9 @@
 /** What all resources of the controller's HTTP share: the context of a request, bodies with a limit, and streams. */
+import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
+import { keyOf } from "../access/admin-token.ts";
+import type { Keys } from "../access/keys.ts";
+import { assertPermission, type Need } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../contracts/limits.ts";
 
@@ -10,6 +14,12 @@ export function baseUrl(c: Context): string {
 
 export function requestId(c: Context): string {
   return c.req.header("x-request-id") ?? "-";
+}
+
+/** Throws unless the request's key opens what is needed. */
+export function assertKey(c: Context, keys: Keys, need: Need): void {
+  const key = keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
+  assertPermission(key, (sha256) => keys.find(sha256), need);
 }
 
 /** Reads the whole body; throws `body_too_large` as soon as it reaches `limit` bytes, not after. */
@@ -43,8 +53,20 @@ export function isTrue(text: string | undefined): boolean {
   return text !== undefined && /^(1|t|true)$/i.test(text);
 }
 
-/** Text as it is made; ends early when the client leaves. */
-export function streamText(chunks: AsyncGenerator<string>, type: string): Response {
+/**
+ * Text as it is made; given up when the client leaves, at whatever moment. hono's bridge cancels the stream only where the
+ * client leaves while it is being sent, so the connection itself is asked.
+ */
+export function streamText(
+  c: Context,
+  chunks: AsyncGenerator<string>,
+  type: string,
+  headers: Record<string, string> = {},
+): Response {
+  const { outgoing } = c.env as HttpBindings;
+  const giveUp = () => void chunks.return(undefined).catch(() => {});
+  if (outgoing.destroyed) giveUp();
+  else outgoing.once("close", giveUp);
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -52,11 +74,9 @@ export function streamText(chunks: AsyncGenerator<string>, type: string): Respon
       if (done) controller.close();
       else controller.enqueue(encoder.encode(value));
     },
-    async cancel() {
-      await chunks.return(undefined);
-    },
+    cancel: giveUp,
   });
-  return new Response(body, { headers: { "content-type": type } });
+  return new Response(body, { headers: { "content-type": type, ...headers } });
 }
 
 export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {

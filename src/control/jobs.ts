@@ -1,108 +1,109 @@
 /** A batch API's address: submit, read, list and stop jobs, in both forms of the contract (interface, section 4). */
-import { encode } from "@msgpack/msgpack";
 import { type Context, Hono } from "hono";
+import type { Keys } from "../access/keys.ts";
 import type { Apis } from "../apis/apis.ts";
+import { needsKey } from "../apis/publish-routes.ts";
 import { isUlid } from "../base/ids.ts";
 import { stringifyWithRaw } from "../base/json-text.ts";
+import type { FailurePage } from "../batch/failures.ts";
 import { isTerminal } from "../batch/job-status.ts";
-import type { JobRow } from "../batch/job-store.ts";
-import { type Jobs, jobNotFound } from "../batch/jobs.ts";
-import { jobRecord, jobStatus } from "../batch/read-job.ts";
+import { jobNotFound } from "../batch/jobs.ts";
+import { jobStatus } from "../batch/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { JOB_STATUSES, type JobStatus } from "../contracts/jobs.ts";
 import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
-import { baseUrl, isTrue, jsonText, limitOf, readBody } from "./http.ts";
+import { assertKey, isTrue, jsonText, limitOf, readBody, streamText } from "./http.ts";
+import { type JobAnswerDeps, queueUrl, recordText, statusResponse, statusText } from "./job-answers.ts";
+import { eventsResponse } from "./job-events.ts";
 import { logsResponse } from "./logs.ts";
+import { previewResponse } from "./preview.ts";
 
-export interface JobRoutesDeps {
+export interface JobRoutesDeps extends JobAnswerDeps {
   apis: Apis;
-  jobs: Jobs;
+  keys: Keys;
   jobLogDirectory: (jobId: string) => string;
-  /** The configuration that a job's API version was deployed with. */
-  specOf: (apiName: string, apiId: string) => Promise<unknown>;
 }
+
+/** The first segment of an API's address: a name never begins with `-`, so that it is never the control plane's. */
+export const API = "/:api{[^-/][^/]*}";
 
 export function jobRoutes(deps: JobRoutesDeps): Hono {
   const app = new Hono();
-  const { jobs, apis } = deps;
-
-  app.post("/:api", async (c) => {
-    const version = await batchApi(apis, c.req.param("api"));
-    if (isTrue(c.req.query("dryRun")))
-      throw new ServiceError("not_supported_yet", "dryRun is not supported yet; leave it out");
-    const body = await readBody(
-      c,
-      SUBMISSION_BYTES_LIMIT,
-      "put the items into a file and submit it as delimited_files",
-    );
-    const row = await jobs.submit(version, body);
-    return jsonText(stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config: row.config_json }), 200, {
-      location: `/${version.name}/${row.job_id}`,
-    });
-  });
-
-  app.get("/:api", async (c) => {
-    const { name } = await batchApi(apis, c.req.param("api"));
-    return c.req.query("jobID") === undefined
-      ? listJobs(c, deps, name)
-      : statusResponse(c, deps, name, jobIdOf(c, name));
-  });
-
-  app.get("/:api/:job", async (c) => {
-    const { name } = await batchApi(apis, c.req.param("api"));
-    return statusResponse(c, deps, name, jobIdOf(c, name));
-  });
-
-  for (const path of ["/:api", "/:api/:job"]) {
-    app.delete(path, async (c) => {
-      const { name } = await batchApi(apis, c.req.param("api")!);
-      const jobId = jobIdOf(c, name);
-      await jobs.stopJob(name, jobId);
-      return c.json({ message: `stopped job ${jobId}` });
-    });
-  }
-
-  app.get("/:api/:job/logs", async (c) => {
-    const { name } = await batchApi(apis, c.req.param("api"));
-    const jobId = jobIdOf(c, name);
-    await jobs.get(name, jobId);
-    return logsResponse(c, deps.jobLogDirectory(jobId), async () =>
-      isTerminal((await jobs.get(name, jobId)).status),
-    );
-  });
-
+  addJobs(app, deps);
+  addJobParts(app, deps);
   app.get("/-/queues/:job", async (c) => {
     const jobId = c.req.param("job");
-    const row = await jobs.byId(jobId);
+    const row = await deps.jobs.byId(jobId);
+    assertKey(c, deps.keys, { scope: "submit", ...(row === undefined ? {} : { api: row.api_name }) });
     if (row === undefined) throw new ServiceError("job_not_found", `there is no queue "${jobId}"`);
     const status = jobStatus(row, queueUrl(c, row), undefined);
     const { job_id, batches_in_queue, batch_metrics, total_batch_count } = status;
     return c.json({ job_id, batches_in_queue, batch_metrics, total_batch_count: total_batch_count ?? null });
   });
-
-  refuseOtherMethods(app, apis);
   return app;
 }
 
-/** Behind all routes: a known address with another method is a 405 that names the legal ones. */
-function refuseOtherMethods(app: Hono, apis: Apis): void {
-  for (const [path, allow] of [
-    ["/:api", "GET, POST, DELETE"],
-    ["/:api/:job", "GET, DELETE"],
-    ["/:api/:job/logs", "GET"],
-  ] as const) {
-    app.all(path, async (c) => {
-      if (c.req.param("api") === "-")
-        throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
-      await batchApi(apis, c.req.param("api")!);
-      throw new ServiceError("method_not_allowed", `${c.req.method} is not allowed here; allowed: ${allow}`, {
-        allow,
-      });
+/** The operations of the contract. */
+function addJobs(app: Hono, deps: JobRoutesDeps): void {
+  const { jobs } = deps;
+  app.post(API, async (c) => {
+    const version = await batchApi(c, deps);
+    const cure = "put the items into a file and submit it as delimited_files";
+    const body = await readBody(c, SUBMISSION_BYTES_LIMIT, cure);
+    const key = c.req.header("idempotency-key");
+    if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key));
+    const { row, isReplay } = await jobs.submit(version, body, key);
+    return jsonText(recordText(c, row), 200, {
+      location: `/${version.name}/${row.job_id}`,
+      ...(isReplay ? { "idempotent-replayed": "true" } : {}),
+    });
+  });
+  app.get(API, async (c) => {
+    const { name } = await batchApi(c, deps);
+    if (c.req.query("jobID") === undefined) return listJobs(c, deps, name);
+    return statusResponse(c, deps, await jobs.get(name, jobIdOf(c, name)));
+  });
+  app.get(`${API}/:job`, async (c) => {
+    const { name } = await batchApi(c, deps);
+    return statusResponse(c, deps, await jobs.get(name, jobIdOf(c, name)));
+  });
+  for (const path of [API, `${API}/:job`]) {
+    app.delete(path, async (c) => {
+      const { name } = await batchApi(c, deps);
+      const jobId = jobIdOf(c, name);
+      await jobs.stopJob(name, jobId);
+      return c.json({ message: `stopped job ${jobId}` });
     });
   }
 }
 
-async function batchApi(apis: Apis, name: string) {
+/** What is beyond the contract (decision 3.6). */
+function addJobParts(app: Hono, deps: JobRoutesDeps): void {
+  const { jobs } = deps;
+  const jobOf = async (c: Context) => {
+    const { name } = await batchApi(c, deps);
+    return jobs.get(name, jobIdOf(c, name));
+  };
+  app.get(`${API}/:job/failures`, async (c) => {
+    const row = await jobOf(c);
+    return failuresResponse(c, await jobs.failures(row, failureCursor(c), limitOf(c)));
+  });
+  app.get(`${API}/:job/events`, async (c) => {
+    const { api_name, job_id } = await jobOf(c);
+    return eventsResponse(c, jobs, api_name, job_id);
+  });
+  app.get(`${API}/:job/logs`, async (c) => {
+    const { api_name, job_id } = await jobOf(c);
+    const isOver = async () => isTerminal((await jobs.get(api_name, job_id)).status);
+    return logsResponse(c, deps.jobLogDirectory(job_id), isOver);
+  });
+}
+
+/** The API that is asked for, where the request's key opens it. */
+export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
+  const name = c.req.param("api")!;
   const version = await apis.version(name);
+  if (needsKey(version, keys.isAny)) assertKey(c, keys, { scope: "submit", api: name });
   if (version.config.kind === "BatchAPI") return version;
   // Predictions never come here, unless the gateway has not heard yet of what was deployed a moment ago.
   throw new ServiceError("api_not_ready", `${name} was deployed a moment ago; try again in a second`, {
@@ -127,38 +128,51 @@ function jobIdOf(c: Context, apiName: string): string {
   return jobId;
 }
 
-function queueUrl(c: Context, row: Pick<JobRow, "job_id">): string {
-  return `${baseUrl(c)}/-/queues/${row.job_id}`;
-}
-
-function statusText(c: Context, { jobs }: JobRoutesDeps, row: JobRow): string {
-  return stringifyWithRaw(
-    { ...jobStatus(row, queueUrl(c, row), jobs.workerCounts(row.job_id)) },
-    { config: row.config_json },
-  );
-}
-
-async function statusResponse(
-  c: Context,
-  deps: JobRoutesDeps,
-  apiName: string,
-  jobId: string,
-): Promise<Response> {
-  const row = await deps.jobs.get(apiName, jobId);
-  const spec = encode(await deps.specOf(apiName, row.api_id), { useBigInt64: true, ignoreUndefined: true });
-  const envelope = {
-    api_spec: Buffer.from(spec).toString("base64"),
-    endpoint: `${baseUrl(c)}/${apiName}/${jobId}`,
-  };
-  return jsonText(stringifyWithRaw(envelope, { job_status: statusText(c, deps, row) }));
-}
-
-async function listJobs(c: Context, deps: JobRoutesDeps, apiName: string): Promise<Response> {
+async function listJobs(c: Context, { jobs }: JobRoutesDeps, apiName: string): Promise<Response> {
   const limit = limitOf(c);
-  const rows = await deps.jobs.list(apiName, limit + 1, c.req.query("cursor"));
+  const before = c.req.query("cursor");
+  if (before !== undefined && !isUlid(before)) throw badCursor(before);
+  const rows = await jobs.list(apiName, { limit: limit + 1, before, status: statusFilter(c) });
   const page = rows.slice(0, limit);
   const next = rows.length > limit ? page[page.length - 1]!.job_id : null;
-  return jsonText(
-    `{"jobs":[${page.map((row) => statusText(c, deps, row)).join(",")}],"next_cursor":${JSON.stringify(next)}}`,
+  const texts = page.map((row) => statusText(c, jobs, row)).join(",");
+  return jsonText(`{"jobs":[${texts}],"next_cursor":${JSON.stringify(next)}}`);
+}
+
+function statusFilter(c: Context): JobStatus | undefined {
+  const status = c.req.query("status");
+  if (status === undefined || (JOB_STATUSES as readonly string[]).includes(status))
+    return status as JobStatus | undefined;
+  throw new ServiceError(
+    "invalid_request",
+    `status must be one of ${JOB_STATUSES.join(", ")} (got "${status}")`,
   );
+}
+
+function failureCursor(c: Context): number {
+  const text = c.req.query("cursor");
+  if (text === undefined) return -1;
+  if (!/^\d{1,15}$/.test(text)) throw badCursor(text);
+  return Number(text);
+}
+
+function badCursor(given: string): ServiceError {
+  return new ServiceError(
+    "invalid_request",
+    `cursor must be the next_cursor of the page before (got "${given}")`,
+  );
+}
+
+/** Streamed: the payloads of a page may be many megabytes. */
+function failuresResponse(c: Context, { failures, nextCursor }: FailurePage): Response {
+  async function* chunks(): AsyncGenerator<string> {
+    let separator = '{"failures":[';
+    for await (const { payloadText, ...failure } of failures) {
+      yield separator + stringifyWithRaw(failure, { payload: payloadText ?? "null" });
+      separator = ",";
+    }
+    const next = nextCursor === null ? "null" : `"${nextCursor}"`;
+    yield `${separator === "," ? "" : separator}],"next_cursor":${next}}`;
+  }
+  return streamText(c, chunks(), "application/json");
 }

@@ -14,5 +14,5 @@ export function logsResponse(c: Context, directory: string, isOver: () => Promis
     for await (const lines of readLogLines(directory, isTrue(c.req.query("follow")), isOver))
       yield lines.map(write).join("");
   }
-  return streamText(chunks(), asRecords ? NDJSON : "text/plain; charset=utf-8");
+  return streamText(c, chunks(), asRecords ? NDJSON : "text/plain; charset=utf-8");
 }

@@ -2,7 +2,7 @@
  * The data directory: mode 0700, one owner at a time. The lock is the kernel's, held through SQLite on a file of its
  * own: whoever is killed lets go of it at once.
  */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { delay } from "../base/clock.ts";
 import { openSqlite, type SqliteDriver } from "./sqlite-drivers.ts";
@@ -64,4 +64,12 @@ function readIfThere(file: string): string {
   } catch {
     return "";
   }
+}
+
+/** A place for files that need not outlive this process; what a former one left there goes. */
+export function makeTemporaryDirectory(dataDir: string): string {
+  const directory = join(dataDir, "temporary");
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { mode: 0o700 });
+  return directory;
 }

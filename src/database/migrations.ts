@@ -51,7 +51,6 @@ const STEPS: readonly (readonly string[])[] = [
       total_batch_count INTEGER,
       enqueued_batches INTEGER NOT NULL DEFAULT 0,
       enqueue_cursor_json TEXT,
-      leased_high_water INTEGER NOT NULL DEFAULT 0,
       succeeded INTEGER NOT NULL DEFAULT 0,
       failed_attempts INTEGER NOT NULL DEFAULT 0,
       failed_batches INTEGER NOT NULL DEFAULT 0,
@@ -88,6 +87,25 @@ const STEPS: readonly (readonly string[])[] = [
     ) STRICT, WITHOUT ROWID`,
     "CREATE TABLE owner (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",
     "INSERT INTO owner VALUES (1, 0)",
+  ],
+  [
+    `CREATE TABLE idempotency_keys (
+      api_name TEXT NOT NULL,
+      idempotency_key TEXT NOT NULL,
+      body_sha256 TEXT NOT NULL,
+      job_id TEXT NOT NULL,
+      created_ms INTEGER NOT NULL,
+      PRIMARY KEY (api_name, idempotency_key)
+    ) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_ms)",
+    // Of keys only their hashes.
+    `CREATE TABLE keys (
+      id TEXT PRIMARY KEY,
+      sha256 TEXT NOT NULL UNIQUE,
+      scope TEXT NOT NULL,
+      api TEXT,
+      created_time TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID`,
   ],
 ];
 

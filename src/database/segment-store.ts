@@ -2,7 +2,7 @@
  * Segments: runs of consecutive batches of a job with a bitmap of those that are settled (house, section 3). Rows only;
  * the bytes stay in the input, or in the job's own file.
  */
-import type { Statements } from "./database.ts";
+import { first, type Statements } from "./database.ts";
 
 /** A piece of an input file. An empty `path` is the job's own file of items. */
 export interface ByteRange {
@@ -56,13 +56,31 @@ export async function unsettledSegments(
     "SELECT * FROM segments WHERE job_id = ? AND first_batch >= ? AND settled_count < batch_count ORDER BY first_batch LIMIT ?",
     [jobId, fromBatch, limit],
   );
-  return rows.map(({ ranges_json, ...row }) => ({
+  return rows.map(toSegment);
+}
+
+/** The segment that holds a batch. */
+export async function findSegment(
+  db: Statements,
+  jobId: string,
+  batchIndex: number,
+): Promise<Segment | undefined> {
+  const row = await first<SegmentRow>(
+    db,
+    "SELECT * FROM segments WHERE job_id = ? AND first_batch <= ? ORDER BY first_batch DESC LIMIT 1",
+    [jobId, batchIndex],
+  );
+  return row === undefined ? undefined : toSegment(row);
+}
+
+function toSegment({ ranges_json, ...row }: SegmentRow): Segment {
+  return {
     ...row,
     ranges: JSON.parse(ranges_json) as ByteRange[],
     has_blank_lines: row.has_blank_lines === 1,
     settled:
       row.settled === null ? new Uint8Array(Math.ceil(row.batch_count / 8)) : Uint8Array.from(row.settled),
-  }));
+  };
 }
 
 export async function writeSettled(tx: Statements, jobId: string, segment: Segment): Promise<void> {

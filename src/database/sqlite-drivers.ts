@@ -36,11 +36,23 @@ export function openSqlite(file: string): SqliteDriver {
     return statement;
   };
   return {
-    all: (sql, params) => prepare(sql).all(...params) as Row[],
+    all: (sql, params) => exact(prepare(sql).all(...params) as Row[]),
     run: (sql, params) => Number(prepare(sql).run(...params).changes),
     exec: (sql) => native.exec(sql),
     close: () => native.close(),
   };
+}
+
+/** node:sqlite throws where a number cannot hold an integer; better-sqlite3 rounds it, which shows as an unsafe one. */
+function exact(rows: Row[]): Row[] {
+  for (const row of rows) {
+    for (const name in row) {
+      const value = row[name];
+      if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value))
+        throw new RangeError(`${name}: ${value} is too large for a number`);
+    }
+  }
+  return rows;
 }
 
 function openNodeSqlite(file: string): NativeDatabase | undefined {

@@ -39,11 +39,15 @@ export class PythonEnvironments {
     if (!existsSync(requirements) && !existsSync(script)) return this.options.python;
     const facts = await this.facts();
     const directory = join(this.options.root, await environmentId(project, requirements, script, facts));
-    let work = this.underWay.get(directory);
-    if (work === undefined) {
-      work = this.install(directory, project, logFile, facts).finally(() => this.underWay.delete(directory));
-      this.underWay.set(directory, work);
+    const underWay = this.underWay.get(directory);
+    if (underWay !== undefined) {
+      await note(logFile, "the same packages are being installed for another API or job; waiting for them");
+      return underWay;
     }
+    const work = this.install(directory, project, logFile, facts).finally(() =>
+      this.underWay.delete(directory),
+    );
+    this.underWay.set(directory, work);
     return work;
   }
 
@@ -133,6 +137,11 @@ async function onPath(command: string): Promise<boolean> {
   );
 }
 
+async function note(logFile: string, line: string): Promise<void> {
+  await mkdir(dirname(logFile), { recursive: true });
+  await appendFile(logFile, `${new Date().toISOString()} ${line}\n`);
+}
+
 /** Runs the installer's commands with their output in the log; an error has the last lines of it. */
 class Steps {
   private readonly project: string;
@@ -144,8 +153,7 @@ class Steps {
   }
 
   async run(what: string, command: string, args: readonly string[]): Promise<void> {
-    await mkdir(dirname(this.logFile), { recursive: true });
-    await appendFile(this.logFile, `${new Date().toISOString()} installing: ${what}\n`);
+    await note(this.logFile, `installing: ${what}`);
     const log = await open(this.logFile, "a", 0o600);
     const from = (await log.stat()).size;
     try {

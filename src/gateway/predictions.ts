@@ -3,22 +3,31 @@
  * this release (decision 4.3 has the rest).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { keyOf } from "../access/admin-token.ts";
+import { assertPermission } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodePredict } from "../protocol/messages.ts";
 import type { ApiPool } from "./api-pool.ts";
 import { discardRest } from "./discard-rest.ts";
 import { Prediction, sendError } from "./prediction.ts";
+import type { GatewayKey } from "./route-table.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
+
+export interface PredictionOptions {
+  maxBodyBytes: number;
+  /** By the key's hash. */
+  findKey: (sha256: string) => GatewayKey | undefined;
+}
 
 export function takePrediction(
   pool: ApiPool,
   request: IncomingMessage,
   response: ServerResponse,
   requestId: string,
-  maxBodyBytes: number,
+  { maxBodyBytes, findKey }: PredictionOptions,
 ): void {
-  const problem = refusal(pool, request, maxBodyBytes);
+  const problem = refusal(pool, request, maxBodyBytes) ?? keyProblem(pool, request, findKey);
   if (problem !== undefined) return refuse(request, response, problem, requestId);
   const deadlineMs = performance.now() + pool.route.timeout_ms;
   const chunks: Buffer[] = [];
@@ -40,6 +49,22 @@ export function takePrediction(
     response.on("close", () => pool.abandon(prediction));
     pool.submit(prediction);
   });
+}
+
+function keyProblem(
+  pool: ApiPool,
+  { headers }: IncomingMessage,
+  findKey: PredictionOptions["findKey"],
+): ServiceError | undefined {
+  const { needs_key, name } = pool.route;
+  if (!needs_key) return undefined;
+  const key = keyOf({ authorization: headers.authorization, "x-api-key": headers["x-api-key"] as string });
+  try {
+    assertPermission(key, findKey, { scope: "predict", api: name });
+    return undefined;
+  } catch (error) {
+    return error as ServiceError;
+  }
 }
 
 function refusal(pool: ApiPool, request: IncomingMessage, maxBodyBytes: number): ServiceError | undefined {

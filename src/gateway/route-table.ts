@@ -3,13 +3,16 @@
  * stream while there is one. A lower version is never taken.
  */
 import { readFileSync } from "node:fs";
-import { get } from "node:http";
+import { get, request as httpRequest } from "node:http";
 import { delay } from "../base/clock.ts";
+import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
 import { type ReplicaRoute, type RouteSnapshot, routeSnapshotSchema } from "../contracts/routes.ts";
 import { ApiPool } from "./api-pool.ts";
 
 const RECONNECT_MS = 50;
+
+export type GatewayKey = RouteSnapshot["keys"][number];
 
 export interface RouteTableOptions {
   file: string;
@@ -20,7 +23,10 @@ export interface RouteTableOptions {
 export class RouteTable implements Service {
   private readonly options: RouteTableOptions;
   private readonly pools = new Map<string, ApiPool>();
+  private keys = new Map<string, GatewayKey>();
   private version = -1;
+  /** By this the controller knows which gateway has applied what. */
+  private readonly id = newToken();
   private isStopped = false;
 
   constructor(options: RouteTableOptions) {
@@ -45,6 +51,10 @@ export class RouteTable implements Service {
     return this.pools.get(name);
   }
 
+  key(sha256: string): GatewayKey | undefined {
+    return this.keys.get(sha256);
+  }
+
   expire(nowMs: number): void {
     for (const pool of this.pools.values()) pool.expire(nowMs);
   }
@@ -58,6 +68,7 @@ export class RouteTable implements Service {
   private apply(snapshot: RouteSnapshot): void {
     if (snapshot.version <= this.version) return;
     this.version = snapshot.version;
+    this.keys = new Map(snapshot.keys.map((key) => [key.sha256, key]));
     const realtime = snapshot.apis.filter((api) => api.kind === "RealtimeAPI");
     for (const route of realtime) {
       const pool = this.pools.get(route.name);
@@ -69,6 +80,16 @@ export class RouteTable implements Service {
       pool.retire();
       this.pools.delete(name);
     }
+  }
+
+  /** Tells the controller what we act by now; it waits for that when a key is revoked. */
+  private confirm(): void {
+    const path = `/routes/applied?gateway=${this.id}&version=${this.version}`;
+    const request = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
+    // A controller that is gone waits for nothing.
+    request.on("error", () => {});
+    request.on("response", (answer) => answer.resume());
+    request.end();
   }
 
   private readFile(): void {
@@ -91,17 +112,21 @@ export class RouteTable implements Service {
   /** Takes snapshots, one a line, until the controller goes away. */
   private followOnce(): Promise<void> {
     return new Promise((resolve) => {
-      const request = get({ socketPath: this.options.internalSocket, path: "/routes" }, (answer) => {
-        let rest = "";
-        answer.setEncoding("utf8");
-        answer.on("data", (text: string) => {
-          const lines = (rest + text).split("\n");
-          rest = lines.pop()!;
-          for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
-        });
-        answer.on("close", resolve);
-        answer.on("error", () => resolve());
-      });
+      const request = get(
+        { socketPath: this.options.internalSocket, path: `/routes?gateway=${this.id}` },
+        (answer) => {
+          let rest = "";
+          answer.setEncoding("utf8");
+          answer.on("data", (text: string) => {
+            const lines = (rest + text).split("\n");
+            rest = lines.pop()!;
+            for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
+            if (lines.length > 0) this.confirm();
+          });
+          answer.on("close", resolve);
+          answer.on("error", () => resolve());
+        },
+      );
       request.on("error", () => resolve());
       request.setTimeout(0);
     });

@@ -18,7 +18,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { forward } from "./forward.ts";
 import { sendError } from "./prediction.ts";
-import { takePrediction } from "./predictions.ts";
+import { type PredictionOptions, takePrediction } from "./predictions.ts";
 import { RouteTable } from "./route-table.ts";
 
 const EXPIRE_EVERY_MS = 25;
@@ -41,6 +41,7 @@ export interface GatewayOptions {
 export class Gateway implements Service {
   private readonly options: GatewayOptions;
   private readonly routes: RouteTable;
+  private readonly predictions: PredictionOptions;
   private readonly server: Server;
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
@@ -51,6 +52,8 @@ export class Gateway implements Service {
     this.options = options;
     const { routesFile: file, internalSocket } = options;
     this.routes = new RouteTable({ file, internalSocket, kill: (replica) => this.kill(replica) });
+    const { maxBodyBytes } = options;
+    this.predictions = { maxBodyBytes, findKey: (sha256) => this.routes.key(sha256) };
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       this.take(request, response),
     );
@@ -90,7 +93,7 @@ export class Gateway implements Service {
     const pool = this.routes.pool(name);
     if (pool !== undefined && isWhole(url, name)) {
       if (request.headers.expect !== undefined) response.writeContinue();
-      return takePrediction(pool, request, response, requestId, this.options.maxBodyBytes);
+      return takePrediction(pool, request, response, requestId, this.predictions);
     }
     if (name === "-") this.takeControl(request, response, requestId, url);
     else if (name === "" || pool !== undefined) sendError(response, unknownAddress(url), requestId);
@@ -104,6 +107,12 @@ export class Gateway implements Service {
     requestId: string,
     url: string,
   ): void {
+    const isProbe = url === "/-/livez" || url === "/-/readyz";
+    if (isProbe && request.method !== "GET" && request.method !== "HEAD") {
+      const message = `${request.method} is not allowed here; allowed: GET`;
+      const error = new ServiceError("method_not_allowed", message, { allow: "GET" });
+      return sendError(response, error, requestId);
+    }
     if (url === "/-/livez") return sendText(response, 200, "ok\n", requestId);
     if (url === "/-/readyz")
       return this.routes.isReady

@@ -1,32 +1,50 @@
 /**
- * `file://` under the roots that the operator allows. Checked on the opened file, so that no symbolic link leads out
- * (decision 3.3); links are not listed. One directory is sorted in memory at a time.
+ * `file://` under the roots that the operator allows. Checked on the opened file or directory, so that no symbolic link
+ * leads out (decision 3.3). A link to a file inside a root is listed, a link to a directory is not followed.
  */
-import type { BigIntStats } from "node:fs";
-import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
-import { dirname, join, resolve, sep } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { isUtf8 } from "node:buffer";
+import type { BigIntStats, Dirent } from "node:fs";
+import { statSync } from "node:fs";
+import { type FileHandle, open, opendir, realpath, stat } from "node:fs/promises";
+import { dirname, resolve, sep } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../contracts/errors.ts";
-import type { ObjectInfo, ObjectStore, OpenObject } from "./object-store.ts";
+import type { ListedObject, ObjectStore, OpenObject } from "./object-store.ts";
+import { sortedNames } from "./sorted-names.ts";
+import { fileAddress, localPath } from "./store-path.ts";
+
+/** Names read from a directory at once. */
+const DIRECTORY_BUFFER = 512;
 
 export class FileStore implements ObjectStore {
   private readonly roots: readonly string[];
+  private readonly temporaryDirectory: string;
 
-  /** `roots`: absolute directories, already resolved to their real paths. */
-  constructor(roots: readonly string[]) {
+  /** `roots`: absolute directories, already resolved to their real paths. Large directories are sorted by way of the other one. */
+  constructor(roots: readonly string[], temporaryDirectory: string) {
     this.roots = roots;
+    this.temporaryDirectory = temporaryDirectory;
   }
 
-  async *list(prefix: string): AsyncGenerator<ObjectInfo> {
+  async *list(prefix: string, { sizes }: { sizes: boolean }): AsyncGenerator<ListedObject[]> {
     const path = localPath(prefix);
-    const directory = prefix.endsWith("/") ? path : dirname(path);
-    this.assertAllowed(directory, prefix);
-    yield* this.walk(directory, path);
+    const isRoot = this.isRoot(await realOrSelf(path));
+    const directory = isRoot || path.endsWith("/") ? path.replace(/(?!^)\/$/, "") : dirname(path);
+    this.assertAllowed(await realOrSelf(directory), prefix);
+    const wanted = isRoot && !path.endsWith("/") ? `${path}/` : path;
+    const describe = (file: string): ListedObject => ({
+      path: fileAddress(file),
+      bytes: sizes ? (statSync(file, { throwIfNoEntry: false })?.size ?? 0) : undefined,
+    });
+    for await (const page of this.walk(directory, wanted)) {
+      yield page.map(describe);
+      // Pages of names that are in memory follow each other without a pause otherwise.
+      await nextTurn();
+    }
   }
 
   async open(path: string): Promise<OpenObject> {
     const local = localPath(path);
-    this.assertAllowed(local, path);
     const handle = await open(local, "r");
     try {
       const info = await handle.stat({ bigint: true });
@@ -41,24 +59,60 @@ export class FileStore implements ObjectStore {
     }
   }
 
-  private async *walk(directory: string, prefix: string): AsyncGenerator<ObjectInfo> {
-    for (const { name, isDirectory } of await sortedEntries(directory)) {
-      const path = join(directory, name);
-      const mayMatch = isDirectory
-        ? `${path}/`.startsWith(prefix) || prefix.startsWith(`${path}/`)
-        : path.startsWith(prefix);
-      if (!mayMatch) continue;
-      if (isDirectory) {
-        yield* this.walk(path, prefix);
-      } else {
-        const info = await stat(path, { bigint: true });
-        yield { path: pathToFileURL(path).href, bytes: Number(info.size), etag: etagOf(info) };
+  /** Pages of files. A directory counts as its name with `/`, so that the order is that of the full keys. */
+  private async *walk(directory: string, prefix: string): AsyncGenerator<string[]> {
+    const base = directory.endsWith("/") ? directory : `${directory}/`;
+    for await (const names of sortedNames(this.entries(base, prefix), this.temporaryDirectory)) {
+      let files: string[] = [];
+      for (const name of names) {
+        const path = base + decodeName(name);
+        if (!name.endsWith("/")) files.push(path);
+        else {
+          if (files.length > 0) yield files;
+          files = [];
+          yield* this.walk(path, prefix);
+        }
       }
+      if (files.length > 0) yield files;
     }
   }
 
-  private assertAllowed(path: string, given: string): void {
-    if (!this.roots.some((root) => isInside(path, root))) throw outside(given, this.roots);
+  /** Names in `base` that may lead to files with the prefix, in the directory's own order; directories end in `/`. */
+  private async *entries(base: string, prefix: string): AsyncGenerator<string> {
+    const directory = await opendir(base, {
+      encoding: "latin1" as BufferEncoding,
+      bufferSize: DIRECTORY_BUFFER,
+    }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+      throw unreadable(base, error);
+    });
+    for await (const entry of directory ?? []) {
+      const isDirectory = entry.isDirectory();
+      const name = isDirectory ? `${entry.name}/` : entry.name;
+      const path = base + decodeName(name);
+      const mayMatch = path.startsWith(prefix) || (isDirectory && prefix.startsWith(path));
+      if (mayMatch && (isDirectory || (await this.isListed(entry, path)))) yield name;
+    }
+  }
+
+  private async isListed(entry: Dirent, path: string): Promise<boolean> {
+    if (entry.isFile()) return true;
+    if (!entry.isSymbolicLink()) return false;
+    const real = await realpath(path).catch(() => undefined);
+    if (real === undefined || !this.isAllowed(real)) return false;
+    return (await stat(real)).isFile();
+  }
+
+  private isRoot(real: string): boolean {
+    return this.roots.includes(real);
+  }
+
+  private isAllowed(real: string): boolean {
+    return this.roots.some((root) => isInside(real, root));
+  }
+
+  private assertAllowed(real: string, given: string): void {
+    if (!this.isAllowed(real)) throw outside(given, this.roots);
   }
 }
 
@@ -72,7 +126,7 @@ class OpenFile implements OpenObject {
     this.path = path;
     this.handle = handle;
     this.bytes = Number(info.size);
-    this.etag = etagOf(info);
+    this.etag = `${info.mtimeNs}-${info.size}-${info.ino}`;
   }
 
   async read(into: Buffer, offset: number, position: number, length: number): Promise<number> {
@@ -82,12 +136,6 @@ class OpenFile implements OpenObject {
   close(): Promise<void> {
     return this.handle.close();
   }
-}
-
-/** Opens a file of our own, in the data directory, without the check of roots. */
-export async function openOwnFile(path: string): Promise<OpenObject> {
-  const handle = await open(path, "r");
-  return new OpenFile("", handle, await handle.stat({ bigint: true }));
 }
 
 /** Real paths of the operator's roots. Throws when one is missing or holds the data directory. */
@@ -111,38 +159,29 @@ function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
-/** Regular files and directories, in the order that their full keys have: a directory counts as its name with `/`. */
-async function sortedEntries(directory: string): Promise<{ name: string; isDirectory: boolean }[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
-    throw error;
-  });
-  return entries
-    .filter((entry) => entry.isFile() || entry.isDirectory())
-    .map((entry) => ({
-      name: entry.name,
-      isDirectory: entry.isDirectory(),
-      key: Buffer.from(entry.isDirectory() ? `${entry.name}/` : entry.name),
-    }))
-    .sort((a, b) => Buffer.compare(a.key, b.key));
+/** Where a path really is; of one that is not there, where its nearest directory that is there would have it. */
+async function realOrSelf(path: string): Promise<string> {
+  const real = await realpath(path).catch(() => undefined);
+  if (real !== undefined) return real;
+  const parent = dirname(path);
+  return parent === path
+    ? path
+    : resolve(await realOrSelf(parent), path.slice(parent.length).replace(/^\//, ""));
 }
 
-function localPath(uri: string): string {
-  let path: string;
-  try {
-    path = fileURLToPath(uri);
-  } catch (error) {
-    throw new ServiceError(
-      "invalid_request",
-      `"${uri}" is not a file address; write it as file:///absolute/path`,
-      { cause: error },
-    );
-  }
-  return path;
+/** A name as latin1 has one character a byte; nearly all names are plain ASCII. Throws when it is not UTF-8. */
+function decodeName(name: string): string {
+  if (!/[\x80-\xff]/.test(name)) return name;
+  const bytes = Buffer.from(name, "latin1");
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  const message = `a file's name is not valid UTF-8: ${JSON.stringify(bytes.toString("utf8"))}; rename it`;
+  throw new ServiceError("invalid_request", message);
 }
 
-function etagOf(info: BigIntStats): string {
-  return `${info.mtimeNs}-${info.size}-${info.ino}`;
+function unreadable(directory: string, error: NodeJS.ErrnoException): Error {
+  if (error.code !== "EACCES" && error.code !== "EPERM") return error;
+  const message = `${directory} may not be read by this server (${error.code}); give its user the right to, or leave the directory out`;
+  return new ServiceError("store_forbidden", message, { cause: error });
 }
 
 function outside(given: string, roots: readonly string[]): ServiceError {

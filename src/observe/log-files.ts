@@ -102,11 +102,12 @@ async function readFrom(file: string, cursor: FileCursor): Promise<{ lines: LogL
  * content is copied and the file emptied; a line written between the two is lost.
  */
 export class LogRotation implements Service {
-  private readonly root: string;
+  private readonly directories: () => string[];
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(root: string) {
-    this.root = root;
+  /** `directories`: those that are being written to now. */
+  constructor(directories: () => string[]) {
+    this.directories = directories;
   }
 
   async start(): Promise<void> {
@@ -119,9 +120,13 @@ export class LogRotation implements Service {
   }
 
   async runOnce(): Promise<void> {
-    const entries = await readdir(this.root, { recursive: true }).catch(() => [] as string[]);
+    for (const directory of this.directories()) await this.rotateIn(directory);
+  }
+
+  private async rotateIn(directory: string): Promise<void> {
+    const entries = await readdir(directory).catch(() => [] as string[]);
     for (const entry of entries.filter((name) => name.endsWith(".log"))) {
-      const file = join(this.root, entry);
+      const file = join(directory, entry);
       const { size } = await stat(file).catch(() => ({ size: 0 }));
       if (size < LOG_FILE_BYTES_MAX) continue;
       await copyFile(file, `${file}.1`);

@@ -80,11 +80,9 @@ describe("a configuration", () => {
   it.each([
     ["  kind: TrafficSplitter\n", "kind"],
     ["  monitoring: {model_type: classification}\n", "monitoring"],
-    ["  compute: {mem: 1Gi}\n", "compute.mem"],
     ["  compute: {gpu: 1}\n", "compute.gpu"],
     ["  networking: {endpoint: /other}\n", "networking.endpoint"],
     ["  networking: {api_gateway: none}\n", "networking.api_gateway"],
-    ["  networking: {auth: key}\n", "networking.auth"],
     ["  autoscaling: {min_replicas: 0}\n", "autoscaling.min_replicas"],
     ["  autoscaling: {min_replicas: 2, max_replicas: 3}\n", "autoscaling.max_replicas"],
     ["  autoscaling: {window: 60s}\n", "autoscaling.window"],

@@ -42,6 +42,7 @@ export class TestServer {
   constructor(env: NodeJS.ProcessEnv = {}) {
     mkdirSync(this.inputs);
     this.env = { ...process.env, QUERN_HOST: undefined, QUERN_DATA_DIR: this.dataDir, NO_COLOR: "1", ...env };
+    this.env.XDG_CONFIG_HOME = join(this.dir, "config");
   }
 
   /** Starts `quern up` and waits until it is ready. `env` is for this start only. */

@@ -254,7 +254,7 @@ describe("a job", () => {
     const result = join(server.dir, "config.json");
     server.deploy(
       project(
-        `import json\nclass PythonPredictor:\n  def __init__(self, config): json.dump(config, open(${JSON.stringify(result)}, "w"))\n  def predict(self, payload): pass\n`,
+        `import json\nclass PythonPredictor:\n  def __init__(self, config): self.config = config\n  def predict(self, payload): json.dump(self.config, open(${JSON.stringify(result)}, "w"))\n`,
         { predictorFields: ", config: {deep: {a: 1, b: 2}, list: [1], big: 12345678901234567890}" },
       ),
       { wait: false },

@@ -22,11 +22,11 @@ describe("the command line", () => {
   });
 
   it("deploys, and tells what it did", () => {
-    expect(server.deploy(project(OBEDIENT))).toBe("creating echo (RealtimeAPI)\ncreating jobs (BatchAPI)\n");
+    expect(server.deploy(project(OBEDIENT))).toBe("creating echo (RealtimeAPI)\ncreated jobs (BatchAPI)\n");
     expect(server.deploy(project(OBEDIENT))).toBe("echo is up to date\njobs is up to date\n");
     expect(
       server.deploy({ ...project(OBEDIENT), "added.txt": "a file updates every API of its directory" }),
-    ).toBe("updating echo (RealtimeAPI)\nupdating jobs (BatchAPI)\n");
+    ).toBe("updating echo (RealtimeAPI)\nupdated jobs (BatchAPI)\n");
     expect(
       JSON.parse(server.cli(["deploy", join(server.dir, "project"), "echo", "-o", "json"]).out),
     ).toMatchObject([
@@ -59,7 +59,7 @@ describe("the command line", () => {
 
   it("shows tables, and JSON", () => {
     expect(server.cli(["get"]).out).toMatch(
-      /^batch api {3}last update\njobs {8}\d+s\n\nrealtime api {3}status {3}up-to-date {3}requested {3}last update\necho {11}live {5}1 {12}1 {11}\d+s\n$/,
+      /^env {5}batch api {3}running jobs {3}latest job id {3}last update\nlocal {3}jobs {8}0 {14}- {15}\d+s\n\nenv {5}realtime api {3}status {3}up-to-date {3}requested {3}last update\nlocal {3}echo {11}live {5}1 {12}1 {11}\d+s\n$/,
     );
     expect(JSON.parse(server.cli(["get", "echo", "-o", "json"]).out)).toMatchObject({
       name: "echo",

@@ -1,5 +1,5 @@
 /** The server itself: its data directory, environments, updates, restarts. */
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
@@ -189,7 +189,10 @@ describe("a server", () => {
     const files = project(
       "import tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return tiny_quern_test.WORD\n",
     );
-    server.deploy({ ...files, "requirements.txt": `${wheel}\n` });
+    server.deploy({ ...files, "requirements.txt": `${wheel}\n` }, { wait: false });
+    // pip builds the package, with a setuptools that it downloads.
+    const answers = async () => (await server.post("/echo", 1)).status === 200;
+    await eventually("it is installed", answers, 150_000);
     expect(await (await server.post("/echo", 1)).json()).toBe("installed");
     const started = Date.now();
     const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
@@ -202,6 +205,43 @@ describe("a server", () => {
     );
     expect(failed).toMatchObject({ status: "status_worker_error", reason: { code: "requirements_failed" } });
     expect(failed.reason!.message).toContain("/nowhere/not-a-package");
+  }, 200_000);
+
+  it("leaves nothing of a submission that was cut off before it was recorded", async () => {
+    server = new TestServer();
+    await server.start({ QUERN_TEST_KILL_AT: "submission-before-commit" });
+    server.deploy(project(OBEDIENT), { wait: false });
+    const job = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+    expect((await server.post("/jobs", job)).status).toBe(503);
+    await eventually("it is back", async () => (await server.fetch("/jobs")).status === 200);
+    expect(readdirSync(join(server.dataDir, "jobs"))).toEqual([]);
+    const { status } = await server.ended("jobs", await server.submit("jobs", job));
+    expect([status, readdirSync(join(server.dataDir, "jobs"))]).toEqual([
+      "status_succeeded",
+      [expect.any(String)],
+    ]);
+  });
+
+  it("comes back when gateway and controller are killed at the same moment", async () => {
+    server = new TestServer();
+    await server.start();
+    for (let round = 0; round < 3; round++) {
+      const before = [server.child("controller"), server.child("gateway")];
+      for (const pid of before) process.kill(pid, "SIGKILL");
+      await eventually("both were started again", () =>
+        (["controller", "gateway"] as const).every((role) => {
+          try {
+            return !before.includes(server.child(role));
+          } catch {
+            return false;
+          }
+        }),
+      );
+      await eventually(
+        "the server answers",
+        async () => (await server.fetch("/-/version").catch(() => undefined))?.status === 401,
+      );
+    }
   });
 
   it("waits for an __init__ of several seconds, and says that the API is updating meanwhile", async () => {

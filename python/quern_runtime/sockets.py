@@ -1,0 +1,96 @@
+"""The worker's sockets: the listener, the connections that it made, and a pipe that wakes the wait from a signal."""
+
+import os
+import selectors
+import sys
+import time
+
+from .connection import accept
+
+
+class Sockets:
+    """Reads when it is asked to, in the caller's thread; nothing happens behind its back."""
+
+    def __init__(self, listener, on_message, on_drop):
+        """`on_message(connection, type, id, body)` for each whole message; `on_drop(connection)` when one is gone."""
+        self._listener = listener
+        self._on_message = on_message
+        self._on_drop = on_drop
+        self._selector = selectors.DefaultSelector()
+        self._connections = {}
+        self._connections_made = 0
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        # Since when nobody has been connected (monotonic seconds).
+        self.lonely_since = time.monotonic()
+
+    def __iter__(self):
+        return iter(list(self._connections.values()))
+
+    def __bool__(self):
+        return bool(self._connections)
+
+    def wake(self):
+        """Ends a wait; may be called from a signal handler."""
+        os.write(self._wake_write, b"!")
+
+    def poll(self, timeout):
+        """Waits up to `timeout` seconds, and takes what has come."""
+        for key, events in self._selector.select(timeout):
+            if key.fileobj is self._listener:
+                self._accept()
+            elif key.fileobj == self._wake_read:
+                os.read(self._wake_read, 4096)
+            elif events & selectors.EVENT_READ:
+                self._read(key.data)
+
+    def flush(self):
+        """Sends what the peers take now; looks again when they take more."""
+        for connection in self:
+            if connection.wants_write:
+                connection.flush()
+                self._watch_writes(connection)
+            if not connection.is_open:
+                self.drop(connection)
+
+    def drop(self, connection):
+        if self._connections.pop(connection.number, None) is None:
+            return
+        self._selector.unregister(connection.sock)
+        connection.close()
+        self._on_drop(connection)
+        if not self._connections:
+            self.lonely_since = time.monotonic()
+
+    def close_in_child(self):
+        """A child of user code: none of these is its own."""
+        self._listener.close()
+        for connection in self:
+            connection.close()
+        self._selector.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _accept(self):
+        self._connections_made += 1
+        connection = accept(self._listener, self._connections_made)
+        if connection is not None:
+            self._connections[connection.number] = connection
+            self._selector.register(connection.sock, selectors.EVENT_READ, connection)
+
+    def _read(self, connection):
+        try:
+            for message_type, message_id, body in connection.receive():
+                self._on_message(connection, message_type, message_id, body)
+        except (ValueError, KeyError) as error:
+            print("closing a connection that speaks no protocol of ours: %s" % error, file=sys.stderr)
+            connection.is_open = False
+        if not connection.is_open:
+            self.drop(connection)
+
+    def _watch_writes(self, connection):
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_write else 0)
+        if connection.is_open and self._selector.get_key(connection.sock).events != wanted:
+            self._selector.modify(connection.sock, wanted, connection)

@@ -1,0 +1,122 @@
+/**
+ * Sends what schemathesis makes of our OpenAPI document to a real server: no 5xx, no answer that the document does not
+ * have. `node scripts/schemathesis.mjs [EXAMPLES]`; installs schemathesis from PyPI into .bench/schemathesis once.
+ */
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root, setUp } from "./setup.mjs";
+
+const VERSION = "4.32.5";
+const PREDICTOR = `class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        if payload == ["fail"]: raise ValueError("as asked")
+`;
+const HOOKS = `import schemathesis
+@schemathesis.serializer("application/gzip")
+def gzip(context, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+`;
+const CONFIG = `- name: echo
+  predictor: {path: predictor.py}
+- name: jobs
+  kind: BatchAPI
+  predictor: {path: predictor.py}
+`;
+
+setUp();
+const tool = install();
+const work = mkdtempSync(join(tmpdir(), "quern-schemathesis-"));
+const env = { ...process.env, QUERN_DATA_DIR: join(work, "data"), XDG_CONFIG_HOME: work, NO_COLOR: "1" };
+delete env.QUERN_HOST;
+const quern = join(root, "bin", "quern");
+const server = spawn(
+  process.execPath,
+  [quern, "up", "--listen", "127.0.0.1:0", "--allow-local-root", prepare()],
+  {
+    env,
+    stdio: ["ignore", "inherit", "pipe"],
+  },
+);
+await new Promise((resolve, reject) => {
+  server.stderr.on("data", (text) => String(text).includes("quern is ready") && resolve());
+  server.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+});
+const status = check();
+server.removeAllListeners("exit").kill("SIGTERM");
+await new Promise((resolve) => server.once("exit", resolve));
+rmSync(work, { recursive: true, force: true });
+process.exit(status);
+
+function install() {
+  const directory = join(root, ".bench", `schemathesis-${VERSION}`);
+  const command = join(directory, "bin", "schemathesis");
+  if (existsSync(command)) return command;
+  console.log("installing schemathesis ...");
+  execFileSync(process.env.QUERN_PYTHON ?? "python3", ["-m", "venv", directory]);
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", `schemathesis==${VERSION}`];
+  execFileSync(join(directory, "bin", "python"), pip, { stdio: "inherit" });
+  return command;
+}
+
+/** The project, and a directory of input. */
+function prepare() {
+  const inputs = join(work, "inputs");
+  mkdirSync(inputs);
+  writeFileSync(join(inputs, "lines.jsonl"), "{}\n");
+  mkdirSync(join(work, "project"));
+  writeFileSync(join(work, "project", "predictor.py"), PREDICTOR);
+  writeFileSync(join(work, "project", "quern.yaml"), CONFIG);
+  return inputs;
+}
+
+/** Deploys, runs a job with a failure so that there is something to read, and lets the tool loose. */
+function check() {
+  const run = (args, input) =>
+    execFileSync(process.execPath, [quern, ...args], {
+      env,
+      input,
+      encoding: "utf8",
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+  run(["deploy", join(work, "project"), "--wait"]);
+  const job = { workers: 1, item_list: { items: ["fine", "fail"], batch_size: 1 } };
+  const id = run(["job", "submit", "jobs", "-"], JSON.stringify(job)).trim();
+  spawnSync(process.execPath, [quern, "job", "wait", "jobs", id], { env });
+  const token = readFileSync(join(env.QUERN_DATA_DIR, "admin-token"), "utf8").trim();
+  const address = readFileSync(join(env.QUERN_DATA_DIR, "address"), "utf8").trim();
+  writeFileSync(join(work, "hooks.py"), HOOKS);
+  writeFileSync(join(work, "schemathesis.toml"), settings(id));
+  const args = ["--config-file", join(work, "schemathesis.toml"), "run", `${address}/-/openapi.json`];
+  const options = [
+    "-H",
+    `Authorization: Bearer ${token}`,
+    "--max-examples",
+    process.argv[2] ?? "40",
+    "--no-color",
+  ];
+  return spawnSync(tool, [...args, ...options], {
+    cwd: work,
+    stdio: "inherit",
+    env,
+  }).status;
+}
+
+/** What a schema cannot say of a submission (files that exist, globs that are well formed) is refused rightly. */
+function settings(jobId) {
+  return `hooks = "hooks.py"
+[parameters]
+"path.api" = "jobs"
+"path.name" = "echo"
+"path.job" = "${jobId}"
+"query.follow" = false
+[[operations]]
+include-operation-id = "submitJob"
+checks.positive_data_acceptance.enabled = false
+[[operations]]
+include-operation-id = "deploy"
+checks.positive_data_acceptance.enabled = false
+`;
+}

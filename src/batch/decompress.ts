@@ -1,0 +1,135 @@
+/**
+ * Compressed files of lines, read as if they were not: `.gz` (RFC 1952) and `.zst` (RFC 8878), by their names. Read from
+ * the beginning to the end only; a restart reads the part that is done once more and drops it.
+ */
+import { Readable, Transform } from "node:stream";
+import * as zlib from "node:zlib";
+import { Decompress as ZstdStream } from "fzstd";
+import { COMPRESSION_FREE_BYTES, COMPRESSION_RATIO_MAX } from "../contracts/limits.ts";
+import type { OpenObject } from "../object-store/object-store.ts";
+import { EnqueueError } from "./enqueue-commits.ts";
+
+export type Compression = "gz" | "zst";
+
+const READ_BYTES = 256 * 1024;
+
+export function compressionOf(path: string): Compression | undefined {
+  if (path.endsWith(".gz")) return "gz";
+  return path.endsWith(".zst") ? "zst" : undefined;
+}
+
+export function decompressed(object: OpenObject, compression: Compression): OpenObject {
+  return new DecompressedObject(object, compression);
+}
+
+class DecompressedObject implements OpenObject {
+  readonly path: string;
+  readonly bytes: number;
+  readonly etag: string;
+  private readonly object: OpenObject;
+  private readonly chunks: AsyncIterator<Buffer>;
+  private chunk: Buffer = Buffer.alloc(0);
+  private taken = 0;
+  private bytesIn = 0;
+  private position = 0;
+
+  constructor(object: OpenObject, compression: Compression) {
+    this.object = object;
+    this.path = object.path;
+    this.bytes = object.bytes;
+    this.etag = object.etag;
+    const inflate = compression === "gz" ? zlib.createGunzip() : zstdDecompressor();
+    const source = Readable.from(this.compressedBytes());
+    source.on("error", (error) => inflate.destroy(error));
+    this.chunks = source.pipe(inflate)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  }
+
+  async read(into: Buffer, offset: number, position: number, length: number): Promise<number> {
+    while (this.position < position) if ((await this.take(position - this.position)) === 0) return 0;
+    const bytes = await this.take(length);
+    this.chunk.copy(into, offset, this.taken - bytes, this.taken);
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    await this.chunks.return?.();
+    await this.object.close();
+  }
+
+  /** Moves on by up to `length` bytes of the current chunk; 0 at the end. */
+  private async take(length: number): Promise<number> {
+    while (this.taken === this.chunk.length) {
+      const { value, done } = await this.chunks.next().catch((error: Error) => {
+        throw damaged(this.path, error);
+      });
+      if (done) return 0;
+      this.chunk = value as Buffer;
+      this.taken = 0;
+    }
+    const bytes = Math.min(length, this.chunk.length - this.taken);
+    this.taken += bytes;
+    this.position += bytes;
+    if (this.position > COMPRESSION_FREE_BYTES && this.position > this.bytesIn * COMPRESSION_RATIO_MAX)
+      throw tooDense(this.path);
+    return bytes;
+  }
+
+  private async *compressedBytes(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const buffer = Buffer.allocUnsafe(READ_BYTES);
+      const read = await this.object.read(buffer, 0, this.bytesIn, READ_BYTES);
+      if (read === 0) return;
+      this.bytesIn += read;
+      yield buffer.subarray(0, read);
+    }
+  }
+}
+
+/** The decompressor of Node where it has one (22.15), else one in JavaScript. */
+function zstdDecompressor(): Transform {
+  const { createZstdDecompress } = zlib as unknown as { createZstdDecompress?: () => Transform };
+  return createZstdDecompress === undefined ? zstdInJavaScript() : createZstdDecompress();
+}
+
+function zstdInJavaScript(): Transform {
+  let isOver = true;
+  const stream = new ZstdStream((data, isLast) => {
+    if (data.length > 0) transform.push(Buffer.from(data));
+    isOver = isLast === true;
+  });
+  const transform = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      try {
+        stream.push(chunk);
+        done();
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+    flush(done) {
+      try {
+        stream.push(new Uint8Array(0), true);
+        done(isOver ? null : new Error("unexpected end of file"));
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+  return transform;
+}
+
+function damaged(path: string, cause: Error): EnqueueError {
+  return new EnqueueError(
+    "input_unreadable",
+    `${path} cannot be decompressed: ${cause.message}`,
+    "the file is damaged, cut off, or not what its name says; write it again and submit the job again",
+  );
+}
+
+function tooDense(path: string): EnqueueError {
+  return new EnqueueError(
+    "compression_ratio",
+    `${path} unpacks to more than ${COMPRESSION_RATIO_MAX} times its size`,
+    "decompress the file yourself, where you know that it is what it should be",
+  );
+}

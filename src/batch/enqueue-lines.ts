@@ -1,0 +1,187 @@
+/**
+ * `delimited_files` and inline items: a stream of large reads, validated line by line. Plain files are referred to; what
+ * a compressed one holds is copied into the job's own file. Memory is flat at any size.
+ */
+import { isUtf8 } from "node:buffer";
+import { BATCH_BYTES_LIMIT, LINE_BYTES_LIMIT } from "../contracts/limits.ts";
+import type { OpenObject } from "../object-store/object-store.ts";
+import { compressionOf, decompressed } from "./decompress.ts";
+import { type EnqueueCommits, type EnqueueCursor, EnqueueError, endCursor } from "./enqueue-commits.ts";
+import type { JobInput } from "./job-input.ts";
+import { LineScanner } from "./json-line.ts";
+import type { SegmentMaker } from "./make-segments.ts";
+import { OWN_ETAG, OWN_PATH, type OwnFileWriter } from "./own-file.ts";
+
+const READ_BYTES = 512 * 1024;
+const NEWLINE = 0x0a;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+export interface EnqueueLinesOptions {
+  /** Files after the cursor, its own included. */
+  files: AsyncIterable<{ path: string; entry: number }[]>;
+  input: JobInput;
+  /** Each line must be a JSON object; the job's own items were checked when they were submitted. */
+  mustBeObjects: boolean;
+  maker: SegmentMaker;
+  commits: EnqueueCommits;
+  own: OwnFileWriter;
+  cursor: EnqueueCursor | undefined;
+  /** Asked between blocks: true ends the work early. */
+  isCancelled: () => boolean;
+}
+
+/** A file that is being read. */
+interface Source {
+  entry: number;
+  path: string;
+  etag: string;
+  /** Its lines are copied, so that positions are those of the job's own file. */
+  isCopied: boolean;
+}
+
+export class LineEnqueuer {
+  private readonly options: EnqueueLinesOptions;
+  private readonly scanner = new LineScanner();
+  private buffer = Buffer.allocUnsafe(2 * READ_BYTES);
+
+  constructor(options: EnqueueLinesOptions) {
+    this.options = options;
+  }
+
+  /** False when it was cancelled. Throws EnqueueError for what is wrong with the input. */
+  async run(): Promise<boolean> {
+    const { files, cursor, isCancelled, maker, commits, own } = this.options;
+    for await (const page of files) {
+      for (const { path, entry } of page) {
+        const resumed = cursor?.entry === entry && cursor.path === path ? cursor : undefined;
+        await this.enqueueFile(path, entry, resumed);
+        if (isCancelled()) return false;
+      }
+    }
+    const rest = maker.finish();
+    if (rest !== undefined) commits.keep(rest, endCursor(own));
+    await commits.commit();
+    return true;
+  }
+
+  private async enqueueFile(path: string, entry: number, resumed: EnqueueCursor | undefined): Promise<void> {
+    const compression = compressionOf(path);
+    const opened = await this.options.input.open(path);
+    const object = compression === undefined ? opened : decompressed(opened, compression);
+    try {
+      if (resumed !== undefined && resumed.etag !== object.etag) throw changed(path);
+      const source = { entry, path, etag: object.etag, isCopied: compression !== undefined };
+      await this.enqueueLines(object, source, resumed?.offset ?? 0, resumed?.line ?? 0);
+    } finally {
+      await object.close();
+    }
+  }
+
+  private async enqueueLines(
+    object: OpenObject,
+    source: Source,
+    position: number,
+    line: number,
+  ): Promise<void> {
+    const { maker, commits, own, isCancelled } = this.options;
+    if (source.isCopied) maker.beginFile(OWN_PATH, OWN_ETAG, own.bytes);
+    else maker.beginFile(source.path, source.etag, position);
+    let kept = 0;
+    for (let isEnd = false; !isEnd && !isCancelled(); ) {
+      this.makeRoom(kept, source.path, line);
+      const read = await object.read(this.buffer, kept, position + kept, READ_BYTES);
+      isEnd = read === 0;
+      const filled = kept + read;
+      const end = isEnd ? filled : this.buffer.lastIndexOf(NEWLINE, filled - 1) + 1;
+      if (end > 0) {
+        line = this.takeBlock(end, position, source, line);
+        if (source.isCopied) own.append(Buffer.from(this.buffer.subarray(0, end)));
+        await commits.commitWhereFull();
+        this.buffer.copyWithin(0, end, filled);
+        position += end;
+      }
+      kept = filled - end;
+    }
+    maker.endFile();
+  }
+
+  /** Takes whole lines at the beginning of the buffer, which stand at `position` in the file. Returns the line count. */
+  private takeBlock(end: number, position: number, source: Source, line: number): number {
+    const { buffer, scanner } = this;
+    const { mustBeObjects, maker, commits, own } = this.options;
+    const { entry, path, etag, isCopied } = source;
+    if (mustBeObjects && !isUtf8(buffer.subarray(0, end))) throw this.invalidUtf8(end, path, line);
+    // Where the block begins in the file that ranges refer to.
+    const base = isCopied ? own.bytes : position;
+    let at = 0;
+    if (mustBeObjects && position === 0 && buffer.subarray(0, Math.min(3, end)).equals(BYTE_ORDER_MARK)) {
+      at = BYTE_ORDER_MARK.length;
+      maker.skipTo(base + at);
+    }
+    while (at < end) {
+      const start = at;
+      line++;
+      if (mustBeObjects) {
+        scanner.scan(buffer, at, end);
+        at = Math.min(scanner.next, end);
+        if (scanner.kind === "invalid") throw badLine(path, line, scanner.problem);
+        if (scanner.kind === "blank") {
+          maker.blankLine(base + at);
+          continue;
+        }
+      } else {
+        scanner.spaces = 0;
+        at = buffer.indexOf(NEWLINE, at) + 1;
+      }
+      const newline = buffer[at - 1] === NEWLINE ? 1 : 0;
+      const compactBytes = at - start - newline - scanner.spaces;
+      const segment = maker.item(base + at, compactBytes);
+      if (maker.batchBytes >= BATCH_BYTES_LIMIT) throw tooLarge(path, line, maker.batchBytes, compactBytes);
+      if (segment !== undefined) {
+        const own_bytes = isCopied ? base + at : own.bytes;
+        commits.keep(segment, { entry, path, etag, offset: position + at, line, own_bytes });
+      }
+    }
+    return line;
+  }
+
+  private makeRoom(kept: number, path: string, line: number): void {
+    if (kept > LINE_BYTES_LIMIT) throw badLine(path, line + 1, `is longer than ${LINE_BYTES_LIMIT} bytes`);
+    if (kept + READ_BYTES <= this.buffer.length) return;
+    const larger = Buffer.allocUnsafe(2 * (kept + READ_BYTES));
+    this.buffer.copy(larger, 0, 0, kept);
+    this.buffer = larger;
+  }
+
+  private invalidUtf8(end: number, path: string, line: number): EnqueueError {
+    for (let at = 0; at < end; ) {
+      const newline = this.buffer.indexOf(NEWLINE, at);
+      const stop = newline < 0 || newline >= end ? end : newline + 1;
+      line++;
+      if (!isUtf8(this.buffer.subarray(at, stop))) break;
+      at = stop;
+    }
+    return badLine(path, line, "is not valid UTF-8");
+  }
+}
+
+function badLine(path: string, line: number, problem: string): EnqueueError {
+  return new EnqueueError(
+    "invalid_line",
+    `${path}: line ${line} ${problem}; each line must be a JSON object`,
+    "correct the line and submit the job again",
+  );
+}
+
+function changed(path: string): EnqueueError {
+  return new EnqueueError(
+    "input_changed",
+    `${path} was changed while it was being enqueued`,
+    "submit the job again, and leave its input as it is until it has ended",
+  );
+}
+
+function tooLarge(path: string, line: number, batchBytes: number, lineBytes: number): EnqueueError {
+  const message = `${path}: with line ${line} (${lineBytes} bytes) its batch has ${batchBytes} bytes; a batch must be smaller than ${BATCH_BYTES_LIMIT}`;
+  return new EnqueueError("batch_too_large", message, "use a smaller batch_size, or smaller items");
+}

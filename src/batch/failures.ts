@@ -1,0 +1,91 @@
+/** The batches of a job that finally failed, each with its error and, as text, its items (decision 3.6). */
+import { findSegment } from "../database/segment-store.ts";
+import type { WorkerFault } from "../protocol/messages.ts";
+import { failedBatches } from "./batch-records.ts";
+import type { JobDeps } from "./job-deps.ts";
+import { InputError, jobInput } from "./job-input.ts";
+import type { JobRow } from "./job-store.ts";
+import { ownFilePath } from "./own-file.ts";
+import { type LoadedSegment, loadSegment } from "./segment-reader.ts";
+import { storedInput } from "./stored-input.ts";
+
+export interface Failure {
+  /** Stays the same when the batch runs again. */
+  batch_id: string;
+  batch_index: number;
+  /** Attempts that it was charged. */
+  receive_count: number;
+  error: { type: string; message: string; traceback: string };
+  /** The batch's JSON array, as its workers were given it; undefined when the input cannot be read any more. */
+  payloadText: string | undefined;
+  /** Why there is no payload. */
+  payload_error?: string;
+}
+
+export interface FailurePage {
+  /** Read as they are asked for: a page may hold many megabytes. */
+  failures: AsyncGenerator<Failure>;
+  /** The batch index after which the next page begins. */
+  nextCursor: number | null;
+}
+
+/** Failures behind batch `after`, in the order of batches. */
+export async function failurePage(
+  deps: Pick<JobDeps, "db" | "store" | "dataDir">,
+  job: JobRow,
+  after: number,
+  limit: number,
+): Promise<FailurePage> {
+  const rows = await failedBatches(deps.db, job.job_id, after, limit + 1);
+  const page = rows.slice(0, limit);
+  const reader = new PayloadReader(deps, job);
+  async function* failures(): AsyncGenerator<Failure> {
+    for (const { batch_index, attempts, error_json } of page) {
+      const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
+      const payload = await reader.read(batch_index);
+      const batch_id = `${job.job_id}-${batch_index}`;
+      yield {
+        batch_id,
+        batch_index,
+        receive_count: attempts,
+        error: { type, message, traceback },
+        ...payload,
+      };
+    }
+  }
+  const nextCursor = rows.length > limit ? page[page.length - 1]!.batch_index : null;
+  return { failures: failures(), nextCursor };
+}
+
+/** Reads batches in order; keeps the segment that the last one was in. */
+class PayloadReader {
+  private readonly deps: Pick<JobDeps, "db" | "store" | "dataDir">;
+  private readonly job: JobRow;
+  private loaded: LoadedSegment | undefined;
+
+  constructor(deps: Pick<JobDeps, "db" | "store" | "dataDir">, job: JobRow) {
+    this.deps = deps;
+    this.job = job;
+  }
+
+  async read(batchIndex: number): Promise<Pick<Failure, "payloadText" | "payload_error">> {
+    try {
+      if (this.loaded?.holds(batchIndex) !== true) this.loaded = await this.load(batchIndex);
+      const target = Buffer.allocUnsafe(this.loaded.payloadBytes(batchIndex));
+      const end = this.loaded.writePayload(batchIndex, target, 0);
+      return { payloadText: target.toString("utf8", 0, end) };
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      return { payloadText: undefined, payload_error: error.message };
+    }
+  }
+
+  private async load(batchIndex: number): Promise<LoadedSegment> {
+    const { db, store, dataDir } = this.deps;
+    const { job_id } = this.job;
+    const segment = await findSegment(db, job_id, batchIndex);
+    if (segment === undefined) throw new InputError(`the segment of batch ${batchIndex} is gone`);
+    const input = jobInput(store, ownFilePath(dataDir, job_id));
+    return loadSegment(segment, input, storedInput(this.job).batch_size);
+  }
+}

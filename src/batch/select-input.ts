@@ -1,0 +1,80 @@
+/** The files of a submission: whether there are any, and a preview of them (decisions 3.1, 3.2). */
+import { ServiceError } from "../contracts/errors.ts";
+import { FIRST_MATCH_MS } from "../contracts/limits.ts";
+import type { ObjectStore } from "../object-store/object-store.ts";
+import { type FileSelection, type SelectedFile, selectFiles } from "../object-store/select-files.ts";
+import { assertLegalKey } from "./idempotency.ts";
+import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
+
+export interface Preview {
+  /** Pages of the files that would be taken; none for inline items. */
+  files: AsyncGenerator<SelectedFile[]>;
+  /** Undefined where it depends on what the files hold. */
+  batchCount: (files: number) => number | undefined;
+}
+
+/** `dryRun`: everything is checked as for a submission, and no job is made. */
+export async function previewSubmission(
+  store: ObjectStore,
+  body: Buffer,
+  idempotencyKey: string | undefined,
+): Promise<Preview> {
+  if (idempotencyKey !== undefined) assertLegalKey(idempotencyKey);
+  const { input } = parseSubmission(body);
+  const { batch_size } = input;
+  if (input.kind === "items")
+    return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };
+  await assertAnyFile(store, input);
+  return {
+    files: selectFiles(store, input, { sizes: true }),
+    batchCount: (files) => (input.kind === "paths" ? Math.ceil(files / batch_size) : undefined),
+  };
+}
+
+/**
+ * Throws `no_files_found`, or what keeps us from the first file. A listing that takes long for its first match passes:
+ * the job shows then what comes of it.
+ */
+export async function assertAnyFile(
+  store: ObjectStore,
+  input: Extract<ParsedSubmission["input"], { kind: "lines" | "paths" }>,
+): Promise<void> {
+  const pages = selectFiles(store, input, { sizes: false });
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), FIRST_MATCH_MS);
+  });
+  const next = pages.next();
+  const first = await Promise.race([next, patience]).finally(() => clearTimeout(timer));
+  // A listing that goes on has nobody to tell of its end; the generator stops at its next page.
+  if (first === "late") next.catch(() => {});
+  void pages.return(undefined).catch(() => {});
+  if (first === "late") return;
+  if (first.done) throw noFilesFound(input);
+  if (input.kind === "lines") await assertReadable(store, first.value[0]!.path);
+}
+
+/** Opening it shows now, rather than in a failed job, that it may not be read. */
+async function assertReadable(store: ObjectStore, path: string): Promise<void> {
+  const object = await store.open(path).catch((error: NodeJS.ErrnoException) => {
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError("invalid_request", `${path} cannot be read: ${error.message}`, { cause: error });
+  });
+  await object.close();
+}
+
+function noFilesFound({ store_paths, includes = [], excludes = [] }: FileSelection): ServiceError {
+  const filters = [
+    ...(includes.length > 0 ? [`includes ${includes.join(", ")}`] : []),
+    ...(excludes.length > 0 ? [`excludes ${excludes.join(", ")}`] : []),
+  ];
+  const filtered = filters.length > 0 ? ` with ${filters.join(" and ")}` : "";
+  const globHint =
+    includes.length > 0 ? '; a pattern matches the whole path, so write "**.jpg", not "*.jpg"' : "";
+  return new ServiceError(
+    "no_files_found",
+    `no file matches store_paths: ${store_paths.join(", ")}${filtered}; an entry selects all files whose path begins with it${globHint}`,
+  );
+}
+
+async function* noFiles(): AsyncGenerator<SelectedFile[]> {}

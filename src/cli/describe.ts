@@ -1,0 +1,46 @@
+/** `quern describe API`: everything that the server knows of one API, for people. */
+import { stringify } from "yaml";
+import { type ApiState, apiRow } from "./apis.ts";
+import { type CliContext, EXIT } from "./context.ts";
+import { dateTime, since, table } from "./table.ts";
+
+interface DescribedApi extends ApiState {
+  spec: unknown;
+  history: { api_id: string; deployed_time: string }[];
+}
+
+export async function describeApi({ client, output, out }: CliContext, name: string): Promise<number> {
+  const { value: api, text } = await client.json<DescribedApi>(`/-/apis/${encodeURIComponent(name)}`);
+  if (output === "json") {
+    await out(`${text}\n`);
+    return EXIT.success;
+  }
+  const sections = [
+    `${api.name} (${api.kind})`,
+    ...(api.kind === "RealtimeAPI" ? [apiRow(api), replicas(api)] : []),
+    ...(api.message === undefined ? [] : [`why: ${api.message}`]),
+    `endpoint: ${api.endpoint}`,
+    table(
+      ["api id", "last deployed", "age"],
+      api.history.map(({ api_id, deployed_time }) => [
+        api_id === api.api_id ? `${api_id} *` : api_id,
+        dateTime(deployed_time),
+        since(deployed_time),
+      ]),
+    ),
+    `configuration\n${stringify(api.spec).trimEnd()}`,
+  ];
+  await out(`${sections.filter((section) => section !== "").join("\n\n")}\n`);
+  return EXIT.success;
+}
+
+function replicas({ replicas: all }: ApiState): string {
+  if (all.length === 0) return "";
+  const rows = all.map(({ worker_id, state, pid, is_up_to_date }) => [
+    worker_id,
+    state,
+    is_up_to_date ? "yes" : "no",
+    String(pid),
+  ]);
+  return table(["replica", "state", "up-to-date", "process"], rows);
+}

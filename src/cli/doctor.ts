@@ -1,0 +1,127 @@
+/** `quern doctor`: what Quern stands on, looked at piece by piece; what is wrong comes with its cure. */
+import { execFile } from "node:child_process";
+import { accessSync, constants, existsSync, statfsSync } from "node:fs";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import { type CliContext, CliError, EXIT } from "./context.ts";
+import { table } from "./table.ts";
+
+const run = promisify(execFile);
+const DISK_LEAST_BYTES = 2 * 1024 ** 3;
+const OPEN_FILES_LEAST = 1024;
+
+export interface Finding {
+  check: string;
+  /** `warn` does not fail the command. */
+  result: "ok" | "warn" | "fail";
+  detail: string;
+  cure?: string;
+}
+
+export async function doctor(context: CliContext): Promise<number> {
+  const findings = [
+    node(),
+    await python(context.python),
+    await installer(context.python),
+    dataDirectory(context.files.dataDir),
+    await openFiles(),
+    await server(context),
+  ];
+  if (context.output === "json") await context.out(`${JSON.stringify(findings, null, 2)}\n`);
+  else {
+    const rows = findings.map(({ check, result, detail }) => [check, result, detail]);
+    await context.out(`${table(["check", "result", "found"], rows)}\n`);
+    for (const { check, cure } of findings)
+      if (cure !== undefined) await context.out(`\n${check}: ${cure}\n`);
+  }
+  return findings.some(({ result }) => result === "fail") ? EXIT.failed : EXIT.success;
+}
+
+function node(): Finding {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const isFine = major > 20 || (major === 20 && minor >= 12);
+  return {
+    check: "node",
+    result: isFine ? "ok" : "fail",
+    detail: process.version,
+    ...(isFine ? {} : { cure: "install Node.js 20.12 or later" }),
+  };
+}
+
+async function python(command: string): Promise<Finding> {
+  const check = "python";
+  const cure = "install Python 3.9 or later, or name one with --python or QUERN_PYTHON";
+  try {
+    const code = "import sys; print('%d.%d.%d %s' % (*sys.version_info[:3], sys.executable))";
+    const { stdout } = await run(command, ["-c", code]);
+    const [, minor = 0] = stdout.split(".").map(Number);
+    if (minor < 9 && stdout.startsWith("3.")) return { check, result: "fail", detail: stdout.trim(), cure };
+    return { check, result: "ok", detail: stdout.trim() };
+  } catch (error) {
+    return { check, result: "fail", detail: `${command} does not run: ${firstLine(error)}`, cure };
+  }
+}
+
+/** What puts `requirements.txt` into an environment. */
+async function installer(command: string): Promise<Finding> {
+  const check = "packages";
+  const uv = await run("uv", ["--version"]).catch(() => undefined);
+  if (uv !== undefined) return { check, result: "ok", detail: uv.stdout.trim() };
+  try {
+    const { stdout } = await run(command, [
+      "-c",
+      "import ensurepip, pip, venv; print('venv and pip ' + pip.__version__)",
+    ]);
+    return { check, result: "ok", detail: stdout.trim() };
+  } catch {
+    return {
+      check,
+      result: "warn",
+      detail: "neither uv nor venv with pip",
+      cure: "projects with a requirements.txt need one: install uv, or your system's python3-venv and python3-pip",
+    };
+  }
+}
+
+function dataDirectory(path: string): Finding {
+  const check = "data directory";
+  let there = path;
+  while (!existsSync(there)) there = dirname(there);
+  try {
+    accessSync(there, constants.W_OK);
+  } catch {
+    const cure = "give its owner to the user that runs Quern, or name another with --data-dir";
+    return { check, result: "fail", detail: `${path} cannot be written`, cure };
+  }
+  const { bavail, bsize } = statfsSync(there);
+  const free = bavail * bsize;
+  const detail = `${path}, ${(free / 1024 ** 3).toFixed(1)} GiB free`;
+  if (free >= DISK_LEAST_BYTES) return { check, result: "ok", detail };
+  return { check, result: "warn", detail, cure: "make room: environments and jobs are kept there" };
+}
+
+async function openFiles(): Promise<Finding> {
+  const check = "open files";
+  const { stdout } = await run("sh", ["-c", "ulimit -n"]).catch(() => ({ stdout: "unknown" }));
+  const limit = stdout.trim() === "unlimited" ? Number.POSITIVE_INFINITY : Number(stdout);
+  if (!(limit < OPEN_FILES_LEAST)) return { check, result: "ok", detail: stdout.trim() };
+  const cure = "each connection takes one: raise it with `ulimit -n 4096` or LimitNOFILE= in the service";
+  return { check, result: "warn", detail: stdout.trim(), cure };
+}
+
+async function server({ client, environment }: CliContext): Promise<Finding> {
+  const check = "server";
+  const where = `${environment} (${client.baseUrl})`;
+  try {
+    const { value } = await client.json<{ version: string }>("/-/version");
+    return { check, result: "ok", detail: `${where}, version ${value.version}` };
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    const result = error.exitCode === EXIT.unreachable ? "warn" : "fail";
+    return { check, result, detail: `${where} does not answer as it should`, cure: error.message };
+  }
+}
+
+function firstLine(error: unknown): string {
+  return (error as Error).message.split("\n")[0]!;
+}

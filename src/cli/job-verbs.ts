@@ -1,0 +1,73 @@
+/** The verbs about jobs, and what they take. */
+import type { Command } from "commander";
+import type { RunVerb } from "./api-verbs.ts";
+
+export function addJobVerbs(program: Command, run: RunVerb): void {
+  const job = program.command("job").description("submit, watch and stop jobs").exitOverride();
+  addSubmit(job, run);
+  addReading(job, run);
+  job
+    .command("wait <api> <job>")
+    .description("wait for the end of a job; the exit code tells how it ended")
+    .option("--timeout <seconds>", "give up after this long (exit code 124); the job goes on")
+    .action((api, id, options) =>
+      run(async (context) => (await import("./jobs.ts")).waitForJob(context, api, id, options)),
+    );
+  job
+    .command("stop <api> <job>")
+    .description("stop a job")
+    .action((api, id) => run(async (context) => (await import("./apis.ts")).remove(context, api, id)));
+}
+
+function addSubmit(job: Command, run: RunVerb): void {
+  job
+    .command("submit <api> <file>")
+    .description("submit a job from a JSON file (- is stdin); prints its id")
+    .option("--wait", "until it has ended")
+    .option("--dry-run", "check it and print the files that it would take; submit nothing")
+    .option("--idempotency-key <key>", "the same key and file give the same job again, not another one")
+    .action((api, file, options) =>
+      run(async (context) => (await import("./jobs.ts")).submitJob(context, api, file, options)),
+    );
+}
+
+function addReading(job: Command, run: RunVerb): void {
+  const jobs = () => import("./jobs.ts");
+  const watching = () => import("./watch.ts");
+  job
+    .command("get <api> <job>")
+    .description("show a job")
+    .action((api, id) =>
+      run(async (context) => {
+        const { getJob } = await jobs();
+        return (await watching()).watched(context, (again) => getJob(again, api, id));
+      }),
+    );
+  job
+    .command("list <api>")
+    .description("show the newest jobs of an API")
+    .option("--limit <count>", "at most this many", "10")
+    .option("--status <status>", "only those in this status, such as running or status_running")
+    .option("--cursor <cursor>", "go on behind the page before")
+    .action((api, options) =>
+      run(async (context) => {
+        const { listJobs } = await jobs();
+        return (await watching()).watched(context, (again) => listJobs(again, api, options));
+      }),
+    );
+  job
+    .command("failures <api> <job>")
+    .description("show the batches that failed, with their errors and items")
+    .option("--limit <count>", "at most this many", "20")
+    .option("--cursor <cursor>", "go on behind the page before")
+    .action((api, id, options) =>
+      run(async (context) => (await import("./failures.ts")).jobFailures(context, api, id, options)),
+    );
+  job
+    .command("logs <api> <job>")
+    .description("print the log of a job")
+    .option("-f, --follow", "go on until the job ends")
+    .action((api, id, options) =>
+      run(async (context) => (await import("./apis.ts")).logs(context, api, id, options)),
+    );
+}

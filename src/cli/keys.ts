@@ -1,0 +1,54 @@
+/** `quern keys create|list|revoke`. */
+import { type CreatedKey, KEY_SCOPES, type KeyScope, type KeyView } from "../contracts/keys.ts";
+import { type CliContext, CliError, EXIT } from "./context.ts";
+import { since, table } from "./table.ts";
+
+/** Prints the key alone: it is shown this once. With `--data-dir` no server need run. */
+export async function createKey(
+  context: CliContext,
+  options: { scope: string; api?: string; dataDir?: string },
+): Promise<number> {
+  const scope = options.scope as KeyScope;
+  if (!KEY_SCOPES.includes(scope))
+    throw new CliError(`--scope must be one of ${KEY_SCOPES.join(", ")} (got "${scope}")`, EXIT.usage);
+  const api = options.api ?? null;
+  const created =
+    options.dataDir === undefined
+      ? await createThere(context, scope, api)
+      : await context.createKeyOffline(options.dataDir, scope, api);
+  if (context.output === "json") await context.out(`${JSON.stringify(created)}\n`);
+  else {
+    context.err(`key ${created.id}; it is shown this once, keep it safe\n`);
+    await context.out(`${created.key}\n`);
+  }
+  return EXIT.success;
+}
+
+async function createThere({ client }: CliContext, scope: KeyScope, api: string | null): Promise<CreatedKey> {
+  try {
+    const body = Buffer.from(JSON.stringify({ scope, api }));
+    return (await client.json<CreatedKey>("/-/keys", { method: "POST", body })).value;
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    throw new CliError(`${error.message}; a key can be made without it: --data-dir DIR`, EXIT.unreachable);
+  }
+}
+
+export async function listKeys({ client, output, out }: CliContext): Promise<number> {
+  const { value, text } = await client.json<{ keys: KeyView[] }>("/-/keys");
+  if (output === "json") await out(`${text}\n`);
+  else if (value.keys.length === 0) await out("no keys: APIs are open to whoever reaches this server\n");
+  else {
+    const rows = value.keys.map((key) => [key.id, key.scope, key.api ?? "all", since(key.created_time)]);
+    await out(`${table(["key", "scope", "api", "age"], rows)}\n`);
+  }
+  return EXIT.success;
+}
+
+export async function revokeKey({ client, output, out }: CliContext, id: string): Promise<number> {
+  const { value } = await client.json<{ message: string }>(`/-/keys/${encodeURIComponent(id)}`, {
+    method: "DELETE",
+  });
+  await out(output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
+  return EXIT.success;
+}

@@ -1,0 +1,76 @@
+/** The verbs about the command line itself, keys and the machine. */
+import type { Command } from "commander";
+import type { RunVerb } from "./api-verbs.ts";
+
+export function addOwnVerbs(program: Command, run: RunVerb): void {
+  addKeyVerbs(program, run);
+  addEnvironmentVerbs(program, run);
+  program
+    .command("init [directory]")
+    .description("write a project to begin with")
+    .option("--template <name>", "iris, scikit-learn or files", "iris")
+    .action((directory = ".", options) =>
+      run(async (context) => (await import("./init.ts")).initProject(context, directory, options)),
+    );
+  program
+    .command("doctor")
+    .description("look at what Quern stands on: Node, Python, disk, limits, the server")
+    .action(() => run(async (context) => (await import("./doctor.ts")).doctor(context)));
+  program
+    .command("completion <shell>")
+    .description("print the completion for bash, zsh or fish")
+    .action((shell) =>
+      run(async ({ out }) => {
+        await out((await import("./completion.ts")).completionScript(program, shell));
+        return 0;
+      }),
+    );
+}
+
+function addKeyVerbs(program: Command, run: RunVerb): void {
+  const keys = () => import("./keys.ts");
+  const verb = program
+    .command("keys")
+    .description("keys that open APIs and the control plane")
+    .exitOverride();
+  verb
+    .command("create")
+    .description("make a key and print it, this once")
+    .requiredOption("--scope <scope>", "predict, submit or admin")
+    .option("--api <name>", "open this API only")
+    .option("--data-dir <dir>", "make it there, without a running server")
+    .action((options) => run(async (context) => (await keys()).createKey(context, options)));
+  verb
+    .command("list")
+    .description("show the keys that there are, without the keys themselves")
+    .action(() => run(async (context) => (await keys()).listKeys(context)));
+  verb
+    .command("revoke <id>")
+    .description("revoke a key; it opens nothing from then on")
+    .action((id) => run(async (context) => (await keys()).revokeKey(context, id)));
+}
+
+function addEnvironmentVerbs(program: Command, run: RunVerb): void {
+  const environments = () => import("./environments.ts");
+  const verb = program.command("env").description("servers by name, for -e").exitOverride();
+  verb
+    .command("add <name>")
+    .description("add a server, or replace one")
+    .requiredOption("--host <url>", "its address")
+    .option("--key <key>", "the key to send; - reads it from standard input")
+    .action((name, options) =>
+      run(async (context) => (await environments()).addEnvironment(context, name, options)),
+    );
+  verb
+    .command("list")
+    .description("show the servers that there are")
+    .action(() => run(async (context) => (await environments()).listEnvironments(context)));
+  verb
+    .command("use <name>")
+    .description("talk to this one from now on, where -e says nothing")
+    .action((name) => run(async (context) => (await environments()).useEnvironment(context, name)));
+  verb
+    .command("remove <name>")
+    .description("forget a server")
+    .action((name) => run(async (context) => (await environments()).removeEnvironment(context, name)));
+}

@@ -1,0 +1,17 @@
+/** Prints an answer as it comes, no faster than the reader of our output takes it. */
+import type { RequestOptions } from "./client.ts";
+import { type CliContext, CliError, EXIT } from "./context.ts";
+
+export async function printStream(context: CliContext, path: string, options: RequestOptions): Promise<void> {
+  const response = await context.client.request(path, options);
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>)
+      await context.out(decoder.decode(chunk, { stream: true }));
+  } catch (error) {
+    throw new CliError(
+      `the answer was cut off (${(error as Error).message}); the server's log says why, or it was restarted`,
+      EXIT.failed,
+    );
+  }
+}

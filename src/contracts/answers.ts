@@ -1,0 +1,131 @@
+/** What the answers look like that are not errors: for the API's description and for clients (interface, section 2). */
+import { z } from "zod";
+import { JOB_STATUSES, jobStatusSchema } from "./jobs.ts";
+import { KEY_SCOPES } from "./keys.ts";
+
+const count = z.int().min(0);
+const time = z.string().meta({ description: "UTC, nine fraction digits, Z" });
+
+/** Section 2.2. */
+export const jobRecordSchema = jobStatusSchema.pick({
+  job_id: true,
+  api_name: true,
+  api_id: true,
+  workers: true,
+  config: true,
+  queue_url: true,
+  timeout: true,
+  created_time: true,
+});
+
+/** Section 2.4. */
+export const jobEnvelopeSchema = z.strictObject({
+  job_status: jobStatusSchema,
+  api_spec: z.string().meta({ description: "the API's configuration: base64 of its msgpack" }),
+  endpoint: z.string(),
+});
+
+export const jobListSchema = z.strictObject({
+  jobs: z.array(jobStatusSchema),
+  next_cursor: z.string().nullable(),
+});
+
+export const failureListSchema = z.strictObject({
+  failures: z.array(
+    z.strictObject({
+      batch_id: z.string(),
+      batch_index: count,
+      receive_count: z.int().min(1).meta({ description: "attempts that it was charged" }),
+      error: z.strictObject({ type: z.string(), message: z.string(), traceback: z.string() }),
+      payload: z
+        .array(z.unknown())
+        .nullable()
+        .meta({ description: "the items; null when the input is gone" }),
+      payload_error: z.string().optional(),
+    }),
+  ),
+  next_cursor: z.string().nullable(),
+});
+
+/** Decision 3.2. */
+export const previewSchema = z.strictObject({
+  files: z.array(z.string()),
+  file_count: count,
+  total_bytes: count,
+  batch_count: count.nullable(),
+});
+
+export const queueSchema = z.strictObject({
+  job_id: z.string(),
+  batches_in_queue: count,
+  batch_metrics: jobStatusSchema.shape.batch_metrics,
+  total_batch_count: count.nullable(),
+});
+
+export const messageSchema = z.strictObject({ message: z.string() });
+
+const kind = z.enum(["RealtimeAPI", "BatchAPI"]);
+
+export const deployedSchema = z.array(
+  z.strictObject({ api: z.string(), kind, api_id: z.string(), message: z.string(), endpoint: z.string() }),
+);
+
+const apiSchema = z.strictObject({
+  name: z.string(),
+  kind,
+  api_id: z.string(),
+  status: z.enum(["live", "updating", "error"]),
+  message: z.string().optional().meta({ description: "why it is in error" }),
+  up_to_date_replicas: count,
+  requested_replicas: count,
+  replicas: z.array(
+    z.strictObject({
+      worker_id: z.string(),
+      pid: count,
+      state: z.enum(["initializing", "ready", "draining", "gone"]),
+      is_up_to_date: z.boolean(),
+    }),
+  ),
+  last_updated: time,
+  spec: z.unknown().meta({ description: "the normalised configuration" }),
+  endpoint: z.string(),
+  running_jobs: count.optional(),
+  latest_job: z.strictObject({ job_id: z.string(), created_time: time }).nullable().optional(),
+});
+
+export const apiListSchema = z.strictObject({ apis: z.array(apiSchema) });
+export const describedApiSchema = apiSchema.extend({
+  history: z.array(z.strictObject({ api_id: z.string(), deployed_time: time })),
+});
+
+const keySchema = z.strictObject({
+  id: z.string(),
+  scope: z.enum(KEY_SCOPES),
+  api: z.string().nullable(),
+  created_time: time,
+});
+export const keyListSchema = z.strictObject({ keys: z.array(keySchema) });
+export const createdKeySchema = keySchema.extend({
+  key: z.string().meta({ description: "shown this once" }),
+});
+
+export const versionSchema = z.strictObject({ version: z.string() });
+export const healthSchema = z.strictObject({
+  status: z.literal("ok"),
+  apis: z.array(z.strictObject({ name: z.string(), kind, status: z.string() })),
+});
+
+/** Decision 2.1; RFC 9457. */
+export const problemSchema = z.strictObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.string(),
+  message: z.string(),
+  request_id: z.string(),
+  errors: z.array(z.strictObject({ pointer: z.string(), detail: z.string() })).optional(),
+  errors_total: z.int().optional(),
+});
+
+export const jobStatusNames = z.enum(JOB_STATUSES);

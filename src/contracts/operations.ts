@@ -1,0 +1,9 @@
+/**
+ * Every operation of the HTTP surface but predictions, whose bodies are the users' own: one table, from which the OpenAPI
+ * document, the reference, `/-/docs` and the 405s are made.
+ */
+import { CONTROL_OPERATIONS } from "./control-operations.ts";
+import { JOB_OPERATIONS } from "./job-operations.ts";
+import type { Operation } from "./operation.ts";
+
+export const OPERATIONS: readonly Operation[] = [...JOB_OPERATIONS, ...CONTROL_OPERATIONS];

@@ -1,0 +1,39 @@
+/** A job's row as the answers of the contract (interface 2.2 to 2.4). */
+import { encode } from "@msgpack/msgpack";
+import type { Context } from "hono";
+import { stringifyWithRaw } from "../base/json-text.ts";
+import type { JobRow } from "../batch/job-store.ts";
+import type { Jobs } from "../batch/jobs.ts";
+import { jobRecord, jobStatus } from "../batch/read-job.ts";
+import { baseUrl, jsonText } from "./http.ts";
+
+export interface JobAnswerDeps {
+  jobs: Jobs;
+  /** The configuration that a job's API version was deployed with. */
+  specOf: (apiName: string, apiId: string) => Promise<unknown>;
+}
+
+export function queueUrl(c: Context, row: Pick<JobRow, "job_id">): string {
+  return `${baseUrl(c)}/-/queues/${row.job_id}`;
+}
+
+/** Section 2.2: the answer to a submission. */
+export function recordText(c: Context, row: JobRow): string {
+  return stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config: row.config_json });
+}
+
+/** Section 2.3: `job_status`. */
+export function statusText(c: Context, jobs: Jobs, row: JobRow): string {
+  const status = jobStatus(row, queueUrl(c, row), jobs.workerCounts(row.job_id));
+  return stringifyWithRaw({ ...status }, { config: row.config_json });
+}
+
+/** Section 2.4: the envelope. */
+export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRow): Promise<Response> {
+  const spec = await deps.specOf(row.api_name, row.api_id);
+  const envelope = {
+    api_spec: Buffer.from(encode(spec, { useBigInt64: true, ignoreUndefined: true })).toString("base64"),
+    endpoint: `${baseUrl(c)}/${row.api_name}/${row.job_id}`,
+  };
+  return jsonText(stringifyWithRaw(envelope, { job_status: statusText(c, deps.jobs, row) }));
+}

@@ -1,0 +1,31 @@
+/** A job as server-sent events (WHATWG HTML, section 9.2): its status on each change, and at least once a second while it runs. */
+import type { Context } from "hono";
+import { delay } from "../base/clock.ts";
+import { isTerminal } from "../batch/job-status.ts";
+import type { Jobs } from "../batch/jobs.ts";
+import { EVENT_EVERY_MS, EVENT_LOOK_MS } from "../contracts/limits.ts";
+import { streamText } from "./http.ts";
+import { statusText } from "./job-answers.ts";
+
+/** `event: status` with the record; behind the last one `event: end`, upon which a client should not connect again. */
+export function eventsResponse(c: Context, jobs: Jobs, apiName: string, jobId: string): Response {
+  async function* events(): AsyncGenerator<string> {
+    let sent = "";
+    let sentMs = 0;
+    for (;;) {
+      const row = await jobs.get(apiName, jobId);
+      const text = statusText(c, jobs, row);
+      if (text !== sent || performance.now() - sentMs >= EVENT_EVERY_MS) {
+        yield `event: status\ndata: ${text}\n\n`;
+        sent = text;
+        sentMs = performance.now();
+      }
+      if (isTerminal(row.status)) {
+        yield "event: end\ndata: {}\n\n";
+        return;
+      }
+      await delay(EVENT_LOOK_MS);
+    }
+  }
+  return streamText(c, events(), "text/event-stream", { "cache-control": "no-cache" });
+}

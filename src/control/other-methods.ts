@@ -1,0 +1,17 @@
+/** Behind all routes: a known address with another method is a 405 that names the legal ones. */
+import type { Hono } from "hono";
+import { ServiceError } from "../contracts/errors.ts";
+import { OPERATIONS } from "../contracts/operations.ts";
+import { API, batchApi, type JobRoutesDeps } from "./jobs.ts";
+
+export function refuseOtherMethods(app: Hono, deps: JobRoutesDeps): void {
+  for (const path of new Set(OPERATIONS.map((operation) => operation.path))) {
+    const legal = OPERATIONS.filter((operation) => operation.path === path);
+    const allow = legal.map(({ method }) => method.toUpperCase()).join(", ");
+    app.all(path.replace("/{api}", API).replace(/\/\{(\w+)\}/g, "/:$1"), async (c) => {
+      if (c.req.param("api") !== undefined) await batchApi(c, deps);
+      const message = `${c.req.method} is not allowed here; allowed: ${allow}`;
+      throw new ServiceError("method_not_allowed", message, { allow });
+    });
+  }
+}

@@ -1,0 +1,31 @@
+/** The answer of a dry run, streamed: a million files do not sit in memory (decision 3.2). */
+import type { Context } from "hono";
+import type { Preview } from "../batch/select-input.ts";
+import { streamText } from "./http.ts";
+
+/** `Accept: text/plain` gives a path on each line, as the ancestor did; everything else the JSON object. */
+export function previewResponse(c: Context, preview: Preview): Response {
+  const isText = (c.req.header("accept") ?? "").includes("text/plain");
+  return isText
+    ? streamText(c, pathLines(preview), "text/plain; charset=utf-8")
+    : streamText(c, jsonObject(preview), "application/json");
+}
+
+async function* pathLines({ files }: Preview): AsyncGenerator<string> {
+  for await (const page of files) yield page.map(({ path }) => `${path}\n`).join("");
+  yield "validations passed\n";
+}
+
+async function* jsonObject({ files, batchCount }: Preview): AsyncGenerator<string> {
+  let file_count = 0;
+  let total_bytes = 0;
+  yield '{"files":[';
+  for await (const page of files) {
+    const paths = page.map(({ path }) => JSON.stringify(path)).join(",");
+    yield file_count === 0 ? paths : `,${paths}`;
+    file_count += page.length;
+    for (const { bytes } of page) total_bytes += bytes ?? 0;
+  }
+  const rest = JSON.stringify({ file_count, total_bytes, batch_count: batchCount(file_count) ?? null });
+  yield `],${rest.slice(1)}`;
+}

@@ -1,0 +1,59 @@
+/**
+ * The database port on PostgreSQL: the statements of SQLite, rewritten where the dialects differ. Not wired to a setting yet:
+ * it is here so that the port is proven on both (test/conformance/database.test.ts).
+ */
+import type { Database, SqlValue } from "./database.ts";
+import { SerialDatabase } from "./serial-database.ts";
+
+/** What differs, in the order of rewriting. Text compares by bytes, as in SQLite. */
+const DIALECT: readonly (readonly [RegExp, string])[] = [
+  [/\) STRICT, WITHOUT ROWID$/, ")"],
+  [/\) STRICT$/, ")"],
+  [/\bINTEGER\b/g, "BIGINT"],
+  [/\bBLOB\b/g, "BYTEA"],
+  [/\bTEXT\b/g, 'TEXT COLLATE "C"'],
+];
+
+const INT8 = 20;
+
+/** `url`: `postgres://user:password@host:port/database`. Throws, with the cure, when the client is not installed. */
+export async function openPostgresDatabase(url: string): Promise<Database> {
+  const { default: pg } = await import("pg").catch((error: Error) => {
+    throw new Error("PostgreSQL needs its client: npm install pg", { cause: error });
+  });
+  const client = new pg.Client({
+    connectionString: url,
+    types: {
+      getTypeParser: (type, format) =>
+        Number(type) === INT8 ? exactInteger : pg.types.getTypeParser(type as number, format as "text"),
+    },
+  });
+  await client.connect();
+  const query = (sql: string, params: readonly SqlValue[]) =>
+    client.query(rewritten(sql), params.map(toParameter));
+  const connection = {
+    all: async <T>(sql: string, params: readonly SqlValue[] = []) => (await query(sql, params)).rows as T[],
+    run: async (sql: string, params: readonly SqlValue[] = []) => (await query(sql, params)).rowCount ?? 0,
+    exec: async (sql: string) => void (await client.query(sql)),
+    close: () => client.end(),
+  };
+  return new SerialDatabase(connection, "BEGIN");
+}
+
+function rewritten(sql: string): string {
+  let count = 0;
+  const numbered = sql.replace(/\?/g, () => `$${++count}`);
+  const isSchema = /^\s*CREATE /.test(sql);
+  return isSchema ? DIALECT.reduce((text, [pattern, by]) => text.replace(pattern, by), numbered) : numbered;
+}
+
+function toParameter(value: SqlValue): string | number | null | Buffer {
+  return value instanceof Uint8Array ? Buffer.from(value) : value;
+}
+
+/** As the drivers of SQLite: what a number cannot hold is an error, not another number. */
+function exactInteger(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value)) return value;
+  throw new RangeError(`${text} is too large for a number`);
+}

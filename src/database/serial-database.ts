@@ -1,0 +1,54 @@
+/**
+ * The database port over one connection: statements and transactions run one after another, so that an `await` inside a
+ * transaction lets no other statement in. What the drivers differ in is below this.
+ */
+import type { Database, SqlValue, Statements } from "./database.ts";
+
+export interface Connection extends Statements {
+  /** Statements without parameters or results. */
+  exec(sql: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export class SerialDatabase implements Database {
+  private tail: Promise<unknown> = Promise.resolve();
+  private readonly connection: Connection;
+  private readonly begin: string;
+
+  constructor(connection: Connection, begin: string) {
+    this.connection = connection;
+    this.begin = begin;
+  }
+
+  all<T>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+    return this.enqueue(() => this.connection.all<T>(sql, params));
+  }
+
+  run(sql: string, params: readonly SqlValue[] = []): Promise<number> {
+    return this.enqueue(() => this.connection.run(sql, params));
+  }
+
+  transaction<T>(work: (tx: Statements) => Promise<T>): Promise<T> {
+    return this.enqueue(async () => {
+      await this.connection.exec(this.begin);
+      try {
+        const result = await work(this.connection);
+        await this.connection.exec("COMMIT");
+        return result;
+      } catch (error) {
+        await this.connection.exec("ROLLBACK");
+        throw error;
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.enqueue(() => this.connection.close());
+  }
+
+  private enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.tail.then(work);
+    this.tail = result.catch(() => {});
+    return result;
+  }
+}

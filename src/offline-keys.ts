@@ -1,0 +1,44 @@
+/** Keys without a running server: the first one, before it listens on more than loopback (decisions 1.7, 9.2). */
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { makeKey } from "./access/keys.ts";
+import type { CreatedKey, KeyScope } from "./contracts/keys.ts";
+import { lockDataDirectory } from "./database/data-directory.ts";
+import { allKeys, insertKey } from "./database/key-records.ts";
+import { migrate } from "./database/migrations.ts";
+import { openSqliteDatabase } from "./database/sqlite.ts";
+
+/** Whether any key was made in this data directory. */
+export async function hasAnyKey(dataDir: string): Promise<boolean> {
+  const file = join(dataDir, "quern.db");
+  if (!existsSync(file)) return false;
+  const db = openSqliteDatabase(file);
+  try {
+    return (await allKeys(db)).length > 0;
+  } catch {
+    // Written by a release that had no keys: the controller will bring it up to date.
+    return false;
+  } finally {
+    await db.close();
+  }
+}
+
+/** Makes a key in a data directory that no server uses. Throws when one does. */
+export async function createKeyOffline(
+  dataDir: string,
+  scope: KeyScope,
+  api: string | null,
+): Promise<CreatedKey> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const directory = await lockDataDirectory(dataDir, process.pid, 0, () => true);
+  const db = openSqliteDatabase(join(dataDir, "quern.db"));
+  try {
+    await migrate(db);
+    const { created, stored } = makeKey(scope, api);
+    await insertKey(db, stored);
+    return created;
+  } finally {
+    await db.close();
+    directory.release();
+  }
+}

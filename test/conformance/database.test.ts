@@ -1,0 +1,231 @@
+/** The database port, on SQLite and on PostgreSQL: what the stores above it rely on. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  addInterruption,
+  countFailedByDeath,
+  failedBatches,
+  saveFailedBatch,
+  suspects,
+} from "../../src/batch/batch-records.ts";
+import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/idempotency.ts";
+import {
+  addSettled,
+  claimJob,
+  insertJob,
+  jobById,
+  jobSummary,
+  listJobs,
+  saveEnqueued,
+  setClosing,
+  setRunning,
+  setTerminal,
+} from "../../src/batch/job-store.ts";
+import type { Database } from "../../src/database/database.ts";
+import { allKeys, insertKey, removeKey } from "../../src/database/key-records.ts";
+import { migrate, takeEpoch } from "../../src/database/migrations.ts";
+import { openPostgresDatabase } from "../../src/database/postgres.ts";
+import {
+  appendSegment,
+  findSegment,
+  isSettled,
+  markSettled,
+  unsettledSegments,
+  writeSettled,
+} from "../../src/database/segment-store.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { isPostgresInstalled, startPostgres } from "../harness/postgres.ts";
+
+interface Opened {
+  db: Database;
+  close: () => Promise<void>;
+}
+
+async function openSqlite(): Promise<Opened> {
+  const directory = mkdtempSync(join(tmpdir(), "quern-database-"));
+  const db = openSqliteDatabase(join(directory, "quern.db"));
+  return {
+    db,
+    close: async () => {
+      await db.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+async function openPostgres(): Promise<Opened> {
+  const postgres = await startPostgres();
+  const db = await openPostgresDatabase(postgres.url);
+  return {
+    db,
+    close: async () => {
+      await db.close();
+      postgres.stop();
+    },
+  };
+}
+
+describe.each([
+  ["SQLite", openSqlite, true],
+  ["PostgreSQL", openPostgres, isPostgresInstalled],
+] as const)("the database port on %s", (_, open, isHere) => {
+  let opened: Opened;
+  let db: Database;
+  beforeAll(async () => {
+    if (!isHere) return;
+    opened = await open();
+    db = opened.db;
+    await migrate(db);
+  });
+  afterAll(() => opened?.close());
+  const job = (job_id: string) => ({
+    job_id,
+    api_name: "a",
+    api_id: "1",
+    submission_json: "{}",
+    config_json: "{}",
+    workers: 1,
+    timeout_s: null,
+    created_time: "2026-01-01T00:00:00.000000000Z",
+  });
+
+  it.runIf(isHere)("migrates once; another time changes nothing; epochs rise", async () => {
+    await migrate(db);
+    const before = await takeEpoch(db);
+    expect(await takeEpoch(db)).toBe(before + 1);
+  });
+
+  it.runIf(isHere)("refuses a schema of a newer release", async () => {
+    await db.transaction(async (tx) => {
+      await tx.run("UPDATE schema_version SET version = version + 1000");
+    });
+    await expect(migrate(db)).rejects.toThrow("start it with the newer Quern");
+    await db.run("UPDATE schema_version SET version = version - 1000");
+  });
+
+  it.runIf(isHere)(
+    "rolls back what fails, and lets nothing in between the statements of a transaction",
+    async () => {
+      const failing = db.transaction(async (tx) => {
+        await insertJob(tx, job("rolled-back"));
+        throw new Error("on purpose");
+      });
+      await expect(failing).rejects.toThrow("on purpose");
+      expect(await jobById(db, "rolled-back")).toBeUndefined();
+      const order: string[] = [];
+      const first = db.transaction(async (tx) => {
+        order.push("first begins");
+        await tx.all("SELECT 1 AS one");
+        await new Promise((resolve) => setImmediate(resolve));
+        order.push("first ends");
+      });
+      const second = db.all("SELECT 1 AS one").then(() => order.push("second"));
+      await Promise.all([first, second]);
+      expect(order).toEqual(["first begins", "first ends", "second"]);
+    },
+  );
+
+  it.runIf(isHere)(
+    "keeps texts, bytes, nulls and integers as they were, and says when one is too large",
+    async () => {
+      await db.run("CREATE TABLE things (name TEXT, content BLOB, number INTEGER)");
+      const content = Uint8Array.from([0, 1, 255]);
+      await db.run("INSERT INTO things VALUES (?, ?, ?)", ["ö\n'?", content, Number.MAX_SAFE_INTEGER]);
+      const [row] = await db.all<{ name: string; content: Uint8Array; number: number }>(
+        "SELECT * FROM things",
+      );
+      expect({ ...row!, content: Uint8Array.from(row!.content) }).toEqual({
+        name: "ö\n'?",
+        content,
+        number: Number.MAX_SAFE_INTEGER,
+      });
+      await db.run("UPDATE things SET number = number + 10");
+      await expect(db.all("SELECT number FROM things")).rejects.toThrow();
+      await db.run("DELETE FROM things");
+      for (const name of ["b", "B", "a", "~", "ä"])
+        await db.run("INSERT INTO things (name) VALUES (?)", [name]);
+      const names = await db.all<{ name: string }>("SELECT name FROM things ORDER BY name");
+      expect(names.map((found) => found.name)).toEqual(["B", "a", "b", "~", "ä"]);
+    },
+  );
+
+  it.runIf(isHere)("moves a job, by its owner only, and lets one closing win", async () => {
+    await insertJob(db, job("job-1"));
+    await insertJob(db, job("job-2"));
+    expect(await claimJob(db, "job-1", 5)).toMatchObject({ epoch: 5, status: "status_enqueuing" });
+    expect(await claimJob(db, "job-1", 4)).toBeUndefined();
+    expect(await saveEnqueued(db, "job-1", 4, 10, null)).toBe(false);
+    expect(await saveEnqueued(db, "job-1", 5, 10, { entry: 0 })).toBe(true);
+    expect(await setRunning(db, "job-1", 5, 10)).toBe(true);
+    const delta = { succeeded: 9, failedAttempts: 1, failedBatches: 1, successUs: 1000 };
+    expect(await addSettled(db, "job-1", 4, delta)).toBe(false);
+    expect(await addSettled(db, "job-1", 5, delta)).toBe(true);
+    const endings = await Promise.all([
+      setClosing(db, "job-1", { status: "status_stopped", reason: { code: "stopped", message: "m" } }),
+      setClosing(db, "job-1", { status: "status_succeeded" }),
+    ]);
+    expect(endings).toEqual([true, false]);
+    await setTerminal(db, "job-1", "2026-01-01T00:00:01.000000000Z");
+    expect(await jobById(db, "job-1")).toMatchObject({
+      status: "status_stopped",
+      succeeded: 9,
+      total_batch_count: 10,
+    });
+    expect(await jobSummary(db, "a")).toMatchObject({ running_jobs: 1, latest_job: { job_id: "job-2" } });
+    const list = (status?: "status_stopped", before?: string) =>
+      listJobs(db, "a", { limit: 10, before, status });
+    expect((await list()).map(({ job_id }) => job_id)).toEqual(["job-2", "job-1"]);
+    expect((await list(undefined, "job-2")).map(({ job_id }) => job_id)).toEqual(["job-1"]);
+    expect((await list("status_stopped")).map(({ job_id }) => job_id)).toEqual(["job-1"]);
+  });
+
+  it.runIf(isHere)("keeps segments with their bitmaps", async () => {
+    for (const first_batch of [0, 10]) {
+      const ranges = [{ path: "file:///a", etag: "e", start: first_batch, end: first_batch + 10 }];
+      await appendSegment(db, "job-1", {
+        first_batch,
+        batch_count: 10,
+        item_count: 10,
+        ranges,
+        has_blank_lines: false,
+      });
+    }
+    const [segment] = await unsettledSegments(db, "job-1", 0, 1);
+    for (let batch = 0; batch < 9; batch++) expect(markSettled(segment!, batch)).toBe(true);
+    await db.transaction((tx) => writeSettled(tx, "job-1", segment!));
+    const again = await findSegment(db, "job-1", 9);
+    expect([again!.first_batch, isSettled(again!, 8), isSettled(again!, 9)]).toEqual([0, true, false]);
+    markSettled(again!, 9);
+    await writeSettled(db, "job-1", again!);
+    expect((await unsettledSegments(db, "job-1", 0, 10)).map(({ first_batch }) => first_batch)).toEqual([10]);
+    expect((await findSegment(db, "job-1", 12))!.ranges[0]).toMatchObject({ start: 10, end: 20 });
+  });
+
+  it.runIf(isHere)("counts attempts and interruptions of batches", async () => {
+    const fault = { stage: "predict" as const, type: "E", message: "m", traceback: "t" };
+    for (let attempt = 0; attempt < 2; attempt++)
+      await saveFailedBatch(db, "job-1", 1, { batch_index: 3, by_death: attempt === 1, fault });
+    expect(await failedBatches(db, "job-1", -1, 10)).toMatchObject([{ batch_index: 3, attempts: 2 }]);
+    expect(await countFailedByDeath(db, "job-1")).toBe(1);
+    expect([await addInterruption(db, "job-1", 1, 7), await addInterruption(db, "job-1", 1, 7)]).toEqual([
+      1, 2,
+    ]);
+    expect(await suspects(db, "job-1", 2)).toEqual([7]);
+  });
+
+  it.runIf(isHere)("keeps keys and submissions, each once", async () => {
+    const key = { id: "k-1", sha256: "x", scope: "predict" as const, api: null, created_time: "t" };
+    await insertKey(db, key);
+    expect(await allKeys(db)).toEqual([key]);
+    expect([await removeKey(db, "k-1"), await removeKey(db, "k-1")]).toEqual([true, false]);
+    const submission = submissionKey("a", "once", Buffer.from("{}"));
+    await saveSubmission(db, submission, "job-1", 1000);
+    expect(await findSubmission(db, submission, 2000)).toBe("job-1");
+    await expect(
+      findSubmission(db, submissionKey("a", "once", Buffer.from("[]")), 2000),
+    ).rejects.toMatchObject({ code: "idempotency_key_reused" });
+    expect(await findSubmission(db, submission, 2000 + 24 * 3_600_000)).toBeUndefined();
+  });
+});

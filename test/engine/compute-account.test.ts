@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { JobWorkers } from "../../src/batch/job-workers.ts";
+import { STALLED_AFTER_MS } from "../../src/contracts/limits.ts";
+import { ComputeAccount } from "../../src/engine/compute-account.ts";
+
+const GIB = 2 ** 30;
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("the machine's account", () => {
+  it("serves in the order of asking, and what does not fit does not hold up the rest", async () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB });
+    const granted: string[] = [];
+    const ask = (name: string, cpuMillis: number, memoryBytes = 0) =>
+      account.ask({ cpuMillis, memoryBytes }, () => granted.push(name));
+    ask("first", 600);
+    ask("too much memory", 100, 2 * GIB);
+    ask("second", 600);
+    ask("small", 400, GIB);
+    await turn();
+    expect(granted).toEqual(["first", "small"]);
+    account.giveBack({ cpuMillis: 600, memoryBytes: 0 });
+    await turn();
+    expect(granted).toEqual(["first", "small", "second"]);
+  });
+
+  it("lets who does not wait take more than there is; others get nothing until it is back", async () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB });
+    let granted = 0;
+    account.occupy({ cpuMillis: 1500, memoryBytes: 2 * GIB });
+    const ask = account.ask({ cpuMillis: 200, memoryBytes: 0 }, () => granted++);
+    account.ask({ cpuMillis: 200, memoryBytes: 0 }, () => granted++);
+    await turn();
+    expect(granted).toBe(0);
+    expect(account.cancel(ask)).toBe(true);
+    account.giveBack({ cpuMillis: 1500, memoryBytes: 2 * GIB });
+    await turn();
+    expect(granted).toBe(1);
+  });
+});
+
+describe("a worker that waits for compute", () => {
+  it("is pending for ten minutes, then stalled, and neither when it is no longer wanted", async () => {
+    const account = new ComputeAccount({ cpuMillis: 100, memoryBytes: GIB });
+    const workers = new JobWorkers({
+      epoch: 1,
+      account,
+      need: () => ({ cpuMillis: 200, memoryBytes: 0 }),
+      start: () => Promise.reject(new Error("there is no room")),
+      forget: async () => {},
+      init: () => {
+        throw new Error("none is started");
+      },
+      events: { onReady() {}, onSetUpFailed() {}, onAck() {}, onReleased() {}, onDeath() {} },
+      onStartFailed: (error) => {
+        throw error;
+      },
+    });
+    workers.keepAt(3);
+    await turn();
+    const now = performance.now();
+    const counts = (nowMs: number) => {
+      const { pending, stalled } = workers.counts(nowMs);
+      return { pending, stalled };
+    };
+    expect(counts(now)).toEqual({ pending: 3, stalled: 0 });
+    expect(counts(now + STALLED_AFTER_MS - 1000)).toEqual({ pending: 3, stalled: 0 });
+    expect(counts(now + STALLED_AFTER_MS + 1)).toEqual({ pending: 0, stalled: 3 });
+    workers.keepAt(1);
+    expect(counts(now)).toEqual({ pending: 1, stalled: 0 });
+    await workers.stopAll(0);
+    expect(counts(now)).toEqual({ pending: 0, stalled: 0 });
+  });
+});

@@ -1,0 +1,156 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { FileStore } from "../../src/object-store/file-store.ts";
+import { type FileSelection, selectFiles } from "../../src/object-store/select-files.ts";
+import { sortedNames } from "../../src/object-store/sorted-names.ts";
+
+let directory: string;
+let root: string;
+let temporary: string;
+let store: FileStore;
+beforeEach(() => {
+  directory = realpathSync(mkdtempSync(join(tmpdir(), "quern-files-")));
+  root = join(directory, "root");
+  temporary = join(directory, "temporary");
+  mkdirSync(root);
+  mkdirSync(temporary);
+  store = new FileStore([root], temporary);
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+function write(...names: string[]): void {
+  for (const name of names) {
+    mkdirSync(dirname(join(root, name)), { recursive: true });
+    writeFileSync(join(root, name), name);
+  }
+}
+
+async function select(selection: FileSelection, from?: { entry: number; path: string }): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const page of selectFiles(store, selection, { sizes: false, from }))
+    paths.push(...page.map(({ path }) => path.slice(`file://${root}/`.length)));
+  return paths;
+}
+
+const under = (...prefixes: string[]) => ({
+  store_paths: prefixes.map((prefix) => `file://${root}/${prefix}`),
+});
+
+describe("the files that a submission selects", () => {
+  it.each<[string, string[], FileSelection["store_paths"], string[]]>([
+    ["a prefix that ends in /", ["a/1", "a/b/2", "ab"], ["a/"], ["a/1", "a/b/2"]],
+    ["a partial stem", ["img_1.png", "img_2.png", "im"], ["img"], ["img_1.png", "img_2.png"]],
+    ["a stem that is a directory too", ["img/1", "img_2"], ["img"], ["img/1", "img_2"]],
+    [
+      "a complete path, and what it is a prefix of",
+      ["a.txt", "a.txt.bak"],
+      ["a.txt"],
+      ["a.txt", "a.txt.bak"],
+    ],
+    [
+      "the order of full keys: / sorts behind -",
+      ["a/1", "a-b", "a.c", "a0"],
+      ["a"],
+      ["a-b", "a.c", "a/1", "a0"],
+    ],
+    [
+      "the order of bytes, not of UTF-16",
+      ["\u{10000}", "\ufffd", "é", "z"],
+      [""],
+      ["z", "é", "\ufffd", "\u{10000}"],
+    ],
+    ["the order of the entries", ["a", "b"], ["b", "a"], ["b", "a"]],
+    ["a file that two entries select, once", ["a/1", "a/2"], ["a/2", "a/"], ["a/2", "a/1"]],
+    ["names that a URL would have encoded", ["a b%20#?.txt"], ["a b%20#"], ["a b%20#?.txt"]],
+    ["nothing", ["a"], ["b"], []],
+    ["nothing below a file", ["a"], ["a/b"], []],
+  ])("%s", async (_, files, prefixes, expected) => {
+    write(...files);
+    expect(await select(under(...prefixes))).toEqual(expected);
+  });
+
+  it("are filtered by includes, then by excludes, on the whole path", async () => {
+    write("x/1.jpg", "x/2_3.jpg", "x/3.png");
+    expect(await select({ ...under("x/"), includes: ["*.jpg"] })).toEqual([]);
+    expect(await select({ ...under("x/"), includes: ["**.jpg"] })).toEqual(["x/1.jpg", "x/2_3.jpg"]);
+    expect(await select({ ...under("x/"), includes: ["**.jpg"], excludes: ["**_3.jpg"] })).toEqual([
+      "x/1.jpg",
+    ]);
+    expect(await select({ ...under("x/"), excludes: ["**.{jpg,png}"] })).toEqual([]);
+  });
+
+  it("go on with a file that was selected before", async () => {
+    write("a/1", "a/2", "b/1");
+    const selection = under("b/", "a/");
+    const [, second] = await select(selection);
+    expect(await select(selection, { entry: 1, path: `file://${root}/${second}` })).toEqual(["a/1", "a/2"]);
+    expect(await select(selection, { entry: 1, path: `file://${root}/a/2` })).toEqual(["a/2"]);
+  });
+
+  it("are those of the root where the root itself is named, with a slash or without", async () => {
+    write("a");
+    expect(await select({ store_paths: [`file://${root}`] })).toEqual(["a"]);
+    expect(await select({ store_paths: [`file://${root}/`] })).toEqual(["a"]);
+  });
+});
+
+describe("a link", () => {
+  it("to a file inside the root is a file; to one outside, to a directory or to nothing, it is not there", async () => {
+    write("in/1");
+    writeFileSync(join(directory, "secret"), "s");
+    symlinkSync(join(root, "in/1"), join(root, "good"));
+    symlinkSync(join(directory, "secret"), join(root, "bad"));
+    symlinkSync(root, join(root, "loop"));
+    symlinkSync("nowhere", join(root, "broken"));
+    expect(await select(under(""))).toEqual(["good", "in/1"]);
+  });
+
+  it("to a directory outside the root does not let its names out", async () => {
+    mkdirSync(join(directory, "private"));
+    writeFileSync(join(directory, "private", "name"), "");
+    symlinkSync(join(directory, "private"), join(root, "door"));
+    await expect(select(under("door/"))).rejects.toMatchObject({ code: "path_not_allowed" });
+    await expect(select(under("door/name"))).rejects.toMatchObject({ code: "path_not_allowed" });
+  });
+});
+
+describe("a name that is not valid UTF-8", () => {
+  it("is an error, not a file that is silently left out", async () => {
+    writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "");
+    await expect(select(under(""))).rejects.toThrow("not valid UTF-8");
+  });
+});
+
+describe("sorted names", () => {
+  it("come out the same through runs on the disk as through memory", async () => {
+    const name = fc
+      .string({ unit: "binary", minLength: 1, maxLength: 5 })
+      .filter((text) => !/[\0\u0100-\u{10ffff}]/u.test(text));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(name, { maxLength: 60 }),
+        fc.integer({ min: 1, max: 20 }),
+        async (names, run) => {
+          const given = (async function* () {
+            yield* names;
+          })();
+          const sorted: string[] = [];
+          for await (const page of sortedNames(given, temporary, run)) sorted.push(...page);
+          expect(sorted).toEqual([...names].sort());
+        },
+      ),
+    );
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+});

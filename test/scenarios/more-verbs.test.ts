@@ -1,0 +1,235 @@
+/** `describe`, `refresh`, `job failures`, `job submit --dry-run`, `-w`, `init`, `doctor`, `completion`: as a user meets them. */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TEMPLATES } from "../../src/cli/init.ts";
+import { eventually } from "../harness/eventually.ts";
+import { OBEDIENT, project } from "../harness/projects.ts";
+import { root, TestServer } from "../harness/server.ts";
+
+const server = new TestServer();
+beforeAll(async () => {
+  await server.start();
+  server.deploy(project(OBEDIENT));
+});
+afterAll(() => server.stop());
+
+const jobFile = (job: unknown) => {
+  const file = join(server.dir, "job.json");
+  writeFileSync(file, JSON.stringify(job));
+  return file;
+};
+
+describe("quern describe", () => {
+  it("shows replicas, versions and configuration", () => {
+    const { code, out } = server.cli(["describe", "echo"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^echo \(RealtimeAPI\)\n\nstatus +up-to-date +requested +last update\nlive +1 +1 /);
+    expect(out).toMatch(/replica +state +up-to-date +process\nr-[0-9a-f]{8} +ready +yes +\d+\n/);
+    expect(out).toMatch(/api id +last deployed +age\n[0-9a-f]{24} \* +\d\d \w{3} \d\d [\d:]+ UTC +\d+s\n/);
+    expect(out).toContain("configuration\nname: echo\nkind: RealtimeAPI\n");
+    expect(JSON.parse(server.cli(["describe", "jobs", "-o", "json"]).out)).toMatchObject({
+      kind: "BatchAPI",
+      history: [{ api_id: expect.any(String) }],
+    });
+    expect(server.cli(["describe", "nobody"])).toMatchObject({ code: 4 });
+  });
+});
+
+describe("quern refresh", () => {
+  it("starts new replicas of the same version, without a request lost", async () => {
+    const pid = async () => (await (await server.post("/echo", { do: "pid" })).json()) as number;
+    const before = await pid();
+    expect(server.cli(["refresh", "echo"])).toEqual({ code: 0, out: "updating echo\n", err: "" });
+    await eventually("another process answers", async () => (await pid()) !== before);
+    const { history } = JSON.parse(server.cli(["describe", "echo", "-o", "json"]).out) as {
+      history: unknown[];
+    };
+    expect(history).toHaveLength(1);
+    expect(server.cli(["refresh", "jobs"])).toMatchObject({
+      code: 5,
+      err: expect.stringContaining("it has no replicas to refresh"),
+    });
+  });
+});
+
+describe("quern job", () => {
+  it("failures shows batch, attempts, error, items, and a traceback", () => {
+    const items = [1, { do: "raise", id: 7 }, { do: "raise", id: 8 }];
+    const file = jobFile({ workers: 1, item_list: { items, batch_size: 1 } });
+    const waited = server.cli(["job", "submit", "jobs", file, "--wait"]);
+    expect(waited.code).toBe(11);
+    const id = /job id: (\w+)/.exec(waited.out)![1]!;
+    expect(waited.out).toContain(`hint: \`quern job failures jobs ${id}\` shows them`);
+    const { out } = server.cli(["job", "failures", "jobs", id]);
+    expect(out).toMatch(
+      /^batch +attempts +error +items\n1 +1 +ValueError: no good: 7 +\[\{"do":"raise","id":7\}\]\n2 /,
+    );
+    expect(out).toContain("the last one's traceback:\nTraceback (most recent call last):");
+    const first = server.cli(["job", "failures", "jobs", id, "--limit", "1"]);
+    expect(first.err).toBe("more: --cursor 1; all of each: -o json\n");
+    const second = server.cli(["job", "failures", "jobs", id, "--cursor", "1", "-o", "json"]);
+    expect(JSON.parse(second.out)).toMatchObject({ failures: [{ batch_index: 2 }], next_cursor: null });
+    const listed = server.cli(["job", "list", "jobs", "--status", "completed_with_failures", "--limit", "1"]);
+    expect(listed.out).toContain(id);
+    expect(server.cli(["job", "list", "jobs", "--status", "done"])).toMatchObject({ code: 1 });
+  });
+
+  it("submit --dry-run prints the files and submits nothing; --idempotency-key submits once", () => {
+    const path = server.writeInput("dry.jsonl", "{}\n");
+    const file = jobFile({ workers: 1, delimited_files: { store_paths: [path], batch_size: 1 } });
+    expect(server.cli(["job", "submit", "jobs", file, "--dry-run"])).toEqual({
+      code: 0,
+      out: `${path}\nvalidations passed\n`,
+      err: "",
+    });
+    const json = server.cli(["job", "submit", "jobs", file, "--dry-run", "-o", "json"]);
+    expect(JSON.parse(json.out)).toEqual({ files: [path], file_count: 1, total_bytes: 3, batch_count: null });
+    const once = () => server.cli(["job", "submit", "jobs", file, "--idempotency-key", "night-1"]).out;
+    expect(once()).toBe(once());
+  });
+});
+
+describe("quern get -w", () => {
+  it("prints again and again until it is interrupted, and `head` ends it without a word", async () => {
+    const child = spawn(process.execPath, [join(root, "bin", "quern"), "get", "-w"], {
+      env: { ...process.env, QUERN_DATA_DIR: server.dataDir },
+    });
+    let out = "";
+    child.stdout.on("data", (text) => (out += String(text)));
+    await eventually("it printed twice", () => out.split("realtime api").length > 2);
+    child.kill("SIGINT");
+    await eventually("it has ended", () => child.exitCode !== null || child.signalCode !== null);
+    const head = spawnSync(
+      "sh",
+      ["-c", `'${process.execPath}' '${join(root, "bin", "quern")}' get -w | head -1`],
+      {
+        env: { ...process.env, QUERN_DATA_DIR: server.dataDir },
+        encoding: "utf8",
+        timeout: 20_000,
+      },
+    );
+    expect([head.status, head.stderr]).toEqual([0, ""]);
+  });
+});
+
+describe("the files of a project", () => {
+  const packed = (files: Record<string, string>) => {
+    const listing =
+      "import os\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return sorted(os.path.relpath(os.path.join(d, f)) for d, _, names in os.walk('.') for f in names if '__pycache__' not in d)\n";
+    server.deploy({ ...project(OBEDIENT), "predictor.py": listing, ...files });
+    return JSON.parse(server.cli(["predict", "echo", "-"], { input: "1" }).out) as string[];
+  };
+
+  it("are all but what is left out by default, and .quernignore brings any of it back", () => {
+    const files = {
+      ".hidden": "",
+      "a.pyc": "",
+      "node_modules/m.js": "",
+      "env/pyvenv.cfg": "",
+      "env/bin/python": "",
+      "sub/__pycache__/x": "",
+      "sub/data.txt": "",
+      "quern.yaml.bak": "",
+    };
+    expect(packed(files)).toEqual(["predictor.py", "quern.yaml.bak", "sub/data.txt"]);
+    const back = "!.hidden\n!a.pyc\n!env/\n!quern.yaml\nsub/\n";
+    expect(packed({ ...files, ".quernignore": back })).toEqual(
+      [
+        ".hidden",
+        "a.pyc",
+        "env/bin/python",
+        "env/pyvenv.cfg",
+        "predictor.py",
+        "quern.yaml",
+        "quern.yaml.bak",
+      ].sort(),
+    );
+  });
+
+  it("of a directory that is a virtual environment itself are the project's own", () => {
+    expect(packed({ "pyvenv.cfg": "", "bin/python": "", "lib/x.py": "" })).toEqual(["predictor.py"]);
+  });
+
+  it("are at most 512 MiB together; the message names the largest", () => {
+    const directory = join(server.dir, "large");
+    mkdirSync(directory);
+    for (const [name, text] of Object.entries(project(OBEDIENT))) writeFileSync(join(directory, name), text);
+    writeFileSync(join(directory, "model.bin"), "");
+    truncateSync(join(directory, "model.bin"), 600 * 1024 * 1024);
+    expect(server.cli(["deploy", directory])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /the limit is 536870912; the largest files: model\.bin \(629145600 bytes\).*\.quernignore/,
+      ),
+    });
+  });
+});
+
+describe("quern init", () => {
+  it.each(Object.keys(TEMPLATES))("writes the template %s, which passes its check", (template) => {
+    const target = join(server.dir, `new-${template}`);
+    const { code, out, err } = server.cli(["init", target, "--template", template]);
+    expect([code, err]).toEqual([0, expect.stringContaining("quern deploy")]);
+    expect(out.trim().split("\n")).toHaveLength(readdirSync(target).length);
+    expect(server.cli(["check", join(target, "quern.yaml")])).toMatchObject({ code: 0 });
+    if (existsSync(join(target, "job.json")))
+      expect(readFileSync(join(target, "job.json"), "utf8")).toContain(`file://${target}/`);
+    expect(server.cli(["init", target, "--template", template])).toMatchObject({
+      code: 5,
+      err: expect.stringContaining("already"),
+    });
+  });
+
+  it("names the templates that there are", () => {
+    expect(server.cli(["init", "x", "--template", "y"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("iris, scikit-learn, files"),
+    });
+  });
+});
+
+describe("quern doctor", () => {
+  it("finds all well here, and tells what is wrong with its cure", () => {
+    const well = server.cli(["doctor", "-o", "json"]);
+    const findings = JSON.parse(well.out) as { check: string; result: string }[];
+    expect(findings.map(({ check }) => check)).toEqual([
+      "node",
+      "python",
+      "packages",
+      "data directory",
+      "open files",
+      "server",
+    ]);
+    expect(findings.filter(({ result }) => result === "fail")).toEqual([]);
+    const ill = new TestServer({ QUERN_PYTHON: "/no/python", QUERN_HOST: "http://127.0.0.1:1" });
+    const { code, out } = ill.cli(["doctor"]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/python +fail +\/no\/python does not run/);
+    expect(out).toContain("python: install Python 3.9 or later, or name one with --python or QUERN_PYTHON");
+    expect(out).toMatch(/server +warn/);
+  });
+});
+
+describe("quern completion", () => {
+  it("completes verbs, verbs of verbs and options in bash", () => {
+    const { out } = server.cli(["completion", "bash"]);
+    const complete = (line: string) => {
+      const words = line.split(" ");
+      const script = `${out}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}; _quern; echo "\${COMPREPLY[@]}"`;
+      return spawnSync("bash", ["-c", script], { encoding: "utf8", cwd: server.dir })
+        .stdout.trim()
+        .split(" ");
+    };
+    expect(complete("quern de")).toEqual(["deploy", "describe", "delete"]);
+    expect(complete("quern job su")).toEqual(["submit"]);
+    expect(complete("quern job submit jobs --dry")).toEqual(["--dry-run"]);
+    expect(complete("quern keys create --sc")).toEqual(["--scope"]);
+    expect(complete("quern -o json ge")).toContain("get");
+  });
+
+  it.each(["zsh", "fish"])("is there for %s", (shell) => {
+    expect(server.cli(["completion", shell]).out).toContain("submit");
+  });
+});
