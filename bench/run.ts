@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|start|files|beside …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|files|beside|s3 …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -7,6 +7,7 @@ import { benchBeside } from "./beside.ts";
 import { benchFiles, FILES_DIRECTORY } from "./files.ts";
 import { allHold, linesFile } from "./measure.ts";
 import { benchRealtime } from "./realtime.ts";
+import { benchS3 } from "./s3.ts";
 import { benchStart } from "./start.ts";
 
 const ROUNDS = 5;
@@ -47,4 +48,6 @@ if (wants("beside")) {
   const lines = linesFile(join(directory, "lines-10m.jsonl"), 10_000_000);
   await benchBeside(directory, project, lines, 10_000_000);
 }
+// Needs `node scripts/servers.mjs` before.
+if (chosen.includes("s3")) await benchS3(project);
 process.exitCode = allHold() ? 0 : 1;

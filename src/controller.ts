@@ -41,7 +41,9 @@ import { type Compute, ComputeAccount } from "./engine/compute-account.ts";
 import type { RunningWorker } from "./engine/engine.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
-import { FileStore, resolveRoots } from "./object-store/file-store.ts";
+import { resolveRoots } from "./object-store/file-store.ts";
+import type { ObjectStore } from "./object-store/object-store.ts";
+import { openStores } from "./object-store/stores.ts";
 import { appendLogLine, LogRotation } from "./observe/log-files.ts";
 import { readDeliveryNote } from "./protocol/delivery-note.ts";
 
@@ -93,7 +95,9 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const left = await endBatchWorkers(db, await allWorkers(db));
   const routes = new RoutePublisher(options.routesFile, epoch);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
-  const jobs = buildJobs(ground, new FileStore(roots, makeTemporaryDirectory(dataDir)), left.interrupted);
+  const temporaryDirectory = makeTemporaryDirectory(dataDir);
+  const store = openStores({ roots, temporaryDirectory, env: options.serverEnv });
+  const jobs = buildJobs(ground, store, left.interrupted);
   const { python, pythonRuntime } = options;
   const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
   const spread = async () => {
@@ -162,7 +166,7 @@ function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => P
   return new Replicas(deps, orphans);
 }
 
-function buildJobs(ground: Ground, store: FileStore, interrupted: Interrupted[]): Jobs {
+function buildJobs(ground: Ground, store: ObjectStore, interrupted: Interrupted[]): Jobs {
   const { db, epoch, log, options, workerDeps, account } = ground;
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {

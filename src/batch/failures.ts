@@ -1,12 +1,12 @@
 /** The batches of a job that finally failed, each with its error and, as text, its items (decision 3.6). */
 import { findSegment } from "../database/segment-store.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { failedBatches } from "./batch-records.ts";
+import { type FailedBatchRow, failedBatches } from "./batch-records.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { InputError, jobInput } from "./job-input.ts";
 import type { JobRow } from "./job-store.ts";
 import { ownFilePath } from "./own-file.ts";
-import { type LoadedSegment, loadSegment } from "./segment-reader.ts";
+import { type LoadedSegment, SegmentReader } from "./segment-reader.ts";
 import { storedInput } from "./stored-input.ts";
 
 export interface Failure {
@@ -39,18 +39,21 @@ export async function failurePage(
   const rows = await failedBatches(deps.db, job.job_id, after, limit + 1);
   const page = rows.slice(0, limit);
   const reader = new PayloadReader(deps, job);
+  const failureOf = async ({ batch_index, attempts, error_json }: FailedBatchRow): Promise<Failure> => {
+    const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
+    return {
+      batch_id: `${job.job_id}-${batch_index}`,
+      batch_index,
+      receive_count: attempts,
+      error: { type, message, traceback },
+      ...(await reader.read(batch_index)),
+    };
+  };
   async function* failures(): AsyncGenerator<Failure> {
-    for (const { batch_index, attempts, error_json } of page) {
-      const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
-      const payload = await reader.read(batch_index);
-      const batch_id = `${job.job_id}-${batch_index}`;
-      yield {
-        batch_id,
-        batch_index,
-        receive_count: attempts,
-        error: { type, message, traceback },
-        ...payload,
-      };
+    try {
+      for (const row of page) yield await failureOf(row);
+    } finally {
+      await reader.close();
     }
   }
   const nextCursor = rows.length > limit ? page[page.length - 1]!.batch_index : null;
@@ -61,11 +64,18 @@ export async function failurePage(
 class PayloadReader {
   private readonly deps: Pick<JobDeps, "db" | "store" | "dataDir">;
   private readonly job: JobRow;
+  private readonly segments: SegmentReader;
   private loaded: LoadedSegment | undefined;
 
   constructor(deps: Pick<JobDeps, "db" | "store" | "dataDir">, job: JobRow) {
     this.deps = deps;
     this.job = job;
+    const input = jobInput(deps.store, ownFilePath(deps.dataDir, job.job_id));
+    this.segments = new SegmentReader(input, storedInput(job).batch_size);
+  }
+
+  close(): Promise<void> {
+    return this.segments.close();
   }
 
   async read(batchIndex: number): Promise<Pick<Failure, "payloadText" | "payload_error">> {
@@ -81,11 +91,8 @@ class PayloadReader {
   }
 
   private async load(batchIndex: number): Promise<LoadedSegment> {
-    const { db, store, dataDir } = this.deps;
-    const { job_id } = this.job;
-    const segment = await findSegment(db, job_id, batchIndex);
+    const segment = await findSegment(this.deps.db, this.job.job_id, batchIndex);
     if (segment === undefined) throw new InputError(`the segment of batch ${batchIndex} is gone`);
-    const input = jobInput(store, ownFilePath(dataDir, job_id));
-    return loadSegment(segment, input, storedInput(this.job).batch_size);
+    return this.segments.load(segment);
   }
 }

@@ -3,11 +3,12 @@ import type { ObjectStore, OpenObject } from "../object-store/object-store.ts";
 import { OWN_PATH, openOwnFile } from "./own-file.ts";
 
 export interface JobInput {
-  open(path: string): Promise<OpenObject>;
+  /** `etag`: what it must be. */
+  open(path: string, etag?: string): Promise<OpenObject>;
 }
 
 export function jobInput(store: ObjectStore, ownFile: string): JobInput {
-  return { open: (path) => (path === OWN_PATH ? openOwnFile(ownFile) : store.open(path)) };
+  return { open: (path, etag) => (path === OWN_PATH ? openOwnFile(ownFile) : store.open(path, etag)) };
 }
 
 /** The input changed, or is gone, after it was enqueued. */

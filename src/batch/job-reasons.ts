@@ -1,8 +1,10 @@
 /** Why a job ended early, in the words of its `reason`: what was wrong, and what to do. */
 
+import { ServiceError } from "../contracts/errors.ts";
 import { describeFault } from "../contracts/faults.ts";
 import type { JobReason } from "../contracts/jobs.ts";
 import { EnvironmentError } from "../engine/python-environment.ts";
+import { ObjectChanged } from "../object-store/object-store.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { EnqueueError } from "./enqueue-commits.ts";
 
@@ -33,12 +35,18 @@ export function completionFailed(fault: WorkerFault): JobReason {
 
 export function enqueueFailed(error: Error): JobReason {
   if (error instanceof EnqueueError) return { code: error.code, message: error.message, hint: error.hint };
+  if (error instanceof ObjectChanged)
+    return {
+      code: "input_changed",
+      message: error.message,
+      hint: "submit the job again, and leave its input as it is until it has ended",
+    };
   return inputUnreadable(error);
 }
 
 export function inputUnreadable(error: Error): JobReason {
   return {
-    code: "input_unreadable",
+    code: error instanceof ServiceError ? error.code : "input_unreadable",
     message: `the input could not be read: ${error.message}`,
     hint: "see that the files are there, may be read and are not changed, then submit again",
   };

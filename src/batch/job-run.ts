@@ -6,6 +6,8 @@ import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
+import type { ObjectStore } from "../object-store/object-store.ts";
+import { PatientStore } from "../object-store/patient-store.ts";
 import { suspects } from "./batch-records.ts";
 import type { BatchWorkerEvents } from "./batch-worker.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -41,9 +43,13 @@ export class JobRun implements Service {
   private readonly job: JobRow;
   private readonly condemned: ReadonlySet<number>;
   private readonly stored: StoredInput;
+  /** Aborted when nobody waits for the input any more. */
+  private readonly over = new AbortController();
+  private readonly store: ObjectStore;
   private readonly input: JobInput;
   private readonly workers: JobWorkers;
   private api: JobApi | undefined;
+  private cursor: LeaseCursor | undefined;
   private dispatcher: Dispatcher | undefined;
   private settlements: Settlements | undefined;
   private totalBatches: number | undefined;
@@ -58,7 +64,11 @@ export class JobRun implements Service {
     this.job = job;
     this.condemned = condemned;
     this.stored = storedInput(job);
-    this.input = jobInput(deps.store, ownFilePath(deps.dataDir, job.job_id));
+    this.store = new PatientStore(deps.store, {
+      onWait: (error, pauseMs) => deps.jobLog(job.job_id, `${error.message}; trying again in ${pauseMs} ms`),
+      signal: this.over.signal,
+    });
+    this.input = jobInput(this.store, ownFilePath(deps.dataDir, job.job_id));
     this.totalBatches = job.total_batch_count ?? undefined;
     this.workers = new JobWorkers({
       epoch: deps.epoch,
@@ -85,8 +95,10 @@ export class JobRun implements Service {
     if (this.isEnding) return this.ended;
     this.isEnding = true;
     clearInterval(this.ticker);
+    this.over.abort();
     await this.workers.stopAll(STOP_GRACE_MS);
     this.dispatcher?.close();
+    await this.cursor?.close();
     await this.settlements?.drain();
     this.resolveEnded();
   }
@@ -123,6 +135,7 @@ export class JobRun implements Service {
         ...deps,
         job,
         jobId: job_id,
+        store: this.store,
         input: this.input,
         ownFile: ownFilePath(deps.dataDir, job_id),
         isCancelled: () => this.isEnding,
@@ -149,8 +162,9 @@ export class JobRun implements Service {
       onCommitted: () => this.dispatcher?.committed(),
       onError: (error) => this.unexpected(error),
     });
+    this.cursor = new LeaseCursor(deps.db, job.job_id, this.input, this.stored.batch_size, alone);
     this.dispatcher = new Dispatcher({
-      cursor: new LeaseCursor(deps.db, job.job_id, this.input, this.stored.batch_size, alone),
+      cursor: this.cursor,
       settlements: this.settlements,
       totalBatches: this.totalBatches!,
       condemned: this.condemned,
@@ -216,7 +230,9 @@ export class JobRun implements Service {
     const isFirst = !this.isEnding;
     this.isEnding = true;
     clearInterval(this.ticker);
+    this.over.abort();
     this.dispatcher?.close();
+    void this.cursor?.close();
     await this.settlements?.drain();
     const won = await finishJob(this.deps, this.job.job_id, cause);
     if (isFirst) void this.workers.stopAll(STOP_GRACE_MS).then(this.resolveEnded);

@@ -5,7 +5,7 @@
 import type { Database } from "../database/database.ts";
 import { isSettled, type Segment, unsettledSegments } from "../database/segment-store.ts";
 import type { JobInput } from "./job-input.ts";
-import { type LoadedSegment, loadSegment } from "./segment-reader.ts";
+import { type LoadedSegment, SegmentReader } from "./segment-reader.ts";
 
 const SEGMENTS_A_PAGE = 16;
 const SEGMENTS_AHEAD = 2;
@@ -13,8 +13,7 @@ const SEGMENTS_AHEAD = 2;
 export class LeaseCursor {
   private readonly db: Database;
   private readonly jobId: string;
-  private readonly input: JobInput;
-  private readonly batchSize: number;
+  private readonly reader: SegmentReader;
   private readonly suspects: Set<number>;
   /** Loaded segments by their first batch, in order; dropped when all their batches are settled. */
   private readonly loaded: LoadedSegment[] = [];
@@ -30,8 +29,7 @@ export class LeaseCursor {
   constructor(db: Database, jobId: string, input: JobInput, batchSize: number, suspects: readonly number[]) {
     this.db = db;
     this.jobId = jobId;
-    this.input = input;
-    this.batchSize = batchSize;
+    this.reader = new SegmentReader(input, batchSize);
     this.suspects = new Set(suspects);
   }
 
@@ -103,12 +101,18 @@ export class LeaseCursor {
     }
   }
 
+  /** Nothing more is read. */
+  async close(): Promise<void> {
+    await this.filling?.catch(() => {});
+    await this.reader.close();
+  }
+
   private async load(): Promise<void> {
     while (this.needsFill) {
       if (this.page.length === 0) await this.nextPage();
       const segment = this.page.shift();
-      if (segment === undefined) return;
-      this.loaded.push(await loadSegment(segment, this.input, this.batchSize));
+      if (segment === undefined) return this.reader.close();
+      this.loaded.push(await this.reader.load(segment));
     }
   }
 

@@ -1,5 +1,6 @@
 /** A segment's bytes in memory, cut into batches. A batch's payload is its lines as they were read: `[` line `,` line `]`. */
-import type { Segment } from "../database/segment-store.ts";
+import type { ByteRange, Segment } from "../database/segment-store.ts";
+import { ObjectChanged, type OpenObject } from "../object-store/object-store.ts";
 import { InputError, type JobInput } from "./job-input.ts";
 
 const NEWLINE = 0x0a;
@@ -50,28 +51,45 @@ export class LoadedSegment {
   }
 }
 
-/** Reads the segment's ranges. Throws InputError when a file is gone, shorter, or not what it was when it was enqueued. */
-export async function loadSegment(
-  segment: Segment,
-  input: JobInput,
-  batchSize: number,
-): Promise<LoadedSegment> {
-  const parts: Buffer[] = [];
-  for (const range of segment.ranges) {
-    const part = await readRange(range, input);
-    parts.push(part);
-    if (part[part.length - 1] !== NEWLINE) parts.push(Buffer.from("\n"));
-  }
-  const data = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
-  return new LoadedSegment(segment, segment.has_blank_lines ? withoutBlankLines(data) : data, batchSize);
-}
+/** Reads segments one after the other; the file of the last one stays open, because the next one mostly goes on in it. */
+export class SegmentReader {
+  private readonly input: JobInput;
+  private readonly batchSize: number;
+  private open: OpenObject | undefined;
 
-async function readRange(range: Segment["ranges"][number], input: JobInput): Promise<Buffer> {
-  const object = await input.open(range.path).catch((error: Error) => {
-    throw new InputError(`${range.path || "the job's items"}: ${error.message}`, { cause: error });
-  });
-  try {
-    if (object.etag !== range.etag) throw new InputError(`${range.path} was changed after it was enqueued`);
+  constructor(input: JobInput, batchSize: number) {
+    this.input = input;
+    this.batchSize = batchSize;
+  }
+
+  /** Throws InputError when a file is gone, shorter, or not what it was when it was enqueued. */
+  async load(segment: Segment): Promise<LoadedSegment> {
+    const parts: Buffer[] = [];
+    for (const range of segment.ranges) {
+      const part = await this.readRange(range).catch((error: Error) => {
+        throw error instanceof InputError
+          ? error
+          : new InputError(`${range.path || "the job's items"}: ${error.message}`, { cause: error });
+      });
+      parts.push(part);
+      if (part[part.length - 1] !== NEWLINE) parts.push(Buffer.from("\n"));
+    }
+    const data = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+    return new LoadedSegment(
+      segment,
+      segment.has_blank_lines ? withoutBlankLines(data) : data,
+      this.batchSize,
+    );
+  }
+
+  async close(): Promise<void> {
+    const { open } = this;
+    this.open = undefined;
+    await open?.close();
+  }
+
+  private async readRange(range: ByteRange): Promise<Buffer> {
+    const object = await this.objectOf(range);
     const bytes = Buffer.allocUnsafe(range.end - range.start);
     for (let filled = 0; filled < bytes.length; ) {
       const read = await object.read(bytes, filled, range.start + filled, bytes.length - filled);
@@ -79,8 +97,15 @@ async function readRange(range: Segment["ranges"][number], input: JobInput): Pro
       filled += read;
     }
     return bytes;
-  } finally {
-    await object.close();
+  }
+
+  private async objectOf({ path, etag }: ByteRange): Promise<OpenObject> {
+    if (this.open?.path === path && this.open.etag === etag) return this.open;
+    await this.close();
+    const object = await this.input.open(path, etag);
+    this.open = object;
+    if (object.etag !== etag) throw new ObjectChanged(path);
+    return object;
   }
 }
 

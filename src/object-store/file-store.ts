@@ -9,7 +9,7 @@ import { type FileHandle, open, opendir, realpath, stat } from "node:fs/promises
 import { dirname, resolve, sep } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../contracts/errors.ts";
-import type { ListedObject, ObjectStore, OpenObject } from "./object-store.ts";
+import type { ListedObject, ListOptions, ObjectStore, OpenObject } from "./object-store.ts";
 import { sortedNames } from "./sorted-names.ts";
 import { fileAddress, localPath } from "./store-path.ts";
 
@@ -26,7 +26,12 @@ export class FileStore implements ObjectStore {
     this.temporaryDirectory = temporaryDirectory;
   }
 
-  async *list(prefix: string, { sizes }: { sizes: boolean }): AsyncGenerator<ListedObject[]> {
+  /** One: the names of a directory are in memory while it is listed, and nothing waits for a network. */
+  parallelListings(): number {
+    return 1;
+  }
+
+  async *list(prefix: string, { sizes, after }: ListOptions): AsyncGenerator<ListedObject[]> {
     const path = localPath(prefix);
     const isRoot = this.isRoot(await realOrSelf(path));
     const directory = isRoot || path.endsWith("/") ? path.replace(/(?!^)\/$/, "") : dirname(path);
@@ -36,8 +41,11 @@ export class FileStore implements ObjectStore {
       path: fileAddress(file),
       bytes: sizes ? (statSync(file, { throwIfNoEntry: false })?.size ?? 0) : undefined,
     });
+    const last = after === undefined ? undefined : Buffer.from(localPath(after));
+    const isBehind = (file: string) => last === undefined || Buffer.compare(Buffer.from(file), last) > 0;
     for await (const page of this.walk(directory, wanted)) {
-      yield page.map(describe);
+      const behind = last === undefined ? page : page.filter(isBehind);
+      if (behind.length > 0) yield behind.map(describe);
       // Pages of names that are in memory follow each other without a pause otherwise.
       await nextTurn();
     }

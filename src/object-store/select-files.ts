@@ -23,28 +23,99 @@ export interface Selected {
   path: string;
 }
 
+export interface SelectOptions {
+  sizes: boolean;
+  from?: Selected | undefined;
+}
+
 /** Pages of selected files; none is empty. Goes on with the file `from`, which was selected before, where given. */
 export async function* selectFiles(
   store: ObjectStore,
   selection: FileSelection,
-  options: { sizes: boolean; from?: Selected | undefined },
+  { sizes, from }: SelectOptions,
 ): AsyncGenerator<SelectedFile[]> {
   const isWanted = fileFilter(selection);
   const { store_paths } = selection;
-  const first = options.from?.entry ?? 0;
-  for (let entry = first; entry < store_paths.length; entry++) {
-    const earlier = store_paths.slice(0, entry);
-    const from = entry === first && options.from !== undefined ? Buffer.from(options.from.path) : undefined;
-    for await (const page of store.list(store_paths[entry]!, options)) {
-      const selected = page.filter(
-        ({ path }) =>
-          !path.endsWith("/") &&
-          !earlier.some((prefix) => path.startsWith(prefix)) &&
-          (from === undefined || Buffer.compare(Buffer.from(path), from) >= 0) &&
-          isWanted(path),
-      );
-      if (selected.length > 0) yield selected.map((file) => ({ ...file, entry }));
+  if (from !== undefined && from.entry < store_paths.length) yield [{ ...from, bytes: undefined }];
+  const listings = listingsOf(store_paths).filter(({ entry }) => entry >= (from?.entry ?? 0));
+  const list = ({ prefix, entry }: Listing) =>
+    store.list(prefix, { sizes, after: entry === from?.entry ? from.path : undefined });
+  const parallel = listings.reduce(
+    (least, { prefix }) => Math.min(least, store.parallelListings(prefix)),
+    64,
+  );
+  for await (const { of, page } of listAhead(listings, list, parallel)) {
+    const { entry, inside } = of;
+    const selected = page.filter(
+      ({ path }) =>
+        !path.endsWith("/") && !inside.some((prefix) => path.startsWith(prefix)) && isWanted(path),
+    );
+    if (selected.length > 0) yield selected.map((file) => ({ ...file, entry }));
+  }
+}
+
+/** One entry of `store_paths` that is worth listing. */
+interface Listing {
+  prefix: string;
+  entry: number;
+  /** Earlier prefixes that select some of what this one does. */
+  inside: readonly string[];
+}
+
+/** In order; without those of which an earlier one selects all. Takes time by the lengths of prefixes, not by their pairs. */
+function listingsOf(prefixes: readonly string[]): Listing[] {
+  const entries = new Map<string, number>();
+  for (const [entry, prefix] of prefixes.entries()) if (!entries.has(prefix)) entries.set(prefix, entry);
+  const lengths = [...new Set(prefixes.map(({ length }) => length))].sort((a, b) => a - b);
+  const inside = new Map<number, string[]>();
+  const covered = new Set<number>();
+  for (const [prefix, entry] of entries) {
+    for (const length of lengths) {
+      if (length >= prefix.length) break;
+      const other = entries.get(prefix.slice(0, length));
+      if (other === undefined) continue;
+      if (other < entry) covered.add(entry);
+      else appendTo(inside, other, prefix);
     }
+  }
+  return [...entries]
+    .filter(([, entry]) => !covered.has(entry))
+    .map(([prefix, entry]) => ({ prefix, entry, inside: inside.get(entry) ?? [] }));
+}
+
+function appendTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}
+
+/** The pages of several listings, one listing after the other; the first pages of the next ones are on their way. */
+async function* listAhead<T>(
+  listings: readonly T[],
+  list: (listing: T) => AsyncGenerator<ListedObject[]>,
+  parallel: number,
+): AsyncGenerator<{ of: T; page: ListedObject[] }> {
+  const ahead: {
+    of: T;
+    pages: AsyncGenerator<ListedObject[]>;
+    first: Promise<IteratorResult<ListedObject[]>>;
+  }[] = [];
+  let next = 0;
+  try {
+    while (next < listings.length || ahead.length > 0) {
+      while (next < listings.length && ahead.length < parallel) {
+        const of = listings[next++]!;
+        const pages = list(of);
+        const first = pages.next();
+        first.catch(() => {});
+        ahead.push({ of, pages, first });
+      }
+      const { of, pages, first } = ahead[0]!;
+      for (let page = await first; !page.done; page = await pages.next()) yield { of, page: page.value };
+      ahead.shift();
+    }
+  } finally {
+    for (const { pages } of ahead) void pages.return(undefined).catch(() => {});
   }
 }
 

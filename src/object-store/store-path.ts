@@ -1,4 +1,4 @@
-/** Addresses of objects: `<scheme>://<bucket>/<key>`, and what is wrong with one that is none. */
+/** Addresses of objects: `<scheme>://<bucket>/<key>`, and what is wrong with one that is none (decision 3.3). */
 import { normalize } from "node:path/posix";
 
 const SCHEMES = ["s3", "gs", "az", "file"];
@@ -10,16 +10,34 @@ export function pathProblem(path: string): string | undefined {
     return `"${path}" is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
   if (!SCHEMES.includes(scheme))
     return `the scheme ${scheme}:// is unknown; legal: ${SCHEMES.map((legal) => `${legal}://`).join(", ")}`;
-  if (scheme !== "file") return `the scheme ${scheme}:// is not supported yet; use file://`;
+  if (scheme !== "file") return bucketProblem(path, scheme);
   if (!path.startsWith("file:///")) return `"${path}" must be absolute: file:///absolute/path`;
   return path.includes("\0")
     ? `"${path.replaceAll("\0", "\\0")}" has a zero byte, which no file name has`
     : undefined;
 }
 
-/** A legal path in the one form that all comparisons see: `//`, `.` and `..` of a file's path resolved. */
+/** The letters that names of buckets and containers have in any of the stores. */
+function bucketProblem(path: string, scheme: string): string | undefined {
+  const bucket = path.slice(scheme.length + "://".length).split("/", 1)[0]!;
+  if (bucket === "") return `"${path}" names no bucket; write ${scheme}://<bucket>/<key>`;
+  if (/^\$?[a-z0-9][a-z0-9._-]{1,221}$/i.test(bucket)) return undefined;
+  return `"${path}": "${bucket}" is not the name of a bucket; write ${scheme}://<bucket>/<key>`;
+}
+
+/**
+ * A legal path in the one form that all comparisons see: `//`, `.` and `..` of a file's path resolved; a bucket alone is
+ * all that is in it. Keys of buckets are what they are.
+ */
 export function normalizedPath(path: string): string {
-  return path.startsWith("file://") ? fileAddress(normalize(localPath(path))) : path;
+  if (path.startsWith("file://")) return fileAddress(normalize(localPath(path)));
+  return /^[^/]+:\/\/[^/]+$/.test(path) ? `${path}/` : path;
+}
+
+/** Of an address of a bucket's object, or of a prefix. */
+export function bucketAndKey(address: string): { bucket: string; key: string } {
+  const [, bucket, key] = /^[^/]+:\/\/([^/]+)\/?(.*)$/s.exec(address)!;
+  return { bucket: bucket!, key: key! };
 }
 
 /** The path on this machine that a `file://` address names. Nothing is percent-encoded in one. */

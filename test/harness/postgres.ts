@@ -1,9 +1,9 @@
 /** A real PostgreSQL in a directory of its own, for one test file; undefined where none is installed. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { freePort } from "./faulty-proxy.ts";
 
 const DEBIAN = "/usr/lib/postgresql";
 
@@ -47,13 +47,4 @@ export async function startPostgres(): Promise<Postgres> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -95,10 +95,10 @@ describe("files (3.3)", () => {
   it.each<[string, object, string, string]>([
     ["an unknown scheme", { store_paths: ["ftp://a/b"] }, "/file_path_lister/store_paths/0", "legal: s3://"],
     [
-      "a bucket, until the next release",
-      { store_paths: ["s3://a/b"] },
+      "an address without a bucket",
+      { store_paths: ["s3:///b"] },
       "/file_path_lister/store_paths/0",
-      "not supported yet",
+      "s3://<bucket>/<key>",
     ],
     [
       "a relative path",

@@ -1,0 +1,162 @@
+/** `az://container/key`: Azure Blob Storage, by its own client, an optional peer. */
+import type { DefaultAzureCredential } from "@azure/identity";
+import type { BlobServiceClient, RestError, StorageSharedKeyCredential } from "@azure/storage-blob";
+import { ServiceError } from "../contracts/errors.ts";
+import { PARALLEL_LISTINGS } from "../contracts/limits.ts";
+import {
+  type ListedObject,
+  type ListOptions,
+  ObjectChanged,
+  ObjectMissing,
+  type ObjectStore,
+  type OpenObject,
+} from "./object-store.ts";
+import { RangedObject } from "./ranged-object.ts";
+import { storeError } from "./store-errors.ts";
+import { bucketAndKey } from "./store-path.ts";
+
+const PAGE = 5000;
+/** Jobs wait for a store themselves (patient-store.ts). */
+const RETRIES = { maxTries: 2, retryDelayInMs: 200 };
+
+export interface AzureOptions {
+  /** AZURE_STORAGE_CONNECTION_STRING, _ACCOUNT, _KEY and _SAS_TOKEN, as Azure's own tools read them. */
+  connectionString: string | undefined;
+  account: string | undefined;
+  key: string | undefined;
+  sasToken: string | undefined;
+}
+
+type Credential = StorageSharedKeyCredential | DefaultAzureCredential | undefined;
+
+interface AzureAccess {
+  service: BlobServiceClient;
+  identity: string;
+}
+
+export class AzureStore implements ObjectStore {
+  parallelListings(): number {
+    return PARALLEL_LISTINGS;
+  }
+
+  private readonly options: AzureOptions;
+  private opened: Promise<AzureAccess> | undefined;
+
+  constructor(options: AzureOptions) {
+    this.options = options;
+  }
+
+  async *list(prefix: string, { after }: ListOptions): AsyncGenerator<ListedObject[]> {
+    const { bucket, key } = bucketAndKey(prefix);
+    const { service, identity } = await this.access();
+    const last = after === undefined ? undefined : Buffer.from(bucketAndKey(after).key);
+    const pages = service
+      .getContainerClient(bucket)
+      .listBlobsFlat({ prefix: key })
+      .byPage({ maxPageSize: PAGE });
+    try {
+      for await (const { segment } of pages) {
+        // There is no listing from a name on: what is before it is listed again, and dropped.
+        const behind = segment.blobItems.filter(
+          ({ name }) => last === undefined || Buffer.compare(Buffer.from(name), last) > 0,
+        );
+        if (behind.length > 0)
+          yield behind.map(({ name, properties }) => ({
+            path: `az://${bucket}/${name}`,
+            bytes: properties.contentLength,
+          }));
+      }
+    } catch (error) {
+      throw toStoreError(error as RestError, prefix, identity);
+    }
+  }
+
+  async open(path: string, etag?: string): Promise<OpenObject> {
+    const { bucket, key } = bucketAndKey(path);
+    const { service, identity } = await this.access();
+    const blob = service.getContainerClient(bucket).getBlobClient(key);
+    const refuse = (error: RestError) => {
+      throw toStoreError(error, path, identity);
+    };
+    const known = etag === undefined ? await blob.getProperties().catch(refuse) : undefined;
+    const source = { etag: etag ?? known!.etag!, bytes: known?.contentLength ?? Number.POSITIVE_INFINITY };
+    return new RangedObject({
+      path,
+      ...source,
+      request: async (start, end, abortSignal) => {
+        try {
+          const conditions = { ifMatch: source.etag };
+          const answer = await blob.download(start, end - start, {
+            abortSignal,
+            conditions,
+            maxRetryRequests: 0,
+          });
+          return answer.readableStreamBody as import("node:stream").Readable;
+        } catch (error) {
+          if ((error as RestError).statusCode === 416) return undefined;
+          if ((error as RestError).statusCode === 412) throw new ObjectChanged(path);
+          return refuse(error as RestError);
+        }
+      },
+    });
+  }
+
+  private access(): Promise<AzureAccess> {
+    this.opened ??= openAzure(this.options);
+    return this.opened;
+  }
+}
+
+/** A connection string, an account's key or signature, Azure's usual chain; where there is none, anonymous. */
+async function openAzure(options: AzureOptions): Promise<AzureAccess> {
+  const { connectionString, account, key, sasToken } = options;
+  const blobs = await import("@azure/storage-blob").catch(needsClient("@azure/storage-blob"));
+  const pipeline = { retryOptions: RETRIES };
+  if (connectionString !== undefined) {
+    const service = blobs.BlobServiceClient.fromConnectionString(connectionString, pipeline);
+    return { service, identity: "AZURE_STORAGE_CONNECTION_STRING" };
+  }
+  if (account === undefined)
+    throw new ServiceError(
+      "store_forbidden",
+      "az:// needs the storage account: set AZURE_STORAGE_CONNECTION_STRING or AZURE_STORAGE_ACCOUNT for the server",
+    );
+  const url = `https://${account}.blob.core.windows.net`;
+  const open = (address: string, credential: Credential, identity: string) => ({
+    service: new blobs.BlobServiceClient(address, credential, pipeline),
+    identity,
+  });
+  if (key !== undefined)
+    return open(url, new blobs.StorageSharedKeyCredential(account, key), "AZURE_STORAGE_KEY");
+  if (sasToken !== undefined)
+    return open(`${url}?${sasToken.replace(/^\?/, "")}`, undefined, "AZURE_STORAGE_SAS_TOKEN");
+  const identity = await import("@azure/identity").catch(needsClient("@azure/identity"));
+  const credential = new identity.DefaultAzureCredential();
+  const problem = await credential.getToken("https://storage.azure.com/.default").then(
+    () => undefined,
+    (error: Error) => error.message.split("\n")[0],
+  );
+  return problem === undefined
+    ? open(url, credential, "Azure's default credential")
+    : open(url, undefined, `no credentials (${problem})`);
+}
+
+function needsClient(name: string): (error: Error) => never {
+  return (error) => {
+    const message = `az:// needs Azure's client beside the server: npm install @azure/storage-blob @azure/identity (${name} is missing)`;
+    throw new ServiceError("not_supported_yet", message, { cause: error });
+  };
+}
+
+function toStoreError(error: RestError, path: string, identity: string): Error {
+  if (error.code === "ContainerNotFound")
+    return new ServiceError(
+      "bucket_not_found",
+      `there is no container for ${path}: check its name and AZURE_STORAGE_ACCOUNT`,
+      { cause: error },
+    );
+  if (error.statusCode === 404) return new ObjectMissing(path, error);
+  const cure =
+    "give the server credentials that may list and read it (AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY, or a role)";
+  return storeError(error, { path, status: error.statusCode, identity, cure });
+}

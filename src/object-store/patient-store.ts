@@ -1,0 +1,113 @@
+/**
+ * A store that waits for one that does not answer: listings go on behind what was listed, reads are repeated where they
+ * broke off. Errors that a later try would not mend pass at once.
+ */
+import { ServiceError } from "../contracts/errors.ts";
+import { STORE_PATIENCE_MS, STORE_PAUSE_MAX_MS } from "../contracts/limits.ts";
+import type { ListedObject, ListOptions, ObjectStore, OpenObject } from "./object-store.ts";
+
+const PAUSE_FIRST_MS = 250;
+
+export interface Patience {
+  /** Told before each pause, with the store's error. */
+  onWait: (error: ServiceError, pauseMs: number) => void;
+  /** Aborted when nobody waits any more: the last error is thrown then. */
+  signal: AbortSignal;
+  patienceMs?: number;
+}
+
+export class PatientStore implements ObjectStore {
+  private readonly store: ObjectStore;
+  private readonly patience: Patience;
+
+  constructor(store: ObjectStore, patience: Patience) {
+    this.store = store;
+    this.patience = patience;
+  }
+
+  parallelListings(prefix: string): number {
+    return this.store.parallelListings(prefix);
+  }
+
+  async *list(prefix: string, options: ListOptions): AsyncGenerator<ListedObject[]> {
+    let { after } = options;
+    const tries = new Tries(this.patience);
+    for (;;) {
+      try {
+        for await (const page of this.store.list(prefix, { ...options, after })) {
+          yield page;
+          after = page[page.length - 1]!.path;
+          tries.forget();
+        }
+        return;
+      } catch (error) {
+        await tries.pause(error);
+      }
+    }
+  }
+
+  async open(path: string, etag?: string): Promise<OpenObject> {
+    const object = await this.again(() => this.store.open(path, etag));
+    return {
+      path,
+      bytes: object.bytes,
+      etag: object.etag,
+      read: (into, offset, position, length) => this.again(() => object.read(into, offset, position, length)),
+      close: () => object.close(),
+    };
+  }
+
+  private async again<T>(work: () => Promise<T>): Promise<T> {
+    const tries = new Tries(this.patience);
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        await tries.pause(error);
+      }
+    }
+  }
+}
+
+/** The tries of one thing, ever further apart. */
+class Tries {
+  private readonly patience: Patience;
+  private sinceMs: number | undefined;
+  private pauseMs = PAUSE_FIRST_MS;
+
+  constructor(patience: Patience) {
+    this.patience = patience;
+  }
+
+  /** It went well: whatever comes now is a new outage. */
+  forget(): void {
+    this.sinceMs = undefined;
+    this.pauseMs = PAUSE_FIRST_MS;
+  }
+
+  /** Resolves when it is time to try again; throws `error` when that is no use. */
+  async pause(error: unknown): Promise<void> {
+    const { onWait, signal, patienceMs = STORE_PATIENCE_MS } = this.patience;
+    if (!(error instanceof ServiceError && error.code === "store_unreachable")) throw error;
+    const now = performance.now();
+    this.sinceMs ??= now;
+    if (signal.aborted || now - this.sinceMs > patienceMs) throw error;
+    onWait(error, this.pauseMs);
+    await elapsed(this.pauseMs, signal);
+    if (signal.aborted) throw error;
+    this.pauseMs = Math.min(2 * this.pauseMs, STORE_PAUSE_MAX_MS);
+  }
+}
+
+/** Resolves after `ms`, or when the signal is aborted. */
+function elapsed(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+  });
+}

@@ -1,0 +1,115 @@
+/**
+ * An object that is read by ranges over a network. Reads that follow each other are served from one request, whose range
+ * doubles from request to request; whatever breaks off is an error after which the same read may be tried again.
+ */
+import type { Readable } from "node:stream";
+import { ServiceError } from "../contracts/errors.ts";
+import { STORE_SILENCE_MS } from "../contracts/limits.ts";
+import type { OpenObject } from "./object-store.ts";
+
+const EMPTY = Buffer.alloc(0);
+/** A range is at most this long: what is left of one when nobody reads on is dropped with its connection. */
+const RANGE_BYTES_MAX = 32 * 1024 * 1024;
+
+export interface RangeSource {
+  path: string;
+  /** Infinity where it is not known. */
+  bytes: number;
+  etag: string;
+  /** The bytes from `start` up to `end`, or to the object's own end; undefined when it ends before `start`. */
+  request(start: number, end: number, signal: AbortSignal): Promise<Readable | undefined>;
+}
+
+interface Range {
+  stream: Readable;
+  chunks: AsyncIterator<Buffer>;
+  /** Received and not yet read. */
+  chunk: Buffer;
+  /** Of the next byte to read, in the object. */
+  position: number;
+  end: number;
+}
+
+export class RangedObject implements OpenObject {
+  readonly path: string;
+  readonly bytes: number;
+  readonly etag: string;
+  private readonly source: RangeSource;
+  private range: Range | undefined;
+  private lastEnd = -1;
+  private lastLength = 0;
+
+  constructor(source: RangeSource) {
+    this.source = source;
+    this.path = source.path;
+    this.bytes = source.bytes;
+    this.etag = source.etag;
+  }
+
+  async read(into: Buffer, offset: number, position: number, length: number): Promise<number> {
+    if (position >= this.bytes || length === 0) return 0;
+    if (this.range?.position !== position) this.drop();
+    this.range ??= await this.open(position, length);
+    if (this.range === undefined || !(await this.receive(this.range))) return 0;
+    const { range } = this;
+    const bytes = range.chunk.copy(into, offset, 0, length);
+    range.chunk = range.chunk.subarray(bytes);
+    range.position += bytes;
+    if (range.position === range.end) this.drop();
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    this.drop();
+  }
+
+  private async open(position: number, length: number): Promise<Range | undefined> {
+    const isSequel = position === this.lastEnd;
+    const wanted = isSequel ? Math.max(length, Math.min(RANGE_BYTES_MAX, 2 * this.lastLength)) : length;
+    const end = Math.min(position + wanted, this.bytes);
+    const abort = new AbortController();
+    const timer = setTimeout(() => abort.abort(), STORE_SILENCE_MS);
+    try {
+      const stream = await this.source.request(position, end, abort.signal);
+      this.lastEnd = end;
+      this.lastLength = end - position;
+      return stream && { stream, chunks: stream[Symbol.asyncIterator](), chunk: EMPTY, position, end };
+    } catch (error) {
+      throw abort.signal.aborted ? this.brokenOff(position, silence()) : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Waits for bytes; false at the end of the object. */
+  private async receive(range: Range): Promise<boolean> {
+    if (range.chunk.length > 0) return true;
+    const timer = setTimeout(() => range.stream.destroy(silence()), STORE_SILENCE_MS);
+    try {
+      const { value, done } = await range.chunks.next();
+      if (done) this.drop();
+      else range.chunk = value;
+      return done !== true;
+    } catch (error) {
+      this.drop();
+      throw this.brokenOff(range.position, error as Error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private drop(): void {
+    // Nobody listens any more: what the connection says of its end is no news.
+    this.range?.stream.on("error", () => {}).destroy();
+    this.range = undefined;
+  }
+
+  private brokenOff(position: number, cause: Error): ServiceError {
+    const message = `${this.path}: the connection broke off at byte ${position}: ${cause.message}`;
+    return new ServiceError("store_unreachable", message, { cause });
+  }
+}
+
+function silence(): Error {
+  return new Error(`nothing came for ${STORE_SILENCE_MS / 1000} s`);
+}

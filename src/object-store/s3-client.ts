@@ -1,0 +1,50 @@
+/**
+ * The S3 client as the cloud's own tools would be set up: environment, profile, instance role; where there is none of them,
+ * anonymous. `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` and profiles are read by the SDK itself.
+ */
+import type { S3Client } from "@aws-sdk/client-s3";
+
+export interface S3Options {
+  /** Of a store that is not Amazon's, where one is configured by the environment. */
+  endpoint: string | undefined;
+}
+
+export interface S3Access {
+  client: S3Client;
+  /** As whom we ask, for messages. */
+  identity: string;
+  isAnonymous: boolean;
+}
+
+/** Amazon redirects to the right region from here; other stores do not care. */
+const REGION_DEFAULT = "us-east-1";
+const TRIES = 3;
+const CONNECT_MS = 5_000;
+
+export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
+  const { S3Client } = await import("@aws-sdk/client-s3");
+  const chain = new S3Client({});
+  const found = await chain.config.credentials().then(
+    ({ accessKeyId }) => ({ isAnonymous: false, identity: `the access key …${accessKeyId.slice(-4)}` }),
+    (error: Error) => ({ isAnonymous: true, identity: `no credentials (${error.message})` }),
+  );
+  const client = new S3Client({
+    region: () => chain.config.region().catch(() => REGION_DEFAULT),
+    credentials: chain.config.credentials,
+    followRegionRedirects: true,
+    // Buckets as host names need a DNS that a store of one's own rarely has.
+    forcePathStyle: endpoint !== undefined && !/\.amazonaws\.com(\.cn)?(:|\/|$)/.test(endpoint),
+    maxAttempts: TRIES,
+    requestHandler: { connectionTimeout: CONNECT_MS },
+    // Ranges have no checksum, and other stores than Amazon's do not know the newer ones.
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    ...(found.isAnonymous ? UNSIGNED : {}),
+  });
+  return { client, ...found };
+}
+
+const UNSIGNED = {
+  signer: { sign: async <T>(request: T) => request },
+  credentials: { accessKeyId: "", secretAccessKey: "" },
+};
