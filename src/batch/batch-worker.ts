@@ -4,6 +4,7 @@
  */
 
 import { delay } from "../base/clock.ts";
+import { CREDIT_BYTES_MAX } from "../contracts/limits.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { readDeliveryNote } from "../protocol/delivery-note.ts";
 import {
@@ -103,7 +104,8 @@ export class BatchWorker {
   }
 
   get freeCredit(): number {
-    return this.state === "ready" && !this.isStopping ? this.credit.batches - this.uncommitted : 0;
+    const isFull = this.outstanding.bytes >= CREDIT_BYTES_MAX;
+    return this.state === "ready" && !this.isStopping && !isFull ? this.credit.batches - this.uncommitted : 0;
   }
 
   /** Sends batches in as few frames as they fit into. */
@@ -128,7 +130,7 @@ export class BatchWorker {
       frame.writeUInt32LE(index, length);
       frame.writeUInt32LE(end - length - LEASE_ENTRY_HEADER_BYTES, length + 4);
       length = end;
-      this.outstanding.push(index);
+      this.outstanding.push(index, needed);
     }
     send();
   }

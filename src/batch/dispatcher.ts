@@ -132,7 +132,7 @@ export class Dispatcher {
   private leaseTo(worker: BatchWorker): void {
     const { cursor } = this.options;
     const batches: { index: number; segment: LoadedSegment }[] = [];
-    let bytes = 0;
+    let { bytes } = worker.outstanding;
     for (let free = worker.freeCredit; free > 0 && bytes < CREDIT_BYTES_MAX; free--) {
       const index = this.takeBatch();
       if (index === undefined) break;

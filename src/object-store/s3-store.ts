@@ -1,5 +1,5 @@
 /** `s3://`: Amazon S3 and what speaks its protocol. Listing by pages of 1,000, one page ahead; reading by ranges. */
-import type { ListObjectsV2CommandOutput, S3ServiceException } from "@aws-sdk/client-s3";
+import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { ServiceError } from "../contracts/errors.ts";
 import { PARALLEL_LISTINGS } from "../contracts/limits.ts";
 import {
@@ -12,13 +12,12 @@ import {
 } from "./object-store.ts";
 import { RangedObject, type RangeSource } from "./ranged-object.ts";
 import { openS3, type S3Access, type S3Options } from "./s3-client.ts";
+import { type ListingPage, takePage } from "./s3-listing.ts";
 import { storeError } from "./store-errors.ts";
 import { bucketAndKey } from "./store-path.ts";
 
 /** Credentials may appear later; until then each of these is a new look. */
 const ANONYMOUS_KEPT_MS = 60_000;
-
-type Page = Pick<ListObjectsV2CommandOutput, "Contents" | "NextContinuationToken" | "EncodingType">;
 
 export class S3Store implements ObjectStore {
   parallelListings(): number {
@@ -37,16 +36,14 @@ export class S3Store implements ObjectStore {
     const { bucket, key } = bucketAndKey(prefix);
     const abort = new AbortController();
     const startAfter = after === undefined ? undefined : bucketAndKey(after).key;
-    let coming: Promise<Page> | undefined = this.page(bucket, key, { startAfter }, abort.signal);
+    let coming: Promise<ListingPage> | undefined = this.page(bucket, key, { startAfter }, abort.signal);
     try {
       while (coming !== undefined) {
-        const { Contents = [], NextContinuationToken: token, EncodingType }: Page = await coming;
-        // Not every store does what it is asked for.
-        const nameOf = EncodingType === "url" ? decoded : (key: string) => key;
+        const { objects, nextToken: token }: ListingPage = await coming;
         coming = token === undefined ? undefined : this.page(bucket, key, { token }, abort.signal);
         coming?.catch(() => {});
-        if (Contents.length > 0)
-          yield Contents.map(({ Key, Size }) => ({ path: `s3://${bucket}/${nameOf(Key!)}`, bytes: Size }));
+        if (objects.length > 0)
+          yield objects.map((object) => ({ path: `s3://${bucket}/${object.key}`, bytes: object.bytes }));
       }
     } finally {
       abort.abort();
@@ -67,7 +64,7 @@ export class S3Store implements ObjectStore {
     key: string,
     from: { startAfter?: string | undefined; token?: string },
     abortSignal: AbortSignal,
-  ): Promise<Page> {
+  ): Promise<ListingPage> {
     const { ListObjectsV2Command } = await import("@aws-sdk/client-s3");
     const command = new ListObjectsV2Command({
       Bucket: bucket,
@@ -78,9 +75,14 @@ export class S3Store implements ObjectStore {
       EncodingType: "url",
     });
     const { client, identity } = await this.access();
-    return client.send(command, { abortSignal }).catch((error: S3ServiceException) => {
+    let page: ListingPage | undefined;
+    takePage(command, (taken) => {
+      page = taken;
+    });
+    await client.send(command, { abortSignal }).catch((error: S3ServiceException) => {
       throw toStoreError(error, `s3://${bucket}/${key}`, identity);
     });
+    return page!;
   }
 
   private async head(path: string): Promise<Omit<RangeSource, "request">> {
@@ -121,11 +123,6 @@ export class S3Store implements ObjectStore {
     }
     return this.opened;
   }
-}
-
-/** `EncodingType: url` is the encoding of forms. */
-function decoded(key: string): string {
-  return /[%+]/.test(key) ? decodeURIComponent(key.replaceAll("+", "%20")) : key;
 }
 
 function toObjectError(error: S3ServiceException, path: string, identity: string): Error {
