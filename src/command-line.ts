@@ -8,7 +8,7 @@ import { addApiVerbs } from "./cli/api-verbs.ts";
 import { Client } from "./cli/client.ts";
 import { type CliContext, CliError, EXIT } from "./cli/context.ts";
 import { findEnvironment, LOCAL, readEnvironments } from "./cli/environments.ts";
-import { addJobVerbs } from "./cli/job-verbs.ts";
+import { addJobVerbs, addQueueVerbs } from "./cli/job-verbs.ts";
 import { addOwnVerbs } from "./cli/own-verbs.ts";
 import { parseBytes, parseCpuMillis } from "./contracts/quantities.ts";
 import {
@@ -76,6 +76,7 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
   addServerVerb(program, onExit);
   addApiVerbs(program, run, version());
   addJobVerbs(program, run);
+  addQueueVerbs(program, run);
   addOwnVerbs(program, run);
   return program;
 }

@@ -29,7 +29,11 @@ import { processStartTime, signalGroup } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
 import type { Interrupted, JobDeps } from "./batch/job-deps.ts";
 import { Jobs } from "./batch/jobs.ts";
+import { Outbox } from "./batch/outbox.ts";
+import { Queues } from "./batch/queues.ts";
+import { Sqs } from "./batch/sqs.ts";
 import type { StoredKey } from "./contracts/keys.ts";
+import { parseQueueName } from "./contracts/queues.ts";
 import { controlApp, internalApp } from "./control/app.ts";
 import { type DataDirectory, lockDataDirectory, makeTemporaryDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
@@ -42,7 +46,6 @@ import type { RunningWorker } from "./engine/engine.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
-import type { ObjectStore } from "./object-store/object-store.ts";
 import { openStores } from "./object-store/stores.ts";
 import { appendLogLine, LogRotation } from "./observe/log-files.ts";
 import { readDeliveryNote } from "./protocol/delivery-note.ts";
@@ -97,7 +100,21 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
   const temporaryDirectory = makeTemporaryDirectory(dataDir);
   const store = openStores({ roots, temporaryDirectory, env: options.serverEnv });
-  const jobs = buildJobs(ground, store, left.interrupted);
+  const sqs = new Sqs();
+  const outbox = new Outbox({
+    db,
+    log: ground.log,
+    send: (queue, letters) => sqs.send(queue, letters),
+    jobLog: jobLogOf(dataDir),
+  });
+  const jobs = buildJobs(ground, left.interrupted, {
+    store,
+    isQueueMissing: async (queue) => {
+      const name = parseQueueName(queue);
+      return name?.kind === "sqs" && (await sqs.isMissing(name));
+    },
+    onLetters: () => outbox.poke(),
+  });
   const { python, pythonRuntime } = options;
   const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
   const spread = async () => {
@@ -126,6 +143,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     keys,
     apis,
     replicas,
+    outbox,
     jobs,
     internal,
     control,
@@ -166,7 +184,13 @@ function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => P
   return new Replicas(deps, orphans);
 }
 
-function buildJobs(ground: Ground, store: ObjectStore, interrupted: Interrupted[]): Jobs {
+function jobLogOf(dataDir: string): JobDeps["jobLog"] {
+  return (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line);
+}
+
+type World = Pick<JobDeps, "store" | "isQueueMissing" | "onLetters">;
+
+function buildJobs(ground: Ground, interrupted: Interrupted[], world: World): Jobs {
   const { db, epoch, log, options, workerDeps, account } = ground;
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
@@ -175,8 +199,8 @@ function buildJobs(ground: Ground, store: ObjectStore, interrupted: Interrupted[
     return version;
   };
   const deps: JobDeps = {
+    ...world,
     db,
-    store,
     dataDir,
     epoch,
     log,
@@ -194,7 +218,7 @@ function buildJobs(ground: Ground, store: ObjectStore, interrupted: Interrupted[
     startWorker: async (name, apiId, jobId) =>
       startWorker(workerDeps, await findApiVersion(name, apiId), jobId),
     forgetWorker: (workerId) => deleteWorker(db, workerId),
-    jobLog: (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line),
+    jobLog: jobLogOf(dataDir),
   };
   return new Jobs(deps, interrupted);
 }
@@ -216,6 +240,7 @@ function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs, keys
     keys,
     apis,
     jobs,
+    queues: new Queues(db),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
     specOf: async (name, apiId) => (await findVersion(db, name, apiId))?.config ?? {},

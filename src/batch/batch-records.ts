@@ -1,27 +1,58 @@
 /** The rows of single batches: only those that failed or lost their worker have one. */
 
+import { describeFault } from "../contracts/faults.ts";
 import { first, type Statements } from "../database/database.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 
-export interface FailedBatch {
+export interface FailedAttempt {
   batch_index: number;
-  /** Whether the worker died in it, rather than predict() raising or running out of time. */
-  by_death: boolean;
+  /** `death` and `oom`: the worker died in it; `oom`, for memory. The rest are exceptions and time-outs. */
+  cause: "fault" | "death" | "oom";
   fault: WorkerFault;
+  /** The batch has no attempt left. */
+  isFinal: boolean;
 }
 
-export async function saveFailedBatch(
+export async function saveFailedAttempt(
   tx: Statements,
   jobId: string,
   round: number,
-  failed: FailedBatch,
+  { batch_index, cause, fault, isFinal }: FailedAttempt,
 ): Promise<void> {
   await tx.run(
-    `INSERT INTO batches (job_id, batch_index, round, attempts, failed, by_death, error_json) VALUES (?, ?, ?, 1, 1, ?, ?)
-     ON CONFLICT (job_id, batch_index) DO UPDATE SET round = excluded.round, attempts = batches.attempts + 1, failed = 1,
-       by_death = excluded.by_death, error_json = excluded.error_json`,
-    [jobId, failed.batch_index, round, failed.by_death ? 1 : 0, JSON.stringify(failed.fault)],
+    `INSERT INTO batches (job_id, batch_index, round, attempts, failed, by_death, by_oom, error_json, error_group)
+     VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?)
+     ON CONFLICT (job_id, batch_index) DO UPDATE SET round = excluded.round, attempts = batches.attempts + 1,
+       failed = excluded.failed, by_death = excluded.by_death, by_oom = excluded.by_oom, error_json = excluded.error_json,
+       error_group = excluded.error_group`,
+    [
+      jobId,
+      batch_index,
+      round,
+      isFinal ? 1 : 0,
+      cause === "death" ? 1 : 0,
+      cause === "oom" ? 1 : 0,
+      JSON.stringify(fault),
+      errorGroup(fault),
+    ],
   );
+}
+
+const GROUP_LENGTH_MAX = 200;
+
+/** Errors that differ in numbers only are one: the same mistake in other rows. */
+export function errorGroup({ type, message }: { type: string; message: string }): string {
+  const [line = ""] = message.split("\n", 1);
+  return describeFault({ type, message: line.replace(/\d+(\.\d+)?/g, "#") }).slice(0, GROUP_LENGTH_MAX);
+}
+
+/** Attempts that unfinished batches have been charged, those that failed before. */
+export async function chargedAttempts(db: Statements, jobId: string): Promise<Map<number, number>> {
+  const rows = await db.all<{ batch_index: number; attempts: number }>(
+    "SELECT batch_index, attempts FROM batches WHERE job_id = ? AND failed = 0 AND attempts > 0",
+    [jobId],
+  );
+  return new Map(rows.map(({ batch_index, attempts }) => [batch_index, attempts]));
 }
 
 /** One more loss of a worker that was not the batch's doing; resolves to the number of them. */
@@ -53,19 +84,24 @@ export async function suspects(db: Statements, jobId: string, interruptionsMax: 
   return rows.map((row) => row.batch_index);
 }
 
-export async function countFailedByDeath(db: Statements, jobId: string): Promise<number> {
-  const row = await first<{ n: number }>(
+/** Of the batches that finally failed, those whose worker died in them: for memory, and otherwise. */
+export async function countDeadly(
+  db: Statements,
+  jobId: string,
+): Promise<{ failedByDeath: number; failedByOom: number }> {
+  const row = await first<{ deaths: number | null; ooms: number | null }>(
     db,
-    "SELECT count(*) AS n FROM batches WHERE job_id = ? AND failed = 1 AND by_death = 1",
+    "SELECT sum(by_death) AS deaths, sum(by_oom) AS ooms FROM batches WHERE job_id = ? AND failed = 1",
     [jobId],
   );
-  return row?.n ?? 0;
+  return { failedByDeath: Number(row?.deaths ?? 0), failedByOom: Number(row?.ooms ?? 0) };
 }
 
 export interface FailedBatchRow {
   batch_index: number;
   attempts: number;
   error_json: string;
+  letter_error: string | null;
 }
 
 /** Failed batches behind `after`, in order. */
@@ -76,7 +112,49 @@ export function failedBatches(
   limit: number,
 ): Promise<FailedBatchRow[]> {
   return db.all<FailedBatchRow>(
-    "SELECT batch_index, attempts, error_json FROM batches WHERE job_id = ? AND failed = 1 AND batch_index > ? ORDER BY batch_index LIMIT ?",
+    "SELECT batch_index, attempts, error_json, letter_error FROM batches WHERE job_id = ? AND failed = 1 AND batch_index > ? ORDER BY batch_index LIMIT ?",
     [jobId, after, limit],
   );
+}
+
+export interface FailureGroupRow {
+  batches: number;
+  first_batch_index: number;
+  error_json: string;
+}
+
+/** Failed batches counted by their errors, the most frequent first; each with the error of its first batch. */
+export function failureGroups(db: Statements, jobId: string, limit: number): Promise<FailureGroupRow[]> {
+  return db.all<FailureGroupRow>(
+    `SELECT grouped.batches, grouped.first_batch_index, batches.error_json
+     FROM (SELECT count(*) AS batches, min(batch_index) AS first_batch_index FROM batches
+           WHERE job_id = ? AND failed = 1 GROUP BY error_group) AS grouped
+     JOIN batches ON batches.job_id = ? AND batches.batch_index = grouped.first_batch_index
+     ORDER BY grouped.batches DESC, grouped.first_batch_index LIMIT ?`,
+    [jobId, jobId, limit],
+  );
+}
+
+/** The letter about a batch was refused for good. */
+export async function setLetterError(
+  tx: Statements,
+  letter: { job_id: string; batch_index: number; round: number },
+  reason: string,
+): Promise<void> {
+  await tx.run("UPDATE batches SET letter_error = ? WHERE job_id = ? AND batch_index = ? AND round = ?", [
+    reason,
+    letter.job_id,
+    letter.batch_index,
+    letter.round,
+  ]);
+}
+
+/** The rows of these batches go: they are as if they had never run. */
+export async function forgetBatches(
+  tx: Statements,
+  jobId: string,
+  batches: readonly number[],
+): Promise<void> {
+  for (const batch of batches)
+    await tx.run("DELETE FROM batches WHERE job_id = ? AND batch_index = ?", [jobId, batch]);
 }

@@ -6,8 +6,10 @@
 import type { JobReason } from "../contracts/jobs.ts";
 import { CREDIT_BYTES_MAX, DEADLY_BATCHES_MAX, IDLE_DEATHS_MAX } from "../contracts/limits.ts";
 import type { Ack, WorkerFault } from "../protocol/messages.ts";
+import type { FailedAttempt } from "./batch-records.ts";
 import { type BatchWorker, describeExit, type WorkerDeath } from "./batch-worker.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";
+import type { Letter } from "./letters.ts";
 import type { LoadedSegment } from "./segment-reader.ts";
 import type { Settlements } from "./settlements.ts";
 
@@ -17,7 +19,12 @@ export interface DispatcherOptions {
   totalBatches: number;
   /** Batches that were interrupted too often, even alone: charged instead of leased. */
   condemned: ReadonlySet<number>;
-  /** `predictor.timeout` in seconds, for the message. */
+  /** Attempts of each batch, and what those that have failed once were charged. */
+  maxAttempts: number;
+  attempts: Map<number, number>;
+  /** The letter about a batch that finally failed, where the job has a dead letter queue. */
+  letterOf: ((failed: FailedAttempt, receiveCount: number, body: Uint8Array) => Letter) | undefined;
+  /** `predictor.timeout` in milliseconds, for the message. */
   timeoutMs: number | undefined;
   onAllSettled: () => void;
   onWorkersKeepDying: (reason: JobReason) => void;
@@ -76,7 +83,7 @@ export class Dispatcher {
       const { segment } = cursor.find(taken.batchIndex);
       const fault = failures.size === 0 ? undefined : failures.get(taken.delivery);
       if (fault === undefined) settlements.succeed(segment, taken.batchIndex);
-      else settlements.fail(segment, { batch_index: taken.batchIndex, by_death: false, fault });
+      else this.fail(taken.batchIndex, "fault", fault);
     }
     settlements.addSuccessTime(ack.successUs);
     worker.credit.learn(ack.succeeded, ack.successUs);
@@ -95,7 +102,7 @@ export class Dispatcher {
   died(worker: BatchWorker, death: WorkerDeath): void {
     this.workers.delete(worker);
     if (this.isClosed) return;
-    const { cursor, settlements } = this.options;
+    const { cursor } = this.options;
     const isAlone = death.isNoteLost && death.outstanding.length === 1;
     const guilty = death.inHand ?? (isAlone ? death.outstanding[0] : undefined);
     if (death.isNoteLost && guilty === undefined)
@@ -105,13 +112,8 @@ export class Dispatcher {
       this.idleDeath(death);
     } else {
       const fault = death.timedOut ? timeoutFault(this.options.timeoutMs ?? 0) : deathFault(death);
-      settlements.fail(cursor.find(guilty).segment, {
-        batch_index: guilty,
-        by_death: !death.timedOut,
-        fault,
-      });
-      settlements.commitSoon(() => {});
-      this.deadlyBatch(death);
+      const isFinal = this.fail(guilty, death.timedOut ? "fault" : causeOf(death), fault);
+      if (isFinal && !death.timedOut) this.deadlyBatch(death);
     }
     this.pump();
   }
@@ -149,7 +151,7 @@ export class Dispatcher {
   }
 
   private takeBatch(): number | undefined {
-    const { cursor, condemned, settlements } = this.options;
+    const { cursor, condemned } = this.options;
     for (;;) {
       const index = cursor.take();
       if (index === undefined || !condemned.has(index)) return index;
@@ -159,9 +161,24 @@ export class Dispatcher {
         message: "the server or its machine died each time this batch was in hand",
         traceback: "",
       };
-      settlements.fail(cursor.find(index).segment, { batch_index: index, by_death: true, fault });
-      settlements.commitSoon(() => {});
+      this.fail(index, "death", fault);
     }
+  }
+
+  /** Charges an attempt. The batch goes out again when that is durable, or is settled; true when it was the last attempt. */
+  private fail(batch: number, cause: FailedAttempt["cause"], fault: WorkerFault): boolean {
+    const { attempts, maxAttempts, letterOf, settlements, cursor } = this.options;
+    const loaded = cursor.find(batch);
+    const count = (attempts.get(batch) ?? 0) + 1;
+    const failed = { batch_index: batch, cause, fault, isFinal: count >= maxAttempts };
+    if (failed.isFinal) attempts.delete(batch);
+    else attempts.set(batch, count);
+    const letter = failed.isFinal ? letterOf?.(failed, count, loaded.payload(batch)) : undefined;
+    settlements.fail(loaded.segment, failed, letter);
+    settlements.commitSoon(() => {
+      if (!failed.isFinal) cursor.putBack([batch]);
+    });
+    return failed.isFinal;
   }
 
   private idleDeath(death: WorkerDeath): void {
@@ -175,7 +192,7 @@ export class Dispatcher {
   }
 
   private deadlyBatch(death: WorkerDeath): void {
-    if (death.timedOut || ++this.deadlyBatches < DEADLY_BATCHES_MAX) return;
+    if (++this.deadlyBatches < DEADLY_BATCHES_MAX) return;
     const message = `${DEADLY_BATCHES_MAX} batches in a row failed because their worker died; the last one ${describeExit(death.exit)}`;
     this.options.onWorkersKeepDying({
       code: "workers_keep_dying",
@@ -183,6 +200,10 @@ export class Dispatcher {
       hint: "see the job's log for what they said last",
     });
   }
+}
+
+function causeOf({ exit }: WorkerDeath): "death" | "oom" {
+  return exit.outOfMemory === undefined ? "death" : "oom";
 }
 
 function deathFault(death: WorkerDeath): WorkerFault {

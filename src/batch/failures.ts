@@ -5,6 +5,7 @@ import { type FailedBatchRow, failedBatches } from "./batch-records.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { InputError, jobInput } from "./job-input.ts";
 import type { JobRow } from "./job-store.ts";
+import { batchId } from "./letters.ts";
 import { ownFilePath } from "./own-file.ts";
 import { type LoadedSegment, SegmentReader } from "./segment-reader.ts";
 import { storedInput } from "./stored-input.ts";
@@ -18,6 +19,8 @@ export interface Failure {
   error: { type: string; message: string; traceback: string };
   /** The batch's JSON array, as its workers were given it; undefined when the input cannot be read any more. */
   payloadText: string | undefined;
+  /** Why the dead letter queue does not have it. */
+  letter_error?: string;
   /** Why there is no payload. */
   payload_error?: string;
 }
@@ -39,13 +42,15 @@ export async function failurePage(
   const rows = await failedBatches(deps.db, job.job_id, after, limit + 1);
   const page = rows.slice(0, limit);
   const reader = new PayloadReader(deps, job);
-  const failureOf = async ({ batch_index, attempts, error_json }: FailedBatchRow): Promise<Failure> => {
+  const failureOf = async (row: FailedBatchRow): Promise<Failure> => {
+    const { batch_index, attempts, error_json, letter_error } = row;
     const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
     return {
-      batch_id: `${job.job_id}-${batch_index}`,
+      batch_id: batchId(job.job_id, batch_index),
       batch_index,
       receive_count: attempts,
       error: { type, message, traceback },
+      ...(letter_error === null ? {} : { letter_error }),
       ...(await reader.read(batch_index)),
     };
   };
@@ -81,9 +86,7 @@ class PayloadReader {
   async read(batchIndex: number): Promise<Pick<Failure, "payloadText" | "payload_error">> {
     try {
       if (this.loaded?.holds(batchIndex) !== true) this.loaded = await this.load(batchIndex);
-      const target = Buffer.allocUnsafe(this.loaded.payloadBytes(batchIndex));
-      const end = this.loaded.writePayload(batchIndex, target, 0);
-      return { payloadText: target.toString("utf8", 0, end) };
+      return { payloadText: this.loaded.payload(batchIndex).toString("utf8") };
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       return { payloadText: undefined, payload_error: error.message };

@@ -4,7 +4,7 @@
  */
 import { timestamp } from "../base/clock.ts";
 import type { JobReason } from "../contracts/jobs.ts";
-import { countFailedByDeath } from "./batch-records.ts";
+import { countDeadly } from "./batch-records.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { decideEnding, type EndCause } from "./job-status.ts";
 import { type JobRow, jobById, setClosing, setTerminal } from "./job-store.ts";
@@ -22,7 +22,7 @@ export async function finishJob(
     total: job.total_batch_count ?? 0,
     succeeded: job.succeeded,
     failedBatches: job.failed_batches,
-    failedByDeath: await countFailedByDeath(db, jobId),
+    ...(await countDeadly(db, jobId)),
   });
   const ending = { ...decided, reason: decided.reason && named(decided.reason, job) };
   reach("closing-before-commit");

@@ -38,6 +38,10 @@ export interface JobDeps {
   startWorker: (apiName: string, apiId: string, jobId: string) => Promise<RunningWorker>;
   /** The worker is gone: its record can go. */
   forgetWorker: (workerId: string) => Promise<void>;
+  /** Whether a dead letter queue is certainly not there. */
+  isQueueMissing: (queue: string) => Promise<boolean>;
+  /** Letters are durable: those for SQS may be sent. */
+  onLetters: () => void;
   /** Writes a line to the job's own log. */
   jobLog: (jobId: string, line: string) => void;
 }

@@ -8,9 +8,9 @@ import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
-import { suspects } from "./batch-records.ts";
+import { chargedAttempts, suspects } from "./batch-records.ts";
 import type { BatchWorkerEvents } from "./batch-worker.ts";
-import { Dispatcher } from "./dispatcher.ts";
+import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { enqueueJob } from "./enqueue-job.ts";
 import { finishJob } from "./finish-job.ts";
 import type { JobApi, JobDeps } from "./job-deps.ts";
@@ -27,6 +27,7 @@ import type { EndCause } from "./job-status.ts";
 import { type JobRow, setRunning, setStartTime } from "./job-store.ts";
 import { JobWorkers } from "./job-workers.ts";
 import { LeaseCursor } from "./lease-cursor.ts";
+import { makeLetter } from "./letters.ts";
 import { ownFilePath } from "./own-file.ts";
 import { Settlements } from "./settlements.ts";
 import { type StoredInput, storedInput } from "./stored-input.ts";
@@ -159,6 +160,7 @@ export class JobRun implements Service {
       epoch: deps.epoch,
       round: job.round,
       reach: deps.reach,
+      onLetters: deps.onLetters,
       onCommitted: () => this.dispatcher?.committed(),
       onError: (error) => this.unexpected(error),
     });
@@ -168,6 +170,9 @@ export class JobRun implements Service {
       settlements: this.settlements,
       totalBatches: this.totalBatches!,
       condemned: this.condemned,
+      maxAttempts: job.max_receive_count,
+      attempts: await chargedAttempts(deps.db, job.job_id),
+      letterOf: this.letterOf(),
       timeoutMs: this.api!.timeoutMs,
       onAllSettled: () => void this.complete(),
       onWorkersKeepDying: (reason) => void this.end({ kind: "worker_error", reason }),
@@ -175,6 +180,13 @@ export class JobRun implements Service {
     });
     for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
     this.startMissingWorkers();
+  }
+
+  private letterOf(): DispatcherOptions["letterOf"] {
+    const { job_id, api_name, round, dead_letter_queue: queue } = this.job;
+    if (queue === null) return undefined;
+    return ({ batch_index, fault }, receiveCount, body) =>
+      makeLetter({ queue, api_name, job_id, round, batch_index, receiveCount, body, error: fault });
   }
 
   private workerEvents(): BatchWorkerEvents {
@@ -260,8 +272,9 @@ export class JobRun implements Service {
   }
 
   private checkTimeout(): boolean {
-    const { timeout_s, created_time } = this.job;
-    if (timeout_s === null || Date.now() < Date.parse(created_time) + timeout_s * 1000) return false;
+    const { timeout_s, created_time, round_started_time } = this.job;
+    const since = Date.parse(round_started_time ?? created_time);
+    if (timeout_s === null || Date.now() < since + timeout_s * 1000) return false;
     void this.end({ kind: "timed_out", timeoutS: timeout_s });
     return true;
   }

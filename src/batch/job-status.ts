@@ -32,13 +32,25 @@ export const JOB_MOVES: Record<JobStatus, readonly JobStatus[]> = {
   status_unexpected_error: [],
 };
 
+/** Moves that begin a new round: what has ended, by redrive or resume (decision 9.6). */
+export const ROUND_MOVES: Partial<Record<JobStatus, readonly JobStatus[]>> = {
+  status_completed_with_failures: ["status_running"],
+  status_enqueue_failed: ["status_enqueuing", "status_running"],
+  status_worker_error: ["status_enqueuing", "status_running"],
+  status_worker_oom: ["status_enqueuing", "status_running"],
+  status_timed_out: ["status_enqueuing", "status_running"],
+  status_stopped: ["status_enqueuing", "status_running"],
+  status_unexpected_error: ["status_enqueuing", "status_running"],
+};
+
 export function isTerminal(status: JobStatus): boolean {
   return (TERMINAL as readonly JobStatus[]).includes(status);
 }
 
 /** The statuses from which a job may move to `to`: the `where status in (…)` of an update. */
-export function movesInto(to: JobStatus): JobStatus[] {
-  return (Object.keys(JOB_MOVES) as JobStatus[]).filter((from) => JOB_MOVES[from].includes(to));
+export function movesInto(to: JobStatus, within: "one round" | "new round" = "one round"): JobStatus[] {
+  const moves = within === "one round" ? JOB_MOVES : ROUND_MOVES;
+  return (Object.keys(JOB_MOVES) as JobStatus[]).filter((from) => moves[from]?.includes(to));
 }
 
 /** Why a job ends before all its batches are settled; or that all of them are. */
@@ -54,8 +66,9 @@ export interface SettledCounts {
   total: number;
   succeeded: number;
   failedBatches: number;
-  /** Of the failed batches, those whose worker died in them. */
+  /** Of the failed batches, those whose worker died in them: for memory, and otherwise. */
   failedByDeath: number;
+  failedByOom: number;
 }
 
 export interface Ending {
@@ -88,7 +101,7 @@ export function decideEnding(cause: EndCause, counts: SettledCounts): Ending {
   }
 }
 
-function settledEnding({ total, succeeded, failedBatches, failedByDeath }: SettledCounts): Ending {
+function settledEnding({ total, succeeded, failedBatches, ...deadly }: SettledCounts): Ending {
   if (succeeded + failedBatches !== total) {
     const message = `${succeeded} batches succeeded and ${failedBatches} failed, but ${total} were enqueued`;
     return {
@@ -100,11 +113,21 @@ function settledEnding({ total, succeeded, failedBatches, failedByDeath }: Settl
       },
     };
   }
+  const { failedByDeath, failedByOom } = deadly;
+  if (failedByOom > 0) {
+    const message = `${failedByOom} of ${total} batches failed because they took more memory than there was`;
+    const hint = "`quern job failures API JOB` shows them; use a smaller batch_size, or a larger compute.mem";
+    return { status: "status_worker_oom", reason: { code: "out_of_memory", message, hint } };
+  }
   if (failedByDeath > 0) {
     const message = `${failedByDeath} of ${total} batches failed because a worker died in them`;
     return {
       status: "status_worker_error",
-      reason: { code: "worker_died", message, hint: "`quern logs API JOB` has what the worker said last" },
+      reason: {
+        code: "worker_died",
+        message,
+        hint: "`quern job failures API JOB` shows them with what their workers said last",
+      },
     };
   }
   if (failedBatches > 0) {

@@ -14,6 +14,10 @@ export interface JobRow {
   config_json: string;
   workers: number;
   timeout_s: number | null;
+  /** Attempts of each batch. */
+  max_receive_count: number;
+  dead_letter_arn: string | null;
+  dead_letter_queue: string | null;
   status: JobStatus;
   closing: JobStatus | null;
   reason_json: string | null;
@@ -29,6 +33,9 @@ export interface JobRow {
   created_time: string;
   start_time: string | null;
   end_time: string | null;
+  /** Null in the first round. */
+  round_started_time: string | null;
+  pruned_time: string | null;
 }
 
 export type NewJob = Pick<
@@ -40,13 +47,17 @@ export type NewJob = Pick<
   | "config_json"
   | "workers"
   | "timeout_s"
+  | "max_receive_count"
+  | "dead_letter_arn"
+  | "dead_letter_queue"
   | "created_time"
 >;
 
 export async function insertJob(db: Statements, job: NewJob): Promise<void> {
   await db.run(
-    `INSERT INTO jobs (job_id, api_name, api_id, submission_json, config_json, workers, timeout_s, status, created_time)
-     VALUES (?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?)`,
+    `INSERT INTO jobs (job_id, api_name, api_id, submission_json, config_json, workers, timeout_s, max_receive_count,
+       dead_letter_arn, dead_letter_queue, status, created_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?)`,
     [
       job.job_id,
       job.api_name,
@@ -55,6 +66,9 @@ export async function insertJob(db: Statements, job: NewJob): Promise<void> {
       job.config_json,
       job.workers,
       job.timeout_s,
+      job.max_receive_count,
+      job.dead_letter_arn,
+      job.dead_letter_queue,
       job.created_time,
     ],
   );
@@ -209,6 +223,21 @@ export async function setTerminal(db: Statements, jobId: string, endTime: string
   await db.run(
     "UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL",
     [endTime, jobId],
+  );
+}
+
+/** The next round of a job that has ended, with `redriven` failed batches less. */
+export async function beginRound(
+  tx: Statements,
+  jobId: string,
+  round: { status: "status_enqueuing" | "status_running"; redriven: number; startedTime: string },
+): Promise<void> {
+  const from = movesInto(round.status, "new round");
+  await tx.run(
+    `UPDATE jobs SET status = ?, closing = NULL, reason_json = NULL, end_time = NULL, round = round + 1,
+       round_started_time = ?, failed_batches = failed_batches - ?
+     WHERE job_id = ? AND status IN (${from.map(() => "?").join(", ")})`,
+    [round.status, round.startedTime, round.redriven, jobId, ...from],
   );
 }
 

@@ -3,7 +3,8 @@ import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX } from "../contracts/limits.ts";
-import { addInterruption } from "./batch-records.ts";
+import type { WorkerFault } from "../protocol/messages.ts";
+import { addInterruption, failureGroups } from "./batch-records.ts";
 import { type FailurePage, failurePage } from "./failures.ts";
 import { finishJob, makeTerminal } from "./finish-job.ts";
 import type { Interrupted, JobDeps } from "./job-deps.ts";
@@ -20,10 +21,12 @@ import {
   listJobs,
   unfinishedJobs,
 } from "./job-store.ts";
+import { redrive, resume } from "./new-round.ts";
 import { removeOrphans } from "./own-file.ts";
 import { type Preview, previewSubmission } from "./select-input.ts";
 import { submitJob } from "./submit-job.ts";
 
+const FAILURE_GROUPS_MAX = 500;
 const NO_WORKERS = { pending: 0, initializing: 0, running: 0, succeeded: 0, failed: 0, stalled: 0 };
 
 export class Jobs implements Service {
@@ -63,6 +66,15 @@ export class Jobs implements Service {
     const { job_id, isReplay } = await submitJob(this.deps, api, body, idempotencyKey);
     if (!isReplay) await this.run(job_id);
     return { row: (await jobById(this.deps.db, job_id))!, isReplay };
+  }
+
+  /** Failed batches counted by their errors, the most frequent first. */
+  async failureGroups(job: JobRow) {
+    const rows = await failureGroups(this.deps.db, job.job_id, FAILURE_GROUPS_MAX);
+    return rows.map(({ batches, first_batch_index, error_json }) => {
+      const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
+      return { batches, first_batch_index, error: { type, message, traceback } };
+    });
   }
 
   /** What a submission would take; makes no job. */
@@ -110,6 +122,33 @@ export class Jobs implements Service {
     );
   }
 
+  /** A new round for failed batches; resolves to the job as it is then. Throws `wrong_state`. */
+  async redrive(job: JobRow, error: string | undefined): Promise<JobRow> {
+    await this.leftBy(job.job_id);
+    const batches = await redrive(this.deps.db, job.job_id, error);
+    this.deps.jobLog(job.job_id, `redriving ${batches} failed batches`);
+    return this.nextRound(job);
+  }
+
+  /** A new round for what was never settled. Throws `wrong_state`. */
+  async resume(job: JobRow): Promise<JobRow> {
+    await this.leftBy(job.job_id);
+    await resume(this.deps.db, job.job_id);
+    this.deps.jobLog(job.job_id, "resuming");
+    return this.nextRound(job);
+  }
+
+  /** Workers of a round that has ended may still be leaving. */
+  private async leftBy(jobId: string): Promise<void> {
+    const row = await jobById(this.deps.db, jobId);
+    if (row?.end_time !== null) await this.runs.get(jobId)?.ended;
+  }
+
+  private async nextRound({ job_id }: JobRow): Promise<JobRow> {
+    await this.run(job_id);
+    return (await jobById(this.deps.db, job_id))!;
+  }
+
   /** The API is being deleted: its jobs in progress are stopped. */
   async stopJobsOf(apiName: string): Promise<void> {
     const rows = (await unfinishedJobs(this.deps.db)).filter((row) => row.api_name === apiName);
@@ -121,7 +160,9 @@ export class Jobs implements Service {
     if (row === undefined) return;
     const run = new JobRun(this.deps, row, condemned);
     this.runs.set(jobId, run);
-    void run.ended.then(() => this.runs.delete(jobId));
+    void run.ended.then(() => {
+      if (this.runs.get(jobId) === run) this.runs.delete(jobId);
+    });
     await run.start();
   }
 

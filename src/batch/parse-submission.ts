@@ -8,6 +8,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../contracts/jobs.ts";
 import { BATCH_BYTES_LIMIT } from "../contracts/limits.ts";
+import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../contracts/queues.ts";
 import { compileGlob, GlobError } from "../object-store/glob.ts";
 import type { FileSelection } from "../object-store/select-files.ts";
 import { normalizedPath, pathProblem } from "../object-store/store-path.ts";
@@ -17,6 +18,7 @@ export interface ParsedSubmission {
   timeout: number | undefined;
   /** The submitter's text; `{}` when there was none. */
   configText: string;
+  deadLetters: { arn: string; queue: string; max_receive_count: number } | undefined;
   input:
     | { kind: "items"; batch_size: number; count: number; lines: Buffer }
     | ({ kind: "lines" | "paths"; batch_size: number } & FileSelection);
@@ -24,11 +26,7 @@ export interface ParsedSubmission {
 
 const NEWLINE = 0x0a;
 
-const NOT_YET_FIELDS: readonly (readonly string[])[] = [
-  ["queue_dead_letter_queue"],
-  ["output"],
-  ["on_failure"],
-];
+const NOT_YET_FIELDS: readonly (readonly string[])[] = [["output"], ["on_failure"]];
 
 /** Throws ServiceError with all that is wrong. */
 export function parseSubmission(body: Buffer): ParsedSubmission {
@@ -105,6 +103,7 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
     workers: submission.workers,
     timeout: submission.timeout,
     configText: config === undefined ? "{}" : compactJson(body, config).toString("utf8"),
+    deadLetters: deadLetters(submission, errors),
   };
   for (const [variant, kind] of [
     ["delimited_files", "lines"],
@@ -119,6 +118,17 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
   const list = memberSpans(body, members.get("item_list")!);
   const { lines, count } = itemLines(body, list.get("items")!, batch_size, errors);
   return { ...common, input: { kind: "items", batch_size, count, lines } };
+}
+
+function deadLetters(
+  { queue_dead_letter_queue: given }: Submission,
+  errors: FieldError[],
+): ParsedSubmission["deadLetters"] {
+  if (given === undefined) return undefined;
+  const name = parseQueueName(given.arn);
+  if (name !== undefined) return { ...given, queue: queueKey(name) };
+  errors.push({ pointer: "/queue_dead_letter_queue/arn", detail: `"${given.arn}" ${QUEUE_NAME_RULE}` });
+  return undefined;
 }
 
 function selectionErrors(variant: string, { store_paths, includes, excludes }: FileSelection): FieldError[] {

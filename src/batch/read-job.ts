@@ -11,6 +11,11 @@ export function jobRecord(row: JobRow, queueUrl: string) {
     workers: row.workers,
     queue_url: queueUrl,
     ...(row.timeout_s === null ? {} : { timeout: row.timeout_s }),
+    ...(row.dead_letter_arn === null
+      ? {}
+      : {
+          queue_dead_letter_queue: { arn: row.dead_letter_arn, max_receive_count: row.max_receive_count },
+        }),
     created_time: row.created_time,
   };
 }

@@ -29,6 +29,12 @@ export class LoadedSegment {
     return this.starts[at + 1]! - this.starts[at]! + 1;
   }
 
+  /** The batch's JSON array. */
+  payload(batchIndex: number): Buffer {
+    const target = Buffer.allocUnsafe(this.payloadBytes(batchIndex));
+    return target.subarray(0, this.writePayload(batchIndex, target, 0));
+  }
+
   /** Writes the batch's JSON array to `target` and returns where it ends. */
   writePayload(batchIndex: number, target: Buffer, offset: number): number {
     const at = batchIndex - this.segment.first_batch;

@@ -6,8 +6,9 @@ import type { ReachKillPoint } from "../base/kill-points.ts";
 import { COMMIT_INTERVAL_MS } from "../contracts/limits.ts";
 import type { Database } from "../database/database.ts";
 import { markSettled, type Segment, writeSettled } from "../database/segment-store.ts";
-import { type FailedBatch, saveFailedBatch } from "./batch-records.ts";
+import { type FailedAttempt, saveFailedAttempt } from "./batch-records.ts";
 import { addSettled } from "./job-store.ts";
+import { type Letter, saveLetter } from "./letters.ts";
 
 export interface SettlementsOptions {
   jobId: string;
@@ -16,6 +17,8 @@ export interface SettlementsOptions {
   reach: ReachKillPoint;
   /** After each commit; a worker's credit returns only now. */
   onCommitted: () => void;
+  /** Letters are durable: they may be sent. */
+  onLetters: () => void;
   /** The commit failed: another owner has the job, or the disk is full. */
   onError: (error: Error) => void;
 }
@@ -26,7 +29,8 @@ export class Settlements {
   private readonly db: Database;
   private readonly options: SettlementsOptions;
   private touched = new Set<Segment>();
-  private failures: FailedBatch[] = [];
+  private failures: FailedAttempt[] = [];
+  private letters: Letter[] = [];
   private succeeded = 0;
   private successUs = 0;
   private onDurable: (() => void)[] = [];
@@ -52,10 +56,12 @@ export class Settlements {
     this.successUs += microseconds;
   }
 
-  fail(segment: Segment, failed: FailedBatch): void {
-    if (!markSettled(segment, failed.batch_index)) return;
-    this.touched.add(segment);
+  /** An attempt that failed. The final one settles the batch; its letter is in the same commit. */
+  fail(segment: Segment, failed: FailedAttempt, letter: Letter | undefined): void {
+    if (failed.isFinal && !markSettled(segment, failed.batch_index)) return;
+    if (failed.isFinal) this.touched.add(segment);
     this.failures.push(failed);
+    if (letter !== undefined) this.letters.push(letter);
   }
 
   /** Commits soon; `then` runs once all that was reported up to now is durable. */
@@ -87,26 +93,30 @@ export class Settlements {
 
   private async write(): Promise<void> {
     const { jobId, epoch, round, reach } = this.options;
-    const { touched, failures, succeeded, successUs, onDurable } = this;
+    const { touched, failures, letters, succeeded, successUs, onDurable } = this;
+    const failedBatches = failures.filter(({ isFinal }) => isFinal).length;
     this.touched = new Set();
     this.failures = [];
+    this.letters = [];
     this.succeeded = 0;
     this.successUs = 0;
     this.onDurable = [];
     await this.db.transaction(async (tx) => {
       for (const segment of touched) await writeSettled(tx, jobId, segment);
-      for (const failed of failures) await saveFailedBatch(tx, jobId, round, failed);
+      for (const failed of failures) await saveFailedAttempt(tx, jobId, round, failed);
+      for (const letter of letters) await saveLetter(tx, letter);
       const counts = {
         succeeded,
         failedAttempts: failures.length,
-        failedBatches: failures.length,
+        failedBatches,
         successUs,
       };
       if (!(await addSettled(tx, jobId, epoch, counts))) throw new Error(`job ${jobId} has another owner`);
       reach("ack-before-commit");
     });
     reach("ack-after-commit");
-    this.settledBatches += succeeded + failures.length;
+    this.settledBatches += succeeded + failedBatches;
+    if (letters.length > 0) this.options.onLetters();
     for (const then of onDurable) then();
     this.options.onCommitted();
   }

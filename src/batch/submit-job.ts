@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { timestamp } from "../base/clock.ts";
 import { newUlid } from "../base/ids.ts";
 import type { ReachKillPoint } from "../base/kill-points.ts";
+import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
@@ -17,6 +18,19 @@ export interface SubmitDeps {
   store: ObjectStore;
   dataDir: string;
   reach: ReachKillPoint;
+  /** Whether a dead letter queue is certainly not there. */
+  isQueueMissing: (queue: string) => Promise<boolean>;
+}
+
+/** A queue of SQS that is certainly not there would make every letter a refused one. */
+async function assertQueue(
+  { isQueueMissing }: SubmitDeps,
+  { arn, queue }: { arn: string; queue: string },
+): Promise<void> {
+  if (!(await isQueueMissing(queue))) return;
+  const detail = `there is no queue ${arn}; create it first, or name a queue of Quern's own`;
+  const fields = [{ pointer: "/queue_dead_letter_queue/arn", detail }];
+  throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
 }
 
 export interface Submitted {
@@ -37,6 +51,7 @@ export async function submitJob(
   if (before !== undefined) return { job_id: before, isReplay: true };
   const submission = parseSubmission(body);
   const { input } = submission;
+  if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
   if (input.kind !== "items") await assertAnyFile(deps.store, input);
   const jobId = newUlid();
   if (input.kind === "items") await writeOwnFile(ownFilePath(deps.dataDir, jobId), input.lines);
@@ -76,6 +91,9 @@ function toNewJob(
     config_json: submission.configText,
     workers: submission.workers,
     timeout_s: submission.timeout ?? null,
+    max_receive_count: submission.deadLetters?.max_receive_count ?? 1,
+    dead_letter_arn: submission.deadLetters?.arn ?? null,
+    dead_letter_queue: submission.deadLetters?.queue ?? null,
     created_time: timestamp(),
   };
 }

@@ -1,5 +1,8 @@
 /** `quern job failures`: the batches that finally failed, with their errors and items. */
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
 import { type CliContext, EXIT } from "./context.ts";
+import { printStream } from "./print-stream.ts";
 import { table } from "./table.ts";
 
 interface Failure {
@@ -9,21 +12,45 @@ interface Failure {
   error: { type: string; message: string; traceback: string };
   payload: unknown;
   payload_error?: string;
+  letter_error?: string;
+}
+
+interface Group {
+  batches: number;
+  first_batch_index: number;
+  error: { type: string; message: string; traceback: string };
+}
+
+interface FailuresOptions {
+  limit: string;
+  cursor?: string;
+  byError?: boolean;
+  export?: string;
 }
 
 const WIDTH = 60;
 
+/** The failed batches, or what they are counted by; all of them, as JSON lines, into a file. */
 export async function jobFailures(
   context: CliContext,
   api: string,
   jobId: string,
-  options: { limit: string; cursor?: string },
+  options: FailuresOptions,
 ): Promise<number> {
-  const { client, output, out, err } = context;
-  const { value, text } = await client.json<{ failures: Failure[]; next_cursor: string | null }>(
-    `/${encodeURIComponent(api)}/${encodeURIComponent(jobId)}/failures`,
-    { query: { limit: options.limit, cursor: options.cursor } },
-  );
+  const path = `/${encodeURIComponent(api)}/${encodeURIComponent(jobId)}/failures`;
+  if (options.export !== undefined) return exportFailures(context, path, options.export);
+  if (options.byError === true) return failuresByError(context, path);
+  return listFailures(context, path, options);
+}
+
+async function listFailures(
+  { client, output, out, err }: CliContext,
+  path: string,
+  { limit, cursor }: FailuresOptions,
+): Promise<number> {
+  const { value, text } = await client.json<{ failures: Failure[]; next_cursor: string | null }>(path, {
+    query: { limit, cursor },
+  });
   if (output === "json") {
     await out(`${text}\n`);
     return EXIT.success;
@@ -37,9 +64,45 @@ export async function jobFailures(
       short(failure.payload_error ?? JSON.stringify(failure.payload)),
     ]);
     await out(`${table(["batch", "attempts", "error", "items"], rows)}\n`);
-    await out(`\nthe last one's traceback:\n${value.failures.at(-1)!.error.traceback.trimEnd()}\n`);
+    const traceback = value.failures.at(-1)!.error.traceback.trimEnd();
+    if (traceback !== "") await out(`\nthe last one's traceback:\n${traceback}\n`);
+    const refused = value.failures.find(({ letter_error }) => letter_error !== undefined);
+    if (refused !== undefined) await out(`\nnot in the dead letter queue: ${refused.letter_error}\n`);
   }
-  if (value.next_cursor !== null) err(`more: --cursor ${value.next_cursor}; all of each: -o json\n`);
+  if (value.next_cursor !== null)
+    err(`more: --cursor ${value.next_cursor}; counted: --by-error; all of them: --export FILE\n`);
+  return EXIT.success;
+}
+
+async function failuresByError({ client, output, out }: CliContext, path: string): Promise<number> {
+  const { value, text } = await client.json<{ groups: Group[] }>(path, { query: { group_by: "error" } });
+  if (output === "json") await out(`${text}\n`);
+  else if (value.groups.length === 0) await out("no failed batches\n");
+  else {
+    const rows = value.groups.map(({ batches, first_batch_index, error }) => [
+      String(batches),
+      String(first_batch_index),
+      short(`${error.type}: ${error.message}`),
+    ]);
+    await out(`${table(["batches", "first", "error"], rows)}\n`);
+  }
+  return EXIT.success;
+}
+
+async function exportFailures(context: CliContext, path: string, file: string): Promise<number> {
+  const options = { headers: { accept: "application/x-ndjson" } };
+  if (file === "-") await printStream(context, path, options);
+  else {
+    const out = createWriteStream(file);
+    const printed = async (text: string) => {
+      if (!out.write(text)) await once(out, "drain");
+    };
+    await once(out, "open");
+    await printStream({ ...context, out: printed }, path, options);
+    out.end();
+    await once(out, "finish");
+    context.err(`wrote ${file}\n`);
+  }
   return EXIT.success;
 }
 

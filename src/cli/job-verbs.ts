@@ -6,6 +6,7 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
   const job = program.command("job").description("submit, watch and stop jobs").exitOverride();
   addSubmit(job, run);
   addReading(job, run);
+  addRounds(job, run);
   job
     .command("wait <api> <job>")
     .description("wait for the end of a job; the exit code tells how it ended")
@@ -17,6 +18,46 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
     .command("stop <api> <job>")
     .description("stop a job")
     .action((api, id) => run(async (context) => (await import("./apis.ts")).remove(context, api, id)));
+}
+
+/** Dead letter queues. */
+export function addQueueVerbs(program: Command, run: RunVerb): void {
+  const queues = () => import("./queues.ts");
+  const queue = program.command("queue").description("dead letter queues and their messages").exitOverride();
+  queue
+    .command("get [queue]")
+    .description("show the dead letter queues, or one")
+    .action((name) => run(async (context) => (await queues()).getQueues(context, name)));
+  queue
+    .command("messages <queue>")
+    .description("show the messages of a queue, oldest first")
+    .option("--limit <count>", "at most this many", "20")
+    .option("--cursor <cursor>", "go on behind the page before")
+    .action((name, options) =>
+      run(async (context) => (await queues()).queueMessages(context, name, options)),
+    );
+  queue
+    .command("purge <queue>")
+    .description("remove all messages of a queue; needs -y")
+    .action((name) => run(async (context) => (await queues()).purgeQueue(context, name)));
+}
+
+function addRounds(job: Command, run: RunVerb): void {
+  job
+    .command("redrive <api> <job>")
+    .description("run the failed batches of a job again")
+    .option("--error <text>", "only those with this text in their error")
+    .option("--wait", "until it has ended")
+    .action((api, id, options) =>
+      run(async (context) => (await import("./jobs.ts")).newRound(context, api, id, "redrive", options)),
+    );
+  job
+    .command("resume <api> <job>")
+    .description("go on with a job that ended before all its batches were settled")
+    .option("--wait", "until it has ended")
+    .action((api, id, options) =>
+      run(async (context) => (await import("./jobs.ts")).newRound(context, api, id, "resume", options)),
+    );
 }
 
 function addSubmit(job: Command, run: RunVerb): void {
@@ -60,6 +101,8 @@ function addReading(job: Command, run: RunVerb): void {
     .description("show the batches that failed, with their errors and items")
     .option("--limit <count>", "at most this many", "20")
     .option("--cursor <cursor>", "go on behind the page before")
+    .option("--by-error", "count them by their errors")
+    .option("--export <file>", "write all of them, as JSON lines (- is stdout)")
     .action((api, id, options) =>
       run(async (context) => (await import("./failures.ts")).jobFailures(context, api, id, options)),
     );

@@ -60,6 +60,33 @@ export async function submitJob(
   return EXIT.success;
 }
 
+/** Redrive or resume. */
+export async function newRound(
+  context: CliContext,
+  api: string,
+  jobId: string,
+  verb: "redrive" | "resume",
+  options: { error?: string; wait?: boolean },
+): Promise<number> {
+  const body =
+    options.error === undefined ? undefined : Buffer.from(JSON.stringify({ error: options.error }));
+  const { value, text } = await context.client.json<Envelope>(
+    `/${encodeURIComponent(api)}/${encodeURIComponent(jobId)}/${verb}`,
+    { method: "POST", ...(body === undefined ? {} : { body }) },
+  );
+  const left = value.job_status.batches_in_queue;
+  if (options.wait === true) {
+    context.err(`${verb === "redrive" ? "redriving" : "resuming"} job ${jobId}: ${left} batches\n`);
+    return waitForJob(context, api, jobId, {});
+  }
+  await context.out(
+    context.output === "json"
+      ? `${text}\n`
+      : `${verb === "redrive" ? "redriving" : "resuming"} job ${jobId}: ${left} batches\n`,
+  );
+  return EXIT.success;
+}
+
 async function previewJob(context: CliContext, api: string, body: Uint8Array): Promise<number> {
   const accept = context.output === "json" ? "application/json" : "text/plain";
   await printStream(context, `/${api}`, {

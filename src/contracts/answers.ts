@@ -15,6 +15,7 @@ export const jobRecordSchema = jobStatusSchema.pick({
   config: true,
   queue_url: true,
   timeout: true,
+  queue_dead_letter_queue: true,
   created_time: true,
 });
 
@@ -30,13 +31,26 @@ export const jobListSchema = z.strictObject({
   next_cursor: z.string().nullable(),
 });
 
+const errorSchema = z.strictObject({ type: z.string(), message: z.string(), traceback: z.string() });
+
+export const failureGroupsSchema = z.strictObject({
+  groups: z.array(
+    z.strictObject({
+      batches: count,
+      first_batch_index: count,
+      error: errorSchema.meta({ description: "of the first batch; the others differ in numbers only" }),
+    }),
+  ),
+});
+
 export const failureListSchema = z.strictObject({
   failures: z.array(
     z.strictObject({
       batch_id: z.string(),
       batch_index: count,
       receive_count: z.int().min(1).meta({ description: "attempts that it was charged" }),
-      error: z.strictObject({ type: z.string(), message: z.string(), traceback: z.string() }),
+      error: errorSchema,
+      letter_error: z.string().optional().meta({ description: "why the dead letter queue does not have it" }),
       payload: z
         .array(z.unknown())
         .nullable()
@@ -60,6 +74,27 @@ export const queueSchema = z.strictObject({
   batches_in_queue: count,
   batch_metrics: jobStatusSchema.shape.batch_metrics,
   total_batch_count: count.nullable(),
+});
+
+/** A dead letter queue; of SQS, what waits to be sent. */
+export const deadLetterQueueSchema = z.strictObject({
+  name: z.string(),
+  messages: count,
+  oldest_sent_time: time.nullable(),
+});
+export const queueListSchema = z.strictObject({ queues: z.array(deadLetterQueueSchema) });
+
+/** Decision 9.5. */
+export const letterListSchema = z.strictObject({
+  messages: z.array(
+    z.strictObject({
+      message_id: z.string(),
+      body: z.string().meta({ description: "the batch's JSON array" }),
+      attributes: z.record(z.string(), z.string()),
+      sent_time: time,
+    }),
+  ),
+  next_cursor: z.string().nullable(),
 });
 
 export const messageSchema = z.strictObject({ message: z.string() });

@@ -20,6 +20,8 @@ export const ERRORS = {
   api_not_found: [404, "No such API"],
   job_not_found: [404, "No such job"],
   key_not_found: [404, "No such key"],
+  queue_not_found: [404, "No such queue"],
+  message_not_found: [404, "No such message"],
   route_not_found: [404, "No such address"],
   method_not_allowed: [405, "The method is not allowed"],
   unsupported_media_type: [415, "The content type is not supported"],

@@ -1,5 +1,6 @@
 /** The operations on jobs of a batch API (interface, section 4; decision 3.6). */
 import {
+  failureGroupsSchema,
   failureListSchema,
   jobEnvelopeSchema,
   jobListSchema,
@@ -7,10 +8,10 @@ import {
   jobStatusNames,
   messageSchema,
   previewSchema,
-  queueSchema,
 } from "./answers.ts";
+import { redriveSchema } from "./jobs.ts";
 import { IDEMPOTENCY_KEY_LENGTH_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "./limits.ts";
-import { follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
+import { follow, jsonSchema, LOGS, type Operation, type Parameter, text } from "./operation.ts";
 import { JOB_ID_PATTERN, submissionDescription } from "./submission-description.ts";
 
 const jobIdText = { type: "string", pattern: JOB_ID_PATTERN };
@@ -35,6 +36,12 @@ const limit: Parameter = {
   in: "query",
   about: "at most this many",
   schema: { type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT },
+};
+const groupBy: Parameter = {
+  name: "group_by",
+  in: "query",
+  about: "count them by their errors instead",
+  schema: { type: "string", enum: ["error"] },
 };
 const status: Parameter = {
   name: "status",
@@ -129,9 +136,30 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     path: "/{api}/{job}/failures",
     about: "the batches that finally failed, with their errors and items",
     scope: "submit",
-    parameters: [api, job, limit, batchCursor],
-    answers: { "application/json": failureListSchema },
+    parameters: [api, job, limit, batchCursor, groupBy],
+    answers: { "application/json": failureListSchema.or(failureGroupsSchema), "application/x-ndjson": null },
     errors: JOB_ERRORS,
+  },
+  {
+    id: "redriveJob",
+    method: "post",
+    path: "/{api}/{job}/redrive",
+    about: "run the failed batches again, in a new round of the job; with an error, those that have it",
+    scope: "submit",
+    parameters: [api, job],
+    body: { type: "application/json", schema: jsonSchema(redriveSchema, "input") },
+    answers: { "application/json": jobEnvelopeSchema },
+    errors: [...JOB_ERRORS, "wrong_state", "malformed_json", "body_too_large", "origin_not_allowed"],
+  },
+  {
+    id: "resumeJob",
+    method: "post",
+    path: "/{api}/{job}/resume",
+    about: "go on with a job that ended before all its batches were settled, in a new round",
+    scope: "submit",
+    parameters: [api, job],
+    answers: { "application/json": jobEnvelopeSchema },
+    errors: [...JOB_ERRORS, "wrong_state", "origin_not_allowed"],
   },
   {
     id: "getJobEvents",
@@ -152,15 +180,5 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     parameters: [api, job, follow],
     answers: LOGS,
     errors: JOB_ERRORS,
-  },
-  {
-    id: "getQueue",
-    method: "get",
-    path: "/-/queues/{job}",
-    about: "the counts of a job's queue",
-    scope: "submit",
-    parameters: [job],
-    answers: { "application/json": queueSchema },
-    errors: ["job_not_found", "unauthorized", "forbidden"],
   },
 ];

@@ -9,6 +9,11 @@ const fileVariant = z.strictObject({
   batch_size: atLeastOne,
 });
 
+const deadLetterQueueSchema = z.strictObject({
+  arn: z.string().min(1, "must not be empty"),
+  max_receive_count: atLeastOne,
+});
+
 /** Section 2.1. `null` counts as absent for the three inputs (decision 3.1): callers drop nulls first. */
 export const submissionSchema = z.strictObject({
   workers: atLeastOne,
@@ -25,9 +30,7 @@ export const submissionSchema = z.strictObject({
     .optional(),
   delimited_files: fileVariant.optional(),
   file_path_lister: fileVariant.optional(),
-  queue_dead_letter_queue: z
-    .strictObject({ arn: z.string().min(1, "must not be empty"), max_receive_count: atLeastOne })
-    .optional(),
+  queue_dead_letter_queue: deadLetterQueueSchema.optional(),
   output: z.strictObject({ store_path: z.string().min(1, "must not be empty") }).optional(),
   on_failure: z.enum(["fail", "isolate"]).optional(),
 });
@@ -44,6 +47,9 @@ export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
   queue_dead_letter_queue: ["arn", "max_receive_count"],
   output: ["store_path"],
 };
+
+/** The body of a redrive, where there is one: only batches whose error has this text (decision 9.6). */
+export const redriveSchema = z.strictObject({ error: z.string().min(1, "must not be empty").optional() });
 
 /** Section 3 of the interface. */
 export const JOB_STATUSES = [
@@ -88,6 +94,7 @@ export const jobStatusSchema = z.strictObject({
   config: z.record(z.string(), z.unknown()),
   queue_url: z.string(),
   timeout: z.int().min(1).optional(),
+  queue_dead_letter_queue: deadLetterQueueSchema.optional(),
   created_time: z.string(),
   status: z.enum(JOB_STATUSES),
   batches_in_queue: count,

@@ -79,3 +79,8 @@ export const STORE_PATIENCE_MS = 15 * 60_000;
 export const STORE_PAUSE_MAX_MS = 15_000;
 /** Prefixes of a submission that are listed at the same time, where listing waits for a network. */
 export const PARALLEL_LISTINGS = 8;
+/** SQS: messages of one SendMessageBatch, and the bytes of bodies and attributes together that every queue takes. */
+export const LETTERS_A_REQUEST = 10;
+export const LETTER_BYTES_MAX = 262_144;
+/** The body of a redrive must be smaller than this many bytes. */
+export const REDRIVE_BYTES_LIMIT = 64 * 1024;

@@ -5,5 +5,10 @@
 import { CONTROL_OPERATIONS } from "./control-operations.ts";
 import { JOB_OPERATIONS } from "./job-operations.ts";
 import type { Operation } from "./operation.ts";
+import { QUEUE_OPERATIONS } from "./queue-operations.ts";
 
-export const OPERATIONS: readonly Operation[] = [...JOB_OPERATIONS, ...CONTROL_OPERATIONS];
+export const OPERATIONS: readonly Operation[] = [
+  ...JOB_OPERATIONS,
+  ...QUEUE_OPERATIONS,
+  ...CONTROL_OPERATIONS,
+];

@@ -9,8 +9,9 @@ import { assertKey, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
+import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 
-export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps {
+export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps, QueueRoutesDeps {
   log: Log;
   version: string;
 }
@@ -35,7 +36,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", docsRoutes(deps.version));
   // A queue's counts are for whoever may submit to its API: its own route looks.
   app.use("/-/*", async (c, next) => {
-    if (!c.req.path.startsWith("/-/queues/")) assertKey(c, deps.keys, { scope: "admin" });
+    if (!c.req.path.startsWith("/-/queues")) assertKey(c, deps.keys, { scope: "admin" });
     await next();
   });
   app.get("/-/version", (c) => c.json({ version: deps.version }));
@@ -47,6 +48,7 @@ export function controlApp(deps: ControlDeps): Hono {
   );
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
+  app.route("/", queueRoutes(deps));
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
   return app;

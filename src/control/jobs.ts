@@ -4,17 +4,16 @@ import type { Keys } from "../access/keys.ts";
 import type { Apis } from "../apis/apis.ts";
 import { needsKey } from "../apis/publish-routes.ts";
 import { isUlid } from "../base/ids.ts";
-import { stringifyWithRaw } from "../base/json-text.ts";
-import type { FailurePage } from "../batch/failures.ts";
 import { isTerminal } from "../batch/job-status.ts";
 import { jobNotFound } from "../batch/jobs.ts";
-import { jobStatus } from "../batch/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { JOB_STATUSES, type JobStatus } from "../contracts/jobs.ts";
-import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
-import { assertKey, isTrue, jsonText, limitOf, readBody, streamText } from "./http.ts";
-import { type JobAnswerDeps, queueUrl, recordText, statusResponse, statusText } from "./job-answers.ts";
+import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
+import { JOB_STATUSES, type JobStatus, redriveSchema } from "../contracts/jobs.ts";
+import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
+import { assertKey, isTrue, jsonText, limitOf, readBody } from "./http.ts";
+import { type JobAnswerDeps, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
+import { failuresResponse } from "./job-failures.ts";
 import { logsResponse } from "./logs.ts";
 import { previewResponse } from "./preview.ts";
 
@@ -31,15 +30,6 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
   const app = new Hono();
   addJobs(app, deps);
   addJobParts(app, deps);
-  app.get("/-/queues/:job", async (c) => {
-    const jobId = c.req.param("job");
-    const row = await deps.jobs.byId(jobId);
-    assertKey(c, deps.keys, { scope: "submit", ...(row === undefined ? {} : { api: row.api_name }) });
-    if (row === undefined) throw new ServiceError("job_not_found", `there is no queue "${jobId}"`);
-    const status = jobStatus(row, queueUrl(c, row), undefined);
-    const { job_id, batches_in_queue, batch_metrics, total_batch_count } = status;
-    return c.json({ job_id, batches_in_queue, batch_metrics, total_batch_count: total_batch_count ?? null });
-  });
   return app;
 }
 
@@ -84,10 +74,12 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
     const { name } = await batchApi(c, deps);
     return jobs.get(name, jobIdOf(c, name));
   };
-  app.get(`${API}/:job/failures`, async (c) => {
+  app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, jobs, await jobOf(c)));
+  app.post(`${API}/:job/redrive`, async (c) => {
     const row = await jobOf(c);
-    return failuresResponse(c, await jobs.failures(row, failureCursor(c), limitOf(c)));
+    return statusResponse(c, deps, await jobs.redrive(row, await redriveError(c)));
   });
+  app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
   app.get(`${API}/:job/events`, async (c) => {
     const { api_name, job_id } = await jobOf(c);
     return eventsResponse(c, jobs, api_name, job_id);
@@ -97,6 +89,25 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
     const isOver = async () => isTerminal((await jobs.get(api_name, job_id)).status);
     return logsResponse(c, deps.jobLogDirectory(job_id), isOver);
   });
+}
+
+/** The body of a redrive: none, or `{"error": TEXT}`. */
+async function redriveError(c: Context): Promise<string | undefined> {
+  const body = await readBody(c, REDRIVE_BYTES_LIMIT, "it has no more than the text of an error");
+  if (body.length === 0) return undefined;
+  const parsed = redriveSchema.safeParse(parseJson(body));
+  if (parsed.success) return parsed.data.error;
+  const fields = toFieldErrors(namedIssues(parsed.error.issues, {}, () => ["error"]));
+  throw new ServiceError("invalid_request", `the redrive is not valid: ${fields[0]!.detail}`, { fields });
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    const message = `the body is not valid JSON: ${(error as Error).message}`;
+    throw new ServiceError("malformed_json", message, { cause: error });
+  }
 }
 
 /** The API that is asked for, where the request's key opens it. */
@@ -149,30 +160,9 @@ function statusFilter(c: Context): JobStatus | undefined {
   );
 }
 
-function failureCursor(c: Context): number {
-  const text = c.req.query("cursor");
-  if (text === undefined) return -1;
-  if (!/^\d{1,15}$/.test(text)) throw badCursor(text);
-  return Number(text);
-}
-
 function badCursor(given: string): ServiceError {
   return new ServiceError(
     "invalid_request",
     `cursor must be the next_cursor of the page before (got "${given}")`,
   );
-}
-
-/** Streamed: the payloads of a page may be many megabytes. */
-function failuresResponse(c: Context, { failures, nextCursor }: FailurePage): Response {
-  async function* chunks(): AsyncGenerator<string> {
-    let separator = '{"failures":[';
-    for await (const { payloadText, ...failure } of failures) {
-      yield separator + stringifyWithRaw(failure, { payload: payloadText ?? "null" });
-      separator = ",";
-    }
-    const next = nextCursor === null ? "null" : `"${nextCursor}"`;
-    yield `${separator === "," ? "" : separator}],"next_cursor":${next}}`;
-  }
-  return streamText(c, chunks(), "application/json");
 }

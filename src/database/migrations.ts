@@ -107,6 +107,34 @@ const STEPS: readonly (readonly string[])[] = [
       created_time TEXT NOT NULL
     ) STRICT, WITHOUT ROWID`,
   ],
+  [
+    "ALTER TABLE jobs ADD COLUMN max_receive_count INTEGER NOT NULL DEFAULT 1",
+    // As it was sent, and the queue that it names (batch/dead-letters.ts).
+    "ALTER TABLE jobs ADD COLUMN dead_letter_arn TEXT",
+    "ALTER TABLE jobs ADD COLUMN dead_letter_queue TEXT",
+    // Of the rounds behind the first; `timeout` counts from it.
+    "ALTER TABLE jobs ADD COLUMN round_started_time TEXT",
+    // Its data went after the retention; the record stays.
+    "ALTER TABLE jobs ADD COLUMN pruned_time TEXT",
+    "ALTER TABLE batches ADD COLUMN by_oom INTEGER NOT NULL DEFAULT 0",
+    // What failures are counted by: the error without its numbers.
+    "ALTER TABLE batches ADD COLUMN error_group TEXT",
+    // Why the letter could not be sent, for good.
+    "ALTER TABLE batches ADD COLUMN letter_error TEXT",
+    // Quern's own queues, and what waits for SQS.
+    `CREATE TABLE letters (
+      message_id TEXT PRIMARY KEY,
+      queue TEXT NOT NULL,
+      job_id TEXT NOT NULL,
+      batch_index INTEGER NOT NULL,
+      round INTEGER NOT NULL,
+      body BLOB NOT NULL,
+      attributes_json TEXT NOT NULL,
+      sent_time TEXT NOT NULL
+    ) STRICT`,
+    "CREATE INDEX letters_by_queue ON letters (queue, message_id)",
+    "CREATE INDEX jobs_by_dead_letter_queue ON jobs (dead_letter_queue) WHERE dead_letter_queue IS NOT NULL",
+  ],
 ];
 
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */

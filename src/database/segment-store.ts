@@ -105,3 +105,11 @@ export function markSettled(segment: Segment, batchIndex: number): boolean {
   segment.settled_count++;
   return true;
 }
+
+/** Clears the bit: the batch is to be worked on again. */
+export function clearSettled(segment: Segment, batchIndex: number): void {
+  if (!isSettled(segment, batchIndex)) return;
+  const bit = batchIndex - segment.first_batch;
+  segment.settled[bit >> 3]! &= ~(1 << (bit & 7));
+  segment.settled_count--;
+}

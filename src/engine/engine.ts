@@ -18,6 +18,12 @@ export interface WorkerExit {
   /** `code` or `signal` as the kernel told; both absent when the process was not our child. */
   code?: number;
   signal?: string;
+  /** It was ended for its memory: by us, over its limit, or by the kernel. */
+  outOfMemory?: "limit" | "kernel";
+  /** The most that it and its children were seen to use, in bytes. */
+  peakMemoryBytes?: number;
+  /** `compute.mem`, where there is one. */
+  memoryLimitBytes?: number;
 }
 
 /** All that another controller needs to find this worker again. */

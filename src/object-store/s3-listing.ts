@@ -9,7 +9,6 @@ import type {
   ListObjectsV2CommandInput,
   ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
-import type { DeserializeHandler } from "@smithy/types";
 
 export interface ListingPage {
   objects: { key: string; bytes: number }[];
@@ -17,7 +16,11 @@ export interface ListingPage {
   nextToken: string | undefined;
 }
 
-type Next = DeserializeHandler<ListObjectsV2CommandInput, ListObjectsV2CommandOutput>;
+/** The step of the SDK in which an answer becomes an output. */
+type Next = (args: { input: ListObjectsV2CommandInput; request: unknown }) => Promise<{
+  response: unknown;
+  output: ListObjectsV2CommandOutput;
+}>;
 
 const NOTHING = Buffer.from("<ListBucketResult></ListBucketResult>");
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };

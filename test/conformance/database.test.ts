@@ -5,9 +5,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   addInterruption,
-  countFailedByDeath,
+  chargedAttempts,
+  countDeadly,
   failedBatches,
-  saveFailedBatch,
+  failureGroups,
+  forgetBatches,
+  saveFailedAttempt,
   suspects,
 } from "../../src/batch/batch-records.ts";
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/idempotency.ts";
@@ -23,6 +26,14 @@ import {
   setRunning,
   setTerminal,
 } from "../../src/batch/job-store.ts";
+import {
+  deleteLetters,
+  lettersOf,
+  listQueues,
+  makeLetter,
+  queueCounts,
+  saveLetter,
+} from "../../src/batch/letters.ts";
 import type { Database } from "../../src/database/database.ts";
 import { allKeys, insertKey, removeKey } from "../../src/database/key-records.ts";
 import { migrate, takeEpoch } from "../../src/database/migrations.ts";
@@ -88,6 +99,9 @@ describe.each([
     config_json: "{}",
     workers: 1,
     timeout_s: null,
+    max_receive_count: 1,
+    dead_letter_arn: null,
+    dead_letter_queue: null,
     created_time: "2026-01-01T00:00:00.000000000Z",
   });
 
@@ -205,14 +219,53 @@ describe.each([
 
   it.runIf(isHere)("counts attempts and interruptions of batches", async () => {
     const fault = { stage: "predict" as const, type: "E", message: "m", traceback: "t" };
-    for (let attempt = 0; attempt < 2; attempt++)
-      await saveFailedBatch(db, "job-1", 1, { batch_index: 3, by_death: attempt === 1, fault });
-    expect(await failedBatches(db, "job-1", -1, 10)).toMatchObject([{ batch_index: 3, attempts: 2 }]);
-    expect(await countFailedByDeath(db, "job-1")).toBe(1);
+    const fail = (batch_index: number, cause: "fault" | "death" | "oom", isFinal: boolean, message = "m") =>
+      saveFailedAttempt(db, "job-1", 1, { batch_index, cause, isFinal, fault: { ...fault, message } });
+    await fail(3, "fault", false);
+    expect(await chargedAttempts(db, "job-1")).toEqual(new Map([[3, 1]]));
+    await fail(3, "death", true);
+    await fail(4, "oom", true, "row 17");
+    await fail(5, "oom", true, "row 18");
+    expect(await chargedAttempts(db, "job-1")).toEqual(new Map());
+    expect(await failedBatches(db, "job-1", -1, 1)).toMatchObject([{ batch_index: 3, attempts: 2 }]);
+    expect(await countDeadly(db, "job-1")).toEqual({ failedByDeath: 1, failedByOom: 2 });
+    expect(await failureGroups(db, "job-1", 10)).toMatchObject([
+      { batches: 2, first_batch_index: 4 },
+      { batches: 1, first_batch_index: 3 },
+    ]);
+    await forgetBatches(db, "job-1", [4, 5]);
+    expect(await countDeadly(db, "job-1")).toEqual({ failedByDeath: 1, failedByOom: 0 });
     expect([await addInterruption(db, "job-1", 1, 7), await addInterruption(db, "job-1", 1, 7)]).toEqual([
       1, 2,
     ]);
     expect(await suspects(db, "job-1", 2)).toEqual([7]);
+  });
+
+  it.runIf(isHere)("keeps letters in their queues, oldest first, each with its bytes", async () => {
+    const letter = (name: string, batch_index: number) =>
+      makeLetter({
+        queue: name,
+        api_name: "a",
+        job_id: "job-1",
+        batch_index,
+        round: 1,
+        body: Buffer.from(`[${batch_index}, "\u00fc"]`),
+        receiveCount: 2,
+        error: { type: "E", message: "m", traceback: "t" },
+      });
+    for (const i of [1, 2]) await saveLetter(db, { ...letter("q", i), message_id: `m${i}` });
+    await saveLetter(db, letter("other", 3));
+    const [first, second] = await lettersOf(db, "q", "", 10);
+    expect([first!.batch_index, second!.batch_index]).toEqual([1, 2]);
+    expect(Buffer.from(first!.body).toString()).toBe('[1, "\u00fc"]');
+    expect(await queueCounts(db, "q")).toMatchObject({ name: "q", messages: 2 });
+    expect(await queueCounts(db, "nothing")).toBeUndefined();
+    expect((await listQueues(db)).map(({ name, messages }) => [name, messages])).toEqual([
+      ["other", 1],
+      ["q", 2],
+    ]);
+    expect(await deleteLetters(db, ["m1", "m2"])).toBe(2);
+    expect(await lettersOf(db, "q", "", 10)).toEqual([]);
   });
 
   it.runIf(isHere)("keeps keys and submissions, each once", async () => {

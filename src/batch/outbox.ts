@@ -1,0 +1,135 @@
+/**
+ * Sends letters to SQS, from the commit of the failure on until the queue has them or refuses them for good. Jobs do not wait
+ * for it; a letter is deleted when SQS has confirmed it, so that a kill in between sends it once more (FIFO queues drop the second).
+ */
+import type { Log } from "../base/log.ts";
+import type { Service } from "../base/service.ts";
+import { LETTERS_A_REQUEST } from "../contracts/limits.ts";
+import type { Database } from "../database/database.ts";
+import { setLetterError } from "./batch-records.ts";
+import { deleteLetters, type Letter, lettersOf } from "./letters.ts";
+import { type Delivered, requestsOf } from "./sqs.ts";
+
+const PAUSE_FIRST_MS = 1_000;
+const PAUSE_MAX_MS = 15_000;
+
+export interface OutboxDeps {
+  db: Database;
+  log: Log;
+  send: (queue: string, letters: readonly Letter[]) => Promise<Delivered>;
+  /** For the log of the job whose letter waits, or is refused. */
+  jobLog: (jobId: string, line: string) => void;
+}
+
+interface Pause {
+  untilMs: number;
+  ms: number;
+}
+
+export class Outbox implements Service {
+  private readonly deps: OutboxDeps;
+  /** Queues that did not answer. */
+  private readonly pauses = new Map<string, Pause>();
+  private timer: NodeJS.Timeout | undefined;
+  private running: Promise<void> | undefined;
+  private isAgain = false;
+  private isStopped = false;
+
+  constructor(deps: OutboxDeps) {
+    this.deps = deps;
+  }
+
+  async start(): Promise<void> {
+    this.poke();
+  }
+
+  async stop(): Promise<void> {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+    await this.running;
+  }
+
+  /** There may be letters. Returns at once. */
+  poke(): void {
+    this.isAgain = true;
+    if (this.isStopped || this.running !== undefined) return;
+    this.running = this.work()
+      .catch((error: Error) => this.deps.log.error({ err: error }, "letters could not be sent"))
+      .finally(() => {
+        this.running = undefined;
+        this.wakeLater();
+      });
+  }
+
+  /** Sends what there is, once. */
+  async runOnce(): Promise<void> {
+    const queues = await this.deps.db.all<{ queue: string }>(
+      "SELECT DISTINCT queue FROM letters WHERE queue LIKE 'arn:%'",
+    );
+    await Promise.all(queues.map(({ queue }) => this.sendAll(queue)));
+  }
+
+  private async work(): Promise<void> {
+    while (this.isAgain && !this.isStopped) {
+      this.isAgain = false;
+      await this.runOnce();
+    }
+  }
+
+  private wakeLater(): void {
+    const untilMs = Math.min(...[...this.pauses.values()].map((pause) => pause.untilMs));
+    if (this.isStopped || untilMs === Number.POSITIVE_INFINITY) return;
+    this.timer = setTimeout(() => this.poke(), Math.max(0, untilMs - performance.now()));
+  }
+
+  private async sendAll(queue: string): Promise<void> {
+    const pause = this.pauses.get(queue);
+    if (pause !== undefined && pause.untilMs > performance.now()) return;
+    for (let after = ""; !this.isStopped; ) {
+      const letters = await lettersOf(this.deps.db, queue, after, LETTERS_A_REQUEST);
+      if (letters.length === 0) break;
+      for (const request of requestsOf(letters)) {
+        if (!(await this.sendSome(queue, request))) return;
+      }
+      after = letters[letters.length - 1]!.message_id;
+    }
+    this.pauses.delete(queue);
+  }
+
+  /** False when the queue does not answer, and is left alone for a while. */
+  private async sendSome(queue: string, letters: Letter[]): Promise<boolean> {
+    try {
+      const { sent, refused } = await this.deps.send(queue, letters);
+      await this.settle(sent, refused);
+      return (
+        sent.length + refused.length === letters.length || this.waitFor(queue, letters, "it is too busy")
+      );
+    } catch (error) {
+      const { name, message } = error as Error;
+      return this.waitFor(queue, letters, message || name);
+    }
+  }
+
+  private async settle(sent: Letter[], refused: Delivered["refused"]): Promise<void> {
+    const { db, jobLog } = this.deps;
+    await db.transaction(async (tx) => {
+      for (const { letter, reason } of refused) await setLetterError(tx, letter, reason);
+      const gone = [...sent, ...refused.map(({ letter }) => letter)].map(({ message_id }) => message_id);
+      if (gone.length > 0) await deleteLetters(tx, gone);
+    });
+    for (const { letter, reason } of refused)
+      jobLog(letter.job_id, `the letter about batch ${letter.batch_index} was refused by ${reason}`);
+  }
+
+  private waitFor(queue: string, letters: Letter[], why: string): false {
+    const before = this.pauses.get(queue);
+    const ms = Math.min(before === undefined ? PAUSE_FIRST_MS : 2 * before.ms, PAUSE_MAX_MS);
+    this.pauses.set(queue, { ms, untilMs: performance.now() + ms });
+    if (before === undefined)
+      this.deps.jobLog(
+        letters[0]!.job_id,
+        `letters wait for ${queue}: ${why}; they are sent as soon as it answers`,
+      );
+    return false;
+  }
+}

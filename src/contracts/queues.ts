@@ -1,0 +1,37 @@
+/** Names of dead letter queues, and what a message in one looks like (decisions 3.7, 9.5). */
+
+export type QueueName =
+  | { kind: "quern"; name: string }
+  | { kind: "sqs"; arn: string; region: string; account: string; name: string };
+
+const NAME = "[A-Za-z0-9_-]{1,80}(?:\\.fifo)?";
+const OWN = new RegExp(`^(?:arn:quern:queue:)?(${NAME})$`);
+const SQS = new RegExp(`^arn:aws[a-z-]*:sqs:([a-z0-9-]+):([0-9]+):(${NAME})$`);
+
+/** Undefined when it names no queue. */
+export function parseQueueName(arn: string): QueueName | undefined {
+  const own = OWN.exec(arn);
+  if (own !== null) return { kind: "quern", name: own[1]! };
+  const sqs = SQS.exec(arn);
+  return sqs === null ? undefined : { kind: "sqs", arn, region: sqs[1]!, account: sqs[2]!, name: sqs[3]! };
+}
+
+/** The one name under which letters of a queue are kept; an ARN for SQS. */
+export function queueKey(queue: QueueName): string {
+  return queue.kind === "quern" ? queue.name : queue.arn;
+}
+
+export const QUEUE_NAME_RULE =
+  "must be arn:aws:sqs:<region>:<account>:<name>, or the name of a queue of Quern's own: letters, digits, - and _, at most 80, with or without .fifo";
+
+/** What a letter says of its batch. All values are strings, as SQS has them. */
+export interface LetterAttributes {
+  api_name: string;
+  job_id: string;
+  batch_id: string;
+  /** Attempts that the batch was charged. */
+  receive_count: string;
+  round: string;
+  /** JSON: `{type, message, traceback}`. */
+  error: string;
+}

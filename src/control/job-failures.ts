@@ -1,0 +1,54 @@
+/** The failed batches of a job: page by page, counted by their errors, or all of them as JSON lines (decision 3.6). */
+import type { Context } from "hono";
+import { stringifyWithRaw } from "../base/json-text.ts";
+import type { Failure } from "../batch/failures.ts";
+import type { JobRow } from "../batch/job-store.ts";
+import type { Jobs } from "../batch/jobs.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import { LIST_LIMIT_DEFAULT } from "../contracts/limits.ts";
+import { jsonText, limitOf, streamText } from "./http.ts";
+
+export async function failuresResponse(c: Context, jobs: Jobs, job: JobRow): Promise<Response> {
+  const group = c.req.query("group_by");
+  if (group === "error") return jsonText(JSON.stringify({ groups: await jobs.failureGroups(job) }));
+  if (group !== undefined)
+    throw new ServiceError("invalid_request", `group_by can be "error" only (got "${group}")`);
+  const after = cursorOf(c);
+  if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
+    return streamText(c, allAsLines(jobs, job, after), "application/x-ndjson");
+  return streamText(c, pageAsJson(jobs, job, after, limitOf(c)), "application/json");
+}
+
+function cursorOf(c: Context): number {
+  const text = c.req.query("cursor");
+  if (text === undefined) return -1;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ServiceError(
+    "invalid_request",
+    `cursor must be the next_cursor of the page before (got "${text}")`,
+  );
+}
+
+/** Streamed: the payloads of a page may be many megabytes. */
+async function* pageAsJson(jobs: Jobs, job: JobRow, after: number, limit: number): AsyncGenerator<string> {
+  const { failures, nextCursor } = await jobs.failures(job, after, limit);
+  let separator = '{"failures":[';
+  for await (const failure of failures) {
+    yield separator + failureText(failure);
+    separator = ",";
+  }
+  const next = nextCursor === null ? "null" : `"${nextCursor}"`;
+  yield `${separator === "," ? "" : separator}],"next_cursor":${next}}`;
+}
+
+async function* allAsLines(jobs: Jobs, job: JobRow, from: number): AsyncGenerator<string> {
+  for (let after: number | null = from; after !== null; ) {
+    const { failures, nextCursor } = await jobs.failures(job, after, LIST_LIMIT_DEFAULT);
+    for await (const failure of failures) yield `${failureText(failure)}\n`;
+    after = nextCursor;
+  }
+}
+
+function failureText({ payloadText, ...failure }: Failure): string {
+  return stringifyWithRaw(failure, { payload: payloadText ?? "null" });
+}

@@ -1,0 +1,78 @@
+/** `/-/queues`: the counts of a job's queue, and dead letter queues with their messages. */
+import { type Context, Hono } from "hono";
+import type { Keys } from "../access/keys.ts";
+import { isUlid } from "../base/ids.ts";
+import { stringifyWithRaw } from "../base/json-text.ts";
+import type { Jobs } from "../batch/jobs.ts";
+import type { Letter } from "../batch/letters.ts";
+import type { Queues } from "../batch/queues.ts";
+import { jobStatus } from "../batch/read-job.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import { assertKey, limitOf, streamText } from "./http.ts";
+import { queueUrl } from "./job-answers.ts";
+
+export interface QueueRoutesDeps {
+  jobs: Jobs;
+  queues: Queues;
+  keys: Keys;
+}
+
+export function queueRoutes({ jobs, queues, keys }: QueueRoutesDeps): Hono {
+  const app = new Hono();
+  const admin = (c: Context) => assertKey(c, keys, { scope: "admin" });
+  app.get("/-/queues", async (c) => {
+    admin(c);
+    return c.json({ queues: await queues.list() });
+  });
+  app.get("/-/queues/:queue", async (c) => {
+    const name = c.req.param("queue");
+    const row = isUlid(name) ? await jobs.byId(name) : undefined;
+    // A job's counts are for whoever may submit to its API.
+    assertKey(c, keys, row === undefined ? { scope: "admin" } : { scope: "submit", api: row.api_name });
+    if (row === undefined) return c.json(await queues.counts(name));
+    const status = jobStatus(row, queueUrl(c, row), undefined);
+    const { job_id, batches_in_queue, batch_metrics, total_batch_count } = status;
+    return c.json({ job_id, batches_in_queue, batch_metrics, total_batch_count: total_batch_count ?? null });
+  });
+  app.get("/-/queues/:queue/messages", async (c) => {
+    admin(c);
+    return messagesResponse(c, await queues.messages(c.req.param("queue"), cursorOf(c), limitOf(c)));
+  });
+  app.delete("/-/queues/:queue/messages", async (c) => {
+    admin(c);
+    const purged = await queues.purge(c.req.param("queue"));
+    return c.json({ message: `purged ${purged} messages of ${c.req.param("queue")}` });
+  });
+  app.delete("/-/queues/:queue/messages/:message", async (c) => {
+    admin(c);
+    const { queue, message } = c.req.param();
+    if (await queues.remove(queue, message)) return c.json({ message: `deleted message ${message}` });
+    throw new ServiceError("message_not_found", `${queue} has no message "${message}"`);
+  });
+  return app;
+}
+
+function cursorOf(c: Context): string {
+  const cursor = c.req.query("cursor");
+  if (cursor === undefined || isUlid(cursor)) return cursor ?? "";
+  const message = `cursor must be the next_cursor of the page before (got "${cursor}")`;
+  throw new ServiceError("invalid_request", message);
+}
+
+/** Streamed: the bodies of a page may be many megabytes. */
+function messagesResponse(
+  c: Context,
+  { letters, next }: { letters: Letter[]; next: string | null },
+): Response {
+  async function* chunks(): AsyncGenerator<string> {
+    yield '{"messages":[';
+    for (const [i, { message_id, body, attributes_json, sent_time }] of letters.entries())
+      yield (i === 0 ? "" : ",") +
+        stringifyWithRaw(
+          { message_id, body: Buffer.from(body).toString("utf8"), sent_time },
+          { attributes: attributes_json },
+        );
+    yield `],"next_cursor":${JSON.stringify(next)}}`;
+  }
+  return streamText(c, chunks(), "application/json");
+}
