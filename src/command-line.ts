@@ -135,6 +135,7 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     "python",
     "cpus",
     "memory",
+    "gpus",
     "publicUrl",
     "maxBody",
   ] as const satisfies SettingName[]) {
@@ -177,6 +178,7 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     maxBodyBytes,
     localRoots: [...fromEnvironment, ...(options.allowLocalRoot as string[])].map((root) => resolve(root)),
     insecureNoAuth: options.insecureNoAuth === true,
+    gpus: text("gpus"),
     compute: computeOf(text("cpus"), text("memory")),
     killAt: setting("killAt"),
   };

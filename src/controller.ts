@@ -19,6 +19,7 @@ import {
   computeOf,
   initOf,
   jobLogDirectory,
+  memoryLimitOf,
   type StartWorkerDeps,
   startWorker,
   timeoutMsOf,
@@ -42,7 +43,7 @@ import { migrate, takeEpoch } from "./database/migrations.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 import { allWorkers, deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
 import { type Compute, ComputeAccount } from "./engine/compute-account.ts";
-import type { RunningWorker } from "./engine/engine.ts";
+import { findGpus } from "./engine/gpus.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
@@ -67,7 +68,9 @@ export interface ControllerOptions {
   version: string;
   killAt: string;
   /** What workers may take together. */
-  compute: Compute;
+  compute: Omit<Compute, "gpus">;
+  /** `--gpus`: which there are; empty is those that are found. */
+  gpus: string;
   parentPid: number;
 }
 
@@ -128,6 +131,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     dataDir,
     python,
     pythonRuntime,
+    gpus: ground.account.total.gpus,
     replicas,
     routes,
     stopJobsOf,
@@ -158,25 +162,37 @@ async function layGround(options: ControllerOptions): Promise<Ground> {
   await migrate(db);
   const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv });
   const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python });
-  const workerDeps = { db, engine, environments, dataDir };
-  const account = new ComputeAccount(options.compute);
+  const gpus = await findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
+  const workerDeps = { db, engine, environments, dataDir, hasGpus: gpus.length > 0 };
+  const account = new ComputeAccount({ ...options.compute, gpus });
   return { options, log: openLog("controller"), db, epoch: await takeEpoch(db), workerDeps, account };
 }
 
 function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => Promise<void>): Replicas {
   const { db, epoch, log, workerDeps, account } = ground;
   const deps = {
-    engine: workerDeps.engine,
     epoch,
     log,
     versions: () => currentVersions(db),
-    start: (version: ApiVersion) => startWorker(workerDeps, version, undefined),
-    forget: (workerId: string) => deleteWorker(db, workerId),
-    occupy: (version: ApiVersion, worker: RunningWorker) => {
-      const need = computeOf(version);
-      account.occupy(need);
-      void worker.exited.then(() => account.giveBack(need));
+    start: async (version: ApiVersion) => {
+      const grant = account.occupy(computeOf(version));
+      if (grant === undefined) throw new Error(`no GPU is free: ${account.describe(computeOf(version))}`);
+      const worker = await startWorker(workerDeps, version, undefined, grant.gpus).catch((error: Error) => {
+        account.giveBack(grant);
+        throw error;
+      });
+      void worker.exited.then(() => account.giveBack(grant));
+      return worker;
     },
+    adopt: (version: ApiVersion, record: WorkerRecord) => {
+      const worker = workerDeps.engine.adopt(record, memoryLimitOf(version));
+      if (worker === undefined) return undefined;
+      const gpus = record.gpus.split(",").filter(Boolean);
+      const grant = account.occupyAgain(computeOf(version), gpus);
+      void worker.exited.then(() => account.giveBack(grant));
+      return worker;
+    },
+    forget: (workerId: string) => deleteWorker(db, workerId),
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     onChange: () =>
       void publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
@@ -215,8 +231,8 @@ function buildJobs(ground: Ground, interrupted: Interrupted[], world: World): Jo
         compute: computeOf(version),
       };
     },
-    startWorker: async (name, apiId, jobId) =>
-      startWorker(workerDeps, await findApiVersion(name, apiId), jobId),
+    startWorker: async (name, apiId, jobId, gpus) =>
+      startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
     forgetWorker: (workerId) => deleteWorker(db, workerId),
     jobLog: jobLogOf(dataDir),
   };

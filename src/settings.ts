@@ -45,6 +45,13 @@ export const SETTINGS = {
     unit: "size",
     help: "what workers may take together, by their compute.mem, such as 8Gi; the machine's, where not given",
   },
+  gpus: {
+    env: "QUERN_GPUS",
+    option: "--gpus <list>",
+    default: "",
+    unit: "indices",
+    help: "the GPUs to give out by compute.gpu, such as 0,1, or none; those that nvidia-smi shows, where not given",
+  },
   publicUrl: {
     env: "QUERN_PUBLIC_URL",
     option: "--public-url <url>",

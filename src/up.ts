@@ -28,6 +28,7 @@ export interface UpOptions {
   python: string;
   /** What workers may take together. */
   compute: { cpuMillis: number; memoryBytes: number };
+  gpus: string;
   publicUrl: string | undefined;
   maxBodyBytes: number;
   localRoots: string[];
@@ -130,7 +131,8 @@ class Parent {
   }
 
   private childOptions(): string {
-    const { host, publicUrl, dataDir, python, compute, maxBodyBytes, localRoots, killAt } = this.options;
+    const { host, publicUrl, dataDir, python, compute, gpus, maxBodyBytes, localRoots, killAt } =
+      this.options;
     const runtimeDir = runtimeDirectory(dataDir);
     return JSON.stringify({
       dataDir,
@@ -141,6 +143,7 @@ class Parent {
       pythonRuntime: pythonRuntimeDir,
       python,
       compute,
+      gpus,
       localRoots,
       version: version(),
       killAt,

@@ -19,6 +19,8 @@ export interface DeployDeps {
   /** The interpreter, and the directory of the package `quern_runtime`, for the check of the class. */
   python: string;
   pythonRuntime: string;
+  /** How many GPUs this machine has to give out. */
+  gpus: number;
 }
 
 export interface DeployRequest {
@@ -51,7 +53,7 @@ export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<
         detail: `${api.config.name}: kind: cannot change from ${deployed.config.kind} while deployed; delete the API first`,
       });
     }
-    errors.push(...(await predictorErrors(deps, api, project.directory)));
+    errors.push(...gpuErrors(deps, api), ...(await predictorErrors(deps, api, project.directory)));
   }
   if (errors.length > 0) throw invalid(errors);
   const deployed = apis.map((api) => plan(api, project.project_id, current.get(api.config.name)?.api_id));
@@ -111,6 +113,14 @@ async function save(
       });
     }
   });
+}
+
+function gpuErrors({ gpus }: DeployDeps, { config, positionOf }: ParsedApi): FieldError[] {
+  const asked = config.compute.gpu;
+  if (asked <= gpus) return [];
+  const has = gpus === 0 ? "no GPU" : `${gpus} GPU${gpus === 1 ? "" : "s"}`;
+  const detail = `${config.name}: compute.gpu: ${asked} asked for, and this machine has ${has} to give out (nvidia-smi, or \`quern up --gpus\`, says which)`;
+  return [{ pointer: positionOf(["compute", "gpu"]), detail }];
 }
 
 /** What only the project's files can show: that they are there, and that the class is what it must be. */

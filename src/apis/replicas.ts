@@ -4,10 +4,12 @@
  */
 import { setTimeout as schedule } from "node:timers";
 import type { Log } from "../base/log.ts";
+import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { describeFault } from "../contracts/faults.ts";
 import type { WorkerRecord } from "../database/worker-records.ts";
-import type { Engine, RunningWorker, WorkerExit } from "../engine/engine.ts";
+import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
+import { describeExit } from "../engine/worker-exit.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { ApiVersion } from "./api-store.ts";
 import { Replica } from "./replica.ts";
@@ -19,14 +21,14 @@ const BACKOFF_MAX_MS = 60_000;
 const HEALTHY_AFTER_MS = 10_000;
 
 export interface ReplicasDeps {
-  engine: Engine;
   epoch: number;
   log: Log;
   versions: () => Promise<ApiVersion[]>;
+  /** Starts a worker of this version with its part of the machine. Throws where there is none. */
   start: (version: ApiVersion) => Promise<RunningWorker>;
+  /** Takes a worker over that a former controller started; undefined when it is gone. */
+  adopt: (version: ApiVersion, record: WorkerRecord) => RunningWorker | undefined;
   forget: (workerId: string) => Promise<void>;
-  /** Takes what a worker of this version needs from the machine's account, until the worker is gone. */
-  occupy: (version: ApiVersion, worker: RunningWorker) => void;
   initOf: (version: ApiVersion) => Init;
   /** The replicas that serve have changed. */
   onChange: () => void;
@@ -209,17 +211,15 @@ export class Replicas implements Service {
 
   private async adopt(record: WorkerRecord): Promise<void> {
     const group = this.groups.get(record.api_name);
-    const worker = this.deps.engine.adopt(record);
-    if (worker === undefined) return this.deps.forget(record.worker_id);
-    if (group === undefined) {
-      worker.kill();
-      return this.deps.forget(record.worker_id);
-    }
+    const version = group?.version;
+    const worker = version && this.deps.adopt(version, record);
+    if (group === undefined && isSameProcess(record.pid, record.process_start))
+      signalGroup(record.pid, "SIGKILL");
+    if (group === undefined || worker === undefined) return this.deps.forget(record.worker_id);
     this.add(group, worker, record.predictor_id);
   }
 
   private add(group: Group, worker: RunningWorker, predictorId: string): void {
-    this.deps.occupy(group.version, worker);
     const replica = new Replica(
       worker,
       { api_name: group.version.name, predictor_id: predictorId },
@@ -245,6 +245,7 @@ export class Replicas implements Service {
     // The first death is repaired at once; one that dies young again and again waits longer each time.
     if (livedMs > HEALTHY_AFTER_MS) group.backoffMs = 0;
     else if (wasServing) this.waitBeforeNext(group, group.backoffMs);
+    if (exit.outOfMemory !== undefined) group.failure = `a replica ${describeExit(exit)}`;
     if (!this.isStopped)
       this.deps.log.warn(
         { api: replica.api_name, worker: replica.identity.worker_id, ...exit },

@@ -18,6 +18,8 @@ export interface StartWorkerDeps {
   engine: Engine;
   environments: PythonEnvironments;
   dataDir: string;
+  /** Whether this machine has GPUs: workers see only those that they were given then. */
+  hasGpus: boolean;
 }
 
 /** EnvironmentError when the requirements cannot be installed. */
@@ -25,6 +27,7 @@ export async function startWorker(
   deps: StartWorkerDeps,
   version: ApiVersion,
   jobId: string | undefined,
+  gpus: readonly string[],
 ): Promise<RunningWorker> {
   const { predictor } = version.config;
   const project = projectDirectory(deps.dataDir, version.project_id);
@@ -39,6 +42,8 @@ export async function startWorker(
     env: predictor.env,
     python,
     logFile: join(logs, `${worker_id}.log`),
+    memoryLimitBytes: memoryLimitOf(version),
+    visibleGpus: deps.hasGpus ? gpus : undefined,
   });
   const { api_id, predictor_id, name } = version;
   await saveWorker(deps.db, {
@@ -47,6 +52,7 @@ export async function startWorker(
     api_id,
     predictor_id,
     job_id: jobId ?? null,
+    gpus: gpus.join(","),
   });
   return worker;
 }
@@ -77,8 +83,14 @@ export function timeoutMsOf(version: ApiVersion): number | undefined {
 
 /** What one worker of this version takes of the machine's account. */
 export function computeOf(version: ApiVersion): Compute {
-  const { cpu, mem } = version.config.compute;
-  return { cpuMillis: parseCpuMillis(cpu)!, memoryBytes: mem === undefined ? 0 : parseBytes(mem)! };
+  const { cpu, gpu } = version.config.compute;
+  return { cpuMillis: parseCpuMillis(cpu)!, memoryBytes: memoryLimitOf(version) ?? 0, gpus: gpu };
+}
+
+/** `compute.mem` in bytes, where one was given. */
+export function memoryLimitOf(version: ApiVersion): number | undefined {
+  const { mem } = version.config.compute;
+  return mem === undefined ? undefined : parseBytes(mem);
 }
 
 export function apiLogDirectory(dataDir: string, apiName: string): string {

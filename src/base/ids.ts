@@ -13,6 +13,21 @@ export function newUlid(nowMs: number = Date.now()): string {
   return time + random;
 }
 
+let lastMs = 0;
+let inThisMs = 0;
+
+/** Like `newUlid`, and above all that this process made before (up to a million in one millisecond). */
+export function newOrderedUlid(): string {
+  const nowMs = Math.max(Date.now(), lastMs);
+  inThisMs = nowMs === lastMs ? inThisMs + 1 : 0;
+  lastMs = nowMs;
+  const id = newUlid(nowMs);
+  let order = "";
+  for (let rest = inThisMs, i = 0; i < 4; i++, rest = Math.floor(rest / 32))
+    order = CROCKFORD[rest % 32] + order;
+  return id.slice(0, 10) + order + id.slice(14);
+}
+
 export function isUlid(text: string): boolean {
   return JOB_ID.test(text);
 }

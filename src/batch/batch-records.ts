@@ -97,6 +97,18 @@ export async function countDeadly(
   return { failedByDeath: Number(row?.deaths ?? 0), failedByOom: Number(row?.ooms ?? 0) };
 }
 
+/** The first batch that finally failed by a worker's death; one for memory comes before the others. */
+export function firstDeadly(
+  db: Statements,
+  jobId: string,
+): Promise<{ batch_index: number; error_json: string } | undefined> {
+  return first(
+    db,
+    "SELECT batch_index, error_json FROM batches WHERE job_id = ? AND failed = 1 AND by_death + by_oom > 0 ORDER BY by_oom DESC, batch_index LIMIT 1",
+    [jobId],
+  );
+}
+
 export interface FailedBatchRow {
   batch_index: number;
   attempts: number;

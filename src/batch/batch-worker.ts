@@ -21,6 +21,7 @@ import { WorkerConnection } from "../protocol/worker-connection.ts";
 import { Credit } from "./credit.ts";
 import { Outstanding } from "./outstanding.ts";
 import type { LoadedSegment } from "./segment-reader.ts";
+import { diedInSetUp } from "./worker-death.ts";
 
 const CONNECT_RETRY_MS = 5;
 const LAST_WORDS_MS = 500;
@@ -204,18 +205,4 @@ export class BatchWorker {
       timedOut: this.hasTimedOut,
     });
   }
-}
-
-export function describeExit(exit: WorkerExit): string {
-  if (exit.signal !== undefined) return `was killed by ${exit.signal}`;
-  return exit.code === undefined ? "is gone" : `exited with code ${exit.code}`;
-}
-
-function diedInSetUp(exit: WorkerExit): WorkerFault {
-  return {
-    stage: "init",
-    type: "WorkerDied",
-    message: `the worker process ${describeExit(exit)} before its predictor was ready`,
-    traceback: "",
-  };
 }

@@ -5,13 +5,16 @@
 
 import type { JobReason } from "../contracts/jobs.ts";
 import { CREDIT_BYTES_MAX, DEADLY_BATCHES_MAX, IDLE_DEATHS_MAX } from "../contracts/limits.ts";
+import type { WorkerExit } from "../engine/engine.ts";
+import { describeExit } from "../engine/worker-exit.ts";
 import type { Ack, WorkerFault } from "../protocol/messages.ts";
 import type { FailedAttempt } from "./batch-records.ts";
-import { type BatchWorker, describeExit, type WorkerDeath } from "./batch-worker.ts";
+import type { BatchWorker, WorkerDeath } from "./batch-worker.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";
 import type { Letter } from "./letters.ts";
 import type { LoadedSegment } from "./segment-reader.ts";
 import type { Settlements } from "./settlements.ts";
+import { deathFault, evidenceOf } from "./worker-death.ts";
 
 export interface DispatcherOptions {
   cursor: LeaseCursor;
@@ -27,7 +30,7 @@ export interface DispatcherOptions {
   /** `predictor.timeout` in milliseconds, for the message. */
   timeoutMs: number | undefined;
   onAllSettled: () => void;
-  onWorkersKeepDying: (reason: JobReason) => void;
+  onWorkersKeepDying: (kind: "worker_error" | "worker_oom", reason: JobReason) => void;
   onInputError: (error: Error) => void;
 }
 
@@ -111,7 +114,7 @@ export class Dispatcher {
     if (guilty === undefined) {
       this.idleDeath(death);
     } else {
-      const fault = death.timedOut ? timeoutFault(this.options.timeoutMs ?? 0) : deathFault(death);
+      const fault = death.timedOut ? timeoutFault(this.options.timeoutMs ?? 0) : deathFault(death.exit);
       const isFinal = this.fail(guilty, death.timedOut ? "fault" : causeOf(death), fault);
       if (isFinal && !death.timedOut) this.deadlyBatch(death);
     }
@@ -176,43 +179,34 @@ export class Dispatcher {
     const letter = failed.isFinal ? letterOf?.(failed, count, loaded.payload(batch)) : undefined;
     settlements.fail(loaded.segment, failed, letter);
     settlements.commitSoon(() => {
-      if (!failed.isFinal) cursor.putBack([batch]);
+      if (!failed.isFinal) cursor.putBehind(batch);
     });
     return failed.isFinal;
   }
 
-  private idleDeath(death: WorkerDeath): void {
+  private idleDeath({ exit }: WorkerDeath): void {
     if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
-    const message = `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand; the last one ${describeExit(death.exit)}`;
-    this.options.onWorkersKeepDying({
-      code: "workers_keep_dying",
-      message,
-      hint: "see the job's log for what they said last",
-    });
+    this.giveUp(exit, `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand`);
   }
 
-  private deadlyBatch(death: WorkerDeath): void {
+  private deadlyBatch({ exit }: WorkerDeath): void {
     if (++this.deadlyBatches < DEADLY_BATCHES_MAX) return;
-    const message = `${DEADLY_BATCHES_MAX} batches in a row failed because their worker died; the last one ${describeExit(death.exit)}`;
-    this.options.onWorkersKeepDying({
+    this.giveUp(exit, `${DEADLY_BATCHES_MAX} batches in a row failed because their worker died`);
+  }
+
+  private giveUp(exit: WorkerExit, what: string): void {
+    const reason = {
       code: "workers_keep_dying",
-      message,
-      hint: "see the job's log for what they said last",
-    });
+      message: `${what}; the last one ${describeExit(exit)}`,
+      hint: "`quern logs API JOB` has what they said last; `quern job resume API JOB` goes on when the cause is mended",
+      evidence: evidenceOf(exit),
+    };
+    this.options.onWorkersKeepDying(exit.outOfMemory === undefined ? "worker_error" : "worker_oom", reason);
   }
 }
 
 function causeOf({ exit }: WorkerDeath): "death" | "oom" {
   return exit.outOfMemory === undefined ? "death" : "oom";
-}
-
-function deathFault(death: WorkerDeath): WorkerFault {
-  return {
-    stage: "predict",
-    type: "WorkerDied",
-    message: `the worker ${describeExit(death.exit)} while predict() had this batch`,
-    traceback: "",
-  };
 }
 
 function timeoutFault(timeoutMs: number): WorkerFault {

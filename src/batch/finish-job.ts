@@ -4,10 +4,13 @@
  */
 import { timestamp } from "../base/clock.ts";
 import type { JobReason } from "../contracts/jobs.ts";
-import { countDeadly } from "./batch-records.ts";
+import type { Database } from "../database/database.ts";
+import type { WorkerFault } from "../protocol/messages.ts";
+import { countDeadly, firstDeadly } from "./batch-records.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { decideEnding, type EndCause } from "./job-status.ts";
 import { type JobRow, jobById, setClosing, setTerminal } from "./job-store.ts";
+import { batchId } from "./letters.ts";
 
 /** True when `cause` decided the end; false when another one was first. */
 export async function finishJob(
@@ -23,6 +26,7 @@ export async function finishJob(
     succeeded: job.succeeded,
     failedBatches: job.failed_batches,
     ...(await countDeadly(db, jobId)),
+    evidence: await deadlyEvidence(db, jobId),
   });
   const ending = { ...decided, reason: decided.reason && named(decided.reason, job) };
   reach("closing-before-commit");
@@ -35,6 +39,14 @@ export async function finishJob(
       `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`,
     );
   return won;
+}
+
+/** Of the first batch that finally failed because a worker died in it; for memory, if any did. */
+async function deadlyEvidence(db: Database, jobId: string): Promise<JobReason["evidence"]> {
+  const row = await firstDeadly(db, jobId);
+  if (row === undefined) return undefined;
+  const { evidence } = JSON.parse(row.error_json) as WorkerFault;
+  return { batch_id: batchId(jobId, row.batch_index), batch_index: row.batch_index, ...evidence };
 }
 
 /** A hint's command with the job's own names, so that it can be typed as it stands. */

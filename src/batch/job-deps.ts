@@ -35,7 +35,12 @@ export interface JobDeps {
   account: ComputeAccount;
   findApi: (apiName: string, apiId: string) => Promise<JobApi>;
   /** Installs what the API requires, then starts a worker process and records it. EnvironmentError when it cannot. */
-  startWorker: (apiName: string, apiId: string, jobId: string) => Promise<RunningWorker>;
+  startWorker: (
+    apiName: string,
+    apiId: string,
+    jobId: string,
+    gpus: readonly string[],
+  ) => Promise<RunningWorker>;
   /** The worker is gone: its record can go. */
   forgetWorker: (workerId: string) => Promise<void>;
   /** Whether a dead letter queue is certainly not there. */

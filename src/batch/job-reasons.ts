@@ -21,7 +21,11 @@ export function setUpFailed(fault: WorkerFault): JobReason {
   return {
     code: "set_up_failed",
     message: `a worker could not be set up: ${describeFault(fault)}`,
-    hint: "`quern logs API JOB` has the traceback; correct the predictor and deploy again",
+    hint:
+      fault.evidence?.out_of_memory === undefined
+        ? "`quern logs API JOB` has the traceback; correct the predictor and deploy again"
+        : "give the API a larger compute.mem, or the machine more memory",
+    ...(fault.evidence === undefined ? {} : { evidence: fault.evidence }),
   };
 }
 

@@ -6,6 +6,7 @@ import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
+import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
 import { chargedAttempts, suspects } from "./batch-records.ts";
@@ -75,7 +76,7 @@ export class JobRun implements Service {
       epoch: deps.epoch,
       account: deps.account,
       need: () => this.api!.compute,
-      start: () => deps.startWorker(job.api_name, job.api_id, job.job_id),
+      start: (gpus) => deps.startWorker(job.api_name, job.api_id, job.job_id, gpus),
       forget: deps.forgetWorker,
       init: () => ({ ...this.api!.init, job_config: job.config_json, job_spec: this.jobSpec() }),
       events: this.workerEvents(),
@@ -175,7 +176,7 @@ export class JobRun implements Service {
       letterOf: this.letterOf(),
       timeoutMs: this.api!.timeoutMs,
       onAllSettled: () => void this.complete(),
-      onWorkersKeepDying: (reason) => void this.end({ kind: "worker_error", reason }),
+      onWorkersKeepDying: (kind, reason) => void this.end({ kind, reason }),
       onInputError: (error) => void this.end({ kind: "enqueue_failed", reason: inputUnreadable(error) }),
     });
     for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
@@ -192,10 +193,16 @@ export class JobRun implements Service {
   private workerEvents(): BatchWorkerEvents {
     return {
       onReady: (worker) => this.dispatcher?.addWorker(worker),
-      onSetUpFailed: (_, fault) => void this.end({ kind: "worker_error", reason: setUpFailed(fault) }),
+      onSetUpFailed: (_, fault) => {
+        const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
+        void this.end({ kind, reason: setUpFailed(fault) });
+      },
       onAck: (worker, ack) => this.dispatcher?.acked(worker, ack),
       onReleased: (_, batches) => this.dispatcher?.released(batches),
       onDeath: (worker, death) => {
+        const { worker_id } = worker.identity;
+        if (!this.isEnding)
+          this.deps.jobLog(this.job.job_id, `worker ${worker_id} ${describeExit(death.exit)}`);
         this.dispatcher?.died(worker, death);
         this.startMissingWorkers();
       },

@@ -58,7 +58,7 @@ export type EndCause =
   | { kind: "settled" }
   | { kind: "stopped" }
   | { kind: "timed_out"; timeoutS: number }
-  | { kind: "worker_error"; reason: JobReason }
+  | { kind: "worker_error" | "worker_oom"; reason: JobReason }
   | { kind: "enqueue_failed"; reason: JobReason }
   | { kind: "unexpected"; reason: JobReason };
 
@@ -69,6 +69,8 @@ export interface SettledCounts {
   /** Of the failed batches, those whose worker died in them: for memory, and otherwise. */
   failedByDeath: number;
   failedByOom: number;
+  /** What is known of the first of them. */
+  evidence?: JobReason["evidence"];
 }
 
 export interface Ending {
@@ -88,6 +90,8 @@ export function decideEnding(cause: EndCause, counts: SettledCounts): Ending {
       return { status: "status_timed_out", reason: timedOut(cause.timeoutS) };
     case "worker_error":
       return { status: "status_worker_error", reason: cause.reason };
+    case "worker_oom":
+      return { status: "status_worker_oom", reason: cause.reason };
     case "enqueue_failed":
       return { status: "status_enqueue_failed", reason: cause.reason };
     case "unexpected":
@@ -113,11 +117,12 @@ function settledEnding({ total, succeeded, failedBatches, ...deadly }: SettledCo
       },
     };
   }
-  const { failedByDeath, failedByOom } = deadly;
+  const { failedByDeath, failedByOom, evidence } = deadly;
+  const known = evidence === undefined ? {} : { evidence };
   if (failedByOom > 0) {
     const message = `${failedByOom} of ${total} batches failed because they took more memory than there was`;
     const hint = "`quern job failures API JOB` shows them; use a smaller batch_size, or a larger compute.mem";
-    return { status: "status_worker_oom", reason: { code: "out_of_memory", message, hint } };
+    return { status: "status_worker_oom", reason: { code: "out_of_memory", message, hint, ...known } };
   }
   if (failedByDeath > 0) {
     const message = `${failedByDeath} of ${total} batches failed because a worker died in them`;
@@ -127,6 +132,7 @@ function settledEnding({ total, succeeded, failedBatches, ...deadly }: SettledCo
         code: "worker_died",
         message,
         hint: "`quern job failures API JOB` shows them with what their workers said last",
+        ...known,
       },
     };
   }

@@ -1,7 +1,7 @@
 /** The workers of one job: as many as are wanted and the machine has room for, replaced when they die, all gone at the end. */
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { STALLED_AFTER_MS } from "../contracts/limits.ts";
-import type { Ask, Compute, ComputeAccount } from "../engine/compute-account.ts";
+import type { Ask, Compute, ComputeAccount, Grant } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { Init } from "../protocol/messages.ts";
 import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
@@ -11,7 +11,7 @@ export interface JobWorkersOptions {
   account: ComputeAccount;
   /** What one worker takes of the account. */
   need: () => Compute;
-  start: () => Promise<RunningWorker>;
+  start: (gpus: readonly string[]) => Promise<RunningWorker>;
   forget: (workerId: string) => Promise<void>;
   init: () => Init;
   events: BatchWorkerEvents;
@@ -21,7 +21,8 @@ export interface JobWorkersOptions {
 
 export class JobWorkers {
   private readonly options: JobWorkersOptions;
-  private readonly workers = new Set<BatchWorker>();
+  /** Each with what it has of the account. */
+  private readonly workers = new Map<BatchWorker, Grant>();
   private readonly asks = new Set<Ask>();
   private starting = 0;
   private failed = 0;
@@ -41,7 +42,7 @@ export class JobWorkers {
   }
 
   ready(): BatchWorker[] {
-    return [...this.workers].filter((worker) => worker.state === "ready");
+    return [...this.workers.keys()].filter((worker) => worker.state === "ready");
   }
 
   /** The counts of the contract. Whoever has waited for compute for long is stalled, not pending. */
@@ -67,15 +68,15 @@ export class JobWorkers {
   async stopAll(graceMs: number): Promise<void> {
     this.isStopped = true;
     for (const ask of this.asks) this.cancel(ask);
-    await Promise.all([...this.workers].map((worker) => worker.stop(graceMs)));
-    await Promise.all([...this.workers].map((worker) => this.drop(worker)));
+    await Promise.all([...this.workers.keys()].map((worker) => worker.stop(graceMs)));
+    await Promise.all([...this.workers.keys()].map((worker) => this.drop(worker)));
   }
 
   private askForOne(): void {
     const { account, need } = this.options;
-    const ask = account.ask(need(), () => {
+    const ask = account.ask(need(), (grant) => {
       this.asks.delete(ask);
-      void this.startOne();
+      void this.startOne(grant);
     });
     this.asks.add(ask);
   }
@@ -84,13 +85,13 @@ export class JobWorkers {
     if (this.options.account.cancel(ask)) this.asks.delete(ask);
   }
 
-  private async startOne(): Promise<void> {
-    const { start, events, init, epoch, onStartFailed, account, need } = this.options;
+  private async startOne(grant: Grant): Promise<void> {
+    const { start, events, init, epoch, onStartFailed, account } = this.options;
     this.starting++;
-    const running = await start()
+    const running = await start(grant.gpus)
       .catch((error: Error) => onStartFailed(error))
       .finally(() => this.starting--);
-    if (running === undefined) return account.giveBack(need());
+    if (running === undefined) return account.giveBack(grant);
     const worker = new BatchWorker(running, {
       ...events,
       onSetUpFailed: (failed, fault) => {
@@ -103,7 +104,7 @@ export class JobWorkers {
         events.onDeath(dead, death);
       },
     });
-    this.workers.add(worker);
+    this.workers.set(worker, grant);
     // The job may have ended while the process was starting.
     if (!this.isStopped) return worker.setUp(init(), epoch);
     await worker.stop(0);
@@ -111,9 +112,11 @@ export class JobWorkers {
   }
 
   private async drop(worker: BatchWorker): Promise<void> {
-    const { account, need, forget } = this.options;
-    if (!this.workers.delete(worker)) return;
-    account.giveBack(need());
+    const { account, forget } = this.options;
+    const grant = this.workers.get(worker);
+    if (grant === undefined) return;
+    this.workers.delete(worker);
+    account.giveBack(grant);
     await forget(worker.identity.worker_id);
   }
 }

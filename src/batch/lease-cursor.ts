@@ -52,6 +52,11 @@ export class LeaseCursor {
     for (let i = batches.length - 1; i >= 0; i--) this.returned.push(batches[i]!);
   }
 
+  /** Puts a batch back that failed: it is tried again behind those that came back before. */
+  putBehind(batchIndex: number): void {
+    this.returned.unshift(batchIndex);
+  }
+
   /** A suspect runs alone: nothing else is at its worker. */
   isSuspect(batchIndex: number): boolean {
     return this.suspects.size > 0 && this.suspects.has(batchIndex);

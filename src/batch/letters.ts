@@ -3,7 +3,7 @@
  * (outbox.ts). A letter is in the same commit as the failure that it tells of.
  */
 import { timestamp } from "../base/clock.ts";
-import { newUlid } from "../base/ids.ts";
+import { newOrderedUlid } from "../base/ids.ts";
 import type { LetterAttributes } from "../contracts/queues.ts";
 import { first, type Statements } from "../database/database.ts";
 
@@ -53,7 +53,7 @@ export function makeLetter({
     error: JSON.stringify({ type, message, traceback }),
   };
   return {
-    message_id: newUlid(),
+    message_id: newOrderedUlid(),
     queue,
     job_id,
     batch_index,

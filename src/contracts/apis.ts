@@ -155,12 +155,6 @@ export const NOT_YET: readonly NotYet[] = [
   { path: ["predictor", "server_side_batching"], refused: given, cure: "let clients send arrays" },
   { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
   {
-    path: ["compute", "gpu"],
-    values: "other than 0",
-    refused: notEqual(0),
-    cure: "leave it out: GPUs are not given out yet",
-  },
-  {
     path: ["networking", "endpoint"],
     values: "other than `/<name>`",
     refused: (value, api) => value !== undefined && value !== `/${String(api.name)}`,

@@ -71,6 +71,19 @@ const jobReasonSchema = z.strictObject({
   code: z.string(),
   message: z.string(),
   hint: z.string().optional(),
+  evidence: z
+    .strictObject({
+      batch_id: z.string().optional(),
+      batch_index: z.int().optional(),
+      signal: z.string().optional(),
+      exit_code: z.int().optional(),
+      out_of_memory: z.enum(["limit", "kernel"]).optional(),
+      peak_memory_bytes: z.int().optional(),
+      memory_limit_bytes: z.int().optional(),
+      last_lines: z.array(z.string()).optional().meta({ description: "what the worker said last" }),
+    })
+    .optional()
+    .meta({ description: "of the worker that died, and the batch that it had in hand" }),
 });
 export type JobReason = z.infer<typeof jobReasonSchema>;
 

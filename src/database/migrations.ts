@@ -114,6 +114,7 @@ const STEPS: readonly (readonly string[])[] = [
     "ALTER TABLE jobs ADD COLUMN dead_letter_queue TEXT",
     // Of the rounds behind the first; `timeout` counts from it.
     "ALTER TABLE jobs ADD COLUMN round_started_time TEXT",
+    "ALTER TABLE workers ADD COLUMN gpus TEXT NOT NULL DEFAULT ''",
     // Its data went after the retention; the record stays.
     "ALTER TABLE jobs ADD COLUMN pruned_time TEXT",
     "ALTER TABLE batches ADD COLUMN by_oom INTEGER NOT NULL DEFAULT 0",

@@ -13,12 +13,14 @@ export interface WorkerRecord {
   socket: string;
   token: string;
   note: string;
+  /** The GPUs that it may see, with commas. */
+  gpus: string;
 }
 
 export async function saveWorker(db: Database, record: WorkerRecord): Promise<void> {
-  const { worker_id, api_name, api_id, predictor_id, job_id, pid, process_start, socket, token, note } =
+  const { worker_id, api_name, api_id, predictor_id, job_id, pid, process_start, socket, token, note, gpus } =
     record;
-  await db.run("INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
+  await db.run("INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
     worker_id,
     api_name,
     api_id,
@@ -29,6 +31,7 @@ export async function saveWorker(db: Database, record: WorkerRecord): Promise<vo
     socket,
     token,
     note,
+    gpus,
   ]);
 }
 

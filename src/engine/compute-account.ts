@@ -1,12 +1,22 @@
 /**
  * What the machine has to give, and who waits for a part of it (decision 3.9). Whoever asks is served in the order of asking,
- * but one that does not fit does not hold up those behind it. It reckons; nothing here limits a process.
+ * but one that does not fit does not hold up those behind it. It reckons; what is used is watched elsewhere
+ * (memory-watch.ts).
  */
 
-/** Thousandths of a CPU, and bytes of memory. */
+/** Thousandths of a CPU, bytes of memory, GPUs. */
 export interface Compute {
   cpuMillis: number;
   memoryBytes: number;
+  gpus: number;
+}
+
+/** What was given: to be given back as it is. */
+export interface Grant {
+  cpuMillis: number;
+  memoryBytes: number;
+  /** The GPUs themselves. */
+  gpus: readonly string[];
 }
 
 export interface Ask {
@@ -16,22 +26,22 @@ export interface Ask {
 
 interface WaitingAsk extends Ask {
   need: Compute;
-  onGranted: () => void;
+  onGranted: (grant: Grant) => void;
 }
 
 export class ComputeAccount {
   readonly total: Compute;
-  private readonly free: Compute;
+  private readonly free: { cpuMillis: number; memoryBytes: number; gpus: string[] };
   private readonly waiting = new Set<WaitingAsk>();
   private isServing = false;
 
-  constructor(total: Compute) {
-    this.total = total;
-    this.free = { ...total };
+  constructor(total: Omit<Compute, "gpus"> & { gpus: readonly string[] }) {
+    this.total = { ...total, gpus: total.gpus.length };
+    this.free = { ...total, gpus: [...total.gpus] };
   }
 
   /** `onGranted` is called later, when `need` has been taken; whoever asked gives it back. */
-  ask(need: Compute, onGranted: () => void): Ask {
+  ask(need: Compute, onGranted: (grant: Grant) => void): Ask {
     const ask = { need, onGranted, sinceMs: performance.now() };
     this.waiting.add(ask);
     this.serveSoon();
@@ -43,23 +53,46 @@ export class ComputeAccount {
     return this.waiting.delete(ask as WaitingAsk);
   }
 
-  /** Takes without asking, below nothing where it must: real-time replicas do not wait behind jobs. */
-  occupy(need: Compute): void {
-    this.free.cpuMillis -= need.cpuMillis;
-    this.free.memoryBytes -= need.memoryBytes;
+  /**
+   * Takes without asking, CPUs and memory below nothing where it must: real-time replicas do not wait behind jobs.
+   * Undefined, and nothing is taken, where GPUs are missing.
+   */
+  occupy(need: Compute): Grant | undefined {
+    if (need.gpus > this.free.gpus.length) return undefined;
+    return this.take(need, this.free.gpus.splice(0, need.gpus));
   }
 
-  giveBack(need: Compute): void {
-    this.free.cpuMillis += need.cpuMillis;
-    this.free.memoryBytes += need.memoryBytes;
+  /** Takes what somebody has already: a replica that outlived the controller before. */
+  occupyAgain(need: Compute, gpus: readonly string[]): Grant {
+    this.free.gpus = this.free.gpus.filter((gpu) => !gpus.includes(gpu));
+    return this.take(need, gpus);
+  }
+
+  giveBack(grant: Grant): void {
+    this.free.cpuMillis += grant.cpuMillis;
+    this.free.memoryBytes += grant.memoryBytes;
+    this.free.gpus = [...this.free.gpus, ...grant.gpus].sort();
     this.serveSoon();
   }
 
   /** For people: what one needs, and what there is. */
   describe(need: Compute): string {
-    const one = `${need.cpuMillis / 1000} CPU${need.memoryBytes > 0 ? ` and ${mib(need.memoryBytes)}` : ""}`;
-    const free = `${Math.max(0, this.free.cpuMillis) / 1000} CPU and ${mib(Math.max(0, this.free.memoryBytes))}`;
-    return `each takes ${one}; of ${this.total.cpuMillis / 1000} CPU and ${mib(this.total.memoryBytes)}, ${free} are free`;
+    const { total, free } = this;
+    const amounts = (cpuMillis: number, memoryBytes: number, gpus: number) =>
+      [
+        `${Math.max(0, cpuMillis) / 1000} CPU`,
+        ...(memoryBytes > 0 ? [mib(memoryBytes)] : []),
+        ...(need.gpus > 0 ? [`${gpus} GPU`] : []),
+      ].join(" and ");
+    const one = amounts(need.cpuMillis, need.memoryBytes, need.gpus);
+    const all = amounts(total.cpuMillis, total.memoryBytes, total.gpus);
+    return `each takes ${one}; of ${all}, ${amounts(free.cpuMillis, Math.max(1, free.memoryBytes), free.gpus.length)} are free`;
+  }
+
+  private take({ cpuMillis, memoryBytes }: Compute, gpus: readonly string[]): Grant {
+    this.free.cpuMillis -= cpuMillis;
+    this.free.memoryBytes -= memoryBytes;
+    return { cpuMillis, memoryBytes, gpus };
   }
 
   private serveSoon(): void {
@@ -68,10 +101,10 @@ export class ComputeAccount {
     queueMicrotask(() => {
       this.isServing = false;
       for (const ask of this.waiting) {
-        if (!this.fits(ask.need)) continue;
+        const grant = this.fits(ask.need) ? this.occupy(ask.need) : undefined;
+        if (grant === undefined) continue;
         this.waiting.delete(ask);
-        this.occupy(ask.need);
-        ask.onGranted();
+        ask.onGranted(grant);
       }
     });
   }

@@ -12,6 +12,10 @@ export interface WorkerSpec {
   python: string;
   /** Where stdout and stderr go. */
   logFile: string;
+  /** `compute.mem`: the worker is ended when it and its children use more. */
+  memoryLimitBytes: number | undefined;
+  /** The GPUs that it may see; undefined where the machine has none to give out. */
+  visibleGpus: readonly string[] | undefined;
 }
 
 export interface WorkerExit {
@@ -24,6 +28,8 @@ export interface WorkerExit {
   peakMemoryBytes?: number;
   /** `compute.mem`, where there is one. */
   memoryLimitBytes?: number;
+  /** What it said last, line by line. */
+  lastLines?: string[];
 }
 
 /** All that another controller needs to find this worker again. */
@@ -49,5 +55,5 @@ export interface RunningWorker {
 export interface Engine {
   start(spec: WorkerSpec): Promise<RunningWorker>;
   /** Takes over a worker that an earlier controller started; undefined when its process is gone. */
-  adopt(identity: WorkerIdentity): RunningWorker | undefined;
+  adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined;
 }

@@ -3,15 +3,27 @@
  * that it forked. Output goes to its log file directly, never through us; stdin is /dev/null.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
+import { MemoryWatch } from "./memory-watch.ts";
 
 const ADOPTED_POLL_MS = 500;
+const LAST_BYTES = 4096;
+const LAST_LINES = 10;
 
 /** Variables of the server that user code may see (decision 4.7). */
 const PASSED_ON =
@@ -28,6 +40,7 @@ export interface LocalEngineOptions {
 
 export class LocalEngine implements Engine {
   private readonly options: LocalEngineOptions;
+  private readonly memory = new MemoryWatch();
 
   constructor(options: LocalEngineOptions) {
     this.options = options;
@@ -45,7 +58,11 @@ export class LocalEngine implements Engine {
     const log = openSync(spec.logFile, "a", 0o600);
     const child = spawn(spec.python, ["-E", "-c", boot, "--listen", `unix:${socket}`, "--note", note], {
       cwd: runtimeDir,
-      env: { ...userEnvironment(spec, this.options.serverEnv), QUERN_WORKER_TOKEN: token },
+      env: {
+        ...userEnvironment(spec, this.options.serverEnv),
+        ...(spec.visibleGpus === undefined ? {} : { CUDA_VISIBLE_DEVICES: spec.visibleGpus.join(",") }),
+        QUERN_WORKER_TOKEN: token,
+      },
       stdio: ["ignore", log, log],
       detached: true,
     });
@@ -60,16 +77,25 @@ export class LocalEngine implements Engine {
       token,
       note,
     };
-    return new LocalWorker(identity, exitOfChild(child));
+    const { logFile, memoryLimitBytes } = spec;
+    return new LocalWorker(identity, exitOfChild(child), { memory: this.memory, logFile, memoryLimitBytes });
   }
 
-  adopt(identity: WorkerIdentity): RunningWorker | undefined {
+  adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined {
     if (!isSameProcess(identity.pid, identity.process_start)) {
       removeFiles(identity);
       return undefined;
     }
-    return new LocalWorker(identity, exitOfStranger(identity));
+    const watching = { memory: this.memory, logFile: undefined, memoryLimitBytes };
+    return new LocalWorker(identity, exitOfStranger(identity), watching);
   }
+}
+
+interface Watching {
+  memory: MemoryWatch;
+  /** Undefined where it is not known any more. */
+  logFile: string | undefined;
+  memoryLimitBytes: number | undefined;
 }
 
 class LocalWorker implements RunningWorker {
@@ -78,16 +104,27 @@ class LocalWorker implements RunningWorker {
   readonly exited: Promise<WorkerExit>;
   private hasExited = false;
 
-  constructor(identity: WorkerIdentity, exited: Promise<WorkerExit>) {
+  constructor(identity: WorkerIdentity, exited: Promise<WorkerExit>, watching: Watching) {
     this.identity = identity;
     this.address = { path: identity.socket };
+    const { memory, logFile, memoryLimitBytes } = watching;
+    const watched = memory.add(identity.pid, memoryLimitBytes, () => this.kill());
     this.exited = exited.then((exit) => {
       this.hasExited = true;
+      const isKernels = exit.signal === "SIGKILL" && !watched.isOverLimit && memory.hasKernelKilled();
+      memory.remove(watched);
       // What it forked goes with it; the group has nobody of ours left.
       signalGroup(identity.pid, "SIGKILL");
       // Whoever waits for the exit reads the note first: it is removed a little later.
       setTimeout(() => removeFiles(identity), 5_000).unref();
-      return exit;
+      return {
+        ...exit,
+        ...(watched.isOverLimit ? { outOfMemory: "limit" as const } : {}),
+        ...(isKernels ? { outOfMemory: "kernel" as const } : {}),
+        ...(watched.peakBytes === undefined ? {} : { peakMemoryBytes: watched.peakBytes }),
+        ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),
+        ...(logFile === undefined ? {} : { lastLines: lastLines(logFile) }),
+      };
     });
   }
 
@@ -101,6 +138,24 @@ class LocalWorker implements RunningWorker {
 
   kill(): void {
     if (!this.hasExited) signalGroup(this.identity.pid, "SIGKILL");
+  }
+}
+
+/** The end of a log file. */
+function lastLines(logFile: string): string[] {
+  try {
+    const file = openSync(logFile, "r");
+    try {
+      const { size } = fstatSync(file);
+      const buffer = Buffer.alloc(Math.min(size, LAST_BYTES));
+      readSync(file, buffer, 0, buffer.length, size - buffer.length);
+      return buffer.toString("utf8").trimEnd().split("\n").slice(-LAST_LINES);
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    // Rotated away, or never written.
+    return [];
   }
 }
 

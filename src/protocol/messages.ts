@@ -76,6 +76,18 @@ export interface WorkerFault {
   /** An exception that looks like an HTTPException answers with these (decision 4.6). */
   status_code?: number;
   detail?: unknown;
+  /** Of a worker that died: what is known of it, as `reason.evidence` shows it. */
+  evidence?: DeathEvidence;
+}
+
+/** Bytes where it says so. */
+export interface DeathEvidence {
+  signal?: string;
+  exit_code?: number;
+  out_of_memory?: "limit" | "kernel";
+  peak_memory_bytes?: number;
+  memory_limit_bytes?: number;
+  last_lines?: string[];
 }
 
 /** One outcome of a delivery that failed, inside an ACK. */

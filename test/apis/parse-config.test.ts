@@ -80,7 +80,6 @@ describe("a configuration", () => {
   it.each([
     ["  kind: TrafficSplitter\n", "kind"],
     ["  monitoring: {model_type: classification}\n", "monitoring"],
-    ["  compute: {gpu: 1}\n", "compute.gpu"],
     ["  networking: {endpoint: /other}\n", "networking.endpoint"],
     ["  networking: {api_gateway: none}\n", "networking.api_gateway"],
     ["  autoscaling: {min_replicas: 0}\n", "autoscaling.min_replicas"],

@@ -7,32 +7,49 @@ const GIB = 2 ** 30;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("the machine's account", () => {
+  it("gives each GPU to one worker, also those that a former controller gave", async () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0", "1", "2"] });
+    const need = { cpuMillis: 100, memoryBytes: 0, gpus: 1 };
+    const before = account.occupyAgain(need, ["1"]);
+    const pair = account.occupy({ ...need, gpus: 2 })!;
+    expect(pair.gpus).toEqual(["0", "2"]);
+    expect(account.occupy(need)).toBeUndefined();
+    const granted: (readonly string[])[] = [];
+    account.ask(need, ({ gpus }) => granted.push(gpus));
+    await turn();
+    expect(granted).toEqual([]);
+    account.giveBack(before);
+    await turn();
+    expect(granted).toEqual([["1"]]);
+    expect(account.describe(need)).toContain("of 1 CPU and 1024 MiB and 3 GPU");
+  });
+
   it("serves in the order of asking, and what does not fit does not hold up the rest", async () => {
-    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB });
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     const granted: string[] = [];
     const ask = (name: string, cpuMillis: number, memoryBytes = 0) =>
-      account.ask({ cpuMillis, memoryBytes }, () => granted.push(name));
+      account.ask({ cpuMillis, memoryBytes, gpus: 0 }, () => granted.push(name));
     ask("first", 600);
     ask("too much memory", 100, 2 * GIB);
     ask("second", 600);
     ask("small", 400, GIB);
     await turn();
     expect(granted).toEqual(["first", "small"]);
-    account.giveBack({ cpuMillis: 600, memoryBytes: 0 });
+    account.giveBack({ cpuMillis: 600, memoryBytes: 0, gpus: [] });
     await turn();
     expect(granted).toEqual(["first", "small", "second"]);
   });
 
   it("lets who does not wait take more than there is; others get nothing until it is back", async () => {
-    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB });
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     let granted = 0;
-    account.occupy({ cpuMillis: 1500, memoryBytes: 2 * GIB });
-    const ask = account.ask({ cpuMillis: 200, memoryBytes: 0 }, () => granted++);
-    account.ask({ cpuMillis: 200, memoryBytes: 0 }, () => granted++);
+    const grant = account.occupy({ cpuMillis: 1500, memoryBytes: 2 * GIB, gpus: 0 })!;
+    const ask = account.ask({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }, () => granted++);
+    account.ask({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }, () => granted++);
     await turn();
     expect(granted).toBe(0);
     expect(account.cancel(ask)).toBe(true);
-    account.giveBack({ cpuMillis: 1500, memoryBytes: 2 * GIB });
+    account.giveBack(grant);
     await turn();
     expect(granted).toBe(1);
   });
@@ -40,11 +57,11 @@ describe("the machine's account", () => {
 
 describe("a worker that waits for compute", () => {
   it("is pending for ten minutes, then stalled, and neither when it is no longer wanted", async () => {
-    const account = new ComputeAccount({ cpuMillis: 100, memoryBytes: GIB });
+    const account = new ComputeAccount({ cpuMillis: 100, memoryBytes: GIB, gpus: [] });
     const workers = new JobWorkers({
       epoch: 1,
       account,
-      need: () => ({ cpuMillis: 200, memoryBytes: 0 }),
+      need: () => ({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }),
       start: () => Promise.reject(new Error("there is no room")),
       forget: async () => {},
       init: () => {

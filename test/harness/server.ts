@@ -158,6 +158,13 @@ export class TestServer {
   }
 
   async stop(): Promise<void> {
+    await this.stopProcesses();
+    rmSync(runtimeDirectory(this.dataDir), { recursive: true, force: true });
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  /** Its data stays: it may be started again. */
+  async stopProcesses(): Promise<void> {
     const { parent } = this;
     if (parent !== undefined && parent.exitCode === null && parent.signalCode === null) {
       const exited = new Promise((resolve) => parent.once("exit", resolve));
@@ -165,8 +172,6 @@ export class TestServer {
       await exited;
     }
     await eventually("no worker is left", () => this.workers().length === 0, 45_000);
-    rmSync(runtimeDirectory(this.dataDir), { recursive: true, force: true });
-    rmSync(this.dir, { recursive: true, force: true });
   }
 }
 
@@ -179,7 +184,18 @@ export interface JobView {
   worker_counts?: Record<string, number>;
   start_time?: string;
   end_time?: string;
-  reason?: { code: string; message: string };
+  reason?: {
+    code: string;
+    message: string;
+    hint?: string;
+    evidence?: {
+      batch_index?: number;
+      signal?: string;
+      out_of_memory?: string;
+      peak_memory_bytes?: number;
+      last_lines?: string[];
+    };
+  };
   config: unknown;
 }
 

@@ -1,0 +1,38 @@
+/** What a worker's death is called, and what is known of it, for failure records and reasons. */
+import type { WorkerExit } from "../engine/engine.ts";
+import { describeExit } from "../engine/worker-exit.ts";
+import type { DeathEvidence, WorkerFault } from "../protocol/messages.ts";
+
+/** The failure of the batch that was in hand. */
+export function deathFault(exit: WorkerExit): WorkerFault {
+  const { lastLines = [] } = exit;
+  const said = lastLines.length === 0 ? "" : `the worker's last lines:\n${lastLines.join("\n")}\n`;
+  return {
+    stage: "predict",
+    type: exit.outOfMemory === undefined ? "WorkerDied" : "OutOfMemory",
+    message: `the worker ${describeExit(exit)} while predict() had this batch`,
+    traceback: said,
+    evidence: evidenceOf(exit),
+  };
+}
+
+export function diedInSetUp(exit: WorkerExit): WorkerFault {
+  return {
+    stage: "init",
+    type: exit.outOfMemory === undefined ? "WorkerDied" : "OutOfMemory",
+    message: `the worker process ${describeExit(exit)} before its predictor was ready`,
+    traceback: "",
+    evidence: evidenceOf(exit),
+  };
+}
+
+export function evidenceOf(exit: WorkerExit): DeathEvidence {
+  return {
+    ...(exit.signal === undefined ? {} : { signal: exit.signal }),
+    ...(exit.code === undefined ? {} : { exit_code: exit.code }),
+    ...(exit.outOfMemory === undefined ? {} : { out_of_memory: exit.outOfMemory }),
+    ...(exit.peakMemoryBytes === undefined ? {} : { peak_memory_bytes: exit.peakMemoryBytes }),
+    ...(exit.memoryLimitBytes === undefined ? {} : { memory_limit_bytes: exit.memoryLimitBytes }),
+    ...(exit.lastLines === undefined || exit.lastLines.length === 0 ? {} : { last_lines: exit.lastLines }),
+  };
+}
