@@ -136,6 +136,8 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     "cpus",
     "memory",
     "gpus",
+    "keepJobs",
+    "keepFailedJobs",
     "publicUrl",
     "maxBody",
   ] as const satisfies SettingName[]) {
@@ -179,9 +181,18 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     localRoots: [...fromEnvironment, ...(options.allowLocalRoot as string[])].map((root) => resolve(root)),
     insecureNoAuth: options.insecureNoAuth === true,
     gpus: text("gpus"),
+    keepMs: daysOf("--keep-jobs", text("keepJobs")),
+    keepFailedMs: daysOf("--keep-failed-jobs", text("keepFailedJobs")),
     compute: computeOf(text("cpus"), text("memory")),
     killAt: setting("killAt"),
   };
+}
+
+function daysOf(option: string, text: string): number {
+  const days = Number(text);
+  if (text === "" || !(days >= 0))
+    throw new CliError(`${option} must be a number of days (got "${text}")`, EXIT.usage);
+  return days * 86_400_000;
 }
 
 /** What the machine has, or less where the operator says so. */

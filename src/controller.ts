@@ -32,6 +32,7 @@ import type { Interrupted, JobDeps } from "./batch/job-deps.ts";
 import { Jobs } from "./batch/jobs.ts";
 import { Outbox } from "./batch/outbox.ts";
 import { Queues } from "./batch/queues.ts";
+import { Retention } from "./batch/retention.ts";
 import { Sqs } from "./batch/sqs.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
@@ -40,6 +41,7 @@ import { type DataDirectory, lockDataDirectory, makeTemporaryDirectory } from ".
 import type { Database } from "./database/database.ts";
 import { allKeys, insertKey, removeKey } from "./database/key-records.ts";
 import { migrate, takeEpoch } from "./database/migrations.ts";
+import { patientDatabase } from "./database/patient-database.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 import { allWorkers, deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
 import { type Compute, ComputeAccount } from "./engine/compute-account.ts";
@@ -71,6 +73,9 @@ export interface ControllerOptions {
   compute: Omit<Compute, "gpus">;
   /** `--gpus`: which there are; empty is those that are found. */
   gpus: string;
+  /** Milliseconds for which the data of ended jobs is kept: of those that succeeded, and of the rest. */
+  keepMs: number;
+  keepFailedMs: number;
   parentPid: number;
 }
 
@@ -148,6 +153,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     apis,
     replicas,
     outbox,
+    buildRetention(ground),
     jobs,
     internal,
     control,
@@ -163,9 +169,14 @@ async function layGround(options: ControllerOptions): Promise<Ground> {
   const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv });
   const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python });
   const gpus = await findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
-  const workerDeps = { db, engine, environments, dataDir, hasGpus: gpus.length > 0 };
+  const log = openLog("controller");
+  const patientDb = patientDatabase(db, {
+    onWait: () => log.error("the disk of the data directory is full: waiting until there is room"),
+    signal: new AbortController().signal,
+  });
+  const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0 };
   const account = new ComputeAccount({ ...options.compute, gpus });
-  return { options, log: openLog("controller"), db, epoch: await takeEpoch(db), workerDeps, account };
+  return { options, log, db, epoch: await takeEpoch(db), workerDeps, account };
 }
 
 function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => Promise<void>): Replicas {
@@ -192,7 +203,7 @@ function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => P
       void worker.exited.then(() => account.giveBack(grant));
       return worker;
     },
-    forget: (workerId: string) => deleteWorker(db, workerId),
+    forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     onChange: () =>
       void publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
@@ -233,10 +244,16 @@ function buildJobs(ground: Ground, interrupted: Interrupted[], world: World): Jo
     },
     startWorker: async (name, apiId, jobId, gpus) =>
       startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
-    forgetWorker: (workerId) => deleteWorker(db, workerId),
+    forgetWorker: (workerId) => deleteWorker(workerDeps.db, workerId),
     jobLog: jobLogOf(dataDir),
   };
   return new Jobs(deps, interrupted);
+}
+
+function buildRetention({ db, log, options }: Ground): Retention {
+  const { dataDir, keepMs, keepFailedMs } = options;
+  const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
+  return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs });
 }
 
 function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {

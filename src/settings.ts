@@ -52,6 +52,20 @@ export const SETTINGS = {
     unit: "indices",
     help: "the GPUs to give out by compute.gpu, such as 0,1, or none; those that nvidia-smi shows, where not given",
   },
+  keepJobs: {
+    env: "QUERN_KEEP_JOBS",
+    option: "--keep-jobs <days>",
+    default: "14",
+    unit: "days",
+    help: "how long batches, files and logs of jobs that succeeded are kept; their records stay",
+  },
+  keepFailedJobs: {
+    env: "QUERN_KEEP_FAILED_JOBS",
+    option: "--keep-failed-jobs <days>",
+    default: "60",
+    unit: "days",
+    help: "the same of all other jobs, with their failures",
+  },
   publicUrl: {
     env: "QUERN_PUBLIC_URL",
     option: "--public-url <url>",

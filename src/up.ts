@@ -29,6 +29,8 @@ export interface UpOptions {
   /** What workers may take together. */
   compute: { cpuMillis: number; memoryBytes: number };
   gpus: string;
+  keepMs: number;
+  keepFailedMs: number;
   publicUrl: string | undefined;
   maxBodyBytes: number;
   localRoots: string[];
@@ -131,8 +133,19 @@ class Parent {
   }
 
   private childOptions(): string {
-    const { host, publicUrl, dataDir, python, compute, gpus, maxBodyBytes, localRoots, killAt } =
-      this.options;
+    const {
+      host,
+      publicUrl,
+      dataDir,
+      python,
+      compute,
+      gpus,
+      keepMs,
+      keepFailedMs,
+      maxBodyBytes,
+      localRoots,
+      killAt,
+    } = this.options;
     const runtimeDir = runtimeDirectory(dataDir);
     return JSON.stringify({
       dataDir,
@@ -144,6 +157,8 @@ class Parent {
       python,
       compute,
       gpus,
+      keepMs,
+      keepFailedMs,
       localRoots,
       version: version(),
       killAt,

@@ -3,6 +3,7 @@
 What a C library or a child process writes to the same descriptor has no timestamp; readers give it the one before.
 """
 
+import errno
 import io
 import os
 import sys
@@ -40,8 +41,13 @@ class StampedLines(io.TextIOBase):
         stamp = _now()
         data = "".join("%s %s\n" % (stamp, line) for line in lines).encode("utf-8", "backslashreplace")
         view = memoryview(data)
-        while view:
-            view = view[os.write(self._descriptor, view) :]
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            # A full disk: lines are lost, but no print() of user code fails for its log.
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
 
     def close_line(self):
         """Ends a line that user code left open, so that it is not lost."""

@@ -2,6 +2,7 @@
  * What all enqueuing shares: segments are committed a few megabytes at a time, together with the position in the input
  * that they end at, so that a restart goes on from there. What they copied is on the disk before they are committed.
  */
+import { type RoomWait, whenThereIsRoom } from "../base/disk-full.ts";
 import type { ReachKillPoint } from "../base/kill-points.ts";
 import { ENQUEUE_COMMIT_BYTES } from "../contracts/limits.ts";
 import type { Database } from "../database/database.ts";
@@ -46,6 +47,8 @@ export interface EnqueueTarget {
   jobId: string;
   epoch: number;
   reach: ReachKillPoint;
+  /** Where the disk is full. */
+  room: RoomWait;
 }
 
 export class EnqueueCommits {
@@ -74,7 +77,7 @@ export class EnqueueCommits {
     const segments = this.waiting;
     if (segments.length === 0) return;
     const { db, jobId, epoch, reach } = this.target;
-    await this.own.flush();
+    await whenThereIsRoom(() => this.own.flush(), this.target.room);
     const last = segments[segments.length - 1]!;
     await db.transaction(async (tx) => {
       for (const segment of segments) await appendSegment(tx, jobId, segment);

@@ -95,6 +95,8 @@ class PayloadReader {
 
   private async load(batchIndex: number): Promise<LoadedSegment> {
     const segment = await findSegment(this.deps.db, this.job.job_id, batchIndex);
+    if (this.job.pruned_time !== null)
+      throw new InputError(`the batches of this job were removed at ${this.job.pruned_time}`);
     if (segment === undefined) throw new InputError(`the segment of batch ${batchIndex} is gone`);
     return this.segments.load(segment);
   }

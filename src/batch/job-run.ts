@@ -3,9 +3,11 @@
  * writer of the closing record here; a stop from outside wins or loses there like every other.
  */
 import { timestamp } from "../base/clock.ts";
+import type { RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
+import { patientDatabase } from "../database/patient-database.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
@@ -47,6 +49,9 @@ export class JobRun implements Service {
   private readonly stored: StoredInput;
   /** Aborted when nobody waits for the input any more. */
   private readonly over = new AbortController();
+  /** Aborted when the server goes down: what the disk has no room for is lost, and done again. */
+  private readonly gone = new AbortController();
+  private readonly room: RoomWait;
   private readonly store: ObjectStore;
   private readonly input: JobInput;
   private readonly workers: JobWorkers;
@@ -62,7 +67,11 @@ export class JobRun implements Service {
 
   /** `condemned`: batches that are charged instead of run (decision 3.7). */
   constructor(deps: JobDeps, job: JobRow, condemned: ReadonlySet<number>) {
-    this.deps = deps;
+    this.room = {
+      onWait: () => deps.jobLog(job.job_id, "the server's disk is full: the job waits until there is room"),
+      signal: this.gone.signal,
+    };
+    this.deps = { ...deps, db: patientDatabase(deps.db, this.room) };
     this.job = job;
     this.condemned = condemned;
     this.stored = storedInput(job);
@@ -75,6 +84,7 @@ export class JobRun implements Service {
     this.workers = new JobWorkers({
       epoch: deps.epoch,
       account: deps.account,
+      room: this.room,
       need: () => this.api!.compute,
       start: (gpus) => deps.startWorker(job.api_name, job.api_id, job.job_id, gpus),
       forget: deps.forgetWorker,
@@ -98,6 +108,7 @@ export class JobRun implements Service {
     this.isEnding = true;
     clearInterval(this.ticker);
     this.over.abort();
+    this.gone.abort();
     await this.workers.stopAll(STOP_GRACE_MS);
     this.dispatcher?.close();
     await this.cursor?.close();
@@ -138,6 +149,7 @@ export class JobRun implements Service {
         job,
         jobId: job_id,
         store: this.store,
+        room: this.room,
         input: this.input,
         ownFile: ownFilePath(deps.dataDir, job_id),
         isCancelled: () => this.isEnding,

@@ -1,4 +1,5 @@
 /** The workers of one job: as many as are wanted and the machine has room for, replaced when they die, all gone at the end. */
+import { type RoomWait, whenThereIsRoom } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { STALLED_AFTER_MS } from "../contracts/limits.ts";
 import type { Ask, Compute, ComputeAccount, Grant } from "../engine/compute-account.ts";
@@ -9,6 +10,8 @@ import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
 export interface JobWorkersOptions {
   epoch: number;
   account: ComputeAccount;
+  /** Where the disk has no room for its log. */
+  room: RoomWait;
   /** What one worker takes of the account. */
   need: () => Compute;
   start: (gpus: readonly string[]) => Promise<RunningWorker>;
@@ -86,9 +89,9 @@ export class JobWorkers {
   }
 
   private async startOne(grant: Grant): Promise<void> {
-    const { start, events, init, epoch, onStartFailed, account } = this.options;
+    const { start, events, init, epoch, onStartFailed, account, room } = this.options;
     this.starting++;
-    const running = await start(grant.gpus)
+    const running = await whenThereIsRoom(() => start(grant.gpus), room)
       .catch((error: Error) => onStartFailed(error))
       .finally(() => this.starting--);
     if (running === undefined) return account.giveBack(grant);

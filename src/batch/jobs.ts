@@ -1,4 +1,5 @@
 /** All jobs of this controller: takes over the unfinished ones at the start, runs new ones, stops, reads. */
+import { whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
@@ -33,6 +34,7 @@ export class Jobs implements Service {
   private readonly deps: JobDeps;
   private readonly interrupted: readonly Interrupted[];
   private readonly runs = new Map<string, JobRun>();
+  private readonly gone = new AbortController();
 
   /** `interrupted`: the batches that workers of a former controller had in hand. */
   constructor(deps: JobDeps, interrupted: readonly Interrupted[]) {
@@ -55,6 +57,7 @@ export class Jobs implements Service {
   }
 
   async stop(): Promise<void> {
+    this.gone.abort();
     await Promise.all([...this.runs.values()].map((run) => run.stop()));
   }
 
@@ -156,7 +159,10 @@ export class Jobs implements Service {
   }
 
   private async run(jobId: string, condemned: ReadonlySet<number> = new Set()): Promise<void> {
-    const row = await claimJob(this.deps.db, jobId, this.deps.epoch);
+    const { db, epoch, jobLog } = this.deps;
+    const onWait = () => jobLog(jobId, "the server's disk is full: the job waits until there is room");
+    // It is recorded already: whoever submitted it is not told otherwise.
+    const row = await whenThereIsRoom(() => claimJob(db, jobId, epoch), { onWait, signal: this.gone.signal });
     if (row === undefined) return;
     const run = new JobRun(this.deps, row, condemned);
     this.runs.set(jobId, run);

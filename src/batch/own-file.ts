@@ -88,15 +88,16 @@ export class OwnFileWriter {
     this.bytes += content.length;
   }
 
+  /** May be tried again after an error. */
   async flush(): Promise<void> {
     const content = Buffer.concat(this.waiting);
     if (content.length === 0) return;
-    this.waiting = [];
     const start = this.bytes - content.length;
     for (let written = 0; written < content.length; )
       written += (await this.file!.write(content, written, content.length - written, start + written))
         .bytesWritten;
     await this.file!.sync();
+    this.waiting = [];
   }
 
   async close(): Promise<void> {

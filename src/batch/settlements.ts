@@ -93,7 +93,9 @@ export class Settlements {
 
   private async write(): Promise<void> {
     const { jobId, epoch, round, reach } = this.options;
-    const { touched, failures, letters, succeeded, successUs, onDurable } = this;
+    // As they are now: while the disk is full, more is marked before this is written.
+    const segments = [...this.touched].map((segment) => ({ ...segment, settled: segment.settled.slice() }));
+    const { failures, letters, succeeded, successUs, onDurable } = this;
     const failedBatches = failures.filter(({ isFinal }) => isFinal).length;
     this.touched = new Set();
     this.failures = [];
@@ -102,7 +104,7 @@ export class Settlements {
     this.successUs = 0;
     this.onDurable = [];
     await this.db.transaction(async (tx) => {
-      for (const segment of touched) await writeSettled(tx, jobId, segment);
+      for (const segment of segments) await writeSettled(tx, jobId, segment);
       for (const failed of failures) await saveFailedAttempt(tx, jobId, round, failed);
       for (const letter of letters) await saveLetter(tx, letter);
       const counts = {

@@ -54,10 +54,13 @@ export async function submitJob(
   if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
   if (input.kind !== "items") await assertAnyFile(deps.store, input);
   const jobId = newUlid();
-  if (input.kind === "items") await writeOwnFile(ownFilePath(deps.dataDir, jobId), input.lines);
-  deps.reach("submission-before-commit");
   const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
-  const recorded = await record(deps.db, toNewJob(jobId, api, submission), key).catch(async (error) => {
+  const make = async () => {
+    if (input.kind === "items") await writeOwnFile(ownFilePath(deps.dataDir, jobId), input.lines);
+    deps.reach("submission-before-commit");
+    return record(deps.db, toNewJob(jobId, api, submission), key);
+  };
+  const recorded = await make().catch(async (error) => {
     await forget();
     throw error;
   });

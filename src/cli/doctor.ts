@@ -1,7 +1,8 @@
 /** `quern doctor`: what Quern stands on, looked at piece by piece; what is wrong comes with its cure. */
 import { execFile } from "node:child_process";
-import { accessSync, constants, existsSync, statfsSync } from "node:fs";
-import { dirname } from "node:path";
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { opendir, readdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { table } from "./table.ts";
@@ -24,6 +25,7 @@ export async function doctor(context: CliContext): Promise<number> {
     await python(context.python),
     await installer(context.python),
     dataDirectory(context.files.dataDir),
+    await diskUse(context.files.dataDir),
     await openFiles(),
     await server(context),
   ];
@@ -97,7 +99,49 @@ function dataDirectory(path: string): Finding {
   const free = bavail * bsize;
   const detail = `${path}, ${(free / 1024 ** 3).toFixed(1)} GiB free`;
   if (free >= DISK_LEAST_BYTES) return { check, result: "ok", detail };
-  return { check, result: "warn", detail, cure: "make room: environments and jobs are kept there" };
+  return {
+    check,
+    result: "warn",
+    detail,
+    cure: "make room: `disk use` says what takes it; --keep-jobs keeps less",
+  };
+}
+
+/** What the parts of the data directory take; files of a million jobs are counted, not listed. */
+async function diskUse(path: string): Promise<Finding> {
+  const check = "disk use";
+  const parts: Record<string, number> = {};
+  for (const entry of existsSync(path) ? await readdir(path, { withFileTypes: true }) : []) {
+    const part = entry.isDirectory() ? entry.name : "database";
+    const bytes = entry.isDirectory()
+      ? await directoryBytes(join(path, entry.name))
+      : statSync(join(path, entry.name)).size;
+    parts[part] = (parts[part] ?? 0) + bytes;
+  }
+  const total = Object.values(parts).reduce((sum, bytes) => sum + bytes, 0);
+  const shown = Object.entries(parts)
+    .filter(([, bytes]) => bytes > 0)
+    .sort(([, a], [, b]) => b - a)
+    .map(([part, bytes]) => `${part} ${size(bytes)}`);
+  return { check, result: "ok", detail: `${size(total)}${shown.length > 0 ? `: ${shown.join(", ")}` : ""}` };
+}
+
+async function directoryBytes(path: string): Promise<number> {
+  let bytes = 0;
+  const directory = await opendir(path).catch(() => undefined);
+  for await (const entry of directory ?? []) {
+    const inside = join(path, entry.name);
+    if (entry.isDirectory()) bytes += await directoryBytes(inside);
+    // Removed meanwhile, it takes nothing.
+    else if (entry.isFile()) bytes += statSync(inside, { throwIfNoEntry: false })?.size ?? 0;
+  }
+  return bytes;
+}
+
+function size(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${units[power]}`;
 }
 
 async function openFiles(): Promise<Finding> {

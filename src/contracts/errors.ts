@@ -39,6 +39,7 @@ export const ERRORS = {
   queue_full: [503, "Too many requests are waiting"],
   server_unavailable: [503, "The server is starting or stopping"],
   prediction_timeout: [504, "The prediction took too long"],
+  disk_full: [507, "The server's disk is full"],
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ErrorCode = keyof typeof ERRORS;

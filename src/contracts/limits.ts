@@ -82,5 +82,9 @@ export const PARALLEL_LISTINGS = 8;
 /** SQS: messages of one SendMessageBatch, and the bytes of bodies and attributes together that every queue takes. */
 export const LETTERS_A_REQUEST = 10;
 export const LETTER_BYTES_MAX = 262_144;
+/** Old jobs are looked for this often, so many at once; their rows go in statements of a few milliseconds. */
+export const PRUNE_EVERY_MS = 3_600_000;
+export const PRUNED_JOBS_AT_ONCE = 100;
+export const PRUNED_ROWS_AT_ONCE = 1000;
 /** The body of a redrive must be smaller than this many bytes. */
 export const REDRIVE_BYTES_LIMIT = 64 * 1024;

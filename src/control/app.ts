@@ -1,5 +1,6 @@
 /** The controller's HTTP, behind the gateway: one file per resource, put together here with the admin's key and errors. */
 import { Hono } from "hono";
+import { isDiskFull } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
@@ -19,7 +20,7 @@ export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps, QueueRoutesDe
 export function controlApp(deps: ControlDeps): Hono {
   const app = new Hono();
   app.onError((thrown, c) => {
-    const error = asServiceError(thrown);
+    const error = isDiskFull(thrown) ? diskFull(thrown) : asServiceError(thrown);
     if (error.code === "internal_error")
       deps.log.error(
         { err: thrown, request_id: requestId(c), path: c.req.path },
@@ -52,6 +53,12 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
   return app;
+}
+
+function diskFull(cause: unknown): ServiceError {
+  const message =
+    "the server's disk is full, so that nothing was recorded; make room (`quern doctor` there shows what uses it) and try again";
+  return new ServiceError("disk_full", message, { cause });
 }
 
 export interface InternalDeps {

@@ -36,7 +36,8 @@ export class SerialDatabase implements Database {
         await this.connection.exec("COMMIT");
         return result;
       } catch (error) {
-        await this.connection.exec("ROLLBACK");
+        // A full disk has rolled it back already.
+        await this.connection.exec("ROLLBACK").catch(() => {});
         throw error;
       }
     });

@@ -6,6 +6,7 @@ import { appendFileSync, mkdirSync, truncateSync } from "node:fs";
 import { copyFile, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { delay } from "../base/clock.ts";
+import { isDiskFull } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { LOG_FILE_BYTES_MAX } from "../contracts/limits.ts";
 
@@ -20,10 +21,14 @@ const STAMP = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z) ?/;
 const FOLLOW_MS = 200;
 const READ_BYTES = 1024 * 1024;
 
-/** Adds a line of the server's own. */
+/** Adds a line of the server's own. Where the disk is full the line is lost: nothing fails for its log. */
 export function appendLogLine(file: string, line: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  appendFileSync(file, `${new Date().toISOString()} ${line}\n`, { mode: 0o600 });
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    appendFileSync(file, `${new Date().toISOString()} ${line}\n`, { mode: 0o600 });
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+  }
 }
 
 /**

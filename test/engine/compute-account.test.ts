@@ -61,6 +61,7 @@ describe("a worker that waits for compute", () => {
     const workers = new JobWorkers({
       epoch: 1,
       account,
+      room: { onWait() {}, signal: new AbortController().signal },
       need: () => ({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }),
       start: () => Promise.reject(new Error("there is no room")),
       forget: async () => {},

@@ -68,7 +68,7 @@ describe("quern job", () => {
     );
     expect(out).toContain("the last one's traceback:\nTraceback (most recent call last):");
     const first = server.cli(["job", "failures", "jobs", id, "--limit", "1"]);
-    expect(first.err).toBe("more: --cursor 1; all of each: -o json\n");
+    expect(first.err).toBe("more: --cursor 1; counted: --by-error; all of them: --export FILE\n");
     const second = server.cli(["job", "failures", "jobs", id, "--cursor", "1", "-o", "json"]);
     expect(JSON.parse(second.out)).toMatchObject({ failures: [{ batch_index: 2 }], next_cursor: null });
     const listed = server.cli(["job", "list", "jobs", "--status", "completed_with_failures", "--limit", "1"]);
@@ -199,6 +199,7 @@ describe("quern doctor", () => {
       "python",
       "packages",
       "data directory",
+      "disk use",
       "open files",
       "server",
     ]);
