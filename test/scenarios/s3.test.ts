@@ -1,14 +1,43 @@
 /** Jobs over S3, through a real server that speaks it: input, refusals, and a store that goes away in the middle. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT, project } from "../harness/projects.ts";
-import { TestServer } from "../harness/server.ts";
+import { root, TestServer } from "../harness/server.ts";
 import { isS3Installed, startS3 } from "../harness/stores.ts";
 
 type S3 = Awaited<ReturnType<typeof startS3>>;
+
+/** As the ancestor's examples were written; only the names of fields are ours. */
+const CLASSIFIER = `
+import json, os, re
+import boto3
+
+class PythonPredictor:
+    def __init__(self, config, job_spec):
+        self.s3 = boto3.client("s3")
+        self.bucket, key = re.match("s3://(.+?)/(.+)", config["dest_s3_dir"]).groups()
+        self.key = os.path.join(key, job_spec["job_id"])
+
+    def predict(self, payload, batch_id):
+        results = []
+        for path in payload:
+            bucket, key = re.match("s3://(.+?)/(.+)", path).groups()
+            image = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+            results.append({"path": path, "class": "light" if sum(image) / len(image) > 100 else "dark"})
+        self.s3.put_object(Bucket=self.bucket, Key=os.path.join(self.key, batch_id + ".json"), Body=json.dumps(results))
+
+    def on_job_complete(self):
+        counts = {}
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.key)
+        for page in pages:
+            for entry in page["Contents"]:
+                for result in json.loads(self.s3.get_object(Bucket=self.bucket, Key=entry["Key"])["Body"].read()):
+                    counts[result["class"]] = counts.get(result["class"], 0) + 1
+        self.s3.put_object(Bucket=self.bucket, Key=os.path.join(self.key, "summary"), Body=json.dumps(counts))
+`;
 
 describe.runIf(isS3Installed)("a job over S3", () => {
   let s3: S3;
@@ -65,6 +94,48 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     await server.ended("jobs", await server.submit("jobs", { workers: 1, file_path_lister: lister }));
     expect(handledIds()).toEqual(expected);
   });
+
+  it("written for the ancestor runs as it is: pictures in, results and their sum back to the bucket", async () => {
+    const pictures = join(root, "examples", "image-files", "pictures");
+    const names = readdirSync(pictures).filter((name) => name.endsWith(".pgm"));
+    expect(names.length).toBeGreaterThan(20);
+    for (const [i, name] of names.entries())
+      await s3.put(`photos/${i % 3}/${name}`, readFileSync(join(pictures, name)));
+    await s3.put("photos/0/readme.txt", "no picture");
+    const other = new TestServer({ ...s3.env, AWS_DEFAULT_REGION: "us-east-1" });
+    await other.start();
+    try {
+      other.deploy({
+        "quern.yaml":
+          "- name: classifier\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: {dest_s3_dir: s3://bucket/nowhere}}\n",
+        "predictor.py": CLASSIFIER,
+        "requirements.txt": "boto3\n",
+      });
+      const excluded = names[0]!;
+      const id = await other.submit("classifier", {
+        workers: 2,
+        file_path_lister: {
+          store_paths: ["s3://bucket/photos/"],
+          includes: ["s3://bucket/photos/**.pgm"],
+          excludes: [`**/${excluded}`],
+          batch_size: 4,
+        },
+        config: { dest_s3_dir: "s3://bucket/results" },
+      });
+      const job = await other.ended("classifier", id, 120_000);
+      expect(job, other.cli(["logs", "classifier", id]).out.slice(-2000)).toMatchObject({
+        status: "status_succeeded",
+        total_batch_count: Math.ceil((names.length - 1) / 4),
+      });
+      const results = join(s3.directory, "results", id);
+      const written = readdirSync(results).filter((name) => name.endsWith(".json"));
+      expect(written).toHaveLength(job.total_batch_count!);
+      const summary = JSON.parse(readFileSync(join(results, "summary"), "utf8")) as Record<string, number>;
+      expect(Object.values(summary).reduce((sum, count) => sum + count, 0)).toBe(names.length - 1);
+    } finally {
+      await other.stop();
+    }
+  }, 180_000);
 
   it("says what is wrong with an address, before there is a job", async () => {
     expect(await refusal(overLines(["s3://"]))).toMatchObject({ status: 400, code: "invalid_request" });
