@@ -13,7 +13,7 @@ interface Timed {
   cpuS: number;
 }
 
-async function runJob(
+export async function runJob(
   server: TestServer,
   path: string,
   batchSize: number,

@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|start|files|beside|s3 …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|files|beside|s3|peers …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -6,6 +6,7 @@ import { benchBatch, benchTail } from "./batch.ts";
 import { benchBeside } from "./beside.ts";
 import { benchFiles, FILES_DIRECTORY } from "./files.ts";
 import { allHold, linesFile } from "./measure.ts";
+import { benchPeers } from "./peers.ts";
 import { benchRealtime } from "./realtime.ts";
 import { benchS3 } from "./s3.ts";
 import { benchStart } from "./start.ts";
@@ -43,11 +44,13 @@ if (wants("batch")) {
   await benchTail(server, linesFile(join(directory, "lines-10k.jsonl"), 10_000));
 }
 if (wants("files")) await benchFiles(server);
+if (chosen.includes("peers"))
+  await benchPeers(server, directory, linesFile(join(directory, "lines-1m.jsonl"), 1_000_000));
 await server.stop();
 if (wants("beside")) {
   const lines = linesFile(join(directory, "lines-10m.jsonl"), 10_000_000);
   await benchBeside(directory, project, lines, 10_000_000);
 }
-// Needs `node scripts/servers.mjs` before.
+// Needs `node scripts/servers.mjs` before; `peers` installs what it compares with.
 if (chosen.includes("s3")) await benchS3(project);
 process.exitCode = allHold() ? 0 : 1;

@@ -11,7 +11,7 @@ const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
 const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "apis.js"));
 const { OPERATIONS } = await import(join(root, "dist", "contracts", "operations.js"));
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
-const { JOB_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
+const { JOB_MOVES, ROUND_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
 
 const table = (head, rows) =>
   [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
@@ -82,7 +82,11 @@ function jobStatus() {
   const arrows = Object.entries(JOB_MOVES).flatMap(([from, to]) =>
     to.map((status) => `  ${from} --> ${status}`),
   );
-  return `# Statuses of a job\n\n\`\`\`mermaid\nstateDiagram-v2\n  [*] --> status_enqueuing\n${arrows.join("\n")}\n\`\`\`\n\n\`status_unknown\` is only for a record that cannot be read.\n`;
+  const quoted = (status) => `\`${status}\``;
+  const rounds = Object.entries(ROUND_MOVES).map(
+    ([from, to]) => `| ${quoted(from)} | ${to.map(quoted).join(", ")} |`,
+  );
+  return `# Statuses of a job\n\n\`\`\`mermaid\nstateDiagram-v2\n  [*] --> status_enqueuing\n${arrows.join("\n")}\n\`\`\`\n\nA new round (redrive, resume) begins again:\n\n| from | to |\n|---|---|\n${rounds.join("\n")}\n\nRedrive leads to \`status_running\`, resume to where the job was when it ended.\n\n\`status_unknown\` is only for a record that cannot be read.\n`;
 }
 
 function commands() {

@@ -9,6 +9,11 @@ type SqsName = Extract<QueueName, { kind: "sqs" }>;
 /** A queue that says nothing for this long does not answer. */
 const TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 5_000, throwOnRequestTimeout: true };
 
+/** A letter whose batch fills it says at least so much of its error; SQS has the last word on such a one. */
+const ERROR_BYTES_LEAST = 256;
+/** Names and types of six attributes. */
+const ATTRIBUTE_OVERHEAD_BYTES = 120;
+
 /** What became of each letter; those that are in neither list are to be tried again. */
 export interface Delivered {
   sent: Letter[];
@@ -119,10 +124,6 @@ function entryOf(queue: SqsName, letter: Letter, id: string): SendMessageBatchRe
       : {}),
   };
 }
-
-const ERROR_BYTES_LEAST = 256;
-/** Names and types of six attributes. */
-const ATTRIBUTE_OVERHEAD_BYTES = 120;
 
 /** At most so many bytes of UTF-8; without characters that SQS does not take. */
 function cutText(text: string, bytes: number): string {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { type CliContext, EXIT } from "./context.ts";
 import { printStream } from "./print-stream.ts";
-import { table } from "./table.ts";
+import { cell, table } from "./table.ts";
 
 interface Failure {
   batch_id: string;
@@ -27,8 +27,6 @@ interface FailuresOptions {
   byError?: boolean;
   export?: string;
 }
-
-const WIDTH = 60;
 
 /** The failed batches, or what they are counted by; all of them, as JSON lines, into a file. */
 export async function jobFailures(
@@ -60,8 +58,8 @@ async function listFailures(
     const rows = value.failures.map((failure) => [
       String(failure.batch_index),
       String(failure.receive_count),
-      short(`${failure.error.type}: ${failure.error.message}`),
-      short(failure.payload_error ?? JSON.stringify(failure.payload)),
+      cell(`${failure.error.type}: ${failure.error.message}`),
+      cell(failure.payload_error ?? JSON.stringify(failure.payload)),
     ]);
     await out(`${table(["batch", "attempts", "error", "items"], rows)}\n`);
     const traceback = value.failures.at(-1)!.error.traceback.trimEnd();
@@ -82,7 +80,7 @@ async function failuresByError({ client, output, out }: CliContext, path: string
     const rows = value.groups.map(({ batches, first_batch_index, error }) => [
       String(batches),
       String(first_batch_index),
-      short(`${error.type}: ${error.message}`),
+      cell(`${error.type}: ${error.message}`),
     ]);
     await out(`${table(["batches", "first", "error"], rows)}\n`);
   }
@@ -104,10 +102,4 @@ async function exportFailures(context: CliContext, path: string, file: string): 
     context.err(`wrote ${file}\n`);
   }
   return EXIT.success;
-}
-
-/** One line of a table. */
-function short(text: string): string {
-  const line = text.replace(/\s+/g, " ");
-  return line.length <= WIDTH ? line : `${line.slice(0, WIDTH - 1)}…`;
 }

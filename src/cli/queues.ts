@@ -1,6 +1,6 @@
 /** `quern queue get|messages|purge`: dead letter queues. */
 import { type CliContext, CliError, EXIT } from "./context.ts";
-import { since, table } from "./table.ts";
+import { cell, since, table } from "./table.ts";
 
 interface Counts {
   name: string;
@@ -14,8 +14,6 @@ interface Message {
   attributes: Record<string, string>;
   sent_time: string;
 }
-
-const WIDTH = 60;
 
 /** One queue, or all that jobs name. */
 export async function getQueues(
@@ -55,7 +53,7 @@ export async function queueMessages(
       attributes.batch_id ?? "",
       attributes.receive_count ?? "",
       errorOf(attributes.error),
-      short(body),
+      cell(body),
       since(sent_time),
     ]);
     await out(`${table(["api", "batch id", "attempts", "error", "items", "age"], rows)}\n`);
@@ -79,13 +77,8 @@ export async function purgeQueue(context: CliContext, name: string): Promise<num
 function errorOf(text: string | undefined): string {
   try {
     const { type, message } = JSON.parse(text ?? "") as { type: string; message: string };
-    return short(`${type}: ${message}`);
+    return cell(`${type}: ${message}`);
   } catch {
-    return short(text ?? "");
+    return cell(text ?? "");
   }
-}
-
-function short(text: string): string {
-  const line = text.replace(/\s+/g, " ");
-  return line.length <= WIDTH ? line : `${line.slice(0, WIDTH - 1)}…`;
 }

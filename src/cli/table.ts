@@ -40,3 +40,11 @@ export function dateTime(timestamp: string | undefined): string {
   )!;
   return `${day} ${month} ${year!.slice(2)} ${time} UTC`;
 }
+
+const CELL_WIDTH = 60;
+
+/** A text in one line of a table, cut where it is too long. */
+export function cell(text: string): string {
+  const line = text.replace(/\s+/g, " ");
+  return line.length <= CELL_WIDTH ? line : `${line.slice(0, CELL_WIDTH - 1)}…`;
+}

@@ -37,6 +37,16 @@ export async function readBody(c: Context, limit: number, cure: string): Promise
   return Buffer.concat(chunks);
 }
 
+/** Throws `malformed_json`. */
+export function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    const message = `the body is not valid JSON: ${(error as Error).message}`;
+    throw new ServiceError("malformed_json", message, { cause: error });
+  }
+}
+
 /** `?limit=`, checked. */
 export function limitOf(c: Context): number {
   const text = c.req.query("limit");

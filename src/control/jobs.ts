@@ -10,7 +10,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { JOB_STATUSES, type JobStatus, redriveSchema } from "../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
-import { assertKey, isTrue, jsonText, limitOf, readBody } from "./http.ts";
+import { assertKey, isTrue, jsonText, limitOf, parseJson, readBody } from "./http.ts";
 import { type JobAnswerDeps, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
@@ -99,15 +99,6 @@ async function redriveError(c: Context): Promise<string | undefined> {
   if (parsed.success) return parsed.data.error;
   const fields = toFieldErrors(namedIssues(parsed.error.issues, {}, () => ["error"]));
   throw new ServiceError("invalid_request", `the redrive is not valid: ${fields[0]!.detail}`, { fields });
-}
-
-function parseJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch (error) {
-    const message = `the body is not valid JSON: ${(error as Error).message}`;
-    throw new ServiceError("malformed_json", message, { cause: error });
-  }
 }
 
 /** The API that is asked for, where the request's key opens it. */

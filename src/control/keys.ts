@@ -4,7 +4,7 @@ import type { Keys } from "../access/keys.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { newKeySchema } from "../contracts/keys.ts";
-import { readBody } from "./http.ts";
+import { parseJson, readBody } from "./http.ts";
 
 const BODY_BYTES_LIMIT = 10_000;
 
@@ -25,13 +25,7 @@ export function keyRoutes(keys: Keys): Hono {
 }
 
 function parseNewKey(body: Buffer) {
-  let value: unknown;
-  try {
-    value = JSON.parse(body.toString("utf8"));
-  } catch (error) {
-    const message = `the body is not valid JSON: ${(error as Error).message}`;
-    throw new ServiceError("malformed_json", message, { cause: error });
-  }
+  const value = parseJson(body);
   const checked = newKeySchema.safeParse(value);
   if (checked.success) return checked.data;
   const fields = toFieldErrors(namedIssues(checked.error.issues, value, () => ["scope", "api"]));
