@@ -8,7 +8,7 @@ import type { Database } from "../database/database.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { countDeadly, firstDeadly } from "./batch-records.ts";
 import type { JobDeps } from "./job-deps.ts";
-import { decideEnding, type EndCause } from "./job-status.ts";
+import { decideEnding, type EndCause, type SettledCounts } from "./job-status.ts";
 import { type JobRow, jobById, setClosing, setTerminal } from "./job-store.ts";
 import { batchId } from "./letters.ts";
 
@@ -26,7 +26,7 @@ export async function finishJob(
     succeeded: job.succeeded,
     failedBatches: job.failed_batches,
     ...(await countDeadly(db, jobId)),
-    evidence: await deadlyEvidence(db, jobId),
+    ...(await firstDeath(db, jobId)),
   });
   const ending = { ...decided, reason: decided.reason && named(decided.reason, job) };
   reach("closing-before-commit");
@@ -42,11 +42,18 @@ export async function finishJob(
 }
 
 /** Of the first batch that finally failed because a worker died in it; for memory, if any did. */
-async function deadlyEvidence(db: Database, jobId: string): Promise<JobReason["evidence"]> {
+async function firstDeath(
+  db: Database,
+  jobId: string,
+): Promise<Pick<SettledCounts, "firstDeath" | "evidence">> {
   const row = await firstDeadly(db, jobId);
-  if (row === undefined) return undefined;
-  const { evidence } = JSON.parse(row.error_json) as WorkerFault;
-  return { batch_id: batchId(jobId, row.batch_index), batch_index: row.batch_index, ...evidence };
+  if (row === undefined) return {};
+  const { batch_index, error_json } = row;
+  const { evidence, message } = JSON.parse(error_json) as WorkerFault;
+  return {
+    firstDeath: `batch ${batch_index}: ${message}`,
+    evidence: { batch_id: batchId(jobId, batch_index), batch_index, ...evidence },
+  };
 }
 
 /** A hint's command with the job's own names, so that it can be typed as it stands. */

@@ -69,7 +69,9 @@ export interface SettledCounts {
   /** Of the failed batches, those whose worker died in them: for memory, and otherwise. */
   failedByDeath: number;
   failedByOom: number;
-  /** What is known of the first of them. */
+  /** The first of them, in words. */
+  firstDeath?: string | undefined;
+  /** ... and what is known of it. */
   evidence?: JobReason["evidence"];
 }
 
@@ -117,15 +119,16 @@ function settledEnding({ total, succeeded, failedBatches, ...deadly }: SettledCo
       },
     };
   }
-  const { failedByDeath, failedByOom, evidence } = deadly;
+  const { failedByDeath, failedByOom, firstDeath, evidence } = deadly;
+  const first = firstDeath === undefined ? "" : `; ${firstDeath}`;
   const known = evidence === undefined ? {} : { evidence };
   if (failedByOom > 0) {
-    const message = `${failedByOom} of ${total} batches failed because they took more memory than there was`;
+    const message = `${failedByOom} of ${total} batches failed because they took more memory than there was${first}`;
     const hint = "`quern job failures API JOB` shows them; use a smaller batch_size, or a larger compute.mem";
     return { status: "status_worker_oom", reason: { code: "out_of_memory", message, hint, ...known } };
   }
   if (failedByDeath > 0) {
-    const message = `${failedByDeath} of ${total} batches failed because a worker died in them`;
+    const message = `${failedByDeath} of ${total} batches failed because a worker died in them${first}`;
     return {
       status: "status_worker_error",
       reason: {

@@ -72,7 +72,7 @@ export const EVENT_EVERY_MS = 1000;
 /** Interface 2.3: a worker that waits for compute for longer than this is stalled. */
 export const STALLED_AFTER_MS = 600_000;
 /** A store's connection that says nothing for this long is given up, and tried again. */
-export const STORE_SILENCE_MS = 30_000;
+export const STORE_SILENCE_MS = 15_000;
 /** How long a job waits for a store that does not answer, since it last did: longer than a restart or an outage of minutes. */
 export const STORE_PATIENCE_MS = 15 * 60_000;
 /** The longest pause between two tries of a store. */

@@ -1,8 +1,13 @@
 /** `az://container/key`: Azure Blob Storage, by its own client, an optional peer. */
 import type { DefaultAzureCredential } from "@azure/identity";
-import type { BlobServiceClient, RestError, StorageSharedKeyCredential } from "@azure/storage-blob";
+import type {
+  BlobServiceClient,
+  ContainerListBlobFlatSegmentResponse,
+  RestError,
+  StorageSharedKeyCredential,
+} from "@azure/storage-blob";
 import { ServiceError } from "../contracts/errors.ts";
-import { PARALLEL_LISTINGS } from "../contracts/limits.ts";
+import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../contracts/limits.ts";
 import {
   type ListedObject,
   type ListOptions,
@@ -27,6 +32,7 @@ export interface AzureOptions {
   sasToken: string | undefined;
 }
 
+type Page = ContainerListBlobFlatSegmentResponse;
 type Credential = StorageSharedKeyCredential | DefaultAzureCredential | undefined;
 
 interface AzureAccess {
@@ -50,24 +56,27 @@ export class AzureStore implements ObjectStore {
     const { bucket, key } = bucketAndKey(prefix);
     const { service, identity } = await this.access();
     const last = after === undefined ? undefined : Buffer.from(bucketAndKey(after).key);
-    const pages = service
-      .getContainerClient(bucket)
-      .listBlobsFlat({ prefix: key })
-      .byPage({ maxPageSize: PAGE });
-    try {
-      for await (const { segment } of pages) {
-        // There is no listing from a name on: what is before it is listed again, and dropped.
-        const behind = segment.blobItems.filter(
-          ({ name }) => last === undefined || Buffer.compare(Buffer.from(name), last) > 0,
-        );
-        if (behind.length > 0)
-          yield behind.map(({ name, properties }) => ({
-            path: `az://${bucket}/${name}`,
-            bytes: properties.contentLength,
-          }));
-      }
-    } catch (error) {
-      throw toStoreError(error as RestError, prefix, identity);
+    const container = service.getContainerClient(bucket);
+    for (let token: string | undefined; ; ) {
+      // Each page by itself: a signal belongs to a whole listing.
+      const abortSignal = AbortSignal.timeout(STORE_SILENCE_MS);
+      const pages = container
+        .listBlobsFlat({ prefix: key, abortSignal })
+        .byPage({ maxPageSize: PAGE, ...(token === undefined ? {} : { continuationToken: token }) });
+      const { value: page } = await pages.next().catch((error: RestError) => {
+        throw toStoreError(error, prefix, identity);
+      });
+      // There is no listing from a name on: what is before it is listed again, and dropped.
+      const behind = (page as Page).segment.blobItems.filter(
+        ({ name }) => last === undefined || Buffer.compare(Buffer.from(name), last) > 0,
+      );
+      if (behind.length > 0)
+        yield behind.map(({ name, properties }) => ({
+          path: `az://${bucket}/${name}`,
+          bytes: properties.contentLength,
+        }));
+      token = (page as Page).continuationToken || undefined;
+      if (token === undefined) return;
     }
   }
 
@@ -78,7 +87,10 @@ export class AzureStore implements ObjectStore {
     const refuse = (error: RestError) => {
       throw toStoreError(error, path, identity);
     };
-    const known = etag === undefined ? await blob.getProperties().catch(refuse) : undefined;
+    const known =
+      etag === undefined
+        ? await blob.getProperties({ abortSignal: AbortSignal.timeout(STORE_SILENCE_MS) }).catch(refuse)
+        : undefined;
     const source = { etag: etag ?? known!.etag!, bytes: known?.contentLength ?? Number.POSITIVE_INFINITY };
     return new RangedObject({
       path,

@@ -3,6 +3,7 @@
  * anonymous. `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` and profiles are read by the SDK itself.
  */
 import type { S3Client } from "@aws-sdk/client-s3";
+import { STORE_SILENCE_MS } from "../contracts/limits.ts";
 
 export interface S3Options {
   /** Of a store that is not Amazon's, where one is configured by the environment. */
@@ -18,7 +19,8 @@ export interface S3Access {
 
 /** Amazon redirects to the right region from here; other stores do not care. */
 const REGION_DEFAULT = "us-east-1";
-const TRIES = 3;
+/** Jobs wait for a store themselves (patient-store.ts). */
+const TRIES = 2;
 const CONNECT_MS = 5_000;
 
 export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
@@ -35,7 +37,11 @@ export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
     // Buckets as host names need a DNS that a store of one's own rarely has.
     forcePathStyle: endpoint !== undefined && !/\.amazonaws\.com(\.cn)?(:|\/|$)/.test(endpoint),
     maxAttempts: TRIES,
-    requestHandler: { connectionTimeout: CONNECT_MS },
+    requestHandler: {
+      connectionTimeout: CONNECT_MS,
+      requestTimeout: STORE_SILENCE_MS,
+      throwOnRequestTimeout: true,
+    },
     // Ranges have no checksum, and other stores than Amazon's do not know the newer ones.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",

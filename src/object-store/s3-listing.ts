@@ -9,6 +9,7 @@ import type {
   ListObjectsV2CommandInput,
   ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
+import { STORE_SILENCE_MS } from "../contracts/limits.ts";
 
 export interface ListingPage {
   objects: { key: string; bytes: number }[];
@@ -32,11 +33,21 @@ export function takePage(command: ListObjectsV2Command, onPage: (page: ListingPa
       const result = await next(args);
       const response = result.response as { statusCode: number; body: Readable };
       if (response.statusCode !== 200) return result;
-      onPage(parseListing(await text(response.body)));
+      onPage(parseListing(await textInTime(response.body)));
       return { ...result, response: Object.assign(response, { body: NOTHING }) };
     },
     { name: "takePage", relation: "after", toMiddleware: "deserializerMiddleware" },
   );
+}
+
+async function textInTime(body: Readable): Promise<string> {
+  const silence = new Error(`nothing came for ${STORE_SILENCE_MS / 1000} s`);
+  const timer = setTimeout(() => body.destroy(silence), STORE_SILENCE_MS);
+  try {
+    return await text(body);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 export function parseListing(xml: string): ListingPage {

@@ -200,13 +200,17 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
       expect(new Set(keys).size).toBe(1234);
     }, 60_000);
 
-    it("gives up a connection on which nothing comes, and says so where nobody waits", async () => {
+    it("says that it does not answer, where nobody waits: at once, or when nothing comes for long", async () => {
       const { proxy } = server;
       if (proxy === undefined) return;
-      proxy.set({ kind: "answer", status: 503 });
-      const next = store.list(`${server.base}/many/`, { sizes: false }).next();
-      await expect(next).rejects.toMatchObject({ code: "store_unreachable" });
+      for (const fault of [{ kind: "answer", status: 503 }, { kind: "silent" }] as const) {
+        proxy.set(fault);
+        const listing = store.list(`${server.base}/many/`, { sizes: false }).next();
+        const opening = store.open(`${server.base}/long.bin`);
+        await expect(listing, fault.kind).rejects.toMatchObject({ code: "store_unreachable" });
+        await expect(opening, fault.kind).rejects.toMatchObject({ code: "store_unreachable" });
+      }
       proxy.set({ kind: "none" });
-    }, 60_000);
+    }, 90_000);
   });
 });
