@@ -88,7 +88,14 @@ export async function startDirectory(): Promise<TestStore> {
   };
 }
 
-export async function startS3(): Promise<TestStore & { directory: string }> {
+export interface TestS3 extends TestStore {
+  /** Where the bucket's objects are files. */
+  directory: string;
+  /** Lets everybody list and read the bucket. */
+  makePublic(): Promise<void>;
+}
+
+export async function startS3(): Promise<TestS3> {
   const directory = newDirectory();
   mkdirSync(join(directory, "bucket"));
   const port = await freePort();
@@ -113,7 +120,7 @@ export async function startS3(): Promise<TestStore & { directory: string }> {
     AWS_SECRET_ACCESS_KEY: "quern-secret",
     AWS_EC2_METADATA_DISABLED: "true",
   };
-  const { S3Client, PutObjectCommand } = await import("@aws-sdk/client-s3");
+  const { S3Client, PutBucketPolicyCommand, PutObjectCommand } = await import("@aws-sdk/client-s3");
   const client = new S3Client({
     endpoint: `http://127.0.0.1:${port}`,
     region: "us-east-1",
@@ -127,6 +134,17 @@ export async function startS3(): Promise<TestStore & { directory: string }> {
     roots: [],
     proxy,
     directory: join(directory, "bucket"),
+    makePublic: async () => {
+      const allow = (action: string, resource: string) => ({
+        Effect: "Allow",
+        Principal: "*",
+        Action: action,
+        Resource: `arn:aws:s3:::${resource}`,
+      });
+      const Statement = [allow("s3:ListBucket", "bucket"), allow("s3:GetObject", "bucket/*")];
+      const Policy = JSON.stringify({ Version: "2012-10-17", Statement });
+      await client.send(new PutBucketPolicyCommand({ Bucket: "bucket", Policy }));
+    },
     put: async (key, content) => {
       await client.send(new PutObjectCommand({ Bucket: "bucket", Key: key, Body: content }));
     },

@@ -6,9 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT, project } from "../harness/projects.ts";
 import { root, TestServer } from "../harness/server.ts";
-import { isS3Installed, startS3 } from "../harness/stores.ts";
-
-type S3 = Awaited<ReturnType<typeof startS3>>;
+import { isS3Installed, startS3, type TestS3 } from "../harness/stores.ts";
 
 /** As the ancestor's examples were written; only the names of fields are ours. */
 const CLASSIFIER = `
@@ -40,7 +38,7 @@ class PythonPredictor:
 `;
 
 describe.runIf(isS3Installed)("a job over S3", () => {
-  let s3: S3;
+  let s3: TestS3;
   let server: TestServer;
   let handled: string;
 
@@ -169,6 +167,20 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     }
   });
 
+  it("reads what is public without credentials", async () => {
+    await s3.makePublic();
+    const none = { AWS_ACCESS_KEY_ID: "", AWS_SECRET_ACCESS_KEY: "", HOME: "/nonexistent" };
+    const other = new TestServer({ ...s3.env, ...none });
+    await other.start();
+    try {
+      other.deploy(project(OBEDIENT));
+      const job = await other.ended("jobs", await other.submit("jobs", overLines(["s3://bucket/lines/"])));
+      expect(job).toMatchObject({ status: "status_succeeded", total_batch_count: 701 });
+    } finally {
+      await other.stop();
+    }
+  });
+
   it("is refused while the store is away", async () => {
     s3.proxy!.set({ kind: "answer", status: 503 });
     expect(await refusal(overLines(["s3://bucket/lines/"]))).toMatchObject({
@@ -241,7 +253,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(readFileSync(join(server.dataDir, "jobs", id, "items.jsonl"))).toHaveLength(0);
   }, 90_000);
 
-  it("stops at once while it waits for a store that is away", async () => {
+  it("stops at once while it waits for a store that is away, and is resumed when it is back", async () => {
     await s3.put("lines/a.jsonl", lines(0, 5_000));
     s3.proxy!.set({ kind: "silent" });
     const id = await server.submit("jobs", overLines(["s3://bucket/lines/"]));
@@ -250,5 +262,12 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect((await server.ended("jobs", id)).status).toBe("status_stopped");
     expect(performance.now() - stopped).toBeLessThan(5_000);
     s3.proxy!.set({ kind: "none" });
+    writeFileSync(handled, "");
+    await server.fetch(`/jobs/${id}/resume`, { method: "POST" });
+    expect(await server.ended("jobs", id)).toMatchObject({
+      status: "status_succeeded",
+      total_batch_count: 701,
+    });
+    expect(handledIds()).toEqual(Array.from({ length: 7_003 }, (_, i) => String(i)));
   }, 60_000);
 });
