@@ -147,7 +147,7 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     about: "run the failed batches again, in a new round of the job; with an error, those that have it",
     scope: "submit",
     parameters: [api, job],
-    body: { type: "application/json", schema: jsonSchema(redriveSchema, "input") },
+    body: { type: "application/json", schema: jsonSchema(redriveSchema, "input"), isOptional: true },
     answers: { "application/json": jobEnvelopeSchema },
     errors: [...JOB_ERRORS, "wrong_state", "malformed_json", "body_too_large", "origin_not_allowed"],
   },

@@ -49,7 +49,7 @@ function describe(operation: Operation): Record<string, unknown> {
       ? {}
       : {
           requestBody: {
-            required: true,
+            required: body.isOptional !== true,
             content: {
               [body.type]: { schema: body.schema },
             },

@@ -22,7 +22,7 @@ export interface Operation {
   /** The key that it needs; none where it is open. */
   scope: KeyScope | undefined;
   parameters: readonly Parameter[];
-  body?: { type: string; schema: object };
+  body?: { type: string; schema: object; isOptional?: true };
   /** By content type; of `application/json` with its schema. */
   answers: Readonly<Record<string, z.ZodType | null>>;
   errors: readonly ErrorCode[];

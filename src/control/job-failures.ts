@@ -10,13 +10,14 @@ import { jsonText, limitOf, streamText } from "./http.ts";
 
 export async function failuresResponse(c: Context, jobs: Jobs, job: JobRow): Promise<Response> {
   const group = c.req.query("group_by");
+  const limit = limitOf(c);
+  const after = cursorOf(c);
   if (group === "error") return jsonText(JSON.stringify({ groups: await jobs.failureGroups(job) }));
   if (group !== undefined)
     throw new ServiceError("invalid_request", `group_by can be "error" only (got "${group}")`);
-  const after = cursorOf(c);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
     return streamText(c, allAsLines(jobs, job, after), "application/x-ndjson");
-  return streamText(c, pageAsJson(jobs, job, after, limitOf(c)), "application/json");
+  return streamText(c, pageAsJson(jobs, job, after, limit), "application/json");
 }
 
 function cursorOf(c: Context): number {

@@ -63,15 +63,18 @@ export class FaultyProxy {
     if (fault.kind === "none" || fault.times-- <= 0) server.pipe(client);
     else this.cut(server, client, fault.afterBytes);
     client.on("close", () => server.destroy());
-    server.on("close", () => client.destroy());
+    server.on("close", () => client.destroySoon());
   }
 
   private cut(server: Socket, client: Socket, afterBytes: number): void {
     let left = afterBytes;
     server.on("data", (chunk: Buffer) => {
+      if (left <= 0) return;
       client.write(chunk.subarray(0, left));
       left -= chunk.length;
-      if (left <= 0) client.destroySoon();
+      if (left > 0) return;
+      server.destroy();
+      client.destroySoon();
     });
   }
 
