@@ -105,8 +105,7 @@ function peers(installed: string): Peer[] {
     peer("Ray Data", [python, "ray_peer.py"], [100, 10], [10_000, 5_000]),
     peer("Celery + Redis", [python, "celery_peer.py"], [100, 10], [10_000, 5_000]),
     peer("BullMQ, Python workers", [process.execPath, "bullmq_peer.mjs", python], [30, 5], [20_000, 5_000]),
-    // Beside, without a bar: no predict() of Python runs there, which is what costs most of a batch.
-    peer("BullMQ, Node workers", [process.execPath, "bullmq_peer.mjs"], [0, 0], [50_000, 10_000]),
+    peer("BullMQ, Node workers", [process.execPath, "bullmq_peer.mjs"], [30, 5], [50_000, 10_000]),
     peer("graphile-worker", [process.execPath, "graphile_peer.mjs"], [10, 5], [50_000, 10_000]),
   ];
 }

@@ -4,7 +4,7 @@
  */
 
 import { rmSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
+import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
@@ -37,6 +37,7 @@ import { Sqs } from "./batch/sqs.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
 import { controlApp, internalApp } from "./control/app.ts";
+import { ControlServer } from "./control/control-server.ts";
 import { type DataDirectory, lockDataDirectory, makeTemporaryDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
 import { allKeys, insertKey, removeKey } from "./database/key-records.ts";
@@ -164,11 +165,13 @@ export async function startController(options: ControllerOptions): Promise<Contr
 
 async function layGround(options: ControllerOptions): Promise<Ground> {
   const { dataDir, runtimeDir, pythonRuntime, serverEnv, python } = options;
+  // nvidia-smi may take a second: beside the rest.
+  const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
   const db = openSqliteDatabase(join(dataDir, "quern.db"));
   await migrate(db);
   const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv });
   const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python });
-  const gpus = await findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
+  const gpus = await finding;
   const log = openLog("controller");
   const patientDb = patientDatabase(db, {
     onWait: () => log.error("the disk of the data directory is full: waiting until there is room"),
@@ -323,28 +326,4 @@ async function endBatchWorkers(
     await deleteWorker(db, record.worker_id);
   }
   return { replicas: records.filter(({ job_id }) => job_id === null), interrupted };
-}
-
-class ControlServer implements Service {
-  private readonly socket: string;
-  private readonly server: ReturnType<typeof createServer>;
-
-  constructor(socket: string, listener: RequestListener) {
-    this.socket = socket;
-    this.server = createServer({ requestTimeout: 0 }, listener);
-  }
-
-  async start(): Promise<void> {
-    rmSync(this.socket, { force: true });
-    await new Promise<void>((resolve, reject) => {
-      this.server.once("error", reject).listen(this.socket, resolve);
-    });
-  }
-
-  async stop(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-      this.server.closeAllConnections();
-    });
-  }
 }

@@ -7,6 +7,7 @@ import type { RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
+import { parseQueueName } from "../contracts/queues.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
@@ -173,7 +174,7 @@ export class JobRun implements Service {
       epoch: deps.epoch,
       round: job.round,
       reach: deps.reach,
-      onLetters: deps.onLetters,
+      onLetters: () => this.sendLetters(),
       onCommitted: () => this.dispatcher?.committed(),
       onError: (error) => this.unexpected(error),
     });
@@ -193,6 +194,12 @@ export class JobRun implements Service {
     });
     for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
     this.startMissingWorkers();
+  }
+
+  /** Those of Quern's own queues are where they belong already. */
+  private sendLetters(): void {
+    const name = parseQueueName(this.job.dead_letter_queue ?? "");
+    if (name?.kind === "sqs") this.deps.onLetters();
   }
 
   private letterOf(): DispatcherOptions["letterOf"] {

@@ -64,7 +64,8 @@ export class Outbox implements Service {
   /** Sends what there is, once. */
   async runOnce(): Promise<void> {
     const queues = await this.deps.db.all<{ queue: string }>(
-      "SELECT DISTINCT queue FROM letters WHERE queue LIKE 'arn:%'",
+      // A range, not LIKE: the index leads past the letters of Quern's own queues, however many those are.
+      "SELECT DISTINCT queue FROM letters WHERE queue >= 'arn:' AND queue < 'arn;'",
     );
     await Promise.all(queues.map(({ queue }) => this.sendAll(queue)));
   }

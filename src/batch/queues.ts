@@ -28,13 +28,9 @@ export class Queues {
 
   /** Throws `queue_not_found`. */
   async counts(given: string): Promise<QueueCounts> {
-    const name = parseQueueName(given);
-    const counts = name && (await queueCounts(this.db, queueKey(name)));
-    if (counts !== undefined) return counts;
-    throw new ServiceError(
-      "queue_not_found",
-      `there is no queue "${given}"; \`quern queue get\` shows those that there are`,
-    );
+    const counts = await queueCounts(this.db, keyOf(given));
+    if (counts === undefined) throw queueNotFound(given);
+    return counts;
   }
 
   /** Oldest first, behind the message `after`. */
@@ -43,8 +39,9 @@ export class Queues {
     after: string,
     limit: number,
   ): Promise<{ letters: Letter[]; next: string | null }> {
-    const { name } = await this.counts(given);
-    const letters = await lettersOf(this.db, name, after, limit + 1);
+    const letters = await lettersOf(this.db, keyOf(given), after, limit + 1);
+    // Counting takes longer than a page of a long queue: asked only where nothing shows that it is there.
+    if (letters.length === 0) await this.counts(given);
     const page = letters.slice(0, limit);
     return { letters: page, next: letters.length > limit ? page[page.length - 1]!.message_id : null };
   }
@@ -66,13 +63,22 @@ export class Queues {
     }
   }
 
-  /** Removes one message. Throws `queue_not_found`. */
+  /** Removes one message; false when it is not there. Throws `queue_not_found`. */
   async remove(given: string, messageId: string): Promise<boolean> {
-    const { name } = await this.counts(given);
-    const changed = await this.db.run("DELETE FROM letters WHERE queue = ? AND message_id = ?", [
-      name,
-      messageId,
-    ]);
-    return changed === 1;
+    const statement = "DELETE FROM letters WHERE queue = ? AND message_id = ?";
+    if ((await this.db.run(statement, [keyOf(given), messageId])) === 1) return true;
+    await this.counts(given);
+    return false;
   }
+}
+
+/** The name under which letters are kept; empty, which none is under, where it is no legal name. */
+function keyOf(given: string): string {
+  const name = parseQueueName(given);
+  return name === undefined ? "" : queueKey(name);
+}
+
+function queueNotFound(given: string): ServiceError {
+  const message = `there is no queue "${given}"; \`quern queue get\` shows those that there are`;
+  return new ServiceError("queue_not_found", message);
 }

@@ -158,19 +158,22 @@ describe("a worker that the kernel kills", () => {
   it.runIf(enter !== undefined)(
     "for memory is told from one that somebody kills",
     async () => {
-      const run = async (item: unknown, act: (pid: number) => void) => {
+      const run = async (item: unknown, act: (pid: number, id: string) => void | Promise<void>) => {
         const items = [{ do: "slow", seconds: 1 }, item];
         const id = await server.submit("unlimited", { workers: 1, item_list: { items, batch_size: 1 } });
         await eventually(
           "its worker runs",
           async () => (await server.job("unlimited", id)).worker_counts?.running === 1,
         );
-        act(server.workers()[0]!);
+        await act(server.workers()[0]!, id);
         return server.ended("unlimited", id);
       };
-      const killed = await run({ do: "slow", seconds: 20 }, (pid) =>
-        setTimeout(() => process.kill(pid, "SIGKILL"), 2_000),
-      );
+      const killed = await run({ do: "slow", seconds: 20 }, async (pid, id) => {
+        await eventually("it is at the second batch", async () => {
+          return (await server.job("unlimited", id)).batch_metrics.succeeded === 1;
+        });
+        process.kill(pid, "SIGKILL");
+      });
       expect(killed).toMatchObject({
         status: "status_worker_error",
         reason: { evidence: { signal: "SIGKILL" } },
