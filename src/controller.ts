@@ -57,6 +57,8 @@ import { readDeliveryNote } from "./protocol/delivery-note.ts";
 /** A former controller whose parent has died needs this long to leave at most. */
 const LOCK_WAIT_MS = 20_000;
 const DRAIN_GRACE_MS = 10_000;
+/** A worker with a call that nothing ends lets its neighbours finish for this long. */
+const REPLACE_GRACE_MS = 60_000;
 
 export interface ControllerOptions {
   dataDir: string;
@@ -292,6 +294,7 @@ function buildInternal(replicas: Replicas, routes: RoutePublisher): RequestListe
       applied: (gateway, version) => routes.applied(gateway, version),
     },
     killReplica: (workerId) => replicas.kill(workerId),
+    replaceReplica: (workerId) => replicas.replace(workerId, REPLACE_GRACE_MS),
   });
   return getRequestListener(app.fetch, { overrideGlobalObjects: false });
 }

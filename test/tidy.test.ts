@@ -42,7 +42,7 @@ function walk(directory: string): string[] {
 }
 
 function importsOf(file: string): string[] {
-  return [...readFileSync(file, "utf8").matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(
+  return [...readFileSync(file, "utf8").matchAll(/(?:\bfrom\s+|\bimport\s*\(?\s*)"([^"]+)"/g)].map(
     (match) => match[1]!,
   );
 }

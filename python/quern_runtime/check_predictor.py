@@ -38,8 +38,8 @@ def _check_class(node):
 
 
 def _check_method(node):
-    if isinstance(node, ast.AsyncFunctionDef):
-        return [_fault(node.lineno, "async def %s is not supported yet; write it as a plain def" % node.name)]
+    if isinstance(node, ast.AsyncFunctionDef) and node.name == "__init__":
+        return [_fault(node.lineno, "class PythonPredictor: __init__ cannot be async; write it as a plain def")]
     positional = node.args.posonlyargs + node.args.args
     with_default = {arg.arg for arg in positional[len(positional) - len(node.args.defaults) :]}
     with_default |= {arg.arg for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is not None}

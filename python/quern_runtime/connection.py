@@ -1,5 +1,6 @@
 """One caller's socket: frames in, frames out, long bodies cut and put together. It never blocks."""
 
+import io
 import socket
 
 from . import protocol
@@ -15,6 +16,8 @@ class Connection:
         self.epoch = 0
         self.is_open = True
         self._incoming = bytearray()
+        # What came in META, by the id of the PREDICT that follows.
+        self.metas = {}
         self._parts = {}
         self._outgoing = []
         self._unsent = b""
@@ -37,12 +40,19 @@ class Connection:
             if message_type == protocol.WINDOW:
                 self._grant(message_id, protocol.decode_u32(body))
             elif flags & protocol.FLAG_MORE:
-                self._parts.setdefault(message_id, []).append(body)
+                self._parts.setdefault(message_id, io.BytesIO()).write(body)
                 self.send(protocol.WINDOW, message_id, protocol.encode_u32(len(body)))
             else:
-                parts = self._parts.pop(message_id, None)
-                messages.append((message_type, message_id, body if parts is None else b"".join(parts) + body))
+                messages.append((message_type, message_id, self._whole(message_id, body)))
         return messages
+
+    def _whole(self, message_id, body):
+        """The body with the parts that came before. BytesIO gives its bytes away without a copy: they are held once."""
+        parts = self._parts.pop(message_id, None)
+        if parts is None:
+            return body
+        parts.write(body)
+        return parts.getvalue()
 
     def send(self, message_type, message_id, body):
         """Queues a message; it leaves with the next flush()."""
@@ -55,6 +65,7 @@ class Connection:
     def forget(self, message_id):
         """Nobody waits for this body any more. True when it had not come in whole."""
         self._streams.pop(message_id, None)
+        self.metas.pop(message_id, None)
         return self._parts.pop(message_id, None) is not None
 
     def _grant(self, message_id, count):

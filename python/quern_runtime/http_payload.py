@@ -1,20 +1,56 @@
-"""Payloads and predictions as JSON, and exceptions as faults that the caller can answer with."""
+"""What `payload` is, by the request's content type (decision 4.3)."""
 
 import json
-import traceback
+from email.message import Message
+from urllib.parse import parse_qsl
+
+from .faults import JsonError, PayloadError
+from .form import parse_multipart
 
 
-class PayloadError(Exception):
-    """The request's body is not what its content type says."""
+def parse_payload(content_type, body):
+    """`content_type` is None for JSON. Raises PayloadError where the body is not what it is said to be."""
+    if content_type is None:
+        return parse_json(body)
+    media_type, parameters = parse_content_type(content_type)
+    if media_type == "text/plain":
+        return _decode(body, parameters.get("charset", "utf-8"))
+    if media_type == "application/x-www-form-urlencoded":
+        text = _decode(body, parameters.get("charset", "utf-8"))
+        return gather(parse_qsl(text, keep_blank_values=True))
+    if media_type.startswith("multipart/form"):
+        return gather(parse_multipart(body, parameters.get("boundary")))
+    return body
 
 
-def parse_payload(body):
+def parse_json(body):
     if not body.strip():
-        raise PayloadError("the body is empty; send a JSON value")
+        raise JsonError("the body is empty; send a JSON value")
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise PayloadError("the body is not valid JSON: %s" % error) from None
+        raise JsonError("the body is not valid JSON: %s" % error) from None
+
+
+def parse_content_type(header):
+    """(media type in lower case, parameters by name in lower case)."""
+    message = Message()
+    message["content-type"] = header
+    parameters = message.get_params([], unquote=True)
+    return message.get_content_type(), {name.lower(): value for name, value in parameters[1:]}
+
+
+def gather(pairs):
+    """Fields by name; one that came several times is a list."""
+    fields = {}
+    for name, value in pairs:
+        if name not in fields:
+            fields[name] = value
+        elif isinstance(fields[name], list):
+            fields[name].append(value)
+        else:
+            fields[name] = [fields[name], value]
+    return fields
 
 
 # Batches were validated when they were enqueued, so the checks of json.loads around the scanner are not repeated.
@@ -25,55 +61,8 @@ def parse_batch(body):
     return _scan(body.decode(), 0)[0]
 
 
-def _from_numpy(value):
-    convert = getattr(value, "tolist", None)
-    if convert is not None and type(value).__module__.split(".")[0] == "numpy":
-        return convert()
-    raise TypeError("a value of type %s is not JSON serializable" % type(value).__name__)
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_from_numpy).encode
-
-
-def encode_prediction(value):
-    """The prediction as JSON bytes; raises TypeError or ValueError naming what cannot be written."""
-    if hasattr(value, "__next__"):
-        raise TypeError("predict() returned a generator; streamed predictions are not supported yet")
-    return _encode(value).encode()
-
-
-def fault(stage, error):
-    """An exception as the body of ERROR, INIT_FAILED or a failed delivery. Frames of the runtime itself are left out."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "quern_runtime" not in frame.filename] or frames
-    lines = ["Traceback (most recent call last):\n"] + traceback.format_list(own)
-    described = {
-        "stage": stage,
-        "type": type(error).__name__,
-        "message": _text(error),
-        "traceback": "".join(lines + traceback.format_exception_only(type(error), error)),
-    }
-    status_code = getattr(error, "status_code", None)
-    if isinstance(status_code, int) and 400 <= status_code <= 599 and hasattr(error, "detail"):
-        described["status_code"] = status_code
-        described["detail"] = _plain(error.detail)
-    return described
-
-
-def encode_fault(stage, error):
-    return json.dumps(fault(stage, error)).encode("utf-8", "backslashreplace")
-
-
-def _text(error):
+def _decode(body, charset):
     try:
-        return str(error)
-    except Exception:
-        return "(its message could not be read)"
-
-
-def _plain(value):
-    try:
-        json.dumps(value)
-        return value
-    except (TypeError, ValueError):
-        return str(value)
+        return body.decode(charset)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise PayloadError("the body is not text in the charset %s: %s" % (charset, error)) from None

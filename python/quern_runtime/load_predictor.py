@@ -1,5 +1,6 @@
 """Finds the user's class, checks it, makes its instance, and calls its methods by the names they declare."""
 
+import asyncio
 import copy
 import importlib.util
 import inspect
@@ -7,6 +8,7 @@ import json
 import os
 import sys
 
+from .answers import blocking_iterator, is_streamed
 from .signatures import METHODS, REQUIRED, signature_errors
 
 
@@ -23,18 +25,47 @@ class Predictor:
 
     def __init__(self, instance):
         self.instance = instance
-        names = inspect.signature(instance.predict).parameters
-        self._declared = tuple(name for name in ("payload", "query_params", "headers", "batch_id") if name in names)
+        self._predict = instance.predict
+        self._declared = [name for name in ("payload", "query_params", "headers", "batch_id") if name in _names(instance.predict)]
         self.takes_payload = "payload" in self._declared
         self.wants = [name for name in ("query_params", "headers") if name in self._declared]
+        self.is_async = inspect.iscoroutinefunction(instance.predict) or inspect.isasyncgenfunction(instance.predict)
         self.on_job_complete = getattr(instance, "on_job_complete", None)
-        self._only_payload = self._declared == ("payload",)
+        self.post_predict = self._post_predict if hasattr(instance, "post_predict") else None
+        self._loop = None
 
-    def predict(self, payload, query_params=None, headers=None, batch_id=None):
-        if self._only_payload:
-            return self.instance.predict(payload=payload)
-        given = {"payload": payload, "query_params": query_params, "headers": headers, "batch_id": batch_id}
-        return self.instance.predict(**{name: given[name] for name in self._declared})
+    def call(self, arguments):
+        """predict() with the arguments of a request; of an async one, what is to be awaited."""
+        if "batch_id" in self._declared:
+            return self._predict(batch_id=None, **arguments)
+        return self._predict(**arguments)
+
+    def predict_batch(self, payload, batch_id):
+        """predict() with a batch of a job, to its end: an async one runs here, and a generator is run through."""
+        given = {"payload": payload, "query_params": None, "headers": None, "batch_id": batch_id}
+        self._finish(self._predict(**{name: given[name] for name in self._declared}))
+
+    def complete_job(self):
+        if self.on_job_complete is not None:
+            self._finish(self.on_job_complete())
+
+    def _post_predict(self, response, arguments):
+        given = {"response": response, "payload": None, "query_params": None, "headers": None, **arguments}
+        return self.instance.post_predict(**{name: given[name] for name in given if name in _names(self.instance.post_predict)})
+
+    def _finish(self, value):
+        if value is None:
+            return
+        if hasattr(value, "__await__"):
+            self._loop = self._loop or asyncio.new_event_loop()
+            value = self._loop.run_until_complete(value)
+        if is_streamed(value):
+            for _ in blocking_iterator(value):
+                pass
+
+
+def _names(method):
+    return inspect.signature(method).parameters
 
 
 def merge_config(base, override):
@@ -84,8 +115,8 @@ def _check_class(predictor_class):
             if method in REQUIRED:
                 errors.append('required method "%s" is not defined' % method)
             continue
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            errors.append("async def %s is not supported yet; write it as a plain def" % method)
+        if method == "__init__" and inspect.iscoroutinefunction(function):
+            errors.append("__init__ cannot be async; write it as a plain def")
         errors.extend(_method_errors(method, function))
     if errors:
         raise PredictorError("signature", "class PythonPredictor: " + "; ".join(errors))

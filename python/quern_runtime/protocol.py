@@ -6,7 +6,7 @@ The same numbers stand in src/protocol/messages.ts; both sides read the fixtures
 import json
 import struct
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 HEADER = struct.Struct("<IBBHI")
 HEADER_BYTES = HEADER.size
@@ -22,6 +22,8 @@ CANCEL = 5
 DRAIN = 6
 JOB_COMPLETE = 7
 WINDOW = 8
+CREDIT = 9
+META = 10
 WELCOME = 64
 READY = 65
 INIT_FAILED = 66
@@ -31,9 +33,13 @@ BUSY = 69
 START = 70
 ACK = 71
 RELEASE = 72
+STREAM = 73
 REFUSED = 74
+CHUNK = 75
+END = 76
 
 _U32 = struct.Struct("<I")
+_RESULT_HEAD = struct.Struct("<II")
 _LEASE_ENTRY = struct.Struct("<II")
 _ACK_HEAD = struct.Struct("<IIQ")
 
@@ -67,17 +73,9 @@ def cut_frames(buffer):
             del buffer[:at]
 
 
-def decode_predict(body):
-    """PREDICT: (meta dict or None, payload bytes)."""
-    (meta_length,) = _U32.unpack_from(body, 0)
-    if meta_length == 0:
-        return None, body[4:]
-    return json.loads(body[4 : 4 + meta_length]), body[4 + meta_length :]
-
-
-def encode_result(predict_us, prediction):
-    """RESULT: microseconds spent in predict(), then the JSON bytes."""
-    return _U32.pack(min(predict_us, 0xFFFFFFFF)) + prediction
+def encode_result(predict_us, head, body):
+    """RESULT: microseconds spent in predict(), a head as JSON bytes (empty: status 200, JSON), then the body."""
+    return _RESULT_HEAD.pack(min(predict_us, 0xFFFFFFFF), len(head)) + head + body
 
 
 def decode_lease(body):
@@ -102,7 +100,7 @@ def encode_ack(succeeded, success_us, failures):
 
 
 def encode_u32(value):
-    """The body of RELEASE (the last delivery given back) and of WINDOW (bytes granted)."""
+    """The body of RELEASE (the last delivery given back), and of WINDOW and CREDIT (bytes granted)."""
     return _U32.pack(value)
 
 

@@ -21,6 +21,7 @@ class Sockets:
         self._connections_made = 0
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
+        self._is_woken = False
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         # Since when nobody has been connected (monotonic seconds).
@@ -32,9 +33,19 @@ class Sockets:
     def __bool__(self):
         return bool(self._connections)
 
+    def fileno(self):
+        """Readable when `poll` has something to take."""
+        return self._selector.fileno()
+
     def wake(self):
-        """Ends a wait; may be called from a signal handler."""
-        os.write(self._wake_write, b"!")
+        """Ends a wait; may be called from a signal handler and from other threads."""
+        if self._is_woken:
+            return
+        self._is_woken = True
+        try:
+            os.write(self._wake_write, b"!")
+        except BlockingIOError:
+            pass
 
     def poll(self, timeout):
         """Waits up to `timeout` seconds, and takes what has come."""
@@ -43,6 +54,8 @@ class Sockets:
                 self._accept()
             elif key.fileobj == self._wake_read:
                 os.read(self._wake_read, 4096)
+                # Cleared before the caller looks for work: what is done after this wakes it again.
+                self._is_woken = False
             elif events & selectors.EVENT_READ:
                 self._read(key.data)
 

@@ -7,7 +7,9 @@ import textwrap
 import unittest
 
 from quern_runtime.check_predictor import check_source
-from quern_runtime.http_payload import PayloadError, encode_prediction, fault, parse_payload
+from quern_runtime.answers import encode_answer
+from quern_runtime.faults import PayloadError, fault
+from quern_runtime.http_payload import parse_payload
 from quern_runtime.load_predictor import PredictorError, load_predictor, merge_config
 from quern_runtime.note import Note
 
@@ -20,7 +22,7 @@ WRONG = [
     ("class PythonPredictor:\n    def predict(self): pass\n", '"__init__" is not defined'),
     ("class PythonPredictor:\n    def __init__(self): pass\n    def predict(self): pass\n", '"config" is a required argument'),
     ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, data): pass\n", '"data" is not a supported argument; supported: self, payload, query_params, headers, batch_id'),
-    ("class PythonPredictor:\n    def __init__(self, config): pass\n    async def predict(self): pass\n", "async def predict is not supported yet"),
+    ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    async def __init__(self, config): pass\n", "__init__ cannot be async"),
     ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    def on_job_complete(self, x): pass\n", '"x" is not a supported argument'),
 ]
 
@@ -54,13 +56,23 @@ class Signatures(unittest.TestCase):
     def test_extra_arguments_with_defaults_are_fine(self):
         source = "class PythonPredictor:\n    def __init__(self, config, size=3, *a, **k): pass\n    def predict(self, payload, top=5): return top\n"
         self.assertEqual(check_source(source, "p.py"), [])
-        self.assertEqual(self.load(source).predict(1), 5)
+        self.assertEqual(self.load(source).call({"payload": 1}), 5)
 
     def test_arguments_are_passed_by_declared_name(self):
-        source = "class PythonPredictor:\n    def __init__(self, job_spec, config): self.spec = job_spec\n    def predict(self, batch_id, payload, headers): return [payload, headers, batch_id, self.spec]\n"
+        source = "class PythonPredictor:\n    def __init__(self, job_spec, config): self.spec = job_spec\n    def predict(self, batch_id, payload, headers): self.seen = [payload, headers, batch_id, self.spec]\n"
         predictor = self.load(source, job_spec={"job_id": "j"})
         self.assertEqual(predictor.wants, ["headers"])
-        self.assertEqual(predictor.predict("p", None, {"a": "b"}, "j-1"), ["p", {"a": "b"}, "j-1", {"job_id": "j"}])
+        predictor.call({"payload": "p", "headers": {"a": "b"}})
+        self.assertEqual(predictor.instance.seen, ["p", {"a": "b"}, None, {"job_id": "j"}])
+        predictor.predict_batch("p", "j-1")
+        self.assertEqual(predictor.instance.seen, ["p", None, "j-1", {"job_id": "j"}])
+
+    def test_a_batch_runs_async_predictors_and_generators_to_their_end(self):
+        for kind, body in (("async def", "await asyncio.sleep(0); self.seen.append(payload)"), ("def", "self.seen.append(payload); yield 1")):
+            source = "import asyncio\nclass PythonPredictor:\n    def __init__(self, config): self.seen = []\n    %s predict(self, payload): %s\n" % (kind, body)
+            predictor = self.load(source)
+            predictor.predict_batch("p", "j-1")
+            self.assertEqual(predictor.instance.seen, ["p"])
 
     def test_config_keeps_every_digit_and_is_merged(self):
         predictor = self.load(GOOD, api_config='{"big":12345678901234567890,"deep":{"a":1}}', job_config='{"deep":{"b":2}}')
@@ -82,15 +94,15 @@ class Payloads(unittest.TestCase):
     def test_bodies_that_are_not_json_are_refused(self):
         for body in (b"", b"  ", b"{", b"\xff", b"[" * 100000):
             with self.assertRaises(PayloadError):
-                parse_payload(body)
+                parse_payload(None, body)
 
     def test_predictions_are_compact_json(self):
-        self.assertEqual(encode_prediction({"a": ["é", 1.5, None]}), '{"a":["é",1.5,null]}'.encode())
+        self.assertEqual(encode_answer({"a": ["é", 1.5, None]}), (b"", '{"a":["é",1.5,null]}'.encode()))
 
     def test_what_json_cannot_hold_is_named(self):
-        for value, name in (({1}, "set"), (iter([]), "generator"), (float("nan"), "JSON compliant")):
+        for value, name in (({1}, "set"), (float("nan"), "JSON compliant"), ([object()], "object")):
             with self.assertRaises((TypeError, ValueError)) as caught:
-                encode_prediction(value)
+                encode_answer(value)
             self.assertIn(name, str(caught.exception))
 
     def test_an_exception_that_cannot_print_itself_is_still_told(self):

@@ -40,13 +40,11 @@ class Fixtures(unittest.TestCase):
 
     def check(self, fixture, body):
         value = fixture["value"]
-        if fixture["message"] == "PREDICT":
-            self.assertEqual(protocol.decode_predict(body), (value["meta"], value["payload"].encode()))
-        elif fixture["message"] == "LEASE":
+        if fixture["message"] == "LEASE":
             entries = [[fixture["id"] + i, b, p.decode()] for i, (b, p) in enumerate(protocol.decode_lease(body))]
             self.assertEqual(entries, value["deliveries"])
         elif fixture["message"] == "RESULT":
-            self.assertEqual(protocol.encode_result(value["predict_us"], value["prediction"].encode()), body)
+            self.assertEqual(protocol.encode_result(value["predict_us"], value["head"].encode(), value["body"].encode()), body)
         elif fixture["message"] == "ACK":
             failures = [(d, json.dumps(f, separators=(",", ":")).encode()) for d, f in value["failures"]]
             self.assertEqual(protocol.encode_ack(value["succeeded"], value["success_us"], failures), body)

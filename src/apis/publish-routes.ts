@@ -90,6 +90,7 @@ export function toRoute(
   isAnyKey: boolean,
 ): ApiRoute {
   const { kind, name, autoscaling } = version.config;
+  const isAsync = replicas.some((replica) => replica.isAsync);
   return {
     name,
     kind,
@@ -97,6 +98,9 @@ export function toRoute(
     status,
     timeout_ms: timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS,
     capacity: concurrencyOf(version) * autoscaling.min_replicas,
+    parallel: parallelOf(version, isAsync),
+    is_blocking: !isAsync && version.config.predictor.threads_per_process === 1,
+    can_sleep: autoscaling.min_replicas === 0,
     expose_errors: version.config.predictor.expose_errors,
     wants: [...new Set(replicas.flatMap((replica) => replica.wants))],
     needs_key: needsKey(version, isAnyKey),
@@ -109,4 +113,11 @@ export function toRoute(
       note: identity.note,
     })),
   };
+}
+
+/** How many requests a worker has use for at once: batches are formed of those that wait there. */
+function parallelOf(version: ApiVersion, isAsync: boolean): number {
+  const { threads_per_process: threads, server_side_batching: batching } = version.config.predictor;
+  if (batching !== undefined) return batching.max_batch_size * (threads + 1);
+  return isAsync ? concurrencyOf(version) : threads;
 }

@@ -20,6 +20,7 @@ export class Replica {
   readonly predictor_id: string;
   state: "initializing" | "ready" | "draining" | "gone" = "initializing";
   wants: string[] = [];
+  isAsync = false;
   readonly startedMs = performance.now();
   private readonly worker: RunningWorker;
   private readonly events: ReplicaEvents;
@@ -52,7 +53,7 @@ export class Replica {
     }
     const welcome = this.connection?.welcome;
     if (welcome?.state === "new") this.connection!.sendJson(MESSAGE.INIT, 0, init);
-    if (welcome?.state === "ready") this.ready(welcome.wants);
+    if (welcome?.state === "ready") this.ready(welcome);
   }
 
   /** No new work: it finishes what it has, then exits. Killed after `graceMs`. */
@@ -75,14 +76,15 @@ export class Replica {
   }
 
   private onMessage(type: number, body: Buffer): void {
-    if (type === MESSAGE.READY) this.ready((JSON.parse(body.toString()) as Ready).wants);
+    if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
     if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, JSON.parse(body.toString()) as WorkerFault);
   }
 
-  private ready(wants: string[]): void {
+  private ready({ wants, is_async }: Pick<Ready, "wants" | "is_async">): void {
     if (this.state !== "initializing") return;
     this.state = "ready";
     this.wants = wants;
+    this.isAsync = is_async;
     this.events.onReady(this);
   }
 

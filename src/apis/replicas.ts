@@ -141,6 +141,17 @@ export class Replicas implements Service {
     }
   }
 
+  /** The same where others run beside it: those have `graceMs` to finish, and a new replica takes its place at once. */
+  replace(workerId: string, graceMs: number): void {
+    for (const { replicas } of this.groups.values()) {
+      this.retire(
+        replicas.filter((replica) => replica.identity.worker_id === workerId),
+        graceMs,
+      );
+    }
+    void this.reconcile();
+  }
+
   private async loop(): Promise<void> {
     while (this.isAgain && !this.isStopped) {
       this.isAgain = false;
@@ -170,9 +181,9 @@ export class Replicas implements Service {
     }
   }
 
-  private retire(replicas: Replica[]): void {
+  private retire(replicas: Replica[], graceMs = DRAIN_GRACE_MS): void {
     const leaving = replicas.filter((replica) => replica.state !== "draining");
-    for (const replica of leaving) replica.drain(DRAIN_GRACE_MS);
+    for (const replica of leaving) replica.drain(graceMs);
     if (leaving.length > 0) this.deps.onChange();
   }
 

@@ -59,7 +59,8 @@ export async function startWorker(
 
 /** The part of INIT that a version decides. */
 export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_config" | "job_spec"> {
-  const { predictor } = version.config;
+  const { predictor, monitoring } = version.config;
+  const batching = predictor.server_side_batching;
   return {
     api_id: version.api_id,
     project: projectDirectory(dataDir, version.project_id),
@@ -67,7 +68,18 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
     ...(predictor.python_path === undefined ? {} : { python_path: predictor.python_path }),
     api_config: version.configText,
     concurrency: concurrencyOf(version),
-    expose_errors: predictor.expose_errors,
+    threads: predictor.threads_per_process,
+    ...(batching === undefined
+      ? {}
+      : {
+          batching: {
+            max_batch_size: batching.max_batch_size,
+            interval_ms: parseDurationMs(batching.batch_interval)!,
+          },
+        }),
+    ...(monitoring?.model_type === undefined
+      ? {}
+      : { monitoring: { model_type: monitoring.model_type, key: monitoring.key } }),
   };
 }
 

@@ -146,13 +146,6 @@ export const NOT_YET: readonly NotYet[] = [
     refused: notEqual(1),
     cure: "raise autoscaling.min_replicas instead",
   },
-  {
-    path: ["predictor", "threads_per_process"],
-    values: "other than 1",
-    refused: notEqual(1),
-    cure: "raise autoscaling.min_replicas instead",
-  },
-  { path: ["predictor", "server_side_batching"], refused: given, cure: "let clients send arrays" },
   { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
   {
     path: ["networking", "endpoint"],

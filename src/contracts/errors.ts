@@ -6,6 +6,7 @@ import { ERRORS_SHOWN_MAX } from "./limits.ts";
 
 export const ERRORS = {
   malformed_json: [400, "The body is not valid JSON"],
+  malformed_payload: [400, "The body is not what its content type says"],
   invalid_request: [400, "The request is not valid"],
   invalid_configuration: [400, "The configuration is not valid"],
   invalid_project: [400, "The project cannot be deployed"],
@@ -24,7 +25,6 @@ export const ERRORS = {
   message_not_found: [404, "No such message"],
   route_not_found: [404, "No such address"],
   method_not_allowed: [405, "The method is not allowed"],
-  unsupported_media_type: [415, "The content type is not supported"],
   wrong_state: [409, "The state does not allow this"],
   idempotency_key_reused: [409, "The Idempotency-Key was used with another body"],
   body_too_large: [413, "The body is too large"],
@@ -36,6 +36,7 @@ export const ERRORS = {
   store_forbidden: [502, "The store does not let us in"],
   store_unreachable: [502, "The store does not answer"],
   api_not_ready: [503, "The API is starting"],
+  queue_timeout: [503, "No replica was free in time"],
   queue_full: [503, "Too many requests are waiting"],
   server_unavailable: [503, "The server is starting or stopping"],
   prediction_timeout: [504, "The prediction took too long"],

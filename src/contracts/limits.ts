@@ -88,3 +88,11 @@ export const PRUNED_JOBS_AT_ONCE = 100;
 export const PRUNED_ROWS_AT_ONCE = 1000;
 /** The body of a redrive must be smaller than this many bytes. */
 export const REDRIVE_BYTES_LIMIT = 64 * 1024;
+/** A stream that is silent this long gets a comment or an empty line, before proxies cut it off (60 s is common). */
+export const STREAM_HEARTBEAT_MS = 15_000;
+/** An async call or a generator that was told to end has this long before its worker is replaced. */
+export const CANCEL_GRACE_MS = 2_000;
+/** Bodies of real-time requests that a gateway holds at once, in bytes, beside one of the largest size. */
+export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
+/** Decision 5: how long a request waits for the first replica of an API that was scaled to zero. */
+export const WAKE_UP_MS = 300_000;

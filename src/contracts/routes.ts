@@ -24,6 +24,12 @@ const apiRouteSchema = z.object({
   timeout_ms: z.int(),
   /** Requests in all that may wait or run; past it 503. */
   capacity: z.int(),
+  /** How many requests one worker runs at once, or wants at once where it makes batches of them. */
+  parallel: z.int(),
+  /** A request past its time is ended by the death of its worker only: a plain `predict` in a single thread. */
+  is_blocking: z.boolean(),
+  /** `min_replicas: 0`: requests wait for the first replica. */
+  can_sleep: z.boolean(),
   /** `predictor.expose_errors`. */
   expose_errors: z.boolean(),
   /** The names among `query_params`, `headers` that `predict` declares: only those are sent. */

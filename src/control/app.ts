@@ -68,13 +68,14 @@ export interface InternalDeps {
     applied: (gateway: string, version: number) => void;
   };
   killReplica: (workerId: string) => void;
+  replaceReplica: (workerId: string) => void;
 }
 
 /**
  * For gateways only: routes hold the workers' tokens. Served on a socket of its own, to which nothing is forwarded, so
  * that no spelling of a path reaches it from outside.
  */
-export function internalApp({ snapshots, killReplica }: InternalDeps): Hono {
+export function internalApp({ snapshots, killReplica, replaceReplica }: InternalDeps): Hono {
   const app = new Hono();
   app.post("/routes/applied", (c) => {
     snapshots.applied(c.req.query("gateway") ?? "", Number(c.req.query("version")));
@@ -103,6 +104,10 @@ export function internalApp({ snapshots, killReplica }: InternalDeps): Hono {
   });
   app.post("/workers/:id/kill", (c) => {
     killReplica(c.req.param("id"));
+    return c.json({});
+  });
+  app.post("/workers/:id/replace", (c) => {
+    replaceReplica(c.req.param("id"));
     return c.json({});
   });
   return app;

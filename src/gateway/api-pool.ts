@@ -3,18 +3,22 @@
  * fast one replica is filled before the next, because spreading costs several times the CPU; else the least loaded.
  */
 import { ServiceError } from "../contracts/errors.ts";
+import { CANCEL_GRACE_MS, WAKE_UP_MS } from "../contracts/limits.ts";
 import type { ApiRoute, ReplicaRoute } from "../contracts/routes.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
+import { Deadlines } from "./deadlines.ts";
 import { faultToError, type Prediction } from "./prediction.ts";
 import { ReplicaClient } from "./replica-client.ts";
 
 const RETRY_AFTER_S = 1;
-/** Arrivals keep their order in here; the front is compacted once this many have gone. */
-const COMPACT_AFTER = 1024;
 
 export interface ApiPoolDeps {
-  /** A request ran past its time at this replica: it is to be killed. */
+  /** A request ran past its time at this replica, and nothing but its death ends it. */
   kill: (replica: ReplicaRoute) => void;
+  /** The same where others run beside it: it is to finish those first. */
+  replace: (replica: ReplicaRoute) => void;
+  /** A request came while there was no replica at all: one is to be started. */
+  wake: (api: string) => void;
 }
 
 export class ApiPool {
@@ -23,9 +27,10 @@ export class ApiPool {
   private clients: ReplicaClient[] = [];
   private waiting: Prediction[] = [];
   private waitingHead = 0;
-  /** All requests in the order of their deadlines; answered ones are dropped when they come to the front. */
-  private byDeadline: Prediction[] = [];
-  private byDeadlineHead = 0;
+  private readonly deadlines = new Deadlines();
+  /** Came while there was no replica: their time begins when there is one. */
+  private readonly asleep = new Deadlines();
+  private readonly streaming = new Set<Prediction>();
   private pending = 0;
   private retryTimer: NodeJS.Timeout | undefined;
 
@@ -41,41 +46,33 @@ export class ApiPool {
     const wanted = new Map(route.replicas.map((replica) => [replica.worker_id, replica]));
     const kept = this.clients.filter((client) => wanted.has(client.route.worker_id));
     for (const client of this.clients) if (!kept.includes(client)) client.retire();
+    for (const client of kept) client.parallel = route.parallel;
     const known = new Set(kept.map((client) => client.route.worker_id));
     const added = route.replicas.filter((replica) => !known.has(replica.worker_id));
     this.clients = [...kept, ...added.map((replica) => this.newClient(replica))];
+    if (this.clients.length > 0) this.awake();
     this.dispatch();
   }
 
   retire(): void {
     for (const client of this.clients) client.retire();
     this.clients = [];
-    for (const prediction of this.waiting.slice(this.waitingHead)) {
-      this.settle(prediction, () =>
-        prediction.fail(new ServiceError("api_not_found", `${this.route.name} was deleted`)),
-      );
-    }
+    const deleted = new ServiceError("api_not_found", `${this.route.name} was deleted`);
+    for (const prediction of [...this.waiting.slice(this.waitingHead), ...this.asleep.take()])
+      this.settle(prediction, () => prediction.fail(deleted));
   }
 
   /** Queues a request, or refuses it when too many are under way already. */
   submit(prediction: Prediction): void {
-    if (this.pending >= this.route.capacity) {
-      const message = `${this.pending} requests of ${this.route.name} are under way, the limit is ${this.route.capacity}; try again later, or raise autoscaling.min_replicas`;
-      prediction.fail(new ServiceError("queue_full", message, { retryAfterS: RETRY_AFTER_S }));
-      return;
-    }
-    if (this.clients.length === 0 && this.route.status === "error") {
-      prediction.fail(
-        new ServiceError(
-          "api_not_ready",
-          `${this.route.name} has no replica that could start; \`quern logs ${this.route.name}\` tells why`,
-          { retryAfterS: RETRY_AFTER_S },
-        ),
-      );
-      return;
-    }
+    const refusal = this.refusal();
+    if (refusal !== undefined) return prediction.fail(refusal);
     this.pending++;
-    this.byDeadline.push(prediction);
+    if (this.clients.length === 0 && this.route.can_sleep) {
+      if (this.asleep.isEmpty) this.deps.wake(this.route.name);
+      this.asleep.add(prediction, performance.now() + WAKE_UP_MS);
+      return;
+    }
+    this.deadlines.add(prediction, prediction.startedMs + this.route.timeout_ms);
     this.waiting.push(prediction);
     this.dispatch();
   }
@@ -84,38 +81,87 @@ export class ApiPool {
   abandon(prediction: Prediction): void {
     if (prediction.isAnswered) return;
     this.settle(prediction, () => prediction.abandon());
-    for (const client of this.clients) client.abandon(prediction);
+    prediction.holder?.abandon(prediction);
   }
 
-  /** Answers what is past its deadline with 504; a replica that is at work on it is killed. */
+  /** Answers what is past its deadline; a replica that is at work on it is told, and replaced where that does not help. */
   expire(nowMs: number): void {
-    while (this.byDeadlineHead < this.byDeadline.length) {
-      const prediction = this.byDeadline[this.byDeadlineHead]!;
-      // What its client abandoned may still hold a replica: it is watched to its deadline.
-      if (!prediction.isAnswered || prediction.isAbandoned) {
-        if (prediction.deadlineMs > nowMs) break;
-        this.expireOne(prediction);
-      }
-      this.byDeadlineHead++;
-    }
-    if (this.byDeadlineHead > COMPACT_AFTER) {
-      this.byDeadline = this.byDeadline.slice(this.byDeadlineHead);
-      this.byDeadlineHead = 0;
+    // What its client abandoned may still hold a replica: it is watched to its deadline. Streams have their own.
+    const isDone = (prediction: Prediction) =>
+      (prediction.isAnswered && !prediction.isAbandoned) || prediction.stream !== undefined;
+    this.deadlines.expire(nowMs, isDone, (prediction) => this.expireOne(prediction));
+    this.asleep.expire(
+      nowMs,
+      (prediction) => prediction.isAnswered,
+      (prediction) => this.expireOne(prediction),
+    );
+    for (const prediction of this.streaming) {
+      if (prediction.stream!.lastTakenMs + this.route.timeout_ms < nowMs) this.expireStream(prediction);
     }
   }
 
+  /** Requests that wait or run here. */
   get underWay(): number {
     return this.pending;
   }
 
+  private refusal(): ServiceError | undefined {
+    const { name, capacity, status } = this.route;
+    if (this.pending >= capacity) {
+      const message = `${this.pending} requests of ${name} are under way, the limit is ${capacity}; try again later, or raise autoscaling.max_replica_concurrency or the number of replicas`;
+      return new ServiceError("queue_full", message, { retryAfterS: RETRY_AFTER_S });
+    }
+    if (this.clients.length > 0 || status !== "error") return undefined;
+    const message = `${name} has no replica that could start; \`quern logs ${name}\` tells why`;
+    return new ServiceError("api_not_ready", message, { retryAfterS: RETRY_AFTER_S });
+  }
+
+  private awake(): void {
+    for (const prediction of this.asleep.take()) {
+      if (prediction.isAnswered) continue;
+      this.deadlines.add(prediction, performance.now() + this.route.timeout_ms);
+      this.waiting.push(prediction);
+    }
+  }
+
   private expireOne(prediction: Prediction): void {
-    const client = this.clients.find((candidate) => candidate.has(prediction));
-    const where = client === undefined ? "while it was waiting for a replica" : "in predict()";
+    const holder = prediction.holder?.has(prediction) ? prediction.holder : undefined;
+    const error = holder === undefined ? this.neverStarted() : this.tooLong("in predict()");
+    this.settle(prediction, () => prediction.fail(error));
+    if (holder === undefined) return;
+    holder.abandon(prediction);
+    if (this.route.is_blocking) return this.deps.kill(holder.route);
+    this.replaceUnlessEnded(prediction);
+  }
+
+  /** A client that does not read is left; a producer that stands still is told to end. */
+  private expireStream(prediction: Prediction): void {
+    const stream = prediction.stream!;
+    const isReaderSlow = stream.isFull;
+    this.settle(prediction, () =>
+      isReaderSlow ? prediction.abandon() : prediction.fail(this.tooLong("between two pieces of the answer")),
+    );
+    if (isReaderSlow) stream.cut();
+    prediction.holder?.abandon(prediction);
+    this.replaceUnlessEnded(prediction);
+  }
+
+  private replaceUnlessEnded(prediction: Prediction): void {
+    setTimeout(() => {
+      const { holder } = prediction;
+      if (holder?.has(prediction)) this.deps.replace(holder.route);
+    }, CANCEL_GRACE_MS).unref();
+  }
+
+  private tooLong(where: string): ServiceError {
     const message = `the prediction was not done within predictor.timeout (${this.route.timeout_ms} ms), which ran out ${where}`;
-    this.settle(prediction, () => prediction.fail(new ServiceError("prediction_timeout", message)));
-    if (client === undefined) return;
-    client.abandon(prediction);
-    this.deps.kill(client.route);
+    return new ServiceError("prediction_timeout", message);
+  }
+
+  private neverStarted(): ServiceError {
+    const { name, timeout_ms } = this.route;
+    const message = `no replica of ${name} was free for the request within predictor.timeout (${timeout_ms} ms), or none came up; try again later, or raise autoscaling.min_replicas`;
+    return new ServiceError("queue_timeout", message, { retryAfterS: RETRY_AFTER_S });
   }
 
   private dispatch(): void {
@@ -124,6 +170,7 @@ export class ApiPool {
       if (!prediction.isAnswered) {
         const client = this.choose();
         if (client === undefined) return;
+        prediction.holder = client;
         client.send(prediction);
       }
       this.waitingHead++;
@@ -145,6 +192,7 @@ export class ApiPool {
   private settle(prediction: Prediction, answer: () => void): void {
     if (prediction.isAnswered) return;
     answer();
+    this.streaming.delete(prediction);
     this.pending--;
   }
 
@@ -154,27 +202,35 @@ export class ApiPool {
   }
 
   private newClient(replica: ReplicaRoute): ReplicaClient {
-    const name = this.route.name;
-    return new ReplicaClient(replica, {
+    const { name, parallel } = this.route;
+    const died = `the worker died while it was at work on the request; \`quern logs ${name}\` has what it said last`;
+    return new ReplicaClient(replica, parallel, {
       onConnected: () => this.dispatch(),
-      onResult: (_, prediction, result) => {
+      onResult: (prediction, result) => {
         this.settle(prediction, () => prediction.succeed(result));
         this.dispatch();
       },
-      onFault: (_, prediction, fault) => {
+      onStream: (prediction, head, onRoom) => {
+        if (prediction.isAnswered) return;
+        prediction.beginStream(head, onRoom);
+        this.streaming.add(prediction);
+        this.dispatch();
+      },
+      onStreamEnd: (prediction) => {
+        this.settle(prediction, () => prediction.endStream());
+        this.dispatch();
+      },
+      onFault: (prediction, fault) => {
         this.settle(prediction, () => this.answerFault(prediction, fault));
         this.dispatch();
       },
-      onBusy: (_, prediction) => {
+      onBusy: (prediction) => {
         if (prediction.isAnswered) return this.dispatch();
         this.putBack([prediction]);
         this.dispatchLater();
       },
-      onLost: (_, begun, notBegun) => {
-        const error = new ServiceError(
-          "worker_died",
-          `the worker died while it was at work on the request; \`quern logs ${name}\` has what it said last`,
-        );
+      onLost: (begun, notBegun) => {
+        const error = new ServiceError("worker_died", died);
         for (const prediction of begun) this.settle(prediction, () => prediction.fail(error));
         this.putBack(notBegun);
         this.dispatch();
@@ -183,7 +239,7 @@ export class ApiPool {
   }
 
   private answerFault(prediction: Prediction, fault: WorkerFault): void {
-    if (fault.status_code === undefined)
+    if (fault.status_code === undefined || prediction.stream !== undefined)
       prediction.fail(faultToError(fault, this.route.name, this.route.expose_errors));
     else prediction.answer(fault.status_code, Buffer.from(JSON.stringify({ detail: fault.detail })));
   }

@@ -1,34 +1,77 @@
-/** One request for a prediction on its way through the gateway: waiting, at a replica, or answered. */
+/** One request for a prediction on its way through the gateway: waiting, at a replica, streaming, or answered. */
 import type { ServerResponse } from "node:http";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
-import type { WorkerFault } from "../protocol/messages.ts";
+import type { ReplicaRoute } from "../contracts/routes.ts";
+import type { AnswerHead, Result, StreamHead, WorkerFault } from "../protocol/messages.ts";
+import { StreamedAnswer } from "./streamed-answer.ts";
 
-const NO_BODY = Buffer.alloc(0);
+const NO_BODY: readonly Buffer[] = [];
+const NO_HEAD: AnswerHead = {};
+/** Ours to set, or of one hop only: what a predictor says of these is left out. */
+const NOT_THE_PREDICTORS = new Set([
+  "connection",
+  "content-length",
+  "date",
+  "keep-alive",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** The replica that has a request. */
+export interface Holder {
+  readonly route: ReplicaRoute;
+  has(prediction: Prediction): boolean;
+  /** Nobody waits for it any more. */
+  abandon(prediction: Prediction): void;
+}
 
 export class Prediction {
-  /** Let go of when it has been answered. */
-  body: Buffer;
-  readonly deadlineMs: number;
+  /** Of PREDICT, in the parts that came from the client. Let go of when it has been answered. */
+  body: readonly Buffer[];
+  /** Of META, where it is needed. */
+  readonly meta: string | undefined;
+  /** When it came (performance.now()). */
+  readonly startedMs = performance.now();
   readonly requestId: string;
+  /** The client asked for server-sent events. */
+  readonly wantsEvents: boolean;
   isAnswered = false;
   /** The client left before the answer. */
   isAbandoned = false;
+  /** The replica that it was sent to last. */
+  holder: Holder | undefined;
+  /** Once the first piece of a streamed answer has come. */
+  stream: StreamedAnswer | undefined;
   /** Let go of with the answer: predictions outlive it in the order of deadlines, and must be small then. */
   private response: ServerResponse | undefined;
 
-  /** `body` is PREDICT's. */
-  constructor(response: ServerResponse, requestId: string, body: Buffer, deadlineMs: number) {
+  constructor(
+    response: ServerResponse,
+    request: {
+      requestId: string;
+      meta: string | undefined;
+      body: readonly Buffer[];
+      wantsEvents: boolean;
+    },
+  ) {
     this.response = response;
-    this.requestId = requestId;
-    this.body = body;
-    this.deadlineMs = deadlineMs;
+    this.requestId = request.requestId;
+    this.meta = request.meta;
+    this.body = request.body;
+    this.wantsEvents = request.wantsEvents;
   }
 
-  succeed(prediction: Buffer): void {
-    this.answer(200, prediction);
+  /** The predictor's answer. Returns its head, which says what it counts as. */
+  succeed({ head: text, body }: Result): AnswerHead {
+    const head = text === undefined ? NO_HEAD : (JSON.parse(text.toString()) as AnswerHead);
+    const status = head.status ?? 200;
+    if (head.headers === undefined) this.answer(status, body);
+    else this.answerWith(status, head.headers, body);
+    return head;
   }
 
-  /** A JSON answer with a status of the predictor's own choice. */
+  /** A JSON answer. */
   answer(status: number, body: Buffer): void {
     const response = this.take();
     response?.writeHead(status, {
@@ -39,14 +82,48 @@ export class Prediction {
     response?.end(body);
   }
 
+  /** `onRoom`: the client has taken so many bytes of it. */
+  beginStream(head: StreamHead, onRoom: (bytes: number) => void): void {
+    const response = this.take();
+    this.isAnswered = false;
+    if (response === undefined) return;
+    const headers = answerHeaders(head.headers ?? [], this.requestId, true);
+    const format = head.format === "raw" ? "raw" : this.wantsEvents ? "events" : "lines";
+    this.stream = new StreamedAnswer(response, head.status ?? 200, headers, format, onRoom);
+  }
+
+  /** The last piece has come. */
+  endStream(): void {
+    this.isAnswered = true;
+    this.stream?.end();
+  }
+
   abandon(): void {
     this.take();
+    this.stream?.abandon();
     this.isAbandoned = true;
   }
 
   fail(error: ServiceError): void {
     const response = this.take();
-    if (response !== undefined) sendError(response, error, this.requestId);
+    if (this.stream !== undefined) this.stream.fail(toProblem(error, this.requestId));
+    else if (response !== undefined) sendError(response, error, this.requestId);
+  }
+
+  private answerWith(status: number, headers: readonly [string, string][], body: Buffer): void {
+    const response = this.take();
+    if (response === undefined) return;
+    const hasBody = status !== 204 && status !== 304;
+    try {
+      response.writeHead(status, [
+        ...answerHeaders(headers, this.requestId, false),
+        ...(hasBody ? ["content-length", String(body.length)] : []),
+      ]);
+    } catch (error) {
+      const message = `the predictor's response cannot be sent: ${(error as Error).message}`;
+      return sendError(response, new ServiceError("prediction_failed", message), this.requestId);
+    }
+    response.end(hasBody ? body : undefined);
   }
 
   /** The response, for the one answer; undefined when it has been given. */
@@ -57,6 +134,19 @@ export class Prediction {
     this.body = NO_BODY;
     return response;
   }
+}
+
+/** As `writeHead` takes headers that may come several times: names and values in turn. */
+function answerHeaders(
+  headers: readonly [string, string][],
+  requestId: string,
+  keepsLength: boolean,
+): string[] {
+  const kept = headers.filter(([name]) => {
+    const lower = name.toLowerCase();
+    return !NOT_THE_PREDICTORS.has(lower) || (keepsLength && lower === "content-length");
+  });
+  return [...kept.flat(), "x-request-id", requestId];
 }
 
 export function sendError(response: ServerResponse, error: unknown, requestId: string): void {
@@ -76,7 +166,11 @@ export function sendError(response: ServerResponse, error: unknown, requestId: s
 
 /** What a fault of user code is to the caller (decision 4.6). */
 export function faultToError(fault: WorkerFault, apiName: string, exposeErrors: boolean): ServiceError {
-  if (fault.stage === "payload") return new ServiceError("malformed_json", fault.message);
+  if (fault.stage === "payload")
+    return new ServiceError(
+      fault.type === "JsonError" ? "malformed_json" : "malformed_payload",
+      fault.message,
+    );
   const exposed = exposeErrors ? `\n${fault.traceback}` : "";
   if (fault.stage === "serialize") {
     return new ServiceError(

@@ -1,18 +1,17 @@
-/**
- * The hot path: a POST to a real-time API. Body bytes pass as they came; nothing is parsed here. Only JSON is taken in
- * this release (decision 4.3 has the rest).
- */
+/** The hot path: a POST to a real-time API. Body bytes pass as they came; nothing is parsed here. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { keyOf } from "../access/admin-token.ts";
 import { assertPermission } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { encodePredict } from "../protocol/messages.ts";
+import { HELD_BODIES_BYTES_MAX } from "../contracts/limits.ts";
+import type { PredictMeta } from "../protocol/messages.ts";
 import type { ApiPool } from "./api-pool.ts";
 import { discardRest } from "./discard-rest.ts";
 import { Prediction, sendError } from "./prediction.ts";
 import type { GatewayKey } from "./route-table.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
+const METHODS = "GET, HEAD, POST, OPTIONS";
 
 export interface PredictionOptions {
   maxBodyBytes: number;
@@ -20,35 +19,61 @@ export interface PredictionOptions {
   findKey: (sha256: string) => GatewayKey | undefined;
 }
 
-export function takePrediction(
-  pool: ApiPool,
-  request: IncomingMessage,
-  response: ServerResponse,
-  requestId: string,
-  { maxBodyBytes, findKey }: PredictionOptions,
-): void {
-  const problem = refusal(pool, request, maxBodyBytes) ?? keyProblem(pool, request, findKey);
-  if (problem !== undefined) return refuse(request, response, problem, requestId);
-  const deadlineMs = performance.now() + pool.route.timeout_ms;
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  request.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > maxBodyBytes) refuse(request, response, tooLarge(maxBodyBytes), requestId);
-    else chunks.push(chunk);
-  });
-  request.on("end", () => {
-    if (response.headersSent) return;
-    const payload = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    const prediction = new Prediction(
-      response,
-      requestId,
-      encodePredict(metaOf(pool, request), payload),
-      deadlineMs,
-    );
-    response.on("close", () => pool.abandon(prediction));
-    pool.submit(prediction);
-  });
+/** Takes requests to real-time APIs, and holds their bodies, once each and together no more than it should. */
+export class Predictions {
+  private readonly options: PredictionOptions;
+  private heldBytes = 0;
+
+  constructor(options: PredictionOptions) {
+    this.options = options;
+  }
+
+  take(pool: ApiPool, request: IncomingMessage, response: ServerResponse, requestId: string): void {
+    const problem = this.refusal(pool, request) ?? keyProblem(pool, request, this.options.findKey);
+    if (problem !== undefined) return refuse(request, response, problem, requestId);
+    if (request.method !== "POST") return describe(pool, request, response, requestId);
+    const { maxBodyBytes } = this.options;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let prediction: Prediction | undefined;
+    request.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      this.heldBytes += chunk.length;
+      if (bytes > maxBodyBytes) refuse(request, response, tooLarge(maxBodyBytes), requestId);
+      else chunks.push(chunk);
+    });
+    response.on("close", () => {
+      this.heldBytes -= bytes;
+      if (prediction !== undefined) pool.abandon(prediction);
+    });
+    request.on("end", () => {
+      if (response.headersSent) return;
+      prediction = new Prediction(response, {
+        requestId,
+        meta: metaOf(pool, request),
+        body: chunks,
+        wantsEvents: request.headers.accept?.includes("text/event-stream") ?? false,
+      });
+      pool.submit(prediction);
+    });
+  }
+
+  private refusal(pool: ApiPool, request: IncomingMessage): ServiceError | undefined {
+    const { method, headers } = request;
+    if (method !== "POST" && method !== "GET" && method !== "HEAD") {
+      const name = pool.route.name;
+      const message = `${method} is not allowed on ${name}; make a prediction with POST: \`quern predict ${name} FILE\``;
+      return new ServiceError("method_not_allowed", message, { allow: METHODS });
+    }
+    const { maxBodyBytes } = this.options;
+    const announced = Number(headers["content-length"] ?? 0);
+    if (announced > maxBodyBytes) return tooLarge(maxBodyBytes);
+    if (this.heldBytes + announced > HELD_BODIES_BYTES_MAX + maxBodyBytes) {
+      const message = `the bodies of the requests under way have ${this.heldBytes} bytes together, which is as many as a gateway holds; try again later`;
+      return new ServiceError("queue_full", message, { retryAfterS: 1 });
+    }
+    return undefined;
+  }
 }
 
 function keyProblem(
@@ -65,23 +90,6 @@ function keyProblem(
   } catch (error) {
     return error as ServiceError;
   }
-}
-
-function refusal(pool: ApiPool, request: IncomingMessage, maxBodyBytes: number): ServiceError | undefined {
-  if (request.method !== "POST") {
-    const name = pool.route.name;
-    const message = `${request.method} is not allowed on ${name}; make a prediction with POST and a JSON body: \`quern predict ${name} FILE\``;
-    return new ServiceError("method_not_allowed", message, { allow: "POST" });
-  }
-  const type = request.headers["content-type"];
-  if (type === undefined || !JSON_TYPE.test(type)) {
-    return new ServiceError(
-      "unsupported_media_type",
-      `the content type ${type === undefined ? "is missing" : `"${type}" is not supported yet`}; send the header Content-Type: application/json`,
-    );
-  }
-  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return tooLarge(maxBodyBytes);
-  return undefined;
 }
 
 function tooLarge(maxBodyBytes: number): ServiceError {
@@ -103,13 +111,35 @@ function refuse(
   discardRest(request);
 }
 
-/** Query and headers as JSON, for the predictors that declare them. */
-function metaOf(pool: ApiPool, request: IncomingMessage): string | undefined {
+/** GET says what the address is. */
+function describe(
+  pool: ApiPool,
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+): void {
+  const { name, api_id, status } = pool.route;
+  const message = "make a prediction by sending a POST request to this endpoint with a JSON payload";
+  const body = Buffer.from(JSON.stringify({ message, api: name, api_id, status }));
+  response.writeHead(200, {
+    "content-type": "application/json",
+    "content-length": body.length,
+    "x-request-id": requestId,
+  });
+  response.end(request.method === "HEAD" ? undefined : body);
+  discardRest(request);
+}
+
+/** What is not JSON, and what the predictor declares, as JSON; undefined for the common case. */
+function metaOf(pool: ApiPool, { headers, url }: IncomingMessage): string | undefined {
   const { wants } = pool.route;
-  if (wants.length === 0) return undefined;
-  const meta: Record<string, unknown> = {};
-  if (wants.includes("headers")) meta.headers = request.headers;
+  const type = headers["content-type"] ?? "application/octet-stream";
+  const isJson = JSON_TYPE.test(type);
+  if (isJson && wants.length === 0) return undefined;
+  const meta: PredictMeta = {};
+  if (!isJson) meta.content_type = type;
+  if (wants.includes("headers")) meta.headers = headers;
   if (wants.includes("query_params"))
-    meta.query_params = Object.fromEntries(new URL(request.url!, "http://gateway").searchParams);
+    meta.query_params = Object.fromEntries(new URL(url!, "http://gateway").searchParams);
   return JSON.stringify(meta);
 }

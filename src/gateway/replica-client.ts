@@ -1,13 +1,21 @@
 /**
- * The gateway's connection to one replica. Bounds what is outstanding there: one while predictions are slow, a growing
- * window while they are far below a millisecond. After a death it tells which requests had begun.
+ * The gateway's connection to one replica. Bounds what is outstanding there: as many as run there at once while
+ * predictions are slow, a growing window while they are far below a millisecond. After a death it tells which requests
+ * had begun. Streams have a bound of their own, at the worker.
  */
 
 import { delay } from "../base/clock.ts";
 import { PREDICTION_WINDOW_MAX } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { readDeliveryNote } from "../protocol/delivery-note.ts";
-import { decodeResult, MESSAGE, type WorkerFault } from "../protocol/messages.ts";
+import {
+  decodeResult,
+  encodeGrant,
+  MESSAGE,
+  type Result,
+  type StreamHead,
+  type WorkerFault,
+} from "../protocol/messages.ts";
 import { WorkerConnection } from "../protocol/worker-connection.ts";
 import type { Prediction } from "./prediction.ts";
 
@@ -17,72 +25,85 @@ const FAST_US = 1000;
 const WINDOW_WORK_US = 2000;
 
 export interface ReplicaClientEvents {
-  onResult(client: ReplicaClient, prediction: Prediction, result: Buffer): void;
-  onFault(client: ReplicaClient, prediction: Prediction, fault: WorkerFault): void;
+  onResult(prediction: Prediction, result: Result): void;
+  onStream(prediction: Prediction, head: StreamHead, onRoom: (bytes: number) => void): void;
+  onStreamEnd(prediction: Prediction): void;
+  onFault(prediction: Prediction, fault: WorkerFault): void;
   /** The replica does not take it now: it is to be sent elsewhere. */
-  onBusy(client: ReplicaClient, prediction: Prediction): void;
-  onConnected(client: ReplicaClient): void;
+  onBusy(prediction: Prediction): void;
+  onConnected(): void;
   /** `begun` may have been worked on; `notBegun` certainly were not. */
-  onLost(client: ReplicaClient, begun: Prediction[], notBegun: Prediction[]): void;
+  onLost(begun: Prediction[], notBegun: Prediction[]): void;
 }
 
 export class ReplicaClient {
   readonly route: ReplicaRoute;
+  /** How many requests the replica runs at once. */
+  parallel = 1;
   private readonly events: ReplicaClientEvents;
+  /** Sent, and not answered: streams until their first piece. */
   private readonly outstanding = new Map<number, Prediction>();
+  private readonly streams = new Map<number, Prediction>();
   private connection: WorkerConnection | undefined;
   private nextId = 1;
-  private window = 1;
+  /** How many fast predictions are sent ahead. */
+  private ahead = 1;
   private predictUs = FAST_US;
   private isClosed = false;
   private busyUntilMs = 0;
 
-  constructor(route: ReplicaRoute, events: ReplicaClientEvents) {
+  constructor(route: ReplicaRoute, parallel: number, events: ReplicaClientEvents) {
     this.route = route;
+    this.parallel = parallel;
     this.events = events;
     void this.connect();
   }
 
   get load(): number {
-    return this.outstanding.size;
+    return this.outstanding.size + this.streams.size;
   }
 
   /** How many more requests it takes now. */
   get room(): number {
     if (this.connection === undefined || (this.busyUntilMs > 0 && performance.now() < this.busyUntilMs))
       return 0;
-    return this.window - this.outstanding.size;
+    return Math.max(this.ahead, this.parallel) - this.outstanding.size;
   }
 
   get isFast(): boolean {
-    return this.window > 1;
+    return this.ahead > 1;
   }
 
   send(prediction: Prediction): void {
     const id = this.nextId;
     this.nextId = id === 0xffff_ffff ? 1 : id + 1;
     this.outstanding.set(id, prediction);
-    this.connection!.send(MESSAGE.PREDICT, id, prediction.body);
+    const { meta, body } = prediction;
+    if (meta !== undefined) this.connection!.send(MESSAGE.META, id, Buffer.from(meta));
+    this.connection!.sendParts(MESSAGE.PREDICT, id, body);
   }
 
   /** The client has left: what has not begun is not run. */
   abandon(prediction: Prediction): void {
-    for (const [id, other] of this.outstanding) {
-      if (other !== prediction) continue;
-      this.connection?.cancel(id);
-      return;
-    }
+    const id = this.idOf(prediction);
+    if (id !== undefined) this.connection?.cancel(id);
   }
 
   has(prediction: Prediction): boolean {
-    for (const other of this.outstanding.values()) if (other === prediction) return true;
-    return false;
+    return this.idOf(prediction) !== undefined;
   }
 
-  /** The route is gone; what is outstanding is still answered. */
+  /** Takes no more; closes when the last answer is in. */
   retire(): void {
     this.isClosed = true;
-    if (this.outstanding.size === 0) this.connection?.close();
+    if (this.load === 0) this.connection?.close();
+  }
+
+  private idOf(prediction: Prediction): number | undefined {
+    for (const requests of [this.outstanding, this.streams]) {
+      for (const [id, other] of requests) if (other === prediction) return id;
+    }
+    return undefined;
   }
 
   private async connect(): Promise<void> {
@@ -98,54 +119,65 @@ export class ReplicaClient {
       if (this.connection === undefined) await delay(RECONNECT_MS);
     }
     if (this.isClosed) this.connection?.close();
-    else this.events.onConnected(this);
+    else this.events.onConnected();
   }
 
   private onMessage(type: number, id: number, body: Buffer): void {
-    const prediction = this.outstanding.get(id);
+    if (type === MESSAGE.CHUNK) {
+      this.streams.get(id)?.stream?.write(body);
+      return;
+    }
+    const prediction = this.outstanding.get(id) ?? this.streams.get(id);
     if (prediction === undefined) return;
     this.outstanding.delete(id);
+    if (type === MESSAGE.STREAM) {
+      this.streams.set(id, prediction);
+      const onRoom = (bytes: number) => this.connection?.send(MESSAGE.CREDIT, id, encodeGrant(bytes));
+      this.events.onStream(prediction, JSON.parse(body.toString()) as StreamHead, onRoom);
+      return;
+    }
+    this.streams.delete(id);
     if (type === MESSAGE.RESULT) {
-      const { predictUs, prediction: result } = decodeResult(body);
-      this.learn(predictUs);
-      this.events.onResult(this, prediction, result);
+      const result = decodeResult(body);
+      this.learn(result.predictUs);
+      this.events.onResult(prediction, result);
+    } else if (type === MESSAGE.END) {
+      this.events.onStreamEnd(prediction);
     } else if (type === MESSAGE.ERROR) {
-      this.events.onFault(this, prediction, JSON.parse(body.toString()) as WorkerFault);
+      this.events.onFault(prediction, JSON.parse(body.toString()) as WorkerFault);
     } else if (type === MESSAGE.BUSY) {
       // The answer to a CANCEL says nothing about the replica.
       if (!prediction.isAnswered) this.busyUntilMs = performance.now() + RECONNECT_MS;
-      this.events.onBusy(this, prediction);
+      this.events.onBusy(prediction);
     }
-    if (this.isClosed && this.outstanding.size === 0) this.connection?.close();
+    if (this.isClosed && this.load === 0) this.connection?.close();
   }
 
   private learn(predictUs: number): void {
     this.predictUs += (predictUs - this.predictUs) / 8;
-    this.window =
+    this.ahead =
       this.predictUs >= FAST_US
         ? 1
         : Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
   }
 
   private onClose(): void {
-    const ours = this.connection?.welcome.connection;
+    const begunUpTo = this.begunUpTo(this.connection?.welcome.connection);
     this.connection = undefined;
-    const note = readDeliveryNote(this.route.note);
-    const begun: Prediction[] = [];
+    const begun = [...this.streams.values()];
     const notBegun: Prediction[] = [];
-    // A note that names another connection, or none, tells nothing about our requests, unless nothing was ever begun.
-    const begunUpTo =
-      note === undefined
-        ? Number.POSITIVE_INFINITY
-        : note.connection === 0
-          ? 0
-          : note.connection === ours
-            ? note.delivery
-            : Number.POSITIVE_INFINITY;
     for (const [id, prediction] of this.outstanding) (id <= begunUpTo ? begun : notBegun).push(prediction);
     this.outstanding.clear();
-    this.window = 1;
-    this.events.onLost(this, begun, notBegun);
+    this.streams.clear();
+    this.ahead = 1;
+    this.events.onLost(begun, notBegun);
     if (!this.isClosed) setTimeout(() => void this.connect(), RECONNECT_MS).unref();
+  }
+
+  /** A note that names another connection, or none, tells nothing about our requests, unless nothing was ever begun. */
+  private begunUpTo(ours: number | undefined): number {
+    const note = readDeliveryNote(this.route.note);
+    if (note?.connection === 0) return 0;
+    return note !== undefined && note.connection === ours ? note.delivery : Number.POSITIVE_INFINITY;
   }
 }

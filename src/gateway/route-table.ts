@@ -7,8 +7,8 @@ import { get, request as httpRequest } from "node:http";
 import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
-import { type ReplicaRoute, type RouteSnapshot, routeSnapshotSchema } from "../contracts/routes.ts";
-import { ApiPool } from "./api-pool.ts";
+import { type RouteSnapshot, routeSnapshotSchema } from "../contracts/routes.ts";
+import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
 
 const RECONNECT_MS = 50;
 
@@ -17,7 +17,7 @@ export type GatewayKey = RouteSnapshot["keys"][number];
 export interface RouteTableOptions {
   file: string;
   internalSocket: string;
-  kill: (replica: ReplicaRoute) => void;
+  pool: ApiPoolDeps;
 }
 
 export class RouteTable implements Service {
@@ -72,7 +72,7 @@ export class RouteTable implements Service {
     const realtime = snapshot.apis.filter((api) => api.kind === "RealtimeAPI");
     for (const route of realtime) {
       const pool = this.pools.get(route.name);
-      if (pool === undefined) this.pools.set(route.name, new ApiPool(route, { kill: this.options.kill }));
+      if (pool === undefined) this.pools.set(route.name, new ApiPool(route, this.options.pool));
       else pool.update(route);
     }
     for (const [name, pool] of this.pools) {

@@ -18,7 +18,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { forward } from "./forward.ts";
 import { sendError } from "./prediction.ts";
-import { type PredictionOptions, takePrediction } from "./predictions.ts";
+import { Predictions } from "./predictions.ts";
 import { RouteTable } from "./route-table.ts";
 
 const EXPIRE_EVERY_MS = 25;
@@ -41,7 +41,7 @@ export interface GatewayOptions {
 export class Gateway implements Service {
   private readonly options: GatewayOptions;
   private readonly routes: RouteTable;
-  private readonly predictions: PredictionOptions;
+  private readonly predictions: Predictions;
   private readonly server: Server;
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
@@ -51,9 +51,17 @@ export class Gateway implements Service {
   constructor(options: GatewayOptions) {
     this.options = options;
     const { routesFile: file, internalSocket } = options;
-    this.routes = new RouteTable({ file, internalSocket, kill: (replica) => this.kill(replica) });
+    this.routes = new RouteTable({
+      file,
+      internalSocket,
+      pool: {
+        kill: (replica) => this.tell(`/workers/${replica.worker_id}/kill`, () => killHere(replica)),
+        replace: (replica) => this.tell(`/workers/${replica.worker_id}/replace`, () => killHere(replica)),
+        wake: (api) => this.tell(`/apis/${api}/wake`, () => {}),
+      },
+    });
     const { maxBodyBytes } = options;
-    this.predictions = { maxBodyBytes, findKey: (sha256) => this.routes.key(sha256) };
+    this.predictions = new Predictions({ maxBodyBytes, findKey: (sha256) => this.routes.key(sha256) });
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       this.take(request, response),
     );
@@ -93,7 +101,7 @@ export class Gateway implements Service {
     const pool = this.routes.pool(name);
     if (pool !== undefined && isWhole(url, name)) {
       if (request.headers.expect !== undefined) response.writeContinue();
-      return takePrediction(pool, request, response, requestId, this.predictions);
+      return this.predictions.take(pool, request, response, requestId);
     }
     if (name === "-") this.takeControl(request, response, requestId, url);
     else if (name === "" || pool !== undefined) sendError(response, unknownAddress(url), requestId);
@@ -142,19 +150,17 @@ export class Gateway implements Service {
     return `${this.idPrefix}-${(this.requests++).toString(36)}`;
   }
 
-  /** Asks the controller, which accounts for it; while there is none, the kill is ours (house, section 2). */
-  private kill(replica: ReplicaRoute): void {
-    const ask = httpRequest({
-      socketPath: this.options.internalSocket,
-      method: "POST",
-      path: `/workers/${replica.worker_id}/kill`,
-    });
-    ask.on("error", () => {
-      if (isSameProcess(replica.pid, replica.process_start)) signalGroup(replica.pid, "SIGKILL");
-    });
+  /** Asks the controller, which accounts for it; while there is none, what can be done is done here (house, section 2). */
+  private tell(path: string, otherwise: () => void): void {
+    const ask = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
+    ask.on("error", otherwise);
     ask.on("response", (answer) => answer.resume());
     ask.end();
   }
+}
+
+function killHere(replica: ReplicaRoute): void {
+  if (isSameProcess(replica.pid, replica.process_start)) signalGroup(replica.pid, "SIGKILL");
 }
 
 /** Where the first segment of a path ends. */

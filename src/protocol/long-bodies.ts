@@ -8,8 +8,11 @@ import { FLAG_MORE, type OnFrame } from "./frames.ts";
 interface Sending {
   type: number;
   id: number;
-  body: Buffer;
-  sent: number;
+  parts: readonly Buffer[];
+  /** Where the next frame begins: the part, and the byte in it. */
+  part: number;
+  offset: number;
+  left: number;
   credit: number;
 }
 
@@ -21,8 +24,10 @@ export class LongBodySender {
     this.emit = emit;
   }
 
-  send(type: number, id: number, body: Buffer): void {
-    const stream = { type, id, body, sent: 0, credit: STREAM_WINDOW_BYTES };
+  /** The body as the parts that it came in: they are not copied together. */
+  send(type: number, id: number, parts: readonly Buffer[]): void {
+    const left = parts.reduce((sum, part) => sum + part.length, 0);
+    const stream = { type, id, parts, part: 0, offset: 0, left, credit: STREAM_WINDOW_BYTES };
     this.sending.set(id, stream);
     this.advance(stream);
   }
@@ -41,35 +46,56 @@ export class LongBodySender {
   }
 
   private advance(stream: Sending): void {
-    while (stream.sent < stream.body.length && stream.credit > 0) {
-      const end = Math.min(stream.body.length, stream.sent + Math.min(FRAME_BODY_BYTES_MAX, stream.credit));
-      const flags = end < stream.body.length ? FLAG_MORE : 0;
-      this.emit(stream.type, flags, stream.id, stream.body.subarray(stream.sent, end));
-      stream.credit -= end - stream.sent;
-      stream.sent = end;
+    while (stream.left > 0 && stream.credit > 0) {
+      const part = stream.parts[stream.part]!;
+      const bytes = Math.min(part.length - stream.offset, FRAME_BODY_BYTES_MAX, stream.credit);
+      const frame = part.subarray(stream.offset, stream.offset + bytes);
+      stream.offset += bytes;
+      stream.left -= bytes;
+      stream.credit -= bytes;
+      if (stream.offset === part.length) {
+        stream.part++;
+        stream.offset = 0;
+      }
+      if (bytes > 0) this.emit(stream.type, stream.left > 0 ? FLAG_MORE : 0, stream.id, frame);
     }
-    if (stream.sent === stream.body.length) this.sending.delete(stream.id);
+    if (stream.left === 0) this.sending.delete(stream.id);
   }
 }
 
+/** The frames of one body so far. */
+interface Receiving {
+  type: number;
+  parts: Buffer[];
+  bytes: number;
+}
+
 export class LongBodyReceiver {
-  private readonly parts = new Map<number, Buffer[]>();
+  private readonly receiving = new Map<number, Receiving>();
 
   /**
    * Takes one frame. Returns the whole body when it was the last, else undefined; the caller then grants the bytes
-   * back. A body of one frame is returned as the view it came as.
+   * back. A body of one frame is returned as the view it came as. Another message of the same id ends a body that
+   * was cut off.
    */
-  take(flags: number, id: number, body: Buffer): Buffer | undefined {
-    const parts = this.parts.get(id);
-    if ((flags & FLAG_MORE) === 0) {
-      if (parts === undefined) return body;
-      this.parts.delete(id);
-      return Buffer.concat([...parts, body]);
+  take(type: number, flags: number, id: number, body: Buffer): Buffer | undefined {
+    let known = this.receiving.size === 0 ? undefined : this.receiving.get(id);
+    if (known !== undefined && known.type !== type) {
+      this.receiving.delete(id);
+      known = undefined;
     }
-    if (parts === undefined) this.parts.set(id, [Buffer.from(body)]);
-    else if (parts.length * FRAME_BODY_BYTES_MAX > MESSAGE_BYTES_MAX)
+    if ((flags & FLAG_MORE) === 0) {
+      if (known === undefined) return body;
+      this.receiving.delete(id);
+      return Buffer.concat([...known.parts, body]);
+    }
+    if (known === undefined) this.receiving.set(id, { type, parts: [Buffer.from(body)], bytes: body.length });
+    else if (known.bytes > MESSAGE_BYTES_MAX)
       throw new Error(`body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
-    else parts.push(Buffer.from(body));
+    else {
+      known.parts.push(Buffer.from(body));
+      known.bytes += body.length;
+    }
     return undefined;
   }
 }

@@ -3,7 +3,7 @@
  * When each is legal, and what it promises: docs/worker-protocol.md. Fixtures: protocol/fixtures/.
  */
 
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 /** Caller to worker: 1 to 63. Worker to caller: 64 to 127. */
 export const MESSAGE = {
@@ -15,6 +15,8 @@ export const MESSAGE = {
   DRAIN: 6,
   JOB_COMPLETE: 7,
   WINDOW: 8,
+  CREDIT: 9,
+  META: 10,
   WELCOME: 64,
   READY: 65,
   INIT_FAILED: 66,
@@ -24,7 +26,10 @@ export const MESSAGE = {
   START: 70,
   ACK: 71,
   RELEASE: 72,
+  STREAM: 73,
   REFUSED: 74,
+  CHUNK: 75,
+  END: 76,
 } as const;
 
 export interface Hello {
@@ -44,6 +49,7 @@ export interface Welcome {
   /** Names this connection in the note of the delivery in hand. */
   connection: number;
   wants: string[];
+  is_async: boolean;
   /** The note that the previous process of this worker left, when it died with a delivery in hand. */
   died_in: { epoch: number; delivery: number; batch_index: number } | null;
 }
@@ -57,13 +63,19 @@ export interface Init {
   api_config: string;
   job_config?: string;
   job_spec?: Record<string, unknown>;
-  /** Predictions that may be outstanding here before the worker answers BUSY. */
+  /** Predictions that may wait and run here before the worker answers BUSY. */
   concurrency: number;
-  expose_errors: boolean;
+  /** `threads_per_process`. */
+  threads: number;
+  /** `server_side_batching`. */
+  batching?: { max_batch_size: number; interval_ms: number };
+  monitoring?: { model_type: "classification" | "regression"; key?: string | undefined };
 }
 
 export interface Ready {
   wants: string[];
+  /** `predict` is `async def`: as many run at once as the worker takes. */
+  is_async: boolean;
   has_on_job_complete: boolean;
 }
 
@@ -104,20 +116,43 @@ export interface Ack {
   failures: FailedDelivery[];
 }
 
-const NO_META = Buffer.alloc(4);
-
-/** PREDICT: `u32 length | meta JSON | payload`; no meta is length 0. */
-export function encodePredict(meta: string | undefined, payload: Buffer): Buffer {
-  if (meta === undefined) return Buffer.concat([NO_META, payload]);
-  const metaBytes = Buffer.from(meta);
-  const head = Buffer.allocUnsafe(4);
-  head.writeUInt32LE(metaBytes.length);
-  return Buffer.concat([head, metaBytes, payload]);
+/** META, before a PREDICT with the same id: what is not JSON, and what `predict()` declares beside the payload. */
+export interface PredictMeta {
+  /** Absent for JSON. */
+  content_type?: string;
+  headers?: Record<string, unknown>;
+  query_params?: Record<string, string>;
 }
 
-/** RESULT: `u32 microseconds in predict | JSON`. The prediction is a view into `body`. */
-export function decodeResult(body: Buffer): { predictUs: number; prediction: Buffer } {
-  return { predictUs: body.readUInt32LE(0), prediction: body.subarray(4) };
+/** The head of a RESULT or a STREAM. Of a RESULT it may be missing: status 200, JSON. */
+export interface AnswerHead {
+  status?: number;
+  headers?: [name: string, value: string][];
+  /** `monitoring`: what the prediction counts as. */
+  classes?: string[];
+  values?: number[];
+}
+
+export interface StreamHead extends AnswerHead {
+  /** `json`: a JSON value in each CHUNK; `raw`: bytes of the body. */
+  format: "json" | "raw";
+}
+
+export interface Result {
+  predictUs: number;
+  /** JSON of an AnswerHead. */
+  head: Buffer | undefined;
+  body: Buffer;
+}
+
+/** RESULT: `u32 microseconds in predict | u32 n | n bytes of head | body`. Head and body are views. */
+export function decodeResult(message: Buffer): Result {
+  const headBytes = message.readUInt32LE(4);
+  return {
+    predictUs: message.readUInt32LE(0),
+    head: headBytes === 0 ? undefined : message.subarray(8, 8 + headBytes),
+    body: message.subarray(8 + headBytes),
+  };
 }
 
 /** Bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
@@ -145,7 +180,8 @@ export function encodeJson(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
-export function encodeWindow(bytes: number): Buffer {
+/** WINDOW and CREDIT: `u32 bytes`. */
+export function encodeGrant(bytes: number): Buffer {
   const body = Buffer.allocUnsafe(4);
   body.writeUInt32LE(bytes);
   return body;

@@ -6,13 +6,16 @@ import { createConnection, type Socket } from "node:net";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
 import { FLAG_MORE, FrameReader, FrameWriter } from "./frames.ts";
 import { LongBodyReceiver, LongBodySender } from "./long-bodies.ts";
-import { encodeJson, encodeWindow, type Hello, MESSAGE, PROTOCOL_VERSION, type Welcome } from "./messages.ts";
+import { encodeGrant, encodeJson, type Hello, MESSAGE, PROTOCOL_VERSION, type Welcome } from "./messages.ts";
 
 export type WorkerAddress = { path: string } | { host: string; port: number };
 
 /** A TCP peer that is gone is noticed by keep-alive, which its kernel answers however busy the process is. */
 /** A write goes out earlier than at the end of the turn with this many frames, so that the worker starts meanwhile. */
 const FLUSH_FRAMES = 32;
+
+/** Parts that are together no longer than this go as one frame. */
+const COPIED_BYTES_MAX = 64 * 1024;
 
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
@@ -66,7 +69,16 @@ export class WorkerConnection {
 
   send(type: number, id: number, body: Buffer): void {
     if (body.length <= FRAME_BODY_BYTES_MAX) this.writer.frame(type, 0, id, body);
-    else this.sender.send(type, id, body);
+    else this.sender.send(type, id, [body]);
+    this.scheduleFlush();
+  }
+
+  /** The same with a body in the parts that it came in, which are not copied together. */
+  sendParts(type: number, id: number, parts: readonly Buffer[]): void {
+    if (parts.length === 1) return this.send(type, id, parts[0]!);
+    const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+    if (bytes <= COPIED_BYTES_MAX) return this.send(type, id, Buffer.concat(parts));
+    this.sender.send(type, id, parts);
     this.scheduleFlush();
   }
 
@@ -98,9 +110,9 @@ export class WorkerConnection {
         this.scheduleFlush();
         return;
       }
-      const whole = receiver.take(flags, id, body);
+      const whole = receiver.take(type, flags, id, body);
       if (whole !== undefined) events.onMessage(type, id, whole);
-      else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeWindow(body.length));
+      else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeGrant(body.length));
     });
     const push = (chunk: Buffer) => {
       try {

@@ -10,8 +10,9 @@ import {
   decodeAck,
   decodeRelease,
   decodeResult,
-  encodePredict,
+  encodeGrant,
   MESSAGE,
+  PROTOCOL_VERSION,
 } from "../../src/protocol/messages.ts";
 import { type WorkerAddress, WorkerConnection } from "../../src/protocol/worker-connection.ts";
 import { eventually } from "../harness/eventually.ts";
@@ -54,14 +55,8 @@ class Caller {
   }
 
   predict(id: number, payload: unknown, meta?: unknown): void {
-    this.connection.send(
-      MESSAGE.PREDICT,
-      id,
-      encodePredict(
-        meta === undefined ? undefined : JSON.stringify(meta),
-        Buffer.from(JSON.stringify(payload)),
-      ),
-    );
+    if (meta !== undefined) this.connection.sendJson(MESSAGE.META, id, meta);
+    this.connection.send(MESSAGE.PREDICT, id, Buffer.from(JSON.stringify(payload)));
   }
 
   lease(firstDelivery: number, batches: [number, unknown][]): void {
@@ -89,8 +84,26 @@ class Caller {
     return this.received.splice(this.received.findIndex(matches), 1)[0]!;
   }
 
+  /** A streamed answer to its end, each piece granted as it comes. */
+  async streamed(id: number): Promise<Buffer[]> {
+    await this.next("STREAM", id);
+    const pieces: Buffer[] = [];
+    for (;;) {
+      await eventually(
+        "the stream goes on",
+        () => this.received.some((message) => message.id === id),
+        20_000,
+      );
+      const at = this.received.findIndex((message) => message.id === id);
+      const { name, body } = this.received.splice(at, 1)[0]!;
+      if (name !== "CHUNK") return pieces;
+      pieces.push(body);
+      this.connection.send(MESSAGE.CREDIT, id, encodeGrant(body.length));
+    }
+  }
+
   async result(id: number): Promise<unknown> {
-    return JSON.parse(decodeResult((await this.next("RESULT", id)).body).prediction.toString());
+    return JSON.parse(decodeResult((await this.next("RESULT", id)).body).body.toString());
   }
 }
 
@@ -160,7 +173,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
   it("welcomes with what it is, before and after its set-up", async () => {
     const controller = await caller();
     expect(controller.connection.welcome).toMatchObject({
-      protocol: 1,
+      protocol: PROTOCOL_VERSION,
       pid: process.pid,
       state: "new",
       api_id: null,
@@ -207,7 +220,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     a.predict(1, { id: "a" });
     b.predict(1, { id: "b" });
     a.predict(2, { do: "raise", id: 3 });
-    a.connection.send(MESSAGE.PREDICT, 3, encodePredict(undefined, Buffer.from("{")));
+    a.connection.send(MESSAGE.PREDICT, 3, Buffer.from("{"));
     expect([await a.result(1), await b.result(1)]).toEqual(["a", "b"]);
     expect(JSON.parse((await a.next("ERROR", 2)).body.toString())).toMatchObject({
       stage: "predict",
@@ -236,7 +249,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     gateway.predict(1, { id: text });
     gateway.predict(2, { id: "short" });
     expect(await gateway.result(2)).toBe("short");
-    expect(await gateway.result(1)).toBe(text);
+    expect(JSON.parse(Buffer.concat(await gateway.streamed(1)).toString())).toBe(text);
   });
 
   it("answers BUSY past its concurrency, and drops what is cancelled before it began", async () => {

@@ -1,0 +1,124 @@
+"""What predict() returns, as an answer: a head that is empty for the common case, and a body (decisions 4.4, 4.5)."""
+
+import asyncio
+import json
+
+PLAIN = frozenset((dict, list, str, int, float, bool, tuple, type(None)))
+NO_HEAD = b""
+_OCTETS = json.dumps({"headers": [["content-type", "application/octet-stream"]]}).encode()
+
+
+class Streamed:
+    """An answer in pieces: `head` as a dict for STREAM, `pieces` an iterator or async iterator, `encode` for each."""
+
+    def __init__(self, head, pieces, encode):
+        self.head = head
+        self.pieces = pieces
+        self.encode = encode
+
+
+def encode_answer(value):
+    """(head, body) or a Streamed. Raises TypeError or ValueError naming what cannot be written as JSON."""
+    if type(value) in PLAIN:
+        return NO_HEAD, encode_json(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _OCTETS, bytes(value)
+    if is_streamed(value):
+        return Streamed({"format": "json"}, value, encode_json)
+    if _is_response(value):
+        return _encode_response(value)
+    return NO_HEAD, encode_json(value)
+
+
+def is_streamed(value):
+    return hasattr(value, "__next__") or hasattr(value, "__anext__")
+
+
+def _from_numpy(value):
+    convert = getattr(value, "tolist", None)
+    if convert is not None and type(value).__module__.split(".")[0] == "numpy":
+        return convert()
+    raise TypeError("a value of type %s is not JSON serializable" % type(value).__name__)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_from_numpy).encode
+
+
+def encode_json(value):
+    return _encode(value).encode()
+
+
+def _is_response(value):
+    """An object with `status_code`, `headers` and a body: ours to send as it is. Starlette's and Flask's are such."""
+    return (
+        isinstance(getattr(value, "status_code", None), int)
+        and hasattr(value, "headers")
+        and any(hasattr(value, name) for name in ("body", "body_iterator", "get_data"))
+        and not isinstance(value, type)
+    )
+
+
+def _encode_response(value):
+    headers = _headers_of(value)
+    body = _body_of(value)
+    if is_streamed(body) or hasattr(body, "__aiter__"):
+        head = {"status": value.status_code, "headers": headers, "format": "raw"}
+        return Streamed(head, body if is_streamed(body) else body.__aiter__(), _raw_piece)
+    if isinstance(body, str):
+        body, default = body.encode(), "text/plain; charset=utf-8"
+    elif isinstance(body, (bytes, bytearray, memoryview)):
+        body, default = bytes(body), "application/octet-stream"
+    elif body is None:
+        body, default = b"", None
+    else:
+        body, default = encode_json(body), "application/json"
+    if default is not None and not any(name.lower() == "content-type" for name, _ in headers):
+        headers.append(["content-type", default])
+    return json.dumps({"status": value.status_code, "headers": headers}).encode(), body
+
+
+def _body_of(value):
+    if hasattr(value, "body_iterator"):
+        return value.body_iterator
+    if callable(getattr(value, "get_data", None)):
+        return value.get_data()
+    return value.body
+
+
+def _headers_of(value):
+    raw = getattr(value, "raw_headers", None)
+    if raw is not None:
+        return [[name.decode("latin-1"), content.decode("latin-1")] for name, content in raw]
+    headers = value.headers or {}
+    pairs = headers.items() if hasattr(headers, "items") else headers
+    return [[str(name), str(content)] for name, content in pairs]
+
+
+def _raw_piece(piece):
+    if isinstance(piece, str):
+        return piece.encode()
+    if isinstance(piece, (bytes, bytearray, memoryview)):
+        return bytes(piece)
+    raise TypeError("the body of a response may give bytes or str only, not %s" % type(piece).__name__)
+
+
+def blocking_iterator(pieces):
+    """An async iterator as a plain one, with an event loop of its own, for predictors that are not async."""
+    if not hasattr(pieces, "__anext__"):
+        return pieces
+    return _drive(pieces)
+
+
+def _drive(pieces):
+    loop = asyncio.new_event_loop()
+    try:
+        while True:
+            try:
+                piece = loop.run_until_complete(pieces.__anext__())
+            except StopAsyncIteration:
+                return
+            yield piece
+    finally:
+        if hasattr(pieces, "aclose"):
+            loop.run_until_complete(pieces.aclose())
+        loop.close()

@@ -1,0 +1,162 @@
+"""One call of predict(): from a request, or a batch of them, to what goes back. In whichever thread it is called."""
+
+import json
+import sys
+import time
+
+from . import protocol
+from .answers import NO_HEAD, Streamed, encode_answer
+from .faults import PayloadError, encode_fault, fault
+from .http_payload import parse_payload
+from .streams import Stream, sliced
+
+BUSY = (protocol.BUSY, b"")
+
+
+class Request:
+    """One PREDICT on its way through this worker. Its body is let go of when it has been parsed."""
+
+    __slots__ = ("connection", "id", "meta", "body", "is_cancelled", "stream", "task", "after")
+
+    def __init__(self, connection, message_id, meta, body):
+        self.connection = connection
+        self.id = message_id
+        self.meta = meta
+        self.body = body
+        self.is_cancelled = False
+        self.stream = None
+        # Of an async predictor.
+        self.task = None
+        # The arguments of post_predict().
+        self.after = None
+
+
+class Calls:
+    """`call` and its like never raise: an outcome is a message (type, body), or a Stream that has given its first piece."""
+
+    def __init__(self, predictor, monitor):
+        self._predictor = predictor
+        self._monitor = monitor
+        self._keeps_arguments = predictor.post_predict is not None
+
+    def call(self, request):
+        started = time.perf_counter_ns()
+        stage = "payload"
+        try:
+            arguments = self._arguments(request)
+            stage = "predict"
+            value = self._predictor.call(arguments)
+            stage = "serialize"
+            return self._outcome(request, arguments, value, started)
+        except BaseException as error:
+            return _failure(stage, error)
+
+    async def call_async(self, request):
+        started = time.perf_counter_ns()
+        stage = "payload"
+        try:
+            arguments = self._arguments(request)
+            stage = "predict"
+            value = self._predictor.call(arguments)
+            if hasattr(value, "__await__"):
+                value = await value
+            stage = "serialize"
+            outcome = self._outcome(request, arguments, value, started)
+            return await outcome.begin_async() if type(outcome) is Stream else outcome
+        except BaseException as error:
+            return BUSY if request.is_cancelled else _failure(stage, error)
+
+    def call_many(self, requests):
+        """server_side_batching: each parameter of predict() is a list; the outcomes are in the order of the requests."""
+        started = time.perf_counter_ns()
+        outcomes, given = self._gather(requests)
+        try:
+            if given:
+                values = self._predictor.call(self._columns(given))
+                self._spread(given, values, started, outcomes)
+        except BaseException as error:
+            outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
+        return [outcomes[request] for request in requests]
+
+    async def call_many_async(self, requests):
+        started = time.perf_counter_ns()
+        outcomes, given = self._gather(requests)
+        try:
+            if given:
+                values = self._predictor.call(self._columns(given))
+                if hasattr(values, "__await__"):
+                    values = await values
+                self._spread(given, values, started, outcomes)
+        except BaseException as error:
+            outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
+        return [outcomes[request] for request in requests]
+
+    def run_after(self, request):
+        """post_predict(), whose errors the client never sees."""
+        after, request.after = request.after, None
+        if after is None:
+            return None
+        try:
+            return self._predictor.post_predict(*after)
+        except BaseException as error:
+            print("post_predict failed\n%s" % fault("post_predict", error)["traceback"], end="", file=sys.stderr)
+            return None
+
+    def _arguments(self, request):
+        meta = request.meta
+        body, request.body = request.body, None
+        arguments = {"payload": parse_payload(meta and meta.get("content_type"), body)} if self._predictor.takes_payload else {}
+        for name in self._predictor.wants:
+            arguments[name] = meta.get(name) if meta is not None else None
+        return arguments
+
+    def _gather(self, requests):
+        """Outcomes of those that have no payload, and (request, arguments) of the others."""
+        outcomes, given = {}, []
+        for request in requests:
+            try:
+                given.append((request, self._arguments(request)))
+            except PayloadError as error:
+                outcomes[request] = _failure("payload", error)
+        return outcomes, given
+
+    @staticmethod
+    def _columns(given):
+        return {name: [arguments[name] for _, arguments in given] for name in given[0][1]}
+
+    def _spread(self, given, values, started, outcomes):
+        try:
+            count = None if isinstance(values, (str, bytes, dict)) else len(values)
+        except TypeError:
+            count = None
+        if count != len(given):
+            what = type(values).__name__ if count is None else "%d values" % count
+            raise TypeError("predict() got %d payloads and returned %s; return a list of one value for each" % (len(given), what))
+        for (request, arguments), value in zip(given, values):
+            if isinstance(value, BaseException):
+                outcomes[request] = _failure("predict", value)
+                continue
+            try:
+                outcomes[request] = self._outcome(request, arguments, value, started)
+            except Exception as error:
+                outcomes[request] = _failure("serialize", error)
+
+    def _outcome(self, request, arguments, value, started):
+        answer = encode_answer(value)
+        if type(answer) is Streamed:
+            return Stream(request, answer)
+        head, body = answer
+        if self._keeps_arguments:
+            request.after = (value, arguments)
+        if self._monitor is not None:
+            head = json.dumps({**(json.loads(head) if head else {}), **self._monitor.observe(value)}).encode()
+        if len(body) > protocol.FRAME_BODY_BYTES_MAX:
+            return Stream(request, sliced(json.loads(head) if head else {}, body))
+        took_us = (time.perf_counter_ns() - started) // 1000
+        return protocol.RESULT, protocol.encode_result(took_us, head or NO_HEAD, body)
+
+
+def _failure(stage, error):
+    if not isinstance(error, PayloadError):
+        print("request failed\n%s" % fault(stage, error)["traceback"], end="", file=sys.stderr)
+    return protocol.ERROR, encode_fault(stage, error)

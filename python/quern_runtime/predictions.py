@@ -1,0 +1,173 @@
+"""The real-time requests of this worker: taken, waiting, running, answered. Everything here is in the worker's thread."""
+
+import os
+import time
+from collections import deque
+
+from . import protocol
+from .batching import Batching
+from .calls import Calls, Request
+from .drivers import Inline, Tasks, Threads
+from .monitoring import Monitor
+from .streams import Stream
+
+
+class Predictions:
+    def __init__(self, note, wake, flush):
+        """`wake` ends the worker's wait, from any thread; `flush` sends what is to go out."""
+        self._note = note
+        self._wake = wake
+        self._flush = flush
+        # Waiting and running ones, by (connection, id): their number is what `max_replica_concurrency` bounds.
+        self._open = {}
+        self._ready = deque()
+        self._batching = None
+        self._driver = None
+        self._concurrency = 0
+        # A child that user code forked came back out of predict(): it must not answer for us.
+        self.is_forked = False
+
+    def set_up(self, predictor, init):
+        """The predictor is ready: requests are taken from now on."""
+        monitoring = init.get("monitoring")
+        monitor = Monitor(monitoring["model_type"], monitoring.get("key")) if monitoring else None
+        calls = Calls(predictor, monitor)
+        threads = init.get("threads", 1)
+        batching = init.get("batching")
+        if batching:
+            self._batching = Batching(batching["max_batch_size"], batching["interval_ms"] / 1000)
+        self._concurrency = init["concurrency"]
+        if predictor.is_async:
+            self._driver = Tasks(calls, self._deliver, threads if batching else self._concurrency)
+        elif threads > 1:
+            self._driver = Threads(calls, self._deliver, threads, self._wake)
+        else:
+            self._driver = Inline(calls, self._deliver, self._flush)
+
+    @property
+    def is_async(self):
+        return self._driver is not None and self._driver.is_async
+
+    def on_progress(self, callback):
+        """Of async predictors: called when something may have become possible."""
+        self._driver.on_progress = callback
+
+    @property
+    def is_settled(self):
+        """Whether nothing is left that anybody waits for."""
+        return all(request.is_cancelled for request in self._open.values())
+
+    def take(self, connection, message_id, meta, body):
+        if self._driver is None or len(self._open) >= self._concurrency:
+            connection.send(protocol.BUSY, message_id, b"")
+            return
+        request = Request(connection, message_id, meta, body)
+        self._open[(connection.number, message_id)] = request
+        if self._batching is None:
+            self._ready.append(request)
+        else:
+            self._batching.add(request, time.monotonic())
+
+    def cancel(self, connection, message_id):
+        """What has not begun never will; a stream or an async call ends; a blocking call's answer is dropped."""
+        request = self._open.get((connection.number, message_id))
+        if request is None or request.is_cancelled:
+            return
+        if self._is_waiting(request):
+            self._deliver(request, (protocol.BUSY, b""))
+            return
+        request.is_cancelled = True
+        if request.stream is not None and request.stream.credit <= 0:
+            request.stream.proceed()
+        self._driver.cancel(request)
+
+    def grant(self, connection, message_id, count):
+        """The caller has room for so much more of a stream."""
+        request = self._open.get((connection.number, message_id))
+        if request is None or request.stream is None:
+            return
+        was_parked = request.stream.credit <= 0
+        request.stream.credit += count
+        if was_parked and request.stream.credit > 0:
+            request.stream.proceed()
+
+    def forget(self, connection):
+        """The caller is gone: nobody is left whom these could be answered."""
+        for number, message_id in [key for key in self._open if key[0] == connection.number]:
+            self.cancel(connection, message_id)
+
+    def patience(self):
+        """Seconds until there is something to do here that no message announces."""
+        if self._driver is None or not self._driver.has_room:
+            return 1.0
+        if self._ready:
+            return 0.0
+        return max(0.0, min(1.0, self._batching.due_in(time.monotonic()))) if self._batching else 1.0
+
+    def work(self, until_ns):
+        """Collects what threads have done, and begins what there is room for until then (perf_counter_ns)."""
+        if self._driver is None:
+            return
+        self._driver.collect()
+        while self._driver.has_room:
+            unit = self._next()
+            if unit is None:
+                return
+            self._note_begin(unit)
+            self._driver.start(unit)
+            if self.is_forked:
+                os._exit(0)
+            if self._driver.is_idle:
+                self._note.put_down()
+            if time.perf_counter_ns() >= until_ns:
+                return
+
+    def _next(self):
+        if self._ready:
+            return self._ready.popleft()
+        if self._batching is not None:
+            return self._batching.take(time.monotonic(), self._driver.is_idle)
+        return None
+
+    def _note_begin(self, unit):
+        """Requests begin in the order in which they came: the last one tells of all before it."""
+        if type(unit) is Stream:
+            return
+        last = unit if type(unit) is Request else unit[-1]
+        self._note.take_in_hand(last.connection.number, last.id, 0)
+
+    def _is_waiting(self, request):
+        if self._batching is not None:
+            return self._batching.remove(request)
+        try:
+            self._ready.remove(request)
+            return True
+        except ValueError:
+            return False
+
+    def _deliver(self, request, outcome):
+        stream = request.stream
+        if type(outcome) is Stream:
+            outcome = self._open_stream(request, outcome)
+            stream = request.stream
+        elif request.is_cancelled and stream is None:
+            outcome = (protocol.BUSY, b"")
+        message_type, body = outcome
+        request.connection.send(message_type, request.id, body)
+        if message_type != protocol.CHUNK:
+            request.stream = None
+            self._open.pop((request.connection.number, request.id), None)
+            return
+        stream.credit -= len(body)
+        if stream.credit > 0 or request.is_cancelled:
+            stream.proceed()
+
+    def _open_stream(self, request, stream):
+        """Announces a stream whose first piece is there; an ERROR in its place is an answer like any other."""
+        if stream.first[0] == protocol.ERROR:
+            return stream.first
+        request.stream = stream
+        if stream.proceed is None:
+            stream.proceed = lambda: self._ready.append(stream)
+        request.connection.send(protocol.STREAM, request.id, stream.head)
+        return stream.first

@@ -1,0 +1,91 @@
+"""An answer in pieces (decision 4.5). A piece is made when the client has room for it: a slow reader holds the producer up."""
+
+import json
+import sys
+
+from . import protocol
+from .answers import Streamed, blocking_iterator
+from .faults import encode_fault, fault
+
+
+class Stream:
+    """`next` makes the next message: CHUNK, END, or ERROR. `credit` is what the caller has room for, in bytes."""
+
+    def __init__(self, request, streamed):
+        self.request = request
+        self.credit = protocol.STREAM_WINDOW_BYTES
+        self.head = json.dumps(streamed.head).encode()
+        # Called when there is room again; set by whoever runs this.
+        self.proceed = None
+        self.first = None
+        self._pieces = streamed.pieces
+        self._encode = streamed.encode
+
+    def begin(self):
+        """Makes the first piece, so that an exception before it is an answer with a status of its own."""
+        self._pieces = blocking_iterator(self._pieces)
+        self.first = self.next()
+        return self
+
+    async def begin_async(self):
+        self.first = await self.next_async()
+        return self
+
+    def next(self):
+        try:
+            if self.request.is_cancelled:
+                self.close()
+                return protocol.BUSY, b""
+            return protocol.CHUNK, self._encode(next(self._pieces))
+        except StopIteration:
+            return protocol.END, b""
+        except BaseException as error:
+            return self._failed(error)
+
+    async def next_async(self):
+        try:
+            if self.request.is_cancelled:
+                await self.close_async()
+                return protocol.BUSY, b""
+            if hasattr(self._pieces, "__anext__"):
+                piece = await self._pieces.__anext__()
+            else:
+                piece = next(self._pieces)
+            return protocol.CHUNK, self._encode(piece)
+        except (StopAsyncIteration, StopIteration):
+            return protocol.END, b""
+        except BaseException as error:
+            if self.request.is_cancelled:
+                await self.close_async()
+                return protocol.BUSY, b""
+            return self._failed(error)
+
+    def close(self):
+        """Nobody listens any more: the generator's `finally` runs."""
+        try:
+            if hasattr(self._pieces, "close"):
+                self._pieces.close()
+        except BaseException as error:
+            print("a generator could not be closed: %s" % error, file=sys.stderr)
+
+    async def close_async(self):
+        if not hasattr(self._pieces, "aclose"):
+            return self.close()
+        try:
+            await self._pieces.aclose()
+        except BaseException as error:
+            print("a generator could not be closed: %s" % error, file=sys.stderr)
+
+    def _failed(self, error):
+        print("a stream failed\n%s" % fault("predict", error)["traceback"], end="", file=sys.stderr)
+        return protocol.ERROR, encode_fault("predict", error)
+
+
+def sliced(head, body):
+    """A long body as a stream of its slices: neighbours pass between them, and a slow reader holds it here, once."""
+    view = memoryview(body)
+    size = protocol.FRAME_BODY_BYTES_MAX
+    pieces = (view[at : at + size] for at in range(0, len(body), size))
+    headers = head.get("headers") or [["content-type", "application/json"]]
+    headers = [pair for pair in headers if pair[0].lower() != "content-length"] + [["content-length", str(len(body))]]
+    return Streamed({**head, "headers": headers, "format": "raw"}, pieces, bytes)

@@ -1,0 +1,110 @@
+"""server_side_batching: when batches are formed, and that every answer goes to its own asker, whatever happens beside."""
+
+import contextlib
+import io
+import json
+import random
+import tempfile
+import unittest
+
+from quern_runtime import protocol
+from quern_runtime.batching import Batching
+from quern_runtime.load_predictor import Predictor
+from quern_runtime.note import Note
+from quern_runtime.predictions import Predictions
+
+
+class Forming(unittest.TestCase):
+    def test_a_single_one_does_not_wait_on_an_idle_worker(self):
+        batching = Batching(4, 1.0)
+        batching.add("a", 0)
+        self.assertEqual(batching.take(0, is_idle=True), ["a"])
+        batching.add("b", 0)
+        self.assertIsNone(batching.take(0.5, is_idle=False))
+        self.assertEqual(batching.take(1.0, is_idle=False), ["b"])
+
+    def test_several_wait_until_full_or_for_the_interval(self):
+        batching = Batching(3, 1.0)
+        batching.add("a", 0)
+        batching.add("b", 0.5)
+        self.assertIsNone(batching.take(0.6, is_idle=True))
+        self.assertAlmostEqual(batching.due_in(0.6), 0.4)
+        batching.add("c", 0.7)
+        batching.add("d", 0.7)
+        self.assertEqual(batching.take(0.7, is_idle=True), ["a", "b", "c"])
+        self.assertEqual(batching.take(0.7, is_idle=True), ["d"])
+
+    def test_one_that_was_cancelled_is_not_in_it(self):
+        batching = Batching(2, 1.0)
+        one, two = object(), object()
+        batching.add(one, 0)
+        batching.add(two, 0)
+        self.assertTrue(batching.remove(one))
+        self.assertFalse(batching.remove(one))
+        self.assertEqual(batching.take(0, is_idle=True), [two])
+
+
+class FakeConnection:
+    """Stands for a socket only: what is sent is kept."""
+
+    number = 1
+
+    def __init__(self):
+        self.sent = {}
+
+    def send(self, message_type, message_id, body):
+        assert message_id not in self.sent, "answered twice"
+        self.sent[message_id] = (message_type, body)
+
+
+class Doubling:
+    """Doubles numbers; raises, answers with an exception, or returns too few, as the payloads say."""
+
+    def predict(self, payload):
+        if "explode" in payload:
+            raise ValueError("boom")
+        values = [ValueError("mine") if value == "fail" else [value] * 2 for value in payload]
+        return values[:-1] if "short" in payload else values
+
+
+class Property(unittest.TestCase):
+    def test_answers_reach_their_askers_under_cancels_and_errors(self):
+        for seed in range(300):
+            with self.subTest(seed=seed), contextlib.redirect_stderr(io.StringIO()):
+                self.run_one(random.Random(seed))
+
+    def run_one(self, rng):
+        connection = FakeConnection()
+        predictions = Predictions(Note(tempfile.mktemp()), lambda: None, lambda: None)
+        init = {"concurrency": 1000, "batching": {"max_batch_size": rng.randint(2, 8), "interval_ms": 0.001}}
+        predictions.set_up(Predictor(Doubling()), init)
+        payloads, cancelled = {}, set()
+        for message_id in range(1, 60):
+            payload = rng.choice(["fail", "short", "explode", "{"] if rng.random() < 0.15 else [message_id])
+            payloads[message_id] = payload
+            body = b"{" if payload == "{" else json.dumps(payload).encode()
+            predictions.take(connection, message_id, None, body)
+            if rng.random() < 0.2:
+                gone = rng.randint(1, message_id)
+                if gone not in connection.sent:
+                    cancelled.add(gone)
+                predictions.cancel(connection, gone)
+            if rng.random() < 0.3:
+                predictions.work(1 << 62)
+        while len(connection.sent) < len(payloads):
+            predictions.work(1 << 62)
+        for message_id, (message_type, body) in connection.sent.items():
+            payload = payloads[message_id]
+            if message_id in cancelled:
+                self.assertEqual(message_type, protocol.BUSY)
+            elif message_type == protocol.RESULT:
+                self.assertEqual(json.loads(body[8:]), [payload] * 2)
+            else:
+                fault = json.loads(body)
+                expected = "payload" if payload == "{" else "predict"
+                self.assertEqual((message_type, fault["stage"]), (protocol.ERROR, expected))
+        self.assertTrue(predictions.is_settled)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,146 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
+import { TestServer } from "../harness/server.ts";
+
+const SLEEPER = `
+import time
+class PythonPredictor:
+    def __init__(self, config): self.ran = []
+    def predict(self, payload):
+        self.ran.append(payload.get("id"))
+        if payload.get("ran"): return self.ran
+        time.sleep(payload.get("seconds", 0))
+        return payload.get("id")
+`;
+
+const BATCHED = `
+import time
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        time.sleep(0.05)
+        if any(p.get("short") for p in payload): return payload[1:]
+        return [ValueError("mine") if p.get("fail") else {"id": p["id"], "of": len(payload)} for p in payload]
+`;
+
+describe("concurrency", () => {
+  const server = new TestServer();
+  beforeAll(async () => {
+    await server.start();
+    server.deploy({
+      "quern.yaml": `
+- name: threads
+  predictor: {path: sleeper.py, threads_per_process: 16, timeout: 2s}
+- name: single
+  predictor: {path: sleeper.py, timeout: 2s}
+  autoscaling: {max_replica_concurrency: 3}
+- name: batched
+  predictor: {path: batched.py, server_side_batching: {max_batch_size: 8, batch_interval: 100ms}}
+`,
+      "sleeper.py": SLEEPER,
+      "batched.py": BATCHED,
+    });
+  });
+  afterAll(() => server.stop());
+
+  const post = async (api: string, payload: unknown, init: RequestInit = {}) => {
+    const response = await server.fetch(`/${api}`, {
+      method: "POST",
+      body: JSON.stringify(payload),
+      headers: { "content-type": "application/json" },
+      ...init,
+    });
+    return {
+      status: response.status,
+      retryAfter: response.headers.get("retry-after"),
+      body: await response.json(),
+    };
+  };
+
+  it("runs as many at once as a process has threads", async () => {
+    const started = performance.now();
+    const answers = await Promise.all(
+      Array.from({ length: 32 }, (_, id) => post("threads", { id, seconds: 0.3 })),
+    );
+    const tookMs = performance.now() - started;
+    expect(answers.map(({ body }) => body)).toEqual(Array.from({ length: 32 }, (_, id) => id));
+    expect(tookMs).toBeGreaterThan(600);
+    expect(tookMs).toBeLessThan(2_500);
+  });
+
+  it("replaces a worker whose thread hangs, and lets the others finish first", async () => {
+    const [pid] = pidsOf(server, "threads");
+    const hung = post("threads", { seconds: 600 });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const others = Array.from({ length: 10 }, (_, id) => post("threads", { id, seconds: 1.8 }));
+    expect(await hung).toMatchObject({ status: 504, body: { code: "prediction_timeout" } });
+    expect((await Promise.all(others)).map(({ status }) => status)).toEqual(Array(10).fill(200));
+    await eventually("another process serves", () => !pidsOf(server, "threads").includes(pid!), 20_000);
+    expect((await post("threads", { id: "after" })).body).toBe("after");
+  });
+
+  it("bounds what waits, and says when to come again", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, (_, id) => post("single", { id, seconds: 0.2 })),
+    );
+    const refused = answers.filter(({ status }) => status === 503);
+    expect(refused.length).toBe(3);
+    expect(refused[0]).toMatchObject({ retryAfter: "1", body: { code: "queue_full" } });
+  });
+
+  it("answers 503 to what waited in vain, 504 to what ran too long", async () => {
+    const running = post("single", { seconds: 1.9 });
+    const next = post("single", { seconds: 1.9 });
+    const last = post("single", { seconds: 0 });
+    expect((await running).status).toBe(200);
+    expect((await next).body).toMatchObject({ code: "prediction_timeout" });
+    expect(await last).toMatchObject({ status: 503, retryAfter: "1", body: { code: "queue_timeout" } });
+    await eventually("it serves again", async () => (await post("single", {})).status === 200);
+  });
+
+  it("frees the slot of a waiting client that leaves, and never runs its request", async () => {
+    const busy = post("single", { id: "busy", seconds: 0.8 });
+    const leaving = new AbortController();
+    const left = post("single", { id: "left", seconds: 1 }, { signal: leaving.signal }).catch(() => "gone");
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    leaving.abort();
+    expect(await left).toBe("gone");
+    expect((await busy).body).toBe("busy");
+    expect((await post("single", { ran: true })).body).not.toContain("left");
+  });
+
+  it("makes batches of what waits, and answers each with its own", async () => {
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, id) => post("batched", { id })));
+    const bodies = answers.map(({ body }) => body as { id: number; of: number });
+    expect(bodies.map(({ id }) => id)).toEqual(Array.from({ length: 40 }, (_, id) => id));
+    expect(Math.max(...bodies.map(({ of }) => of))).toBe(8);
+    const started = performance.now();
+    expect((await post("batched", { id: "alone" })).body).toEqual({ id: "alone", of: 1 });
+    expect(performance.now() - started).toBeLessThan(140);
+  });
+
+  it("fails one item for one exception, and all of a batch whose return is too short", async () => {
+    const mixed = await Promise.all(
+      [{ id: 1 }, { id: 2, fail: true }, { id: 3 }].map((p) => post("batched", p)),
+    );
+    expect(mixed.map(({ status }) => status)).toEqual([200, 500, 200]);
+    const short = await Promise.all(
+      [
+        { id: 1, short: true },
+        { id: 2, short: true },
+      ].map((p) => post("batched", p)),
+    );
+    expect(short.map(({ status }) => status)).toEqual([500, 500]);
+    expect(server.cli(["logs", "batched"]).out).toContain("return a list of one value for each");
+  });
+});
+
+/** The workers of one API, by the project's file that they log under. */
+function pidsOf(server: TestServer, api: string): number[] {
+  const routes = JSON.parse(readFileSync(join(server.dataDir, "routes.json"), "utf8")) as {
+    apis: { name: string; replicas: { pid: number }[] }[];
+  };
+  return routes.apis.find(({ name }) => name === api)!.replicas.map(({ pid }) => pid);
+}

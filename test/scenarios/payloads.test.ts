@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
+import { TestServer } from "../harness/server.ts";
+
+const TYPES = `
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        if isinstance(payload, dict) and "file" in payload:
+            files = payload["file"] if isinstance(payload["file"], list) else [payload["file"]]
+            return {"fields": {k: v for k, v in payload.items() if k != "file"},
+                    "files": [[f.filename, f.content_type, f.size, f.read().decode()] for f in files]}
+        return [type(payload).__name__, payload.hex() if isinstance(payload, bytes) else payload]
+`;
+
+const ANSWERS = `
+import sys
+class Response:
+    def __init__(self, body, status_code=200, headers=None):
+        self.body, self.status_code, self.headers = body, status_code, headers or {}
+class HTTPException(Exception):
+    def __init__(self, status_code, detail): self.status_code, self.detail = status_code, detail
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload, query_params, headers):
+        kind = payload["kind"]
+        if kind == "bytes": return b"\\x00\\xff"
+        if kind == "response": return Response("<p>hi</p>", 202, {"Content-Type": "text/html", "X-Mine": "1", "Content-Length": "999"})
+        if kind == "nocontent": return Response(None, 204)
+        if kind == "badheader": return Response("x", 200, {"X-Bad": "a\\r\\nb: c"})
+        if kind == "raise": raise HTTPException(422, {"field": "age"})
+        if kind == "meta": return [query_params, headers.get("x-mine")]
+        if kind == "large": return {"text": "z" * payload["bytes"]}
+        if kind == "pieces": return Response((b"%d," % n for n in range(5)), 200, {"Content-Type": "text/csv"})
+    def post_predict(self, response, payload, query_params, headers):
+        print("after", payload["kind"], type(response).__name__)
+        if payload["kind"] == "meta": raise ValueError("nobody sees this")
+`;
+
+const ASYNC = `
+import asyncio, time
+class PythonPredictor:
+    def __init__(self, config): pass
+    async def predict(self, payload):
+        if payload.get("raise"): raise ValueError("async trouble")
+        await asyncio.sleep(payload.get("seconds", 0))
+        return payload
+`;
+
+describe("payloads and answers", () => {
+  const server = new TestServer();
+  beforeAll(async () => {
+    await server.start();
+    server.deploy({
+      "quern.yaml": `
+- name: types
+  predictor: {path: types_.py}
+- name: answers
+  predictor: {path: answers.py}
+- name: async
+  predictor: {path: async_.py}
+`,
+      "types_.py": TYPES,
+      "answers.py": ANSWERS,
+      "async_.py": ASYNC,
+    });
+  });
+  afterAll(() => server.stop());
+
+  const send = async (type: string | undefined, body: string | Uint8Array | FormData) => {
+    const headers: Record<string, string> = type === undefined ? {} : { "content-type": type };
+    const response = await server.fetch("/types", { method: "POST", body, headers });
+    return [response.status, await response.json()];
+  };
+
+  it.each([
+    ["application/json", "[1]", ["list", [1]]],
+    ["application/vnd.x+json; charset=utf-8", '{"a":1}', ["dict", { a: 1 }]],
+    ["text/plain; charset=utf-8", "é", ["str", "é"]],
+    ["application/x-www-form-urlencoded", "a=1&a=2&b=", ["dict", { a: ["1", "2"], b: "" }]],
+    ["image/png", "\u0001", ["bytes", "01"]],
+    ["application/octet-stream", "", ["bytes", ""]],
+  ])("makes of %s what it is", async (type, body, payload) => {
+    expect(await send(type, body)).toEqual([200, payload]);
+  });
+
+  it("takes forms with files, as a browser sends them", async () => {
+    const form = new FormData();
+    form.set("name", "ß");
+    form.append("file", new Blob(["first"], { type: "text/csv" }), "a b.csv");
+    form.append("file", new Blob(["x".repeat(300_000)]), "ü.bin");
+    expect(await send(undefined, form)).toEqual([
+      200,
+      {
+        fields: { name: "ß" },
+        files: [
+          ["a b.csv", "text/csv", 5, "first"],
+          ["ü.bin", "application/octet-stream", 300_000, "x".repeat(300_000)],
+        ],
+      },
+    ]);
+  });
+
+  it.each([
+    ["text/plain", new Uint8Array([0xff])],
+    ["multipart/form-data; boundary=b", "--b\r\nnothing"],
+    ["multipart/form-data", "--b"],
+  ])("refuses a body that is no %s, without calling predict()", async (type, body) => {
+    expect(await send(type, body)).toEqual([400, expect.objectContaining({ code: "malformed_payload" })]);
+  });
+
+  const answer = (payload: Record<string, unknown>, query = "") =>
+    server.post(`/answers${query}`, payload, { "x-mine": "here" });
+
+  it("sends bytes, and response objects as they are", async () => {
+    const bytes = await answer({ kind: "bytes" });
+    expect(bytes.headers.get("content-type")).toBe("application/octet-stream");
+    expect([...new Uint8Array(await bytes.arrayBuffer())]).toEqual([0, 255]);
+    const page = await answer({ kind: "response" });
+    expect([page.status, page.headers.get("content-type"), page.headers.get("x-mine")]).toEqual([
+      202,
+      "text/html",
+      "1",
+    ]);
+    expect(await page.text()).toBe("<p>hi</p>");
+    expect((await answer({ kind: "nocontent" })).status).toBe(204);
+    const pieces = await answer({ kind: "pieces" });
+    expect([pieces.headers.get("content-type"), await pieces.text()]).toEqual(["text/csv", "0,1,2,3,4,"]);
+  });
+
+  it("does not let a predictor's header split the answer", async () => {
+    const response = await answer({ kind: "badheader" });
+    expect([response.status, response.headers.get("b")]).toEqual([500, null]);
+    expect(await response.json()).toMatchObject({ code: "prediction_failed" });
+  });
+
+  it("answers HTTP-like exceptions with their status and detail", async () => {
+    const response = await answer({ kind: "raise" });
+    expect([response.status, await response.json()]).toEqual([422, { detail: { field: "age" } }]);
+  });
+
+  it("gives query and headers where they are declared", async () => {
+    expect(await (await answer({ kind: "meta" }, "?q=%C3%A9&r=")).json()).toEqual([
+      { q: "é", r: "" },
+      "here",
+    ]);
+  });
+
+  it("calls post_predict() after the answer, and never shows its errors to the client", async () => {
+    expect((await answer({ kind: "meta" })).status).toBe(200);
+    await eventually("both are in the log", () => {
+      const log = server.cli(["logs", "answers"]).out;
+      return log.includes("after meta list") && log.includes("ValueError: nobody sees this");
+    });
+  });
+
+  it("carries 100 MB both ways, held once by each process on its way", async () => {
+    const gateway = server.child("gateway");
+    const { peakMiB, resetPeak } = await import("../harness/peak-memory.ts");
+    await send("application/octet-stream", "warm");
+    resetPeak(gateway);
+    const workers = server.workers();
+    for (const worker of workers) resetPeak(worker);
+    const before = peakMiB(gateway);
+    const beforeWorkers = workers.map(peakMiB);
+    const body = Buffer.alloc(100 * 1024 * 1024, 7);
+    const response = await server.fetch("/types", {
+      method: "POST",
+      body: body.subarray(0, 104_000_000),
+      headers: { "content-type": "application/octet-stream" },
+    });
+    expect(response.status).toBe(200);
+    // The answer is its hexadecimal form, twice as long: streamed in slices.
+    expect((await response.text()).length).toBeGreaterThan(208_000_000);
+    expect(peakMiB(gateway) - before).toBeLessThan(190);
+    // The payload once, beside what this predictor makes of it: a text twice as long, and its JSON.
+    const grown = workers.map((worker, at) => peakMiB(worker) - beforeWorkers[at]!);
+    expect(Math.max(...grown)).toBeLessThan(100 + 200 + 200 + 200 + 60);
+  });
+
+  it("runs async predictors at once", async () => {
+    const started = performance.now();
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, id) =>
+        server.post("/async", { id, seconds: 0.4 }).then((r) => r.json()),
+      ),
+    );
+    expect(answers.map((value) => (value as { id: number }).id)).toEqual(
+      Array.from({ length: 50 }, (_, id) => id),
+    );
+    expect(performance.now() - started).toBeLessThan(5_000);
+    expect((await server.post("/async", { raise: true })).status).toBe(500);
+  });
+});
