@@ -11,6 +11,7 @@ import { readOrMakeAdminToken } from "./access/admin-token.ts";
 import { Keys } from "./access/keys.ts";
 import { type ApiVersion, currentVersions, findVersion } from "./apis/api-store.ts";
 import { Apis } from "./apis/apis.ts";
+import { Autoscaling } from "./apis/autoscaling.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
 import { RoutePublisher } from "./apis/publish-routes.ts";
 import { Replicas } from "./apis/replicas.ts";
@@ -109,6 +110,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const left = await endBatchWorkers(db, await allWorkers(db));
   const routes = new RoutePublisher(options.routesFile, epoch);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
+  const autoscaling = new Autoscaling(replicas);
   const temporaryDirectory = makeTemporaryDirectory(dataDir);
   const store = openStores({ roots, temporaryDirectory, env: options.serverEnv });
   const sqs = new Sqs();
@@ -146,7 +148,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     keys: keysOfRoutes,
   });
   const control = new ControlServer(options.controllerSocket, buildControl(ground, apis, jobs, keys));
-  const internal = new ControlServer(options.internalSocket, buildInternal(replicas, routes));
+  const internal = new ControlServer(options.internalSocket, buildInternal(replicas, autoscaling, routes));
   const services = [
     new LogRotation(() => [
       ...replicas.names.map((name) => apiLogDirectory(dataDir, name)),
@@ -155,6 +157,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     keys,
     apis,
     replicas,
+    autoscaling,
     outbox,
     buildRetention(ground),
     jobs,
@@ -190,6 +193,10 @@ function buildReplicas(ground: Ground, orphans: WorkerRecord[], publish: () => P
     epoch,
     log,
     versions: () => currentVersions(db),
+    room: (version: ApiVersion) => {
+      const need = computeOf(version);
+      return { workers: account.room(need), description: account.describe(need) };
+    },
     start: async (version: ApiVersion) => {
       const grant = account.occupy(computeOf(version));
       if (grant === undefined) throw new Error(`no GPU is free: ${account.describe(computeOf(version))}`);
@@ -286,7 +293,11 @@ function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs, keys
   return getRequestListener(app.fetch, { overrideGlobalObjects: false });
 }
 
-function buildInternal(replicas: Replicas, routes: RoutePublisher): RequestListener {
+function buildInternal(
+  replicas: Replicas,
+  autoscaling: Autoscaling,
+  routes: RoutePublisher,
+): RequestListener {
   const app = internalApp({
     snapshots: {
       current: () => routes.snapshot,
@@ -295,6 +306,8 @@ function buildInternal(replicas: Replicas, routes: RoutePublisher): RequestListe
     },
     killReplica: (workerId) => replicas.kill(workerId),
     replaceReplica: (workerId) => replicas.replace(workerId, REPLACE_GRACE_MS),
+    wakeApi: (name) => autoscaling.wake(name),
+    reportLoad: (gateway, inFlight) => autoscaling.report(gateway, inFlight),
   });
   return getRequestListener(app.fetch, { overrideGlobalObjects: false });
 }

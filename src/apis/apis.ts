@@ -1,30 +1,37 @@
 /** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
+import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import type { Database } from "../database/database.ts";
+import { type ApiStatus, statusOf } from "./api-status.ts";
 import {
   type ApiVersion,
   currentVersion,
   currentVersions,
   deleteApi,
+  findVersion,
   renewPredictorId,
+  saveVersion,
   versionHistory,
 } from "./api-store.ts";
 import { type DeployDeps, type DeployedApi, type DeployRequest, deploy } from "./deploy.ts";
 import { type RoutePublisher, toRoute } from "./publish-routes.ts";
 import type { ReplicaState, Replicas } from "./replicas.ts";
 
+const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
+
 export interface ApiState {
   name: string;
   kind: "RealtimeAPI" | "BatchAPI";
   api_id: string;
-  /** Decision 6: `live`, `updating`, `error`. */
-  status: "live" | "updating" | "error";
-  /** Why the status is `error`. */
+  status: ApiStatus;
+  /** Why the newest version does not serve, or not as many replicas as are wanted. */
   message?: string;
   up_to_date_replicas: number;
   requested_replicas: number;
+  /** Why as many are wanted. */
+  requested_because?: string;
   /** Every replica that there is, those that are leaving included. */
   replicas: ReplicaState[];
   last_updated: string;
@@ -89,6 +96,31 @@ export class Apis implements Service {
     void this.deps.replicas.reconcile();
   }
 
+  /**
+   * Deploys a former version again: the one before, or the one with this id. Throws `wrong_state` where there is none.
+   * Returns its id.
+   */
+  async rollback(name: string, apiId: string | undefined): Promise<string> {
+    const current = await this.version(name);
+    const history = await this.history(name);
+    const found = history.find(({ api_id }) =>
+      apiId === undefined ? api_id !== current.api_id : api_id === apiId,
+    );
+    if (found === undefined || found.api_id === current.api_id) {
+      const others = history.map(({ api_id }) => api_id).filter((id) => id !== current.api_id);
+      const choice =
+        others.length === 0 ? "no other version was deployed" : `others are ${others.join(", ")}`;
+      const what =
+        apiId === undefined ? "there is no version before it" : `${apiId} is not a former version of it`;
+      throw new ServiceError("wrong_state", `${name} is at ${current.api_id}, and ${what}; ${choice}`);
+    }
+    const former = await findVersion(this.deps.db, name, found.api_id);
+    await this.deps.db.transaction((tx) => saveVersion(tx, { ...former!, deployed_time: timestamp() }));
+    await this.publish();
+    void this.deps.replicas.reconcile();
+    return found.api_id;
+  }
+
   /** What was deployed under this name, newest first. */
   history(name: string): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
     return versionHistory(this.deps.db, name);
@@ -107,7 +139,15 @@ export class Apis implements Service {
     const versions = await currentVersions(this.deps.db);
     const { forGateways, isAny } = this.deps.keys();
     const routes = versions.map((version) =>
-      toRoute(version, this.deps.replicas.serving(version.name), this.stateOf(version).status, isAny),
+      toRoute(
+        version,
+        {
+          replicas: this.deps.replicas.serving(version.name),
+          wanted: this.deps.replicas.group(version.name)?.wanted ?? 0,
+        },
+        this.stateOf(version).status,
+        isAny,
+      ),
     );
     this.deps.routes.publish(routes, forGateways);
   }
@@ -115,17 +155,24 @@ export class Apis implements Service {
   private stateOf(version: ApiVersion): ApiState {
     const { name, api_id, deployed_time, config } = version;
     const common = { name, kind: config.kind, api_id, last_updated: deployed_time, spec: config };
-    if (config.kind === "BatchAPI")
-      return { ...common, status: "live", up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
-    const { upToDate, requested, failure, replicas } = this.deps.replicas.state(name);
-    const status = failure !== undefined ? "error" : upToDate >= requested ? "live" : "updating";
+    if (config.kind === "BatchAPI") return { ...common, status: "live", ...NO_REPLICAS };
+    const group = this.deps.replicas.group(name);
+    // A moment after it was deployed.
+    if (group === undefined) return { ...common, status: "updating", ...NO_REPLICAS };
+    const { status, message } = statusOf(group);
     return {
       ...common,
       status,
-      ...(failure === undefined ? {} : { message: failure }),
-      up_to_date_replicas: upToDate,
-      requested_replicas: requested,
-      replicas,
+      ...(message === undefined ? {} : { message }),
+      up_to_date_replicas: group.upToDate,
+      requested_replicas: group.wanted,
+      requested_because: group.wantedBecause,
+      replicas: group.workers.map(({ identity, state, predictor_id }) => ({
+        worker_id: identity.worker_id,
+        pid: identity.pid,
+        state,
+        is_up_to_date: predictor_id === group.version.predictor_id,
+      })),
     };
   }
 }

@@ -4,6 +4,7 @@
  */
 import { type Document, isMap, LineCounter, type Node, parseDocument } from "yaml";
 import { stringifyExact } from "../base/json-text.ts";
+import { ruleFaults } from "../contracts/api-rules.ts";
 import { type ApiConfig, apiSchema, legalApiKeys, NOT_YET, OF_ONE_KIND } from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { namedIssues } from "../contracts/field-errors.ts";
@@ -83,6 +84,7 @@ function parseEntry(
     if (refused(valueAt(api, path), api)) add(path, `is not supported yet; ${cure}`);
   }
   if (!checked.success) return undefined;
+  for (const { path, detail } of ruleFaults(checked.data)) add(path, detail);
   for (const { path, kind } of OF_ONE_KIND) {
     if (checked.data.kind !== kind && valueAt(api, path) !== undefined)
       add(path, `is for a ${kind} only, this is a ${checked.data.kind}; leave it out`);

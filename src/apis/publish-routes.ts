@@ -9,7 +9,8 @@ import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
 import type { ApiRoute, RouteSnapshot } from "../contracts/routes.ts";
 import type { ApiVersion } from "./api-store.ts";
 import type { Replica } from "./replica.ts";
-import { concurrencyOf, timeoutMsOf } from "./start-worker.ts";
+import { replicaConcurrency } from "./scaling-rules.ts";
+import { timeoutMsOf } from "./start-worker.ts";
 
 /** Snapshots of one epoch; the next epoch's are all above them. */
 const VERSIONS_PER_EPOCH = 1_000_000;
@@ -85,7 +86,7 @@ export function needsKey(version: ApiVersion, isAnyKey: boolean): boolean {
 
 export function toRoute(
   version: ApiVersion,
-  replicas: readonly Replica[],
+  { replicas, wanted }: { replicas: readonly Replica[]; wanted: number },
   status: string,
   isAnyKey: boolean,
 ): ApiRoute {
@@ -97,7 +98,7 @@ export function toRoute(
     api_id: version.api_id,
     status,
     timeout_ms: timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS,
-    capacity: concurrencyOf(version) * autoscaling.min_replicas,
+    capacity: replicaConcurrency(version.config) * Math.max(1, wanted),
     parallel: parallelOf(version, isAsync),
     is_blocking: !isAsync && version.config.predictor.threads_per_process === 1,
     can_sleep: autoscaling.min_replicas === 0,
@@ -119,5 +120,6 @@ export function toRoute(
 function parallelOf(version: ApiVersion, isAsync: boolean): number {
   const { threads_per_process: threads, server_side_batching: batching } = version.config.predictor;
   if (batching !== undefined) return batching.max_batch_size * (threads + 1);
-  return isAsync ? concurrencyOf(version) : threads;
+  if (!isAsync) return threads;
+  return Math.ceil(replicaConcurrency(version.config) / version.config.predictor.processes_per_replica);
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps as many replicas of each real-time API running as it is deployed with. `runOnce` compares what is wanted with
- * what is there and acts; every change triggers it. New replicas are ready before old ones drain.
+ * Keeps the workers of each real-time API as they are wanted. `runOnce` compares what is wanted with what is there and
+ * acts by `planRollout`; every change triggers it.
  */
 import { setTimeout as schedule } from "node:timers";
 import type { Log } from "../base/log.ts";
@@ -12,18 +12,22 @@ import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { ApiVersion } from "./api-store.ts";
+import { planRollout } from "./plan-rollout.ts";
 import { Replica } from "./replica.ts";
+import { ReplicaGroup } from "./replica-group.ts";
 
 const DRAIN_GRACE_MS = 60_000;
-const BACKOFF_FIRST_MS = 500;
-const BACKOFF_MAX_MS = 60_000;
 /** A replica that lived this long counts as healthy: the next start is immediate again. */
 const HEALTHY_AFTER_MS = 10_000;
+/** What the machine had no room for is tried again after this. */
+const ROOM_LOOK_MS = 1_000;
 
 export interface ReplicasDeps {
   epoch: number;
   log: Log;
   versions: () => Promise<ApiVersion[]>;
+  /** For how many more workers of this version the machine has room, and in words what there is. */
+  room: (version: ApiVersion) => { workers: number; description: string };
   /** Starts a worker of this version with its part of the machine. Throws where there is none. */
   start: (version: ApiVersion) => Promise<RunningWorker>;
   /** Takes a worker over that a former controller started; undefined when it is gone. */
@@ -42,26 +46,9 @@ export interface ReplicaState {
   is_up_to_date: boolean;
 }
 
-interface GroupState {
-  upToDate: number;
-  requested: number;
-  failure: string | undefined;
-  replicas: ReplicaState[];
-}
-
-interface Group {
-  version: ApiVersion;
-  replicas: Replica[];
-  starting: number;
-  /** Why the newest version has no replica, and when it is tried again. */
-  failure: string | undefined;
-  backoffMs: number;
-  retryAtMs: number;
-}
-
 export class Replicas implements Service {
   private readonly deps: ReplicasDeps;
-  private readonly groups = new Map<string, Group>();
+  private readonly groups = new Map<string, ReplicaGroup>();
   private readonly orphans: readonly WorkerRecord[];
   private running: Promise<void> | undefined;
   private isAgain = false;
@@ -76,6 +63,7 @@ export class Replicas implements Service {
   async start(): Promise<void> {
     await this.updateVersions();
     for (const record of this.orphans) await this.adopt(record);
+    for (const group of this.groups.values()) this.resume(group);
     void this.reconcile();
   }
 
@@ -83,15 +71,15 @@ export class Replicas implements Service {
   async stop(): Promise<void> {
     this.isStopped = true;
     await this.running;
-    for (const { replicas } of this.groups.values()) for (const replica of replicas) replica.detach();
+    for (const { workers } of this.groups.values()) for (const worker of workers) worker.detach();
   }
 
   /** The server goes down for good: replicas finish what they have. */
   async drainAll(graceMs: number): Promise<void> {
     this.isStopped = true;
-    const all = [...this.groups.values()].flatMap((group) => group.replicas);
-    for (const replica of all) replica.drain(graceMs);
-    while (all.some((replica) => replica.state !== "gone"))
+    const all = [...this.groups.values()].flatMap((group) => group.workers);
+    for (const worker of all) worker.drain(graceMs);
+    while (all.some((worker) => worker.state !== "gone"))
       await new Promise((resolve) => schedule(resolve, 20));
   }
 
@@ -110,42 +98,40 @@ export class Replicas implements Service {
     return [...this.groups.keys()];
   }
 
-  serving(name: string): Replica[] {
-    return (this.groups.get(name)?.replicas ?? []).filter((replica) => replica.state === "ready");
+  group(name: string): ReplicaGroup | undefined {
+    return this.groups.get(name);
   }
 
-  /** The state of an API for `get`: replicas of the current version that are ready, and what is wrong. */
-  state(name: string): GroupState {
+  serving(name: string): Replica[] {
+    return this.groups.get(name)?.serving ?? [];
+  }
+
+  /** As many replicas are wanted from now on. */
+  setWanted(name: string, replicas: number, because: string): void {
     const group = this.groups.get(name);
-    if (group === undefined) return { upToDate: 0, requested: 0, failure: undefined, replicas: [] };
-    const upToDate = this.serving(name).filter(
-      (replica) => replica.predictor_id === group.version.predictor_id,
-    ).length;
-    return {
-      upToDate,
-      requested: group.version.config.autoscaling.min_replicas,
-      failure: upToDate > 0 ? undefined : group.failure,
-      replicas: group.replicas.map((replica) => ({
-        worker_id: replica.identity.worker_id,
-        pid: replica.identity.pid,
-        state: replica.state,
-        is_up_to_date: replica.predictor_id === group.version.predictor_id,
-      })),
-    };
+    if (group === undefined) return;
+    group.wantedBecause = because;
+    if (group.wanted === replicas) return;
+    this.deps.log.info(
+      { api: name, from: group.wanted, to: replicas, because },
+      "another number of replicas",
+    );
+    group.wanted = replicas;
+    this.changed();
   }
 
   /** A gateway found a request past its deadline there. */
   kill(workerId: string): void {
-    for (const { replicas } of this.groups.values()) {
-      for (const replica of replicas) if (replica.identity.worker_id === workerId) replica.kill();
+    for (const { workers } of this.groups.values()) {
+      for (const worker of workers) if (worker.identity.worker_id === workerId) worker.kill();
     }
   }
 
   /** The same where others run beside it: those have `graceMs` to finish, and a new replica takes its place at once. */
   replace(workerId: string, graceMs: number): void {
-    for (const { replicas } of this.groups.values()) {
+    for (const { workers } of this.groups.values()) {
       this.retire(
-        replicas.filter((replica) => replica.identity.worker_id === workerId),
+        workers.filter((worker) => worker.identity.worker_id === workerId),
         graceMs,
       );
     }
@@ -164,26 +150,25 @@ export class Replicas implements Service {
   private async runOnce(): Promise<void> {
     await this.updateVersions();
     for (const [name, group] of this.groups) {
-      const { predictor_id, config } = group.version;
-      const wanted = group.version.config.kind === "RealtimeAPI" ? config.autoscaling.min_replicas : 0;
-      const current = group.replicas.filter(
-        (replica) => replica.predictor_id === predictor_id && replica.state !== "draining",
-      );
-      const missing = performance.now() < group.retryAtMs ? 0 : wanted - current.length - group.starting;
-      for (let i = 0; i < missing; i++) void this.startOne(name, group);
-      const ready = current.filter((replica) => replica.state === "ready");
-      const surplus = current.slice(wanted);
-      const old =
-        ready.length >= wanted
-          ? group.replicas.filter((replica) => replica.predictor_id !== predictor_id)
-          : [];
-      this.retire([...surplus, ...old]);
+      const room = this.deps.room(group.version);
+      const fleet = group.fleet(room.workers, performance.now());
+      const plan = planRollout(fleet);
+      for (let i = 0; i < plan.start; i++) void this.startOne(name, group);
+      const missing = fleet.wanted - fleet.fresh.ready - fleet.fresh.coming - plan.start;
+      group.lack = missing > 0 && room.workers <= 0 ? room.description : undefined;
+      if (group.lack !== undefined) schedule(() => void this.reconcile(), ROOM_LOOK_MS).unref();
+      // Those that do not serve yet go first.
+      const last = (workers: readonly Replica[], count: number) =>
+        [...workers]
+          .sort((a, b) => Number(a.state === "ready") - Number(b.state === "ready"))
+          .slice(0, count);
+      this.retire([...last(group.fresh, plan.retireFresh), ...last(group.old, plan.retireOld)]);
     }
   }
 
-  private retire(replicas: Replica[], graceMs = DRAIN_GRACE_MS): void {
-    const leaving = replicas.filter((replica) => replica.state !== "draining");
-    for (const replica of leaving) replica.drain(graceMs);
+  private retire(workers: Replica[], graceMs = DRAIN_GRACE_MS): void {
+    const leaving = workers.filter((worker) => worker.state !== "draining");
+    for (const worker of leaving) worker.drain(graceMs);
     if (leaving.length > 0) this.deps.onChange();
   }
 
@@ -195,18 +180,18 @@ export class Replicas implements Service {
     );
     for (const [name, group] of this.groups) {
       if (versions.has(name)) continue;
-      this.retire(group.replicas);
+      this.retire(group.workers);
       this.groups.delete(name);
     }
     for (const [name, version] of versions) {
       const group = this.groups.get(name);
-      if (group === undefined) this.groups.set(name, newGroup(version));
-      else if (group.version.api_id !== version.api_id || group.version.predictor_id !== version.predictor_id)
-        this.groups.set(name, { ...newGroup(version), replicas: group.replicas });
+      const isNew =
+        group?.version.api_id !== version.api_id || group.version.predictor_id !== version.predictor_id;
+      if (isNew) this.groups.set(name, new ReplicaGroup(version, group));
     }
   }
 
-  private async startOne(name: string, group: Group): Promise<void> {
+  private async startOne(name: string, group: ReplicaGroup): Promise<void> {
     group.starting++;
     try {
       const worker = await this.deps.start(group.version);
@@ -230,7 +215,16 @@ export class Replicas implements Service {
     this.add(group, worker, record.predictor_id);
   }
 
-  private add(group: Group, worker: RunningWorker, predictorId: string): void {
+  /** What a former controller had scaled to goes on: its replicas tell. */
+  private resume(group: ReplicaGroup): void {
+    const { min_replicas, max_replicas } = group.version.config.autoscaling;
+    const found = Math.ceil(group.workers.length / group.perReplica);
+    if (found === 0 && min_replicas > 0) return;
+    group.wanted = Math.max(min_replicas, Math.min(found, max_replicas ?? found));
+    group.wantedBecause = "as many as there were when the controller started";
+  }
+
+  private add(group: ReplicaGroup, worker: RunningWorker, predictorId: string): void {
     const replica = new Replica(
       worker,
       { api_name: group.version.name, predictor_id: predictorId },
@@ -243,7 +237,7 @@ export class Replicas implements Service {
         onGone: (gone, exit, wasServing) => this.gone(gone, exit, wasServing),
       },
     );
-    (this.groups.get(group.version.name) ?? group).replicas.push(replica);
+    (this.groups.get(group.version.name) ?? group).workers.push(replica);
     void replica.connect(this.deps.initOf(group.version), this.deps.epoch);
   }
 
@@ -251,12 +245,14 @@ export class Replicas implements Service {
     void this.deps.forget(replica.identity.worker_id);
     const group = this.groups.get(replica.api_name);
     if (group === undefined) return;
-    group.replicas = group.replicas.filter((other) => other !== replica);
+    group.workers = group.workers.filter((other) => other !== replica);
     const livedMs = performance.now() - replica.startedMs;
-    // The first death is repaired at once; one that dies young again and again waits longer each time.
     if (livedMs > HEALTHY_AFTER_MS) group.backoffMs = 0;
     else if (wasServing) this.waitBeforeNext(group, group.backoffMs);
-    if (exit.outOfMemory !== undefined) group.failure = `a replica ${describeExit(exit)}`;
+    if (exit.outOfMemory !== undefined) {
+      group.failure = `a replica ${describeExit(exit)}`;
+      group.failedForMemory = true;
+    }
     if (!this.isStopped)
       this.deps.log.warn(
         { api: replica.api_name, worker: replica.identity.worker_id, ...exit },
@@ -265,16 +261,17 @@ export class Replicas implements Service {
     this.changed();
   }
 
-  private failed(name: string, group: Group, message: string): void {
+  private failed(name: string, group: ReplicaGroup, message: string): void {
     group.failure = message;
-    const waitMs = Math.max(BACKOFF_FIRST_MS, group.backoffMs);
+    group.failedForMemory = false;
+    const waitMs = group.nextBackoffMs;
     this.deps.log.warn({ api: name, retry_in_ms: waitMs, message }, "a replica could not be set up");
     this.waitBeforeNext(group, waitMs);
+    this.deps.onChange();
   }
 
-  private waitBeforeNext(group: Group, waitMs: number): void {
-    group.retryAtMs = Math.max(group.retryAtMs, performance.now() + waitMs);
-    group.backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_FIRST_MS, waitMs * 2));
+  private waitBeforeNext(group: ReplicaGroup, waitMs: number): void {
+    group.waitBeforeNext(waitMs);
     schedule(() => void this.reconcile(), waitMs + 1).unref();
   }
 
@@ -283,8 +280,4 @@ export class Replicas implements Service {
     this.deps.onChange();
     void this.reconcile();
   }
-}
-
-function newGroup(version: ApiVersion): Group {
-  return { version, replicas: [], starting: 0, failure: undefined, backoffMs: 0, retryAtMs: 0 };
 }

@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { parseDurationMs } from "../contracts/apis.ts";
-import { REPLICA_CONCURRENCY_DEFAULT } from "../contracts/limits.ts";
 import { parseBytes, parseCpuMillis } from "../contracts/quantities.ts";
 import type { Database } from "../database/database.ts";
 import { saveWorker } from "../database/worker-records.ts";
@@ -12,6 +11,7 @@ import type { PythonEnvironments } from "../engine/python-environment.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { ApiVersion } from "./api-store.ts";
 import { projectDirectory } from "./deploy.ts";
+import { replicaConcurrency } from "./scaling-rules.ts";
 
 export interface StartWorkerDeps {
   db: Database;
@@ -67,7 +67,7 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
     path: predictor.path,
     ...(predictor.python_path === undefined ? {} : { python_path: predictor.python_path }),
     api_config: version.configText,
-    concurrency: concurrencyOf(version),
+    concurrency: Math.ceil(replicaConcurrency(version.config) / predictor.processes_per_replica),
     threads: predictor.threads_per_process,
     ...(batching === undefined
       ? {}
@@ -83,26 +83,28 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
   };
 }
 
-export function concurrencyOf(version: ApiVersion): number {
-  return version.config.autoscaling.max_replica_concurrency ?? REPLICA_CONCURRENCY_DEFAULT;
-}
-
 /** `predictor.timeout` in milliseconds, where one was given. */
 export function timeoutMsOf(version: ApiVersion): number | undefined {
   const { timeout } = version.config.predictor;
   return timeout === undefined ? undefined : parseDurationMs(timeout);
 }
 
-/** What one worker of this version takes of the machine's account. */
+/** What one worker of this version takes of the machine's account: `compute` is a replica's, its processes share it. */
 export function computeOf(version: ApiVersion): Compute {
-  const { cpu, gpu } = version.config.compute;
-  return { cpuMillis: parseCpuMillis(cpu)!, memoryBytes: memoryLimitOf(version) ?? 0, gpus: gpu };
+  const { compute, predictor } = version.config;
+  const processes = predictor.processes_per_replica;
+  return {
+    cpuMillis: Math.ceil(parseCpuMillis(compute.cpu)! / processes),
+    memoryBytes: memoryLimitOf(version) ?? 0,
+    gpus: compute.gpu / processes,
+  };
 }
 
-/** `compute.mem` in bytes, where one was given. */
+/** A worker's part of `compute.mem` in bytes, where one was given. */
 export function memoryLimitOf(version: ApiVersion): number | undefined {
-  const { mem } = version.config.compute;
-  return mem === undefined ? undefined : parseBytes(mem);
+  const { compute, predictor } = version.config;
+  if (compute.mem === undefined) return undefined;
+  return Math.floor(parseBytes(compute.mem)! / predictor.processes_per_replica);
 }
 
 export function apiLogDirectory(dataDir: string, apiName: string): string {

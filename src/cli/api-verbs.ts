@@ -34,6 +34,10 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
     .description("start new replicas of a real-time API; the old ones drain when those are ready")
     .action((api) => run(async (context) => (await apis()).refresh(context, api)));
   program
+    .command("rollback <api> [id]")
+    .description("deploy a former version again: the one before, or the one with this id")
+    .action((api, id) => run(async (context) => (await apis()).rollback(context, api, id)));
+  program
     .command("delete <api> [job]")
     .description("delete an API, or stop a job")
     .action((api, job) => run(async (context) => (await apis()).remove(context, api, job)));

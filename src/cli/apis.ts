@@ -4,7 +4,7 @@ import { createInterface } from "node:readline/promises";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { getJob, listJobs } from "./jobs.ts";
 import { printStream } from "./print-stream.ts";
-import { since, table } from "./table.ts";
+import { dateTime, since, table } from "./table.ts";
 
 export interface ApiState {
   name: string;
@@ -14,6 +14,8 @@ export interface ApiState {
   message?: string;
   up_to_date_replicas: number;
   requested_replicas: number;
+  requested_because?: string;
+  history?: { api_id: string; deployed_time: string }[];
   replicas: { worker_id: string; pid: number; state: string; is_up_to_date: boolean }[];
   last_updated: string;
   endpoint: string;
@@ -84,6 +86,18 @@ export function apiRow(api: ApiState): string {
   return table(REPLICA_HEAD, [replicaCells(api)]);
 }
 
+/** What was deployed under the name, the current version marked. */
+export function historyTable({ api_id: current, history }: ApiState): string {
+  return table(
+    ["api id", "last deployed", "age"],
+    (history ?? []).map(({ api_id, deployed_time }) => [
+      api_id === current ? `${api_id} *` : api_id,
+      dateTime(deployed_time),
+      since(deployed_time),
+    ]),
+  );
+}
+
 async function getApi(context: CliContext, name: string): Promise<number> {
   const { value: api, text } = await context.client.json<ApiState>(`/-/apis/${encodeURIComponent(name)}`);
   if (context.output === "json") {
@@ -94,6 +108,7 @@ async function getApi(context: CliContext, name: string): Promise<number> {
   else await context.out(`${apiRow(api)}\n`);
   if (api.message !== undefined) await context.out(`\n${api.message}\n`);
   await context.out(`\nendpoint: ${api.endpoint}\n`);
+  if (api.kind === "RealtimeAPI") await context.out(`\n${historyTable(api)}\n`);
   return EXIT.success;
 }
 
@@ -144,12 +159,21 @@ async function confirm({ isInteractive, isYes }: CliContext, question: string): 
   if (!/^y(es)?$/i.test(answer.trim())) throw new CliError("nothing was deleted", EXIT.failed);
 }
 
-export async function refresh(context: CliContext, api: string): Promise<number> {
-  const { value } = await context.client.json<{ message: string }>(
-    `/-/apis/${encodeURIComponent(api)}/refresh`,
-    { method: "POST" },
-  );
-  await context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
+export function refresh(context: CliContext, api: string): Promise<number> {
+  return change(context, `/-/apis/${encodeURIComponent(api)}/refresh`, {});
+}
+
+export function rollback(context: CliContext, api: string, id: string | undefined): Promise<number> {
+  return change(context, `/-/apis/${encodeURIComponent(api)}/rollback`, { api_id: id });
+}
+
+async function change(
+  { client, output, out }: CliContext,
+  path: string,
+  query: Record<string, string | undefined>,
+): Promise<number> {
+  const { value } = await client.json<{ message: string }>(path, { method: "POST", query });
+  await out(output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
   return EXIT.success;
 }
 

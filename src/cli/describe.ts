@@ -1,12 +1,11 @@
 /** `quern describe API`: everything that the server knows of one API, for people. */
 import { stringify } from "yaml";
-import { type ApiState, apiRow } from "./apis.ts";
+import { type ApiState, apiRow, historyTable } from "./apis.ts";
 import { type CliContext, EXIT } from "./context.ts";
-import { dateTime, since, table } from "./table.ts";
+import { table } from "./table.ts";
 
 interface DescribedApi extends ApiState {
   spec: unknown;
-  history: { api_id: string; deployed_time: string }[];
 }
 
 export async function describeApi({ client, output, out }: CliContext, name: string): Promise<number> {
@@ -18,16 +17,14 @@ export async function describeApi({ client, output, out }: CliContext, name: str
   const sections = [
     `${api.name} (${api.kind})`,
     ...(api.kind === "RealtimeAPI" ? [apiRow(api), replicas(api)] : []),
+    ...(api.requested_because === undefined
+      ? []
+      : [
+          `${api.requested_replicas} replica${api.requested_replicas === 1 ? "" : "s"}: ${api.requested_because}`,
+        ]),
     ...(api.message === undefined ? [] : [`why: ${api.message}`]),
     `endpoint: ${api.endpoint}`,
-    table(
-      ["api id", "last deployed", "age"],
-      api.history.map(({ api_id, deployed_time }) => [
-        api_id === api.api_id ? `${api_id} *` : api_id,
-        dateTime(deployed_time),
-        since(deployed_time),
-      ]),
-    ),
+    historyTable(api),
     `configuration\n${stringify(api.spec).trimEnd()}`,
   ];
   await out(`${sections.filter((section) => section !== "").join("\n\n")}\n`);

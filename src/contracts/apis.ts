@@ -28,9 +28,8 @@ export function parseDurationMs(text: string): number | undefined {
   return total;
 }
 
-const duration = z
-  .string("must be a duration such as 500ms, 30s or 1m30s")
-  .refine((text) => (parseDurationMs(text) ?? 0) > 0, "must be a duration such as 500ms, 30s or 1m30s");
+const DURATION_RULE = "must be a duration such as 500ms, 30s or 1m30s";
+const duration = z.string(DURATION_RULE).refine((text) => (parseDurationMs(text) ?? 0) > 0, DURATION_RULE);
 const quantity = (parse: (text: string) => number | undefined, least: number, rule: string) =>
   z
     .union([z.string(), z.number()], rule)
@@ -38,8 +37,13 @@ const quantity = (parse: (text: string) => number | undefined, least: number, ru
     .transform(String);
 const countFrom = (least: number) =>
   z.int("must be an integer").min(least, `must be an integer of at least ${least}`);
+/** A stabilization period may be left out altogether. */
+const durationOrNone = z
+  .string(DURATION_RULE)
+  .refine((text) => parseDurationMs(text) !== undefined, DURATION_RULE);
+const fraction = z.number().min(0, "must be at least 0").lt(1, "must be below 1");
 const percentOrCount = z.union([
-  z.int(),
+  z.int().min(0, "must be at least 0"),
   z.string().regex(/^\d+%$/, "must be a count or a percentage such as 25%"),
 ]);
 
@@ -102,15 +106,15 @@ export const apiSchema = z.strictObject({
       min_replicas: countFrom(0).default(1),
       max_replicas: countFrom(1).optional(),
       init_replicas: countFrom(0).optional(),
-      max_replica_concurrency: countFrom(1).optional(),
-      target_replica_concurrency: z.number().positive().optional(),
-      window: duration.optional(),
-      downscale_stabilization_period: duration.optional(),
-      upscale_stabilization_period: duration.optional(),
-      max_downscale_factor: z.number().optional(),
-      max_upscale_factor: z.number().optional(),
-      downscale_tolerance: z.number().optional(),
-      upscale_tolerance: z.number().optional(),
+      max_replica_concurrency: countFrom(1).max(30_000, "must be at most 30000").optional(),
+      target_replica_concurrency: z.number().positive("must be above 0").optional(),
+      window: duration.refine((text) => parseDurationMs(text)! >= 1_000, "must be at least 1s").optional(),
+      downscale_stabilization_period: durationOrNone.optional(),
+      upscale_stabilization_period: durationOrNone.optional(),
+      max_downscale_factor: fraction.optional(),
+      max_upscale_factor: z.number().gt(1, "must be above 1").optional(),
+      downscale_tolerance: fraction.optional(),
+      upscale_tolerance: z.number().min(0, "must be at least 0").optional(),
     })
     .default({ min_replicas: 1 }),
   update_strategy: z
@@ -140,12 +144,6 @@ export const NOT_YET: readonly NotYet[] = [
     cure: "deploy the APIs themselves",
   },
   { path: ["apis"], refused: given, cure: "deploy the APIs themselves" },
-  {
-    path: ["predictor", "processes_per_replica"],
-    values: "other than 1",
-    refused: notEqual(1),
-    cure: "raise autoscaling.min_replicas instead",
-  },
   { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
   {
     path: ["networking", "endpoint"],
@@ -158,39 +156,6 @@ export const NOT_YET: readonly NotYet[] = [
     values: "`none`",
     refused: notEqual("public"),
     cure: "leave it out",
-  },
-  {
-    path: ["autoscaling", "min_replicas"],
-    values: "0",
-    refused: (value) => value === 0,
-    cure: "use 1 or more",
-  },
-  {
-    path: ["autoscaling", "max_replicas"],
-    values: "other than min_replicas",
-    refused: (value, api) =>
-      value !== undefined && value !== ((api.autoscaling as { min_replicas?: number })?.min_replicas ?? 1),
-    cure: "leave it out, or set it to min_replicas: the number of replicas is fixed",
-  },
-  ...[
-    "init_replicas",
-    "target_replica_concurrency",
-    "window",
-    "downscale_stabilization_period",
-    "upscale_stabilization_period",
-    "max_downscale_factor",
-    "max_upscale_factor",
-    "downscale_tolerance",
-    "upscale_tolerance",
-  ].map((name) => ({
-    path: ["autoscaling", name],
-    refused: given,
-    cure: "leave it out: the number of replicas is fixed",
-  })),
-  {
-    path: ["update_strategy"],
-    refused: given,
-    cure: "leave it out: new replicas are ready before old ones drain",
   },
   { path: ["output"], refused: given, cure: "write results in predict()" },
 ];

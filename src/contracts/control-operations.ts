@@ -80,6 +80,16 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
   },
   {
+    id: "rollbackApi",
+    method: "post",
+    path: "/-/apis/{name}/rollback",
+    about: "deploy a former version again: the one before, or the one that is named",
+    scope: "admin",
+    parameters: [name, { name: "api_id", in: "query", about: "the version's id", schema: text }],
+    answers: { "application/json": messageSchema },
+    errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
+  },
+  {
     id: "getApiLogs",
     method: "get",
     path: "/-/apis/{name}/logs",

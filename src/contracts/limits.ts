@@ -96,3 +96,5 @@ export const CANCEL_GRACE_MS = 2_000;
 export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
 /** Decision 5: how long a request waits for the first replica of an API that was scaled to zero. */
 export const WAKE_UP_MS = 300_000;
+/** Decision 5: replicas of an API that names no maximum. */
+export const MAX_REPLICAS_DEFAULT = 100;

@@ -47,6 +47,12 @@ export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono 
     return c.json({ message: `updating ${name}` });
   });
 
+  app.post("/-/apis/:name/rollback", async (c) => {
+    const name = c.req.param("name");
+    const apiId = await apis.rollback(name, c.req.query("api_id") || undefined);
+    return c.json({ message: `updating ${name} to ${apiId}` });
+  });
+
   app.delete("/-/apis/:name", async (c) => {
     const name = c.req.param("name");
     await apis.delete(name);

@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import { isDiskFull } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
+import { reportSchema } from "../contracts/reports.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { docsRoutes } from "./docs.ts";
@@ -69,13 +70,22 @@ export interface InternalDeps {
   };
   killReplica: (workerId: string) => void;
   replaceReplica: (workerId: string) => void;
+  wakeApi: (name: string) => void;
+  /** What a gateway has under way, by API. */
+  reportLoad: (gateway: string, inFlight: Record<string, number>) => void;
 }
 
 /**
  * For gateways only: routes hold the workers' tokens. Served on a socket of its own, to which nothing is forwarded, so
  * that no spelling of a path reaches it from outside.
  */
-export function internalApp({ snapshots, killReplica, replaceReplica }: InternalDeps): Hono {
+export function internalApp({
+  snapshots,
+  killReplica,
+  replaceReplica,
+  wakeApi,
+  reportLoad,
+}: InternalDeps): Hono {
   const app = new Hono();
   app.post("/routes/applied", (c) => {
     snapshots.applied(c.req.query("gateway") ?? "", Number(c.req.query("version")));
@@ -108,6 +118,15 @@ export function internalApp({ snapshots, killReplica, replaceReplica }: Internal
   });
   app.post("/workers/:id/replace", (c) => {
     replaceReplica(c.req.param("id"));
+    return c.json({});
+  });
+  app.post("/apis/:name/wake", (c) => {
+    wakeApi(c.req.param("name"));
+    return c.json({});
+  });
+  app.post("/reports", async (c) => {
+    const { gateway, in_flight } = reportSchema.parse(await c.req.json());
+    reportLoad(gateway, in_flight);
     return c.json({});
   });
   return app;

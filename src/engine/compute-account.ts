@@ -75,6 +75,18 @@ export class ComputeAccount {
     this.serveSoon();
   }
 
+  /** For how many more of this need there is room, at most a thousand. */
+  room({ cpuMillis, memoryBytes, gpus }: Compute): number {
+    const { free } = this;
+    const times = (has: number, need: number) => (need === 0 ? 1000 : Math.max(0, Math.floor(has / need)));
+    return Math.min(
+      1000,
+      times(free.cpuMillis, cpuMillis),
+      times(free.memoryBytes, memoryBytes),
+      times(free.gpus.length, gpus),
+    );
+  }
+
   /** For people: what one needs, and what there is. */
   describe(need: Compute): string {
     const { total, free } = this;

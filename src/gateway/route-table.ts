@@ -7,6 +7,7 @@ import { get, request as httpRequest } from "node:http";
 import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
+import type { Report } from "../contracts/reports.ts";
 import { type RouteSnapshot, routeSnapshotSchema } from "../contracts/routes.ts";
 import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
 
@@ -63,6 +64,12 @@ export class RouteTable implements Service {
     let sum = 0;
     for (const pool of this.pools.values()) sum += pool.underWay;
     return sum;
+  }
+
+  /** What is under way, for the controller's autoscaler. */
+  report(): Report {
+    const in_flight = Object.fromEntries([...this.pools].map(([name, pool]) => [name, pool.underWay]));
+    return { gateway: this.id, in_flight };
   }
 
   private apply(snapshot: RouteSnapshot): void {

@@ -10,6 +10,7 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
+import { Server as TcpServer } from "node:net";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import { delay } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
@@ -22,6 +23,9 @@ import { Predictions } from "./predictions.ts";
 import { RouteTable } from "./route-table.ts";
 
 const EXPIRE_EVERY_MS = 25;
+const REPORT_EVERY_MS = 1_000;
+const IDLE_GRACE_MS = 500;
+const LAST_ANSWERS_MS = 1_000;
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
 const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
@@ -46,6 +50,7 @@ export class Gateway implements Service {
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
   private expiry: NodeJS.Timeout | undefined;
+  private reporting: NodeJS.Timeout | undefined;
   private isDraining = false;
 
   constructor(options: GatewayOptions) {
@@ -75,18 +80,28 @@ export class Gateway implements Service {
       this.server.listen(this.options.listen, resolve);
     });
     this.expiry = setInterval(() => this.routes.expire(performance.now()), EXPIRE_EVERY_MS);
+    this.reporting = setInterval(() => this.report(), REPORT_EVERY_MS);
   }
 
-  /** No new connections; requests under way are answered, keep-alive connections are told to go. */
+  /**
+   * No new connections; requests under way are answered, keep-alive connections are told to go. Those that are idle are
+   * closed a moment later only: a request may be on its way on them.
+   */
   async stop(): Promise<void> {
     if (this.isDraining) return;
     this.isDraining = true;
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    // Not http's own `close`, which closes idle connections at once.
+    const closed = new Promise<void>((resolve) =>
+      TcpServer.prototype.close.call(this.server, () => resolve()),
+    );
+    while (this.routes.underWay > 0) await delay(10);
+    await Promise.race([closed, delay(IDLE_GRACE_MS)]);
     while (this.routes.underWay > 0) await delay(10);
     this.server.closeIdleConnections();
-    await Promise.race([closed, delay(1_000)]);
+    await Promise.race([closed, delay(LAST_ANSWERS_MS)]);
     this.server.closeAllConnections();
     clearInterval(this.expiry);
+    clearInterval(this.reporting);
     await this.routes.stop();
   }
 
@@ -151,11 +166,16 @@ export class Gateway implements Service {
   }
 
   /** Asks the controller, which accounts for it; while there is none, what can be done is done here (house, section 2). */
-  private tell(path: string, otherwise: () => void): void {
+  private tell(path: string, otherwise: () => void, body = ""): void {
     const ask = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
     ask.on("error", otherwise);
     ask.on("response", (answer) => answer.resume());
-    ask.end();
+    ask.end(body);
+  }
+
+  /** Lost where there is no controller: the next one tells the same. */
+  private report(): void {
+    this.tell("/reports", () => {}, JSON.stringify(this.routes.report()));
   }
 }
 

@@ -78,14 +78,39 @@ describe("a configuration", () => {
   });
 
   it.each([
+    [
+      "max_replicas",
+      "  autoscaling: {min_replicas: 3, max_replicas: 2}\n",
+      "must not be below min_replicas (3)",
+    ],
+    [
+      "init_replicas",
+      "  autoscaling: {max_replicas: 2, init_replicas: 3}\n",
+      "from min_replicas (1) to max_replicas (2)",
+    ],
+    [
+      "target",
+      "  autoscaling: {max_replica_concurrency: 2, target_replica_concurrency: 3}\n",
+      "max_replica_concurrency (2)",
+    ],
+    ["factors", "  autoscaling: {max_downscale_factor: 1}\n", "must be below 1"],
+    ["window", "  autoscaling: {window: 10ms}\n", "at least 1s"],
+    ["strategy", "  update_strategy: {max_surge: 0, max_unavailable: 0%}\n", "cannot both be 0"],
+    [
+      "processes",
+      api("  kind: BatchAPI\n").replace("p.py", "p.py, processes_per_replica: 2"),
+      "must be 1 for a BatchAPI",
+    ],
+    ["GPUs", api("  compute: {gpu: 1}\n").replace("p.py", "p.py, processes_per_replica: 2"), "a multiple of"],
+  ])("is refused where %s contradict the rest", (_, extra, message) => {
+    expect(errorsOf(extra.startsWith("-") ? extra : api(extra)).join("\n")).toContain(message);
+  });
+
+  it.each([
     ["  kind: TrafficSplitter\n", "kind"],
     ["  monitoring: {model_type: classification}\n", "monitoring"],
     ["  networking: {endpoint: /other}\n", "networking.endpoint"],
     ["  networking: {api_gateway: none}\n", "networking.api_gateway"],
-    ["  autoscaling: {min_replicas: 0}\n", "autoscaling.min_replicas"],
-    ["  autoscaling: {min_replicas: 2, max_replicas: 3}\n", "autoscaling.max_replicas"],
-    ["  autoscaling: {window: 60s}\n", "autoscaling.window"],
-    ["  update_strategy: {max_surge: 1}\n", "update_strategy"],
     ["  kind: BatchAPI\n  output: {store_path: s3://b}\n", "output"],
   ])("with the legal field %j says that it is not supported yet, never ignores it", (extra, field) => {
     expect(errorsOf(api(extra))).toEqual([
@@ -98,6 +123,8 @@ describe("a configuration", () => {
   it.each([
     "  networking: {endpoint: /a, api_gateway: public}\n",
     "  autoscaling: {min_replicas: 2, max_replicas: 2, max_replica_concurrency: 5}\n",
+    "  autoscaling: {min_replicas: 0, max_replicas: 3, init_replicas: 0, window: 10s, upscale_stabilization_period: 0s}\n",
+    "  update_strategy: {max_surge: 1, max_unavailable: 50%}\n",
     "  compute: {cpu: 0.5}\n",
     "  compute: {cpu: 500m, gpu: 0}\n",
   ])("takes %j", (extra) => {

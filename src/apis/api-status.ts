@@ -1,0 +1,21 @@
+/** The status of a real-time API (decision 6), purely: the first line that holds. */
+import type { ReplicaGroup } from "./replica-group.ts";
+
+export type ApiStatus = "live" | "updating" | "error" | "error (out of memory)" | "compute unavailable";
+
+type Counted = Pick<ReplicaGroup, "upToDate" | "wanted" | "failure" | "failedForMemory" | "lack"> & {
+  version: { config: { autoscaling: { min_replicas: number } } };
+};
+
+export function statusOf(group: Counted): { status: ApiStatus; message?: string } {
+  const { upToDate, wanted, failure, lack } = group;
+  const least = group.version.config.autoscaling.min_replicas;
+  if (upToDate >= wanted) return { status: "live" };
+  if (failure !== undefined && upToDate === 0)
+    return { status: group.failedForMemory ? "error (out of memory)" : "error", message: failure };
+  if (lack !== undefined) {
+    const message = `the machine has no room for ${wanted - upToDate} more: ${lack}`;
+    return { status: upToDate >= Math.max(1, least) ? "live" : "compute unavailable", message };
+  }
+  return { status: "updating" };
+}

@@ -1,0 +1,96 @@
+/** The workers of one real-time API: what is wanted of them, which there are, and why some are missing. */
+import type { ApiVersion } from "./api-store.ts";
+import type { Fleet } from "./plan-rollout.ts";
+import type { Replica } from "./replica.ts";
+import { firstReplicas, scalingRules, updateStrategy } from "./scaling-rules.ts";
+
+const BACKOFF_FIRST_MS = 500;
+const BACKOFF_MAX_MS = 60_000;
+
+export class ReplicaGroup {
+  readonly version: ApiVersion;
+  /** Replicas, each of `processes_per_replica` workers. */
+  wanted: number;
+  /** Why it is this number. */
+  wantedBecause: string;
+  workers: Replica[] = [];
+  starting = 0;
+  /** Why the newest version has no replica. */
+  failure: string | undefined;
+  failedForMemory = false;
+  /** What the machine lacks for those that are wanted. */
+  lack: string | undefined;
+  backoffMs = 0;
+  private retryAtMs = 0;
+
+  /** `before`: the same API's former version, whose workers serve until new ones do. */
+  constructor(version: ApiVersion, before?: ReplicaGroup) {
+    const { min, max } = scalingRules(version.config);
+    this.version = version;
+    this.workers = before?.workers ?? [];
+    this.wanted = Math.min(max, Math.max(min, before?.wanted ?? firstReplicas(version.config)));
+    this.wantedBecause =
+      before?.wanted === this.wanted ? before.wantedBecause : "as the configuration has it";
+  }
+
+  get perReplica(): number {
+    return this.version.config.predictor.processes_per_replica;
+  }
+
+  /** Serving workers, of all versions. */
+  get serving(): Replica[] {
+    return this.workers.filter((worker) => worker.state === "ready");
+  }
+
+  /** Whole replicas of the newest version that serve. */
+  get upToDate(): number {
+    return Math.floor(this.fresh.filter(({ state }) => state === "ready").length / this.perReplica);
+  }
+
+  get fresh(): Replica[] {
+    return this.present.filter((worker) => worker.predictor_id === this.version.predictor_id);
+  }
+
+  get old(): Replica[] {
+    return this.present.filter((worker) => worker.predictor_id !== this.version.predictor_id);
+  }
+
+  fleet(room: number, nowMs: number): Fleet {
+    const { config } = this.version;
+    const { perReplica, wanted } = this;
+    const { surge, unavailable } = updateStrategy(config, wanted);
+    const split = (workers: readonly Replica[]) => {
+      const ready = workers.filter(({ state }) => state === "ready").length;
+      return { ready, coming: workers.length - ready };
+    };
+    const fresh = split(this.fresh);
+    const isWaiting = nowMs < this.retryAtMs;
+    const least = Math.min(wanted, Math.max(config.autoscaling.min_replicas, 1));
+    return {
+      wanted: wanted * perReplica,
+      perReplica,
+      fresh: { ...fresh, coming: fresh.coming + this.starting },
+      old: split(this.old),
+      leaving: this.workers.length - this.present.length,
+      surge: surge * perReplica,
+      unavailable: unavailable * perReplica,
+      room: isWaiting ? 0 : room,
+      atAnyRate: isWaiting || config.compute.gpu > 0 ? 0 : least * perReplica,
+      isFailing: this.failure !== undefined,
+    };
+  }
+
+  /** Another one is started at once after the first death; what dies young again and again waits longer each time. */
+  waitBeforeNext(waitMs: number): void {
+    this.retryAtMs = Math.max(this.retryAtMs, performance.now() + waitMs);
+    this.backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_FIRST_MS, waitMs * 2));
+  }
+
+  get nextBackoffMs(): number {
+    return Math.max(BACKOFF_FIRST_MS, this.backoffMs);
+  }
+
+  private get present(): Replica[] {
+    return this.workers.filter(({ state }) => state === "initializing" || state === "ready");
+  }
+}

@@ -1,0 +1,191 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
+import { TestServer } from "../harness/server.ts";
+import { type Answer, SteadyLoad } from "../harness/steady-load.ts";
+
+const VERSIONED = `
+import os, time
+class PythonPredictor:
+    def __init__(self, config):
+        self.version = config["version"]
+        if config.get("broken"): raise ValueError("cannot load model %d" % self.version)
+    def predict(self, payload):
+        time.sleep(payload.get("seconds", 0.002))
+        return [self.version, os.getpid()]
+`;
+
+function versioned(version: number, more = "", broken = false): Record<string, string> {
+  return {
+    "quern.yaml": `- name: v\n  predictor: {path: p.py, config: {version: ${version}, broken: ${broken}}}\n${more}`,
+    "p.py": VERSIONED,
+  };
+}
+
+interface View {
+  status: string;
+  message?: string;
+  up_to_date_replicas: number;
+  requested_replicas: number;
+  requested_because?: string;
+  replicas: { pid: number; state: string; is_up_to_date: boolean }[];
+  history: { api_id: string }[];
+  api_id: string;
+}
+
+const versionOf = ({ body }: Answer) => (JSON.parse(body) as [number, number])[0];
+
+describe("a rollout", () => {
+  const server = new TestServer();
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+
+  const view = async () => (await (await server.fetch("/-/apis/v", { headers: admin() })).json()) as View;
+  const admin = () => ({
+    authorization: `Bearer ${readFileSync(join(server.dataDir, "admin-token"), "utf8").trim()}`,
+  });
+  const ask = async (payload: unknown = {}) =>
+    (await (await server.post("/v", payload)).json()) as [number, number];
+
+  it("loses no request while versions change and replicas come, go and die; versions never go back", async () => {
+    const seconds = Number(process.env.QUERN_TEST_ROLLOUT_S ?? 12);
+    server.deploy(versioned(0));
+    const load = new SteadyLoad(`${server.baseUrl}/v`, 32);
+    const ended: { version: number; atMs: number }[] = [];
+    const started = performance.now();
+    const killed: string[] = [];
+    const redeploys = 10;
+    for (let version = 1; version <= redeploys; version++) {
+      const replicas = version >= 4 && version < 7 ? 4 : 1;
+      server.deploy(
+        versioned(version, `  autoscaling: {min_replicas: ${replicas}, max_replicas: ${replicas}}\n`),
+      );
+      ended.push({ version, atMs: performance.now() });
+      if (version % 2 === 0) {
+        const [victim] = (await view()).replicas.filter(({ state }) => state === "ready");
+        process.kill(victim!.pid, "SIGKILL");
+        killed.push("replica");
+      }
+      if (version === 3) process.kill(server.child("controller"), "SIGKILL");
+      if (version === 5) process.kill(server.child("gateway"), "SIGTERM");
+      if (version === 8) {
+        process.kill(server.child("gateway"), "SIGKILL");
+        killed.push("gateway");
+      }
+      const next = started + (seconds * 1000 * version) / redeploys;
+      await eventually("it is time for the next", () => performance.now() > next, 60_000);
+    }
+    const answers = await load.stop();
+    const failed = answers.filter(({ status }) => status !== 200);
+    const counts = new Map<number, number>();
+    for (const { status } of failed) counts.set(status, (counts.get(status) ?? 0) + 1);
+    // One replica runs one of these at a time; of a killed gateway's 32 connections each had one.
+    expect([...counts.keys()].filter((status) => status !== 502 && status !== 0)).toEqual([]);
+    expect(counts.get(502) ?? 0).toBeLessThanOrEqual(killed.filter((what) => what === "replica").length * 2);
+    expect(counts.get(0) ?? 0).toBeLessThanOrEqual(32);
+    expect(answers.length).toBeGreaterThan(seconds * 100);
+    for (const answer of answers.filter(({ status }) => status === 200)) {
+      const newest = ended.findLast(({ atMs }) => atMs < answer.startedMs)?.version ?? 0;
+      expect(versionOf(answer)).toBeGreaterThanOrEqual(newest);
+    }
+    console.log(`    ${answers.length} requests; failed, by status: ${JSON.stringify([...counts])}`);
+  }, 120_000);
+
+  it("leaves the old version serving where the new one cannot start, and shows why", async () => {
+    server.deploy(versioned(20));
+    const { out, err } = tryDeploy(versioned(21, "", true));
+    expect(out + err).toContain("cannot load model 21");
+    expect((await ask())[0]).toBe(20);
+    const now = await view();
+    expect(now).toMatchObject({ status: "error", up_to_date_replicas: 0 });
+    expect(now.message).toContain("cannot load model 21");
+    server.deploy(versioned(22));
+    expect((await ask())[0]).toBe(22);
+  });
+
+  const tryDeploy = (files: Record<string, string>) => {
+    try {
+      return { out: server.deploy(files), err: "" };
+    } catch (error) {
+      return { out: "", err: (error as Error).message };
+    }
+  };
+
+  it("goes back to a former version by name, or to the one before", async () => {
+    server.deploy(versioned(30));
+    const first = (await view()).api_id;
+    server.deploy(versioned(31));
+    expect(server.cli(["rollback", "v"]).out).toBe(`updating v to ${first}\n`);
+    await eventually("the first serves again", async () => (await ask())[0] === 30);
+    const { history, api_id } = await view();
+    expect(api_id).toBe(first);
+    const other = history.find((version) => version.api_id !== first)!.api_id;
+    expect(server.cli(["rollback", "v", other]).code).toBe(0);
+    await eventually("the second serves again", async () => (await ask())[0] === 31);
+    const wrong = server.cli(["rollback", "v", "nothing"]);
+    expect([wrong.code, wrong.err]).toEqual([
+      5,
+      expect.stringContaining("nothing is not a former version of it"),
+    ]);
+    expect(server.cli(["get", "v"]).out).toContain(`${other} *`);
+  });
+
+  it("lets a long request finish on the version that it began on", async () => {
+    server.deploy(versioned(40));
+    const long = ask({ seconds: 2 });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    server.deploy(versioned(41));
+    expect((await long)[0]).toBe(40);
+    expect((await ask())[0]).toBe(41);
+  });
+
+  it("runs several processes a replica", async () => {
+    server.cli(["delete", "v", "-y"]);
+    server.deploy({
+      ...versioned(50),
+      "quern.yaml":
+        "- name: v\n  predictor: {path: p.py, processes_per_replica: 3, config: {version: 50}}\n  autoscaling: {max_replica_concurrency: 30}\n",
+    });
+    expect(await view()).toMatchObject({ status: "live", up_to_date_replicas: 1, requested_replicas: 1 });
+    const pids = await Promise.all(Array.from({ length: 12 }, async () => (await ask({ seconds: 0.2 }))[1]));
+    expect(new Set(pids).size).toBe(3);
+  });
+});
+
+describe("an API that scales", () => {
+  const server = new TestServer();
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+  const replicas = () => server.workers().length;
+  const rules =
+    "window: 2s, upscale_stabilization_period: 0s, downscale_stabilization_period: 1s, max_downscale_factor: 0";
+
+  it("grows under load to what the target says, and shrinks to nothing after it, and says why", async () => {
+    server.deploy(
+      versioned(
+        1,
+        `  autoscaling: {min_replicas: 0, max_replicas: 3, target_replica_concurrency: 2, ${rules}}\n`,
+      ),
+    );
+    expect(replicas()).toBe(1);
+    const load = new SteadyLoad(`${server.baseUrl}/v`, 6, { seconds: 0.05 });
+    await eventually("three serve", () => replicas() === 3, 20_000);
+    expect(server.cli(["describe", "v"]).out).toMatch(
+      /3 replicas: .*requests in flight on average over 2 s, 2 wanted a replica/,
+    );
+    const answers = await load.stop();
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    await eventually("none is left", () => replicas() === 0, 30_000);
+    expect(server.cli(["get", "v"]).out).toContain("live");
+  }, 90_000);
+
+  it("is woken by a request, which waits; also while the controller is restarted", async () => {
+    expect(replicas()).toBe(0);
+    expect((await server.post("/v", {})).status).toBe(200);
+    await eventually("none is left", () => replicas() === 0, 30_000);
+    process.kill(server.child("controller"), "SIGKILL");
+    const answers = await Promise.all([server.post("/v", {}), server.post("/v", {})]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  }, 90_000);
+});
