@@ -6,6 +6,7 @@ import { type ChildRole, EXIT_CANNOT_START } from "./up.ts";
 
 /** The descriptor behind stdin, stdout, stderr and the channel to the parent. */
 const LISTENING_FD = 4;
+const CONTROL_FD = 5;
 
 export async function runChild(role: ChildRole): Promise<void> {
   process.on("SIGINT", () => {});
@@ -43,7 +44,9 @@ async function start(role: ChildRole, options: string): Promise<(forGood: boolea
     });
     return (forGood) => controller.stop(forGood);
   }
-  const gateway = new Gateway({ ...(JSON.parse(options) as GatewayOptions), listen: { fd: LISTENING_FD } });
+  const parsed = JSON.parse(options) as GatewayOptions & { hasControlListener: boolean };
+  const controlListen = parsed.hasControlListener ? { fd: CONTROL_FD } : undefined;
+  const gateway = new Gateway({ ...parsed, listen: { fd: LISTENING_FD }, controlListen });
   await gateway.start();
   return () => gateway.stop();
 }

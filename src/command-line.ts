@@ -139,6 +139,11 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     "keepJobs",
     "keepFailedJobs",
     "publicUrl",
+    "controlListen",
+    "trustedProxies",
+    "tlsCert",
+    "tlsKey",
+    "gateways",
     "maxBody",
   ] as const satisfies SettingName[]) {
     command.option(
@@ -161,9 +166,6 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
 
 function upOptions(options: Record<string, string | boolean | string[] | undefined>) {
   const text = (name: SettingName) => setting(name, options[name] as string | undefined);
-  const [, host, port] = /^(.*):(\d+)$/.exec(text("listen")) ?? [];
-  if (host === undefined || Number(port) > 65_535)
-    throw new CliError(`--listen must be HOST:PORT (got "${text("listen")}")`, EXIT.usage);
   const maxBodyBytes = Number(text("maxBody"));
   if (!Number.isInteger(maxBodyBytes) || maxBodyBytes < 1)
     throw new CliError(`--max-body must be a number of bytes (got "${text("maxBody")}")`, EXIT.usage);
@@ -172,8 +174,12 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     throw new CliError(`--public-url must be a URL (got "${publicUrl}")`, EXIT.usage);
   const fromEnvironment = setting("allowLocalRoot").split(":").filter(Boolean);
   return {
-    host: host === "localhost" || host === "" ? "127.0.0.1" : host.replace(/^\[|\]$/g, ""),
-    port: Number(port),
+    listen: addressOf("--listen", text("listen")),
+    controlListen:
+      text("controlListen") === "" ? undefined : addressOf("--control-listen", text("controlListen")),
+    trustedProxies: text("trustedProxies").split(",").filter(Boolean),
+    tls: tlsOf(text("tlsCert"), text("tlsKey")),
+    gateways: gatewaysOf(text("gateways")),
     dataDir: resolve(text("dataDir")),
     python: text("python"),
     publicUrl: publicUrl === "" ? undefined : publicUrl.replace(/\/+$/, ""),
@@ -186,6 +192,35 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     compute: computeOf(text("cpus"), text("memory")),
     killAt: setting("killAt"),
   };
+}
+
+function addressOf(option: string, text: string): { host: string; port: number } {
+  const [, host, port] = /^(.*):(\d+)$/.exec(text) ?? [];
+  if (host === undefined || Number(port) > 65_535)
+    throw new CliError(`${option} must be HOST:PORT (got "${text}")`, EXIT.usage);
+  return {
+    host: host === "localhost" || host === "" ? "127.0.0.1" : host.replace(/^\[|\]$/g, ""),
+    port: Number(port),
+  };
+}
+
+function tlsOf(cert: string, key: string): { cert: string; key: string } | undefined {
+  if (cert === "" && key === "") return undefined;
+  for (const [option, file] of [
+    ["--tls-cert", cert],
+    ["--tls-key", key],
+  ] as const) {
+    if (file === "" || !existsSync(file))
+      throw new CliError(`${option} must be a file (got "${file}"); both are needed`, EXIT.usage);
+  }
+  return { cert: resolve(cert), key: resolve(key) };
+}
+
+function gatewaysOf(text: string): number {
+  const gateways = Number(text);
+  if (!Number.isInteger(gateways) || gateways < 1 || gateways > 64)
+    throw new CliError(`--gateways must be a number from 1 to 64 (got "${text}")`, EXIT.usage);
+  return gateways;
 }
 
 function daysOf(option: string, text: string): number {

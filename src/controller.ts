@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
 import { Keys } from "./access/keys.ts";
-import { type ApiVersion, currentVersions, findVersion } from "./apis/api-store.ts";
+import { type ApiVersion, currentVersions, findVersion, hasPredictor } from "./apis/api-store.ts";
 import { Apis } from "./apis/apis.ts";
 import { Autoscaling } from "./apis/autoscaling.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
@@ -234,7 +234,8 @@ function buildJobs(ground: Ground, interrupted: Interrupted[], world: World): Jo
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
     const version = await findVersion(db, name, apiId);
-    if (version === undefined) throw new Error(`version ${apiId} of ${name} is gone`);
+    if (version === undefined || !hasPredictor(version))
+      throw new Error(`version ${apiId} of ${name} is gone`);
     return version;
   };
   const deps: JobDeps = {

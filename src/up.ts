@@ -21,9 +21,19 @@ const BIND_MS = 2_000;
 /** A child that cannot start, and says why itself, ends with this code: starting it again would change nothing. */
 export const EXIT_CANNOT_START = 78;
 
-export interface UpOptions {
+interface Address {
   host: string;
   port: number;
+}
+
+export interface UpOptions {
+  listen: Address;
+  /** Of the control plane, where it is not on the same. */
+  controlListen: Address | undefined;
+  trustedProxies: string[];
+  tls: { cert: string; key: string } | undefined;
+  /** Processes that take requests. */
+  gateways: number;
   dataDir: string;
   python: string;
   /** What workers may take together. */
@@ -56,16 +66,21 @@ const NODE_OPTIONS: Record<ChildRole, readonly string[]> = {
 
 /** Runs until SIGTERM or SIGINT; resolves to the exit code. */
 export async function up(options: UpOptions): Promise<number> {
-  if (!isLoopbackAddress(options.host) && !options.insecureNoAuth && !(await hasAnyKey(options.dataDir))) {
+  const { listen, controlListen, dataDir } = options;
+  const open = [listen, ...(controlListen === undefined ? [] : [controlListen])].find(
+    ({ host }) => !isLoopbackAddress(host),
+  );
+  if (open !== undefined && !options.insecureNoAuth && !(await hasAnyKey(dataDir))) {
     process.stderr.write(
-      `quern: refusing to listen on ${options.host}: anyone who reaches it could use your APIs.\n` +
-        `  Create a key first: quern keys create --scope predict --data-dir ${options.dataDir}\n` +
+      `quern: refusing to listen on ${open.host}: anyone who reaches it could use your APIs.\n` +
+        `  Create a key first: quern keys create --scope predict --data-dir ${dataDir}\n` +
         "  Or accept the risk with --insecure-no-auth.\n",
     );
     return 1;
   }
-  const handle = await bindSocket(options.host, options.port);
-  const parent = new Parent(options, handle);
+  const handles = [await bindSocket(listen.host, listen.port)];
+  if (controlListen !== undefined) handles.push(await bindSocket(controlListen.host, controlListen.port));
+  const parent = new Parent(options, handles);
   return parent.run();
 }
 
@@ -108,33 +123,48 @@ interface SocketHandle {
 
 class Parent {
   private readonly options: UpOptions;
-  private readonly handle: SocketHandle;
-  private readonly baseUrl: string;
-  private readonly children = new Map<ChildRole, ChildProcess>();
-  private readonly ready = new Set<ChildRole>();
+  /** The main one, and the control plane's, where it has its own. */
+  private readonly handles: SocketHandle[];
+  private readonly addresses: string[];
+  /** By name: the controller, and gateways with their number. */
+  private readonly children = new Map<string, ChildProcess>();
+  private readonly ready = new Set<string>();
   private isStopping = false;
   private exitCode = 0;
 
-  constructor(options: UpOptions, handle: SocketHandle) {
+  constructor(options: UpOptions, handles: SocketHandle[]) {
     this.options = options;
-    this.handle = handle;
-    const name: { port?: number } = {};
-    handle.getsockname(name);
-    const host = options.host.includes(":") ? `[${options.host}]` : options.host;
-    this.baseUrl = `http://${host}:${name.port}`;
+    this.handles = handles;
+    const hosts = [options.listen.host, options.controlListen?.host ?? ""];
+    this.addresses = handles.map((handle, at) => this.addressOf(handle, hosts[at]!));
   }
 
   async run(): Promise<number> {
     const childOptions = this.childOptions();
     const stop = () => void this.stop();
     process.on("SIGTERM", stop).on("SIGINT", stop);
-    await Promise.all([this.supervise("controller", childOptions), this.supervise("gateway", childOptions)]);
+    const gateways = this.gatewayNames.map((name) => this.supervise("gateway", name, childOptions));
+    await Promise.all([this.supervise("controller", "controller", childOptions), ...gateways]);
     return this.exitCode;
+  }
+
+  private get gatewayNames(): string[] {
+    return Array.from({ length: this.options.gateways }, (_, number) => `gateway ${number}`);
+  }
+
+  private addressOf(handle: SocketHandle, host: string): string {
+    const name: { port?: number } = {};
+    handle.getsockname(name);
+    const protocol = this.options.tls === undefined ? "http" : "https";
+    return `${protocol}://${host.includes(":") ? `[${host}]` : host}:${name.port}`;
   }
 
   private childOptions(): string {
     const {
-      host,
+      listen,
+      controlListen,
+      trustedProxies,
+      tls,
       publicUrl,
       dataDir,
       python,
@@ -164,72 +194,80 @@ class Parent {
       killAt,
       parentPid: process.pid,
       publicUrl,
+      trustedProxies,
+      tls,
+      hasControlListener: controlListen !== undefined,
       maxBodyBytes,
       rules: {
-        isLoopbackListener: isLoopbackAddress(host),
+        isLoopbackListener: isLoopbackAddress(listen.host),
         publicHost: publicUrl === undefined ? undefined : new URL(publicUrl).host,
       },
     });
   }
 
   /** Starts a child, and again whenever it ends, until we stop. */
-  private async supervise(role: ChildRole, childOptions: string): Promise<void> {
+  private async supervise(role: ChildRole, name: string, childOptions: string): Promise<void> {
     let isFirst = true;
     for (let wait = RESTART_FIRST_MS; !this.isStopping; wait = Math.min(RESTART_MAX_MS, wait * 2)) {
       const startedMs = performance.now();
-      const code = await this.runChild(role, isFirst ? childOptions : withoutKillPoint(childOptions));
+      const code = await this.runChild(role, name, isFirst ? childOptions : withoutKillPoint(childOptions));
       isFirst = false;
-      this.ready.delete(role);
+      this.ready.delete(name);
       if (code === EXIT_CANNOT_START) {
         this.exitCode = 1;
         await this.stop();
       }
       if (this.isStopping) return;
       if (performance.now() - startedMs > RESTART_MAX_MS) wait = RESTART_FIRST_MS;
-      process.stderr.write(`quern: the ${role} ended (${code}); starting it again\n`);
+      process.stderr.write(`quern: the ${name} ended (${code}); starting it again\n`);
       // Keeps us alive: both children may be gone at this moment, and nothing else does.
       await pause(wait);
     }
   }
 
-  private runChild(role: ChildRole, childOptions: string): Promise<number | string> {
+  private runChild(role: ChildRole, name: string, childOptions: string): Promise<number | string> {
     const entry = fileURLToPath(new URL("./bin.js", import.meta.url));
-    const socket = role === "gateway" ? [this.handle as never] : [];
+    const sockets = role === "gateway" ? (this.handles as never[]) : [];
     const child = spawn(process.execPath, [...NODE_OPTIONS[role], entry, `__${role}`], {
-      stdio: ["ignore", "inherit", "inherit", "ipc", ...socket],
+      stdio: ["ignore", "inherit", "inherit", "ipc", ...sockets],
       cwd: packageRoot,
       // Not in our process group: Ctrl-C on a terminal reaches us only, and we stop them in order.
       detached: true,
     });
-    this.children.set(role, child);
+    this.children.set(name, child);
     child.send(childOptions);
-    child.on("message", () => this.onReady(role));
+    child.on("message", () => this.onReady(name));
     return new Promise((resolve) =>
       child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
     );
   }
 
-  private onReady(role: ChildRole): void {
-    const wasReady = this.ready.size === 2;
-    this.ready.add(role);
-    if (this.ready.size < 2 || wasReady || this.isStopping) return;
-    // Whoever waits for the file must not see half of it.
+  private onReady(name: string): void {
+    const all = this.options.gateways + 1;
+    const wasReady = this.ready.size === all;
+    this.ready.add(name);
+    if (this.ready.size < all || wasReady || this.isStopping) return;
+    // Whoever waits for the file must not see half of it. The command line talks to the control plane.
     const file = join(this.options.dataDir, "address");
-    writeFileSync(`${file}.new`, `${this.baseUrl}\n`, { mode: 0o600 });
+    writeFileSync(`${file}.new`, `${this.addresses.at(-1)}\n`, { mode: 0o600 });
     renameSync(`${file}.new`, file);
-    process.stderr.write(`quern is ready at ${this.baseUrl}\n`);
+    const control = this.addresses.length > 1 ? `, its control plane at ${this.addresses[1]}` : "";
+    process.stderr.write(`quern is ready at ${this.addresses[0]}${control}\n`);
   }
 
-  /** The gateway first, so that no request is lost; then the controller. */
+  /** The gateways first, so that no request is lost; then the controller. */
   private async stop(): Promise<void> {
     if (this.isStopping) return;
     this.isStopping = true;
-    for (const role of ["gateway", "controller"] as const) {
-      const child = this.children.get(role);
-      if (child === undefined || child.exitCode !== null || child.signalCode !== null) continue;
-      const exited = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGTERM");
-      await Promise.race([exited, delay(STOP_MS).then(() => child.kill("SIGKILL"))]);
-    }
+    await Promise.all(this.gatewayNames.map((name) => this.stopChild(name)));
+    await this.stopChild("controller");
+  }
+
+  private async stopChild(name: string): Promise<void> {
+    const child = this.children.get(name);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGTERM");
+    await Promise.race([exited, delay(STOP_MS).then(() => child.kill("SIGKILL"))]);
   }
 }

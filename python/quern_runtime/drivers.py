@@ -92,8 +92,10 @@ class Threads:
 
 
 def perform(calls, unit, deliver, flush):
-    """One unit, blocking. `flush` sends the answer before post_predict() runs."""
+    """One unit, blocking. `flush` sends what came before a slow piece, and an answer before its post_predict()."""
     if type(unit) is Stream:
+        if unit.is_slow:
+            flush()
         return deliver(unit.request, unit.next())
     requests = [unit] if type(unit) is Request else unit
     outcomes = [calls.call(unit)] if type(unit) is Request else calls.call_many(unit)

@@ -2,10 +2,13 @@
 
 import json
 import sys
+import time
 
 from . import protocol
 from .answers import Streamed, blocking_iterator
 from .faults import encode_fault, fault
+
+SLOW_NS = 100_000
 
 
 class Stream:
@@ -18,6 +21,8 @@ class Stream:
         # Called when there is room again; set by whoever runs this.
         self.proceed = None
         self.first = None
+        # What came before is sent before a piece that may take long; those of a fast producer leave together.
+        self.is_slow = True
         self._pieces = streamed.pieces
         self._encode = streamed.encode
 
@@ -25,6 +30,7 @@ class Stream:
         """Makes the first piece, so that an exception before it is an answer with a status of its own."""
         self._pieces = blocking_iterator(self._pieces)
         self.first = self.next()
+        self.is_slow = True
         return self
 
     async def begin_async(self):
@@ -32,11 +38,14 @@ class Stream:
         return self
 
     def next(self):
+        started = time.perf_counter_ns()
         try:
             if self.request.is_cancelled:
                 self.close()
                 return protocol.BUSY, b""
-            return protocol.CHUNK, self._encode(next(self._pieces))
+            piece = self._encode(next(self._pieces))
+            self.is_slow = time.perf_counter_ns() - started > SLOW_NS
+            return protocol.CHUNK, piece
         except StopIteration:
             return protocol.END, b""
         except BaseException as error:

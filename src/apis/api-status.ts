@@ -1,7 +1,6 @@
 /** The status of a real-time API (decision 6), purely: the first line that holds. */
+import type { ApiStatus } from "../contracts/apis.ts";
 import type { ReplicaGroup } from "./replica-group.ts";
-
-export type ApiStatus = "live" | "updating" | "error" | "error (out of memory)" | "compute unavailable";
 
 type Counted = Pick<ReplicaGroup, "upToDate" | "wanted" | "failure" | "failedForMemory" | "lack"> & {
   version: { config: { autoscaling: { min_replicas: number } } };

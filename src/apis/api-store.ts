@@ -1,7 +1,7 @@
 /** The rows of APIs and their versions. A version stays as long as a job may need it. */
 import { createHash } from "node:crypto";
 import { type Database, first, type Statements } from "../database/database.ts";
-import type { DeployableConfig } from "./parse-config.ts";
+import type { DeployableConfig, SplitterConfig } from "./parse-config.ts";
 
 export interface ApiVersion {
   name: string;
@@ -14,13 +14,24 @@ export interface ApiVersion {
   configText: string;
 }
 
+/** A TrafficSplitter, which has no predictor and no workers. */
+export interface SplitterVersion extends Omit<ApiVersion, "config"> {
+  config: SplitterConfig;
+}
+
+export type AnyVersion = ApiVersion | SplitterVersion;
+
+export function hasPredictor(version: AnyVersion): version is ApiVersion {
+  return version.config.kind !== "TrafficSplitter";
+}
+
 interface VersionRow extends Omit<ApiVersion, "config" | "configText"> {
   spec_json: string;
 }
 
 /** The ids of an API with this content (decision 5, identity): same content, same id. */
 export function identityOf(
-  config: DeployableConfig,
+  config: DeployableConfig | SplitterConfig,
   configText: string,
   projectId: string,
 ): { api_id: string; predictor_id: string } {
@@ -33,7 +44,7 @@ export function identityOf(
   return { api_id: hash(config), predictor_id: hash({ name, kind, predictor, compute, monitoring }) };
 }
 
-export async function saveVersion(tx: Statements, version: ApiVersion): Promise<void> {
+export async function saveVersion(tx: Statements, version: AnyVersion): Promise<void> {
   const { name, api_id, predictor_id, project_id, deployed_time, config, configText } = version;
   await tx.run(
     `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
@@ -47,15 +58,20 @@ export async function saveVersion(tx: Statements, version: ApiVersion): Promise<
   );
 }
 
-/** The current version of every deployed API, by name. */
+/** The current version of every API that has a predictor, by name. */
 export async function currentVersions(db: Database): Promise<ApiVersion[]> {
+  return (await allCurrent(db)).filter(hasPredictor);
+}
+
+/** The current version of everything that is deployed, by name. */
+export async function allCurrent(db: Database): Promise<AnyVersion[]> {
   const rows = await db.all<VersionRow>(
     "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id ORDER BY a.name",
   );
   return rows.map(toVersion);
 }
 
-export async function currentVersion(db: Database, name: string): Promise<ApiVersion | undefined> {
+export async function currentVersion(db: Database, name: string): Promise<AnyVersion | undefined> {
   const row = await first<VersionRow>(
     db,
     "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id WHERE a.name = ?",
@@ -68,7 +84,7 @@ export async function findVersion(
   db: Database,
   name: string,
   apiId: string,
-): Promise<ApiVersion | undefined> {
+): Promise<AnyVersion | undefined> {
   const row = await first<VersionRow>(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [
     name,
     apiId,
@@ -89,7 +105,7 @@ export function versionHistory(
 /** Another predictor id for the same version: its replicas are no longer what is wanted, and new ones start. */
 export async function renewPredictorId(
   db: Database,
-  { name, api_id, predictor_id }: ApiVersion,
+  { name, api_id, predictor_id }: AnyVersion,
 ): Promise<void> {
   const renewed = `${predictor_id.replace(/~.*$/, "")}~${Date.now().toString(36)}`;
   await db.run("UPDATE api_versions SET predictor_id = ? WHERE name = ? AND api_id = ?", [
@@ -110,7 +126,7 @@ export async function deleteApi(db: Database, name: string): Promise<void> {
   });
 }
 
-function toVersion({ spec_json, ...row }: VersionRow): ApiVersion {
-  const { config, configText } = JSON.parse(spec_json) as Pick<ApiVersion, "config" | "configText">;
-  return { ...row, config, configText };
+function toVersion({ spec_json, ...row }: VersionRow): AnyVersion {
+  const stored = JSON.parse(spec_json) as Pick<AnyVersion, "config" | "configText">;
+  return { ...row, ...stored } as AnyVersion;
 }

@@ -1,30 +1,37 @@
 /** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
+import type { ApiStatus } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import type { Database } from "../database/database.ts";
-import { type ApiStatus, statusOf } from "./api-status.ts";
+import { statusOf } from "./api-status.ts";
 import {
+  type AnyVersion,
   type ApiVersion,
+  allCurrent,
   currentVersion,
-  currentVersions,
   deleteApi,
   findVersion,
+  hasPredictor,
   renewPredictorId,
+  type SplitterVersion,
   saveVersion,
   versionHistory,
 } from "./api-store.ts";
 import { type DeployDeps, type DeployedApi, type DeployRequest, deploy } from "./deploy.ts";
-import { type RoutePublisher, toRoute } from "./publish-routes.ts";
+import { endpointOf } from "./endpoints.ts";
+import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";
 import type { ReplicaState, Replicas } from "./replicas.ts";
 
 const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
 
 export interface ApiState {
   name: string;
-  kind: "RealtimeAPI" | "BatchAPI";
+  kind: AnyVersion["config"]["kind"];
   api_id: string;
+  /** Its path; the answers of the controller have the whole address. */
+  endpoint: string;
   status: ApiStatus;
   /** Why the newest version does not serve, or not as many replicas as are wanted. */
   message?: string;
@@ -66,12 +73,15 @@ export class Apis implements Service {
     if (request.dryRun) return deployed;
     await this.publish();
     void this.deps.replicas.reconcile();
+    // A gateway that does not answer now will have it later.
+    await this.deps.routes.everywhere().catch(() => {});
     return deployed;
   }
 
   /** Requests in flight finish; jobs in progress are stopped (decision 9.14). */
   async delete(name: string): Promise<void> {
     await this.version(name);
+    await this.assertNotSplitTo(name);
     await this.deps.stopJobsOf(name);
     await deleteApi(this.deps.db, name);
     await this.publish();
@@ -79,7 +89,7 @@ export class Apis implements Service {
   }
 
   /** Throws `api_not_found`. */
-  async version(name: string): Promise<ApiVersion> {
+  async version(name: string): Promise<AnyVersion> {
     const version = await currentVersion(this.deps.db, name);
     if (version === undefined) throw apiNotFound(name);
     return version;
@@ -127,7 +137,7 @@ export class Apis implements Service {
   }
 
   async list(): Promise<ApiState[]> {
-    return (await currentVersions(this.deps.db)).map((version) => this.stateOf(version));
+    return (await allCurrent(this.deps.db)).map((version) => this.stateOf(version));
   }
 
   async get(name: string): Promise<ApiState> {
@@ -136,26 +146,33 @@ export class Apis implements Service {
 
   /** Writes the routes that follow from what is deployed and which replicas are ready. */
   async publish(): Promise<void> {
-    const versions = await currentVersions(this.deps.db);
-    const { forGateways, isAny } = this.deps.keys();
-    const routes = versions.map((version) =>
-      toRoute(
-        version,
-        {
-          replicas: this.deps.replicas.serving(version.name),
-          wanted: this.deps.replicas.group(version.name)?.wanted ?? 0,
-        },
-        this.stateOf(version).status,
-        isAny,
-      ),
-    );
-    this.deps.routes.publish(routes, forGateways);
+    const current = await allCurrent(this.deps.db);
+    const { forGateways: keys, isAny } = this.deps.keys();
+    const apis = current.filter(hasPredictor).map((version) => {
+      const group = this.deps.replicas.group(version.name);
+      const replicas = { replicas: group?.serving ?? [], wanted: group?.wanted ?? 0 };
+      return toRoute(version, replicas, this.stateOf(version).status, isAny);
+    });
+    const splitters = current.filter(isSplitter).map((version) => toSplitterRoute(version, isAny));
+    this.deps.routes.publish({ apis, splitters, keys });
   }
 
-  private stateOf(version: ApiVersion): ApiState {
+  /** A splitter must not lose what it sends to. */
+  private async assertNotSplitTo(name: string): Promise<void> {
+    const users = (await allCurrent(this.deps.db))
+      .filter(isSplitter)
+      .filter(({ config }) => config.apis.some((api) => api.name === name))
+      .map((version) => version.name);
+    if (users.length === 0) return;
+    const message = `${name} cannot be deleted: it is used by the TrafficSplitter ${users.join(", ")}; delete that first, or take ${name} out of it`;
+    throw new ServiceError("wrong_state", message);
+  }
+
+  private stateOf(version: AnyVersion): ApiState {
     const { name, api_id, deployed_time, config } = version;
-    const common = { name, kind: config.kind, api_id, last_updated: deployed_time, spec: config };
-    if (config.kind === "BatchAPI") return { ...common, status: "live", ...NO_REPLICAS };
+    const endpoint = endpointOf(config);
+    const common = { name, kind: config.kind, api_id, endpoint, last_updated: deployed_time, spec: config };
+    if (config.kind !== "RealtimeAPI") return { ...common, status: "live", ...NO_REPLICAS };
     const group = this.deps.replicas.group(name);
     // A moment after it was deployed.
     if (group === undefined) return { ...common, status: "updating", ...NO_REPLICAS };
@@ -175,6 +192,10 @@ export class Apis implements Service {
       })),
     };
   }
+}
+
+function isSplitter(version: AnyVersion): version is SplitterVersion {
+  return !hasPredictor(version);
 }
 
 function apiNotFound(name: string): ServiceError {

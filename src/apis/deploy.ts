@@ -7,8 +7,9 @@ import { promisify } from "node:util";
 import { timestamp } from "../base/clock.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
-import { currentVersions, identityOf, saveVersion } from "./api-store.ts";
-import { invalid, type ParsedApi, parseConfig } from "./parse-config.ts";
+import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-store.ts";
+import { conflictOf, endpointOf } from "./endpoints.ts";
+import { type DeployableConfig, invalid, type ParsedApi, parseConfig } from "./parse-config.ts";
 import { unpackProject } from "./project-store.ts";
 
 const run = promisify(execFile);
@@ -35,15 +36,21 @@ export interface DeployRequest {
 
 export interface DeployedApi {
   api: string;
-  kind: "RealtimeAPI" | "BatchAPI";
+  kind: AnyVersion["config"]["kind"];
   api_id: string;
   message: string;
+  /** Where it is, as a path. */
+  endpoint: string;
 }
 
 export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
   const project = await unpackProject(deps.dataDir, request.archive);
   const apis = selectApis(parseConfig(project.configText, request.configFile), request.only);
-  const current = new Map((await currentVersions(deps.db)).map((version) => [version.name, version]));
+  const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
+  // As it will be.
+  const after = [
+    ...new Map([...current.values(), ...apis].map(({ config }) => [config.name, config])).values(),
+  ];
   const errors: FieldError[] = [];
   for (const api of apis) {
     const deployed = current.get(api.config.name);
@@ -53,7 +60,13 @@ export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<
         detail: `${api.config.name}: kind: cannot change from ${deployed.config.kind} while deployed; delete the API first`,
       });
     }
-    errors.push(...gpuErrors(deps, api), ...(await predictorErrors(deps, api, project.directory)));
+    errors.push(...addressErrors(api, after), ...splitterErrors(api, after));
+    if (api.config.kind === "TrafficSplitter") continue;
+    const { config } = api;
+    errors.push(
+      ...gpuErrors(deps, api, config),
+      ...(await predictorErrors(deps, api, config, project.directory)),
+    );
   }
   if (errors.length > 0) throw invalid(errors);
   const deployed = apis.map((api) => plan(api, project.project_id, current.get(api.config.name)?.api_id));
@@ -77,8 +90,9 @@ function plan(
   projectId: string,
   currentId: string | undefined,
 ): DeployedApi {
-  const { api_id } = identityOf(config, configText, projectId);
-  return { api: config.name, kind: config.kind, api_id, message: messageOf(config, currentId, api_id) };
+  const { api_id } = identityOf(config, configText, projectOf(config, projectId));
+  const message = messageOf(config, currentId, api_id);
+  return { api: config.name, kind: config.kind, api_id, message, endpoint: endpointOf(config) };
 }
 
 /** In the words of the ancestor: a batch API is there at once, a real-time one is only on its way. */
@@ -89,7 +103,12 @@ function messageOf(
 ): string {
   if (currentId === newId) return `${name} is up to date`;
   const verb = currentId === undefined ? "creat" : "updat";
-  return `${verb}${kind === "BatchAPI" ? "ed" : "ing"} ${name} (${kind})`;
+  return `${verb}${kind === "RealtimeAPI" ? "ing" : "ed"} ${name} (${kind})`;
+}
+
+/** A splitter has none of the project's files: their change is none of its. */
+function projectOf({ kind }: ParsedApi["config"], projectId: string): string {
+  return kind === "TrafficSplitter" ? "" : projectId;
 }
 
 async function save(
@@ -101,21 +120,43 @@ async function save(
   await db.transaction(async (tx) => {
     for (const [i, { config, configText }] of apis.entries()) {
       if (planned[i]!.message.endsWith("is up to date")) continue;
-      const { api_id, predictor_id } = identityOf(config, configText, projectId);
+      const project_id = projectOf(config, projectId);
+      const ids = identityOf(config, configText, project_id);
+      const name = config.name;
       await saveVersion(tx, {
-        name: config.name,
-        api_id,
-        predictor_id,
-        project_id: projectId,
-        deployed_time: timestamp(),
+        ...{ name, ...ids, project_id, deployed_time: timestamp(), configText },
         config,
-        configText,
-      });
+      } as AnyVersion);
     }
   });
 }
 
-function gpuErrors({ gpus }: DeployDeps, { config, positionOf }: ParsedApi): FieldError[] {
+type Configs = readonly ParsedApi["config"][];
+
+function addressErrors({ config, positionOf }: ParsedApi, after: Configs): FieldError[] {
+  const other = conflictOf(config, after);
+  if (other === undefined) return [];
+  const detail = `${config.name}: networking.endpoint: ${endpointOf(config)} is in the way of ${other.name} at ${endpointOf(other)}; give one of them another address`;
+  return [{ pointer: positionOf(["networking", "endpoint"]), detail }];
+}
+
+/** What a splitter sends to must be there, in the same file or before. */
+function splitterErrors({ config, positionOf }: ParsedApi, after: Configs): FieldError[] {
+  if (config.kind !== "TrafficSplitter") return [];
+  return config.apis.flatMap(({ name }, at) => {
+    const kind = after.find((other) => other.name === name)?.kind;
+    if (kind === "RealtimeAPI") return [];
+    const what = kind === undefined ? "is not deployed, and not in this file" : `is a ${kind}`;
+    return [
+      {
+        pointer: positionOf(["apis", at]),
+        detail: `${config.name}: apis.${at}.name: ${name} ${what}; a TrafficSplitter sends to RealtimeAPIs`,
+      },
+    ];
+  });
+}
+
+function gpuErrors({ gpus }: DeployDeps, { positionOf }: ParsedApi, config: DeployableConfig): FieldError[] {
   const asked = config.compute.gpu;
   if (asked <= gpus) return [];
   const has = gpus === 0 ? "no GPU" : `${gpus} GPU${gpus === 1 ? "" : "s"}`;
@@ -126,7 +167,8 @@ function gpuErrors({ gpus }: DeployDeps, { config, positionOf }: ParsedApi): Fie
 /** What only the project's files can show: that they are there, and that the class is what it must be. */
 async function predictorErrors(
   deps: DeployDeps,
-  { config, positionOf }: ParsedApi,
+  { positionOf }: ParsedApi,
+  config: DeployableConfig,
   directory: string,
 ): Promise<FieldError[]> {
   const { path, python_path } = config.predictor;

@@ -5,7 +5,14 @@
 import { type Document, isMap, LineCounter, type Node, parseDocument } from "yaml";
 import { stringifyExact } from "../base/json-text.ts";
 import { ruleFaults } from "../contracts/api-rules.ts";
-import { type ApiConfig, apiSchema, legalApiKeys, NOT_YET, OF_ONE_KIND } from "../contracts/apis.ts";
+import {
+  type ApiConfig,
+  apiSchema,
+  legalApiKeys,
+  NOT_YET,
+  OF_KINDS,
+  type SplitApi,
+} from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { namedIssues } from "../contracts/field-errors.ts";
 
@@ -14,8 +21,10 @@ export type DeployableConfig = ApiConfig & {
   predictor: NonNullable<ApiConfig["predictor"]>;
 };
 
+export type SplitterConfig = ApiConfig & { kind: "TrafficSplitter"; apis: SplitApi[] };
+
 export interface ParsedApi {
-  config: DeployableConfig;
+  config: DeployableConfig | SplitterConfig;
   /** `predictor.config` as JSON text. */
   configText: string;
   /** `file:line:column` of a path in this entry, for errors that only the project's files show. */
@@ -85,20 +94,19 @@ function parseEntry(
   }
   if (!checked.success) return undefined;
   for (const { path, detail } of ruleFaults(checked.data)) add(path, detail);
-  for (const { path, kind } of OF_ONE_KIND) {
-    if (checked.data.kind !== kind && valueAt(api, path) !== undefined)
-      add(path, `is for a ${kind} only, this is a ${checked.data.kind}; leave it out`);
+  for (const { path, kinds } of OF_KINDS) {
+    if (!kinds.includes(checked.data.kind) && valueAt(api, path) !== undefined)
+      add(path, `is for a ${kinds.join(" or a ")} only, this is a ${checked.data.kind}; leave it out`);
   }
-  if (checked.data.predictor === undefined) {
-    if (checked.data.kind !== "TrafficSplitter")
-      add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
+  if (checked.data.predictor === undefined && checked.data.kind !== "TrafficSplitter") {
+    add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
     return undefined;
   }
   const configText = configToText(exact?.predictor?.config ?? {}, (detail) =>
     add(["predictor", "config"], detail),
   );
   return {
-    config: checked.data as DeployableConfig,
+    config: checked.data as ParsedApi["config"],
     configText,
     positionOf: (path) => positionOf([index, ...path]),
   };

@@ -6,8 +6,9 @@ import { renameSync, writeFileSync } from "node:fs";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
-import type { ApiRoute, RouteSnapshot } from "../contracts/routes.ts";
-import type { ApiVersion } from "./api-store.ts";
+import type { AddressRoute, ApiRoute, RouteSnapshot, SplitterRoute } from "../contracts/routes.ts";
+import type { AnyVersion, ApiVersion, SplitterVersion } from "./api-store.ts";
+import { endpointOf } from "./endpoints.ts";
 import type { Replica } from "./replica.ts";
 import { replicaConcurrency } from "./scaling-rules.ts";
 import { timeoutMsOf } from "./start-worker.ts";
@@ -34,7 +35,7 @@ export class RoutePublisher {
   constructor(file: string, epoch: number) {
     this.file = file;
     this.version = epoch * VERSIONS_PER_EPOCH;
-    this.current = { version: this.version, apis: [], keys: [] };
+    this.current = { version: this.version, apis: [], splitters: [], keys: [] };
   }
 
   get snapshot(): RouteSnapshot {
@@ -56,8 +57,8 @@ export class RoutePublisher {
     if (subscriber !== undefined) subscriber.appliedVersion = Math.max(subscriber.appliedVersion, version);
   }
 
-  publish(apis: ApiRoute[], keys: RouteSnapshot["keys"]): void {
-    this.current = { version: ++this.version, apis, keys };
+  publish(routes: Omit<RouteSnapshot, "version">): void {
+    this.current = { version: ++this.version, ...routes };
     const temporary = `${this.file}.new`;
     writeFileSync(temporary, JSON.stringify(this.current), { mode: 0o600 });
     renameSync(temporary, this.file);
@@ -79,9 +80,27 @@ export class RoutePublisher {
 }
 
 /** Decision 8: `networking.auth` decides; where it says nothing, whether there is any key. */
-export function needsKey(version: ApiVersion, isAnyKey: boolean): boolean {
+export function needsKey(version: AnyVersion, isAnyKey: boolean): boolean {
   const auth = version.config.networking?.auth;
   return auth === "key" || (auth === undefined && isAnyKey);
+}
+
+/** Any page may read predictions where nothing is said: the contract's gateway has CORS enabled. */
+const ANY_ORIGIN = ["*"];
+
+function toAddress(version: AnyVersion, isAnyKey: boolean): AddressRoute {
+  const { config } = version;
+  return {
+    name: config.name,
+    endpoint: endpointOf(config),
+    is_public: config.networking?.api_gateway !== "none",
+    cors_origins: config.networking?.cors_origins ?? ANY_ORIGIN,
+    needs_key: needsKey(version, isAnyKey),
+  };
+}
+
+export function toSplitterRoute(version: SplitterVersion, isAnyKey: boolean): SplitterRoute {
+  return { ...toAddress(version, isAnyKey), apis: version.config.apis };
 }
 
 export function toRoute(
@@ -90,10 +109,10 @@ export function toRoute(
   status: string,
   isAnyKey: boolean,
 ): ApiRoute {
-  const { kind, name, autoscaling } = version.config;
+  const { kind, autoscaling } = version.config;
   const isAsync = replicas.some((replica) => replica.isAsync);
   return {
-    name,
+    ...toAddress(version, isAnyKey),
     kind,
     api_id: version.api_id,
     status,
@@ -104,7 +123,6 @@ export function toRoute(
     can_sleep: autoscaling.min_replicas === 0,
     expose_errors: version.config.predictor.expose_errors,
     wants: [...new Set(replicas.flatMap((replica) => replica.wants))],
-    needs_key: needsKey(version, isAnyKey),
     replicas: replicas.map(({ identity }) => ({
       worker_id: identity.worker_id,
       socket: identity.socket,

@@ -19,6 +19,7 @@ export interface ApiState {
   replicas: { worker_id: string; pid: number; state: string; is_up_to_date: boolean }[];
   last_updated: string;
   endpoint: string;
+  spec: { apis?: { name: string; weight: number; shadow: boolean }[] };
   running_jobs?: number;
   latest_job?: { job_id: string; created_time: string } | null;
 }
@@ -61,7 +62,32 @@ function apisTable(environment: string, apis: readonly ApiState[]): string {
         realtime.map((api) => [environment, api.name, ...replicaCells(api)]),
       ),
     );
+  const splitters = apis.filter((api) => api.kind === "TrafficSplitter");
+  if (splitters.length > 0)
+    tables.push(
+      table(
+        ["env", "traffic splitter", "apis", "last update"],
+        splitters.map((api) => [environment, api.name, weights(api), since(api.last_updated)]),
+      ),
+    );
   return tables.join("\n\n");
+}
+
+function weights({ spec }: ApiState): string {
+  return (spec.apis ?? [])
+    .map(({ name, weight, shadow }) => `${name}:${weight}${shadow ? " (shadow)" : ""}`)
+    .join(" ");
+}
+
+/** The APIs that a splitter sends to, each with its replicas. */
+async function splitterTable({ client }: CliContext, { spec }: ApiState): Promise<string> {
+  const all = (await client.json<{ apis: ApiState[] }>("/-/apis")).value.apis;
+  const rows = (spec.apis ?? []).map(({ name, weight, shadow }) => {
+    const api = all.find((other) => other.name === name);
+    const [status, , , requested, updated] = api === undefined ? ["-", "", "", "-", "-"] : replicaCells(api);
+    return [name, shadow ? `${weight} (shadow)` : String(weight), status!, requested!, updated!];
+  });
+  return table(["apis", "weights", "status", "requested", "last update"], rows);
 }
 
 function latestJob({ latest_job }: ApiState): string {
@@ -105,16 +131,17 @@ async function getApi(context: CliContext, name: string): Promise<number> {
     return EXIT.success;
   }
   if (api.kind === "BatchAPI") await listJobs(context, name, {});
+  else if (api.kind === "TrafficSplitter") await context.out(`${await splitterTable(context, api)}\n`);
   else await context.out(`${apiRow(api)}\n`);
   if (api.message !== undefined) await context.out(`\n${api.message}\n`);
   await context.out(`\nendpoint: ${api.endpoint}\n`);
-  if (api.kind === "RealtimeAPI") await context.out(`\n${historyTable(api)}\n`);
+  if (api.kind !== "BatchAPI") await context.out(`\n${historyTable(api)}\n`);
   return EXIT.success;
 }
 
 export async function predict(context: CliContext, api: string, file: string): Promise<number> {
   const body = readFileSync(file === "-" ? 0 : file);
-  const { text } = await context.client.json(`/${api}`, {
+  const { text } = await context.client.json(await context.client.apiPath(api), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body,
@@ -129,7 +156,7 @@ export async function logs(
   job: string | undefined,
   options: { follow?: boolean },
 ): Promise<number> {
-  const path = job === undefined ? `/-/apis/${api}/logs` : `/${api}/${job}/logs`;
+  const path = job === undefined ? `/-/apis/${api}/logs` : `${await context.client.apiPath(api)}/${job}/logs`;
   const accept = context.output === "json" ? "application/x-ndjson" : "text/plain";
   await printStream(context, path, {
     query: { follow: options.follow === true ? "true" : undefined },
@@ -143,7 +170,7 @@ export async function remove(context: CliContext, api: string, job: string | und
   const { value } = await context.client.json<{ message: string }>(
     job === undefined
       ? `/-/apis/${encodeURIComponent(api)}`
-      : `/${encodeURIComponent(api)}/${encodeURIComponent(job)}`,
+      : `${await context.client.apiPath(api)}/${encodeURIComponent(job)}`,
     { method: "DELETE" },
   );
   await context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);

@@ -19,6 +19,7 @@ export interface RequestOptions {
 export class Client {
   readonly baseUrl: string;
   private readonly key: string | undefined;
+  private readonly apiPaths = new Map<string, string>();
 
   constructor(baseUrl: string, key: string | undefined) {
     this.baseUrl = baseUrl.replace(/\/+$/, "");
@@ -50,6 +51,25 @@ export class Client {
     }
     if (!response.ok) throw await toCliError(response);
     return response;
+  }
+
+  /**
+   * The path of an API. Only an admin may ask for it, and a deleted one has none: it is then taken to be the API's name, as
+   * it mostly is.
+   */
+  async apiPath(name: string): Promise<string> {
+    const known = this.apiPaths.get(name);
+    if (known !== undefined) return known;
+    const path = await this.json<{ endpoint: string }>(`/-/apis/${encodeURIComponent(name)}`).then(
+      ({ value }) => new URL(value.endpoint).pathname,
+      (error: unknown) => {
+        const isOurs = error instanceof CliError && error.exitCode !== EXIT.unreachable;
+        if (!isOurs) throw error;
+        return `/${encodeURIComponent(name)}`;
+      },
+    );
+    this.apiPaths.set(name, path);
+    return path;
   }
 
   /** The JSON answer. Its text is given too, where numbers must keep their digits. */

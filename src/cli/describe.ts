@@ -4,12 +4,8 @@ import { type ApiState, apiRow, historyTable } from "./apis.ts";
 import { type CliContext, EXIT } from "./context.ts";
 import { table } from "./table.ts";
 
-interface DescribedApi extends ApiState {
-  spec: unknown;
-}
-
 export async function describeApi({ client, output, out }: CliContext, name: string): Promise<number> {
-  const { value: api, text } = await client.json<DescribedApi>(`/-/apis/${encodeURIComponent(name)}`);
+  const { value: api, text } = await client.json<ApiState>(`/-/apis/${encodeURIComponent(name)}`);
   if (output === "json") {
     await out(`${text}\n`);
     return EXIT.success;

@@ -35,7 +35,7 @@ export async function jobFailures(
   jobId: string,
   options: FailuresOptions,
 ): Promise<number> {
-  const path = `/${encodeURIComponent(api)}/${encodeURIComponent(jobId)}/failures`;
+  const path = `${await context.client.apiPath(api)}/${encodeURIComponent(jobId)}/failures`;
   if (options.export !== undefined) return exportFailures(context, path, options.export);
   if (options.byError === true) return failuresByError(context, path);
   return listFailures(context, path, options);

@@ -44,7 +44,7 @@ export async function submitJob(
 ): Promise<number> {
   const body = readFileSync(file === "-" ? 0 : file);
   if (options.dryRun === true) return previewJob(context, api, body);
-  const { value, text } = await context.client.json<{ job_id: string }>(`/${api}`, {
+  const { value, text } = await context.client.json<{ job_id: string }>(await context.client.apiPath(api), {
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -71,7 +71,7 @@ export async function newRound(
   const body =
     options.error === undefined ? undefined : Buffer.from(JSON.stringify({ error: options.error }));
   const { value, text } = await context.client.json<Envelope>(
-    `/${encodeURIComponent(api)}/${encodeURIComponent(jobId)}/${verb}`,
+    `${await context.client.apiPath(api)}/${encodeURIComponent(jobId)}/${verb}`,
     { method: "POST", ...(body === undefined ? {} : { body }) },
   );
   const left = value.job_status.batches_in_queue;
@@ -89,7 +89,7 @@ export async function newRound(
 
 async function previewJob(context: CliContext, api: string, body: Uint8Array): Promise<number> {
   const accept = context.output === "json" ? "application/json" : "text/plain";
-  await printStream(context, `/${api}`, {
+  await printStream(context, await context.client.apiPath(api), {
     method: "POST",
     query: { dryRun: "true" },
     headers: { "content-type": "application/json", accept },
@@ -104,7 +104,7 @@ export async function listJobs(
   options: { limit?: string; status?: string; cursor?: string },
 ): Promise<number> {
   const { value, text } = await context.client.json<{ jobs: StatusRecord[]; next_cursor: string | null }>(
-    `/${api}`,
+    await context.client.apiPath(api),
     { query: { limit: options.limit ?? "10", status: statusOf(options.status), cursor: options.cursor } },
   );
   if (context.output === "json") context.out(`${text}\n`);
@@ -142,7 +142,9 @@ function duration(job: StatusRecord): string {
 }
 
 export async function getJob(context: CliContext, api: string, jobId: string): Promise<number> {
-  const { value, text } = await context.client.json<Envelope>(`/${api}/${jobId}`);
+  const { value, text } = await context.client.json<Envelope>(
+    `${await context.client.apiPath(api)}/${jobId}`,
+  );
   context.out(context.output === "json" ? `${text}\n` : describeJob(value));
   return EXIT.success;
 }
@@ -218,7 +220,9 @@ export async function waitForJob(
   const deadline =
     options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + Number(options.timeout) * 1000;
   for (;;) {
-    const { value, text } = await context.client.json<Envelope>(`/${api}/${jobId}`);
+    const { value, text } = await context.client.json<Envelope>(
+      `${await context.client.apiPath(api)}/${jobId}`,
+    );
     const { status, batch_metrics, batches_in_queue, total_batch_count, end_time } = value.job_status;
     const settled = total_batch_count === undefined ? 0 : total_batch_count - batches_in_queue;
     bar.update(STATUS_TEXT[status], settled, total_batch_count, batch_metrics.failed);

@@ -1,5 +1,6 @@
 /** What the answers look like that are not errors: for the API's description and for clients (interface, section 2). */
 import { z } from "zod";
+import { API_STATUSES } from "./apis.ts";
 import { JOB_STATUSES, jobStatusSchema } from "./jobs.ts";
 import { KEY_SCOPES } from "./keys.ts";
 
@@ -99,7 +100,7 @@ export const letterListSchema = z.strictObject({
 
 export const messageSchema = z.strictObject({ message: z.string() });
 
-const kind = z.enum(["RealtimeAPI", "BatchAPI"]);
+const kind = z.enum(["RealtimeAPI", "BatchAPI", "TrafficSplitter"]);
 
 export const deployedSchema = z.array(
   z.strictObject({ api: z.string(), kind, api_id: z.string(), message: z.string(), endpoint: z.string() }),
@@ -109,10 +110,14 @@ const apiSchema = z.strictObject({
   name: z.string(),
   kind,
   api_id: z.string(),
-  status: z.enum(["live", "updating", "error"]),
-  message: z.string().optional().meta({ description: "why it is in error" }),
+  status: z.enum(API_STATUSES),
+  message: z
+    .string()
+    .optional()
+    .meta({ description: "why the newest version does not serve, or not as many replicas as are wanted" }),
   up_to_date_replicas: count,
   requested_replicas: count,
+  requested_because: z.string().optional().meta({ description: "why as many are wanted" }),
   replicas: z.array(
     z.strictObject({
       worker_id: z.string(),

@@ -1,5 +1,5 @@
 /** What fields of an API's configuration must be to each other, purely. The schema has what each must be alone. */
-import type { ApiConfig } from "./apis.ts";
+import type { ApiConfig, SplitApi } from "./apis.ts";
 import { MAX_REPLICAS_DEFAULT } from "./limits.ts";
 
 export interface RuleFault {
@@ -39,6 +39,7 @@ export function ruleFaults(api: ApiConfig): RuleFault[] {
     ["update_strategy"],
     "max_surge and max_unavailable cannot both be 0: nothing could be updated",
   );
+  if (api.kind === "TrafficSplitter") return [...faults, ...splitterFaults(api.apis ?? [])];
   if (api.kind !== "BatchAPI") return faults;
   for (const name of ["processes_per_replica", "threads_per_process"] as const) {
     check(
@@ -47,5 +48,19 @@ export function ruleFaults(api: ApiConfig): RuleFault[] {
       "must be 1 for a BatchAPI; raise a job's `workers` instead",
     );
   }
+  return faults;
+}
+
+function splitterFaults(apis: readonly SplitApi[]): RuleFault[] {
+  const faults: RuleFault[] = [];
+  const sum = apis.filter(({ shadow }) => !shadow).reduce((total, { weight }) => total + weight, 0);
+  if (apis.length === 0) faults.push({ path: ["apis"], detail: "is required: the APIs with their weights" });
+  else if (sum !== 100)
+    faults.push({ path: ["apis"], detail: `expected weights to sum to 100 but found ${sum}` });
+  if (apis.filter(({ shadow }) => shadow).length > 1)
+    faults.push({ path: ["apis"], detail: "at most one of them can be the shadow" });
+  const names = apis.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) faults.push({ path: ["apis"], detail: `${twice} is named twice` });
   return faults;
 }

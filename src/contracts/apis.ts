@@ -47,6 +47,15 @@ const percentOrCount = z.union([
   z.string().regex(/^\d+%$/, "must be a count or a percentage such as 25%"),
 ]);
 
+/** A leading slash is added, a trailing one taken away, as the ancestor did. */
+const endpoint = z
+  .string()
+  .transform((text) => `/${text.replace(/^\/+/, "").replace(/\/+$/, "")}`)
+  .refine(
+    (path) => /^(\/[\w.~-]+)+$/.test(path) && !path.startsWith("/-") && !/\/\.\.?(\/|$)/.test(path),
+    "must be a path such as /models/iris, of letters, digits, -, _, . and ~, that does not begin with /-",
+  );
+
 const predictorSchema = z.strictObject({
   type: z.literal("python", 'must be "python"').default("python"),
   path: z.string().min(1),
@@ -68,13 +77,28 @@ const predictorSchema = z.strictObject({
   expose_errors: z.boolean().default(false),
 });
 
+const apiName = z
+  .string()
+  .regex(
+    /^[a-z][a-z0-9-]{0,41}$/,
+    "must begin with a lower-case letter and have only a-z, 0-9 and -, at most 42 characters",
+  );
+
+const splitApiSchema = z.strictObject({
+  name: apiName,
+  weight: z.int("must be an integer").min(0, "must be from 0 to 100").max(100, "must be from 0 to 100"),
+  /** Gets copies of `weight` percent of the requests; its answers are dropped (decision 9.8). */
+  shadow: z.boolean().default(false),
+});
+export type SplitApi = z.infer<typeof splitApiSchema>;
+
+/** `*`, or what a browser sends as Origin. */
+const origin = z
+  .string()
+  .regex(/^(\*|https?:\/\/[^/\s]+)$/, 'must be "*" or an origin such as https://example.com, without a path');
+
 export const apiSchema = z.strictObject({
-  name: z
-    .string()
-    .regex(
-      /^[a-z][a-z0-9-]{0,41}$/,
-      "must begin with a lower-case letter and have only a-z, 0-9 and -, at most 42 characters",
-    ),
+  name: apiName,
   kind: z
     .enum(["RealtimeAPI", "BatchAPI", "TrafficSplitter"], "must be RealtimeAPI, BatchAPI or TrafficSplitter")
     .default("RealtimeAPI"),
@@ -96,9 +120,11 @@ export const apiSchema = z.strictObject({
     .default({ cpu: "200m", gpu: 0 }),
   networking: z
     .strictObject({
-      endpoint: z.string().optional(),
+      endpoint: endpoint.optional(),
       api_gateway: z.enum(["public", "none"]).optional(),
       auth: z.enum(["key", "none"]).optional(),
+      /** Web pages that may read predictions (CORS); any, where it is left out. */
+      cors_origins: z.array(origin, "must be a list of origins").optional(),
     })
     .optional(),
   autoscaling: z
@@ -120,10 +146,23 @@ export const apiSchema = z.strictObject({
   update_strategy: z
     .strictObject({ max_surge: percentOrCount.optional(), max_unavailable: percentOrCount.optional() })
     .optional(),
-  apis: z.array(z.unknown()).optional(),
+  apis: z
+    .array(splitApiSchema, "must be a list of {name, weight}")
+    .min(1, "must have at least one API")
+    .optional(),
   output: z.strictObject({ store_path: z.string() }).optional(),
 });
 export type ApiConfig = z.infer<typeof apiSchema>;
+
+/** Decision 6. Scaled to zero counts as `live`. */
+export const API_STATUSES = [
+  "live",
+  "updating",
+  "error",
+  "error (out of memory)",
+  "compute unavailable",
+] as const;
+export type ApiStatus = (typeof API_STATUSES)[number];
 
 type NotYet = {
   path: readonly string[];
@@ -133,40 +172,24 @@ type NotYet = {
   cure: string;
 };
 const given = (value: unknown) => value !== undefined;
-const notEqual = (allowed: unknown) => (value: unknown) => value !== undefined && value !== allowed;
 
 /** Legal fields of decisions section 5 that this release refuses, each with what to do meanwhile. */
 export const NOT_YET: readonly NotYet[] = [
-  {
-    path: ["kind"],
-    values: "`TrafficSplitter`",
-    refused: (value) => value === "TrafficSplitter",
-    cure: "deploy the APIs themselves",
-  },
-  { path: ["apis"], refused: given, cure: "deploy the APIs themselves" },
   { path: ["monitoring"], refused: given, cure: "log the predictions in predict()" },
-  {
-    path: ["networking", "endpoint"],
-    values: "other than `/<name>`",
-    refused: (value, api) => value !== undefined && value !== `/${String(api.name)}`,
-    cure: "name the API as its address should be",
-  },
-  {
-    path: ["networking", "api_gateway"],
-    values: "`none`",
-    refused: notEqual("public"),
-    cure: "leave it out",
-  },
   { path: ["output"], refused: given, cure: "write results in predict()" },
 ];
 
-/** Fields that mean something for one kind only; with the other they would be ignored without a word. */
-export const OF_ONE_KIND: readonly { path: readonly string[]; kind: "RealtimeAPI" | "BatchAPI" }[] = [
-  { path: ["autoscaling"], kind: "RealtimeAPI" },
-  { path: ["monitoring"], kind: "RealtimeAPI" },
-  { path: ["update_strategy"], kind: "RealtimeAPI" },
-  { path: ["predictor", "server_side_batching"], kind: "RealtimeAPI" },
-  { path: ["output"], kind: "BatchAPI" },
+/** Fields that mean something for some kinds only; with the others they would be ignored without a word. */
+export const OF_KINDS: readonly { path: readonly string[]; kinds: readonly ApiConfig["kind"][] }[] = [
+  { path: ["predictor"], kinds: ["RealtimeAPI", "BatchAPI"] },
+  { path: ["compute"], kinds: ["RealtimeAPI", "BatchAPI"] },
+  { path: ["apis"], kinds: ["TrafficSplitter"] },
+  { path: ["autoscaling"], kinds: ["RealtimeAPI"] },
+  { path: ["monitoring"], kinds: ["RealtimeAPI"] },
+  { path: ["update_strategy"], kinds: ["RealtimeAPI"] },
+  { path: ["predictor", "server_side_batching"], kinds: ["RealtimeAPI"] },
+  { path: ["networking", "cors_origins"], kinds: ["RealtimeAPI", "TrafficSplitter"] },
+  { path: ["output"], kinds: ["BatchAPI"] },
 ];
 
 /** The legal keys of the object at `path` in an API's entry, for messages about unknown ones. */

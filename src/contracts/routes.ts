@@ -15,8 +15,26 @@ const replicaSchema = z.object({
 });
 export type ReplicaRoute = z.infer<typeof replicaSchema>;
 
-const apiRouteSchema = z.object({
+/** Where an API is, and who may come. */
+const addressSchema = z.object({
   name: z.string(),
+  /** A path, without a slash at its end. */
+  endpoint: z.string(),
+  /** `networking.api_gateway`: false is for loopback and the control listener only (decision 9.7). */
+  is_public: z.boolean(),
+  /** Web pages of these origins may read the answers; `*` is any. */
+  cors_origins: z.array(z.string()),
+  /** Whether it needs a key with the scope `predict`. */
+  needs_key: z.boolean(),
+});
+export type AddressRoute = z.infer<typeof addressSchema>;
+
+const splitterRouteSchema = addressSchema.extend({
+  apis: z.array(z.object({ name: z.string(), weight: z.int(), shadow: z.boolean() })),
+});
+export type SplitterRoute = z.infer<typeof splitterRouteSchema>;
+
+const apiRouteSchema = addressSchema.extend({
   kind: z.enum(["RealtimeAPI", "BatchAPI"]),
   api_id: z.string(),
   /** Why no replica can serve, for the 503's message. */
@@ -34,8 +52,6 @@ const apiRouteSchema = z.object({
   expose_errors: z.boolean(),
   /** The names among `query_params`, `headers` that `predict` declares: only those are sent. */
   wants: z.array(z.string()),
-  /** Whether a prediction needs a key with the scope `predict`. */
-  needs_key: z.boolean(),
   replicas: z.array(replicaSchema),
 });
 export type ApiRoute = z.infer<typeof apiRouteSchema>;
@@ -43,6 +59,7 @@ export type ApiRoute = z.infer<typeof apiRouteSchema>;
 export const routeSnapshotSchema = z.object({
   version: z.int(),
   apis: z.array(apiRouteSchema),
+  splitters: z.array(splitterRouteSchema),
   keys: z.array(z.object({ sha256: z.string(), scope: z.enum(KEY_SCOPES), api: z.string().nullable() })),
 });
 export type RouteSnapshot = z.infer<typeof routeSnapshotSchema>;

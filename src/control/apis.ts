@@ -22,13 +22,13 @@ export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono 
       only: c.req.queries("api") ?? [],
       dryRun: isTrue(c.req.query("dry_run")),
     });
-    return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}/${api.api}` })));
+    return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}${api.endpoint}` })));
   });
 
   const view = async (c: Context, state: ApiState) => ({
     ...state,
     ...(state.kind === "BatchAPI" ? await jobs.summary(state.name) : {}),
-    endpoint: `${baseUrl(c)}/${state.name}`,
+    endpoint: `${baseUrl(c)}${state.endpoint}`,
   });
 
   app.get("/-/apis", async (c) => {

@@ -33,7 +33,7 @@ export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRo
   const spec = await deps.specOf(row.api_name, row.api_id);
   const envelope = {
     api_spec: Buffer.from(encode(spec, { useBigInt64: true, ignoreUndefined: true })).toString("base64"),
-    endpoint: `${baseUrl(c)}/${row.api_name}/${row.job_id}`,
+    endpoint: `${baseUrl(c)}${c.req.header("x-quern-endpoint") ?? `/${row.api_name}`}/${row.job_id}`,
   };
   return jsonText(stringifyWithRaw(envelope, { job_status: statusText(c, deps.jobs, row) }));
 }

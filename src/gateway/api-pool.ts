@@ -213,6 +213,8 @@ export class ApiPool {
       onStream: (prediction, head, onRoom) => {
         if (prediction.isAnswered) return;
         prediction.beginStream(head, onRoom);
+        // Of a copy nobody reads the stream.
+        if (prediction.stream === undefined) return this.abandon(prediction);
         this.streaming.add(prediction);
         this.dispatch();
       },

@@ -19,6 +19,10 @@ export interface ForwardOptions {
   requestId: string;
   /** The address by which the client reached us, for addresses in answers. */
   baseUrl: string;
+  /** At the controller, where a batch API is known by its name. */
+  path: string;
+  /** The API's own path, for addresses in answers. */
+  endpoint?: string;
 }
 
 export async function forward(
@@ -35,11 +39,12 @@ export async function forward(
   const upstream = httpRequest({
     createConnection: () => socket,
     method: request.method,
-    path: request.url,
+    path: options.path,
     headers: {
       ...headers,
       "x-request-id": requestId,
       "x-quern-base-url": options.baseUrl,
+      ...(options.endpoint === undefined ? {} : { "x-quern-endpoint": options.endpoint }),
       // Not `close`: the controller would end the connection behind an early answer, which is then lost.
       connection: "keep-alive",
     },

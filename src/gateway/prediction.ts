@@ -46,8 +46,9 @@ export class Prediction {
   /** Let go of with the answer: predictions outlive it in the order of deadlines, and must be small then. */
   private response: ServerResponse | undefined;
 
+  /** Without a response for the copy of a request, whose answer is dropped. */
   constructor(
-    response: ServerResponse,
+    response: ServerResponse | undefined,
     request: {
       requestId: string;
       meta: string | undefined;

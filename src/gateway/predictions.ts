@@ -4,6 +4,7 @@ import { keyOf } from "../access/admin-token.ts";
 import { assertPermission } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { HELD_BODIES_BYTES_MAX } from "../contracts/limits.ts";
+import type { AddressRoute } from "../contracts/routes.ts";
 import type { PredictMeta } from "../protocol/messages.ts";
 import type { ApiPool } from "./api-pool.ts";
 import { discardRest } from "./discard-rest.ts";
@@ -19,6 +20,14 @@ export interface PredictionOptions {
   findKey: (sha256: string) => GatewayKey | undefined;
 }
 
+/** Where a request goes: the address that was asked for, and the API that is to answer. */
+export interface Destination {
+  address: AddressRoute;
+  pool: ApiPool;
+  /** Gets a copy; its answer is dropped. */
+  shadow?: ApiPool | undefined;
+}
+
 /** Takes requests to real-time APIs, and holds their bodies, once each and together no more than it should. */
 export class Predictions {
   private readonly options: PredictionOptions;
@@ -28,10 +37,15 @@ export class Predictions {
     this.options = options;
   }
 
-  take(pool: ApiPool, request: IncomingMessage, response: ServerResponse, requestId: string): void {
-    const problem = this.refusal(pool, request) ?? keyProblem(pool, request, this.options.findKey);
+  take(
+    { address, pool, shadow }: Destination,
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+  ): void {
+    const problem = this.refusal(address, request) ?? keyProblem(address, request, this.options.findKey);
     if (problem !== undefined) return refuse(request, response, problem, requestId);
-    if (request.method !== "POST") return describe(pool, request, response, requestId);
+    if (request.method !== "POST") return describe(address, request, response, requestId);
     const { maxBodyBytes } = this.options;
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -54,14 +68,14 @@ export class Predictions {
         body: chunks,
         wantsEvents: request.headers.accept?.includes("text/event-stream") ?? false,
       });
+      if (shadow !== undefined) submitCopy(shadow, request, requestId, chunks);
       pool.submit(prediction);
     });
   }
 
-  private refusal(pool: ApiPool, request: IncomingMessage): ServiceError | undefined {
+  private refusal({ name }: AddressRoute, request: IncomingMessage): ServiceError | undefined {
     const { method, headers } = request;
     if (method !== "POST" && method !== "GET" && method !== "HEAD") {
-      const name = pool.route.name;
       const message = `${method} is not allowed on ${name}; make a prediction with POST: \`quern predict ${name} FILE\``;
       return new ServiceError("method_not_allowed", message, { allow: METHODS });
     }
@@ -76,12 +90,22 @@ export class Predictions {
   }
 }
 
-function keyProblem(
+/** The same request to another API, which nobody waits for. */
+function submitCopy(
   pool: ApiPool,
+  request: IncomingMessage,
+  requestId: string,
+  body: readonly Buffer[],
+): void {
+  const meta = metaOf(pool, request);
+  pool.submit(new Prediction(undefined, { requestId, meta, body, wantsEvents: false }));
+}
+
+function keyProblem(
+  { needs_key, name }: AddressRoute,
   { headers }: IncomingMessage,
   findKey: PredictionOptions["findKey"],
 ): ServiceError | undefined {
-  const { needs_key, name } = pool.route;
   if (!needs_key) return undefined;
   const key = keyOf({ authorization: headers.authorization, "x-api-key": headers["x-api-key"] as string });
   try {
@@ -113,14 +137,13 @@ function refuse(
 
 /** GET says what the address is. */
 function describe(
-  pool: ApiPool,
+  { name, endpoint }: AddressRoute,
   request: IncomingMessage,
   response: ServerResponse,
   requestId: string,
 ): void {
-  const { name, api_id, status } = pool.route;
   const message = "make a prediction by sending a POST request to this endpoint with a JSON payload";
-  const body = Buffer.from(JSON.stringify({ message, api: name, api_id, status }));
+  const body = Buffer.from(JSON.stringify({ message, api: name, endpoint }));
   response.writeHead(200, {
     "content-type": "application/json",
     "content-length": body.length,

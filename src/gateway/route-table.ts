@@ -10,6 +10,7 @@ import type { Service } from "../base/service.ts";
 import type { Report } from "../contracts/reports.ts";
 import { type RouteSnapshot, routeSnapshotSchema } from "../contracts/routes.ts";
 import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
+import { Endpoints } from "./endpoints.ts";
 
 const RECONNECT_MS = 50;
 
@@ -25,6 +26,8 @@ export class RouteTable implements Service {
   private readonly options: RouteTableOptions;
   private readonly pools = new Map<string, ApiPool>();
   private keys = new Map<string, GatewayKey>();
+  /** Replaced as a whole: a request sees one snapshot or the next, never half of each. */
+  endpoints = new Endpoints({ version: -1, apis: [], splitters: [], keys: [] }, () => undefined);
   private version = -1;
   /** By this the controller knows which gateway has applied what. */
   private readonly id = newToken();
@@ -46,10 +49,6 @@ export class RouteTable implements Service {
   /** Whether any snapshot has been seen. */
   get isReady(): boolean {
     return this.version >= 0;
-  }
-
-  pool(name: string): ApiPool | undefined {
-    return this.pools.get(name);
   }
 
   key(sha256: string): GatewayKey | undefined {
@@ -87,6 +86,7 @@ export class RouteTable implements Service {
       pool.retire();
       this.pools.delete(name);
     }
+    this.endpoints = new Endpoints(snapshot, (name) => this.pools.get(name));
   }
 
   /** Tells the controller what we act by now; it waits for that when a key is revoked. */

@@ -1,44 +1,40 @@
 /**
- * The data-plane process. It owns no state: routes come from the controller or its snapshot file, the listening socket
+ * The data-plane process. It owns no state: routes come from the controller or its snapshot file, the listening sockets
  * from the parent. With `controller.ts` the only place that wires rooms together.
  */
 import { randomBytes } from "node:crypto";
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import { Server as TcpServer } from "node:net";
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
-import { delay } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
+import { ClientAddress } from "./client-address.ts";
+import { allowOrigin, answerOptions } from "./cors.ts";
+import type { Endpoint } from "./endpoints.ts";
 import { forward } from "./forward.ts";
+import { Listener, type ListenOn, type TlsFiles } from "./listener.ts";
 import { sendError } from "./prediction.ts";
 import { Predictions } from "./predictions.ts";
 import { RouteTable } from "./route-table.ts";
 
 const EXPIRE_EVERY_MS = 25;
 const REPORT_EVERY_MS = 1_000;
-const IDLE_GRACE_MS = 500;
-const LAST_ANSWERS_MS = 1_000;
-/** Longer than the idle time of common load balancers (60 s), so that they close first. */
-const KEEP_ALIVE_MS = 75_000;
 const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 export interface GatewayOptions {
   /** The parent's listening socket, or an address to listen on. */
-  listen: { fd: number } | { host: string; port: number };
+  listen: ListenOn;
+  /** `--control-listen`: where the control plane is instead, and APIs with `api_gateway: none` too. */
+  controlListen: ListenOn | undefined;
+  tls: TlsFiles | undefined;
   controllerSocket: string;
   /** The controller's socket for gateways only. */
   internalSocket: string;
   routesFile: string;
   rules: HostRules;
   publicUrl: string | undefined;
+  trustedProxies: readonly string[];
   maxBodyBytes: number;
 }
 
@@ -46,16 +42,15 @@ export class Gateway implements Service {
   private readonly options: GatewayOptions;
   private readonly routes: RouteTable;
   private readonly predictions: Predictions;
-  private readonly server: Server;
+  private readonly clients: ClientAddress;
+  private readonly listeners: Listener[];
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
-  private expiry: NodeJS.Timeout | undefined;
-  private reporting: NodeJS.Timeout | undefined;
-  private isDraining = false;
+  private timers: NodeJS.Timeout[] = [];
 
   constructor(options: GatewayOptions) {
     this.options = options;
-    const { routesFile: file, internalSocket } = options;
+    const { routesFile: file, internalSocket, publicUrl, trustedProxies, maxBodyBytes, tls } = options;
     this.routes = new RouteTable({
       file,
       internalSocket,
@@ -65,86 +60,121 @@ export class Gateway implements Service {
         wake: (api) => this.tell(`/apis/${api}/wake`, () => {}),
       },
     });
-    const { maxBodyBytes } = options;
     this.predictions = new Predictions({ maxBodyBytes, findKey: (sha256) => this.routes.key(sha256) });
-    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
-      this.take(request, response),
-    );
-    this.server.on("checkContinue", (request, response) => this.take(request, response));
+    this.clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
+    const { listen, controlListen } = options;
+    this.listeners = [
+      new Listener(listen, tls, (request, response) =>
+        this.take(request, response, controlListen === undefined),
+      ),
+      ...(controlListen === undefined
+        ? []
+        : [new Listener(controlListen, tls, (request, response) => this.take(request, response, true))]),
+    ];
   }
 
   async start(): Promise<void> {
     await this.routes.start();
-    await new Promise<void>((resolve, reject) => {
-      this.server.once("error", reject);
-      this.server.listen(this.options.listen, resolve);
-    });
-    this.expiry = setInterval(() => this.routes.expire(performance.now()), EXPIRE_EVERY_MS);
-    this.reporting = setInterval(() => this.report(), REPORT_EVERY_MS);
+    for (const listener of this.listeners) await listener.start();
+    this.timers = [
+      setInterval(() => this.routes.expire(performance.now()), EXPIRE_EVERY_MS),
+      setInterval(() => this.report(), REPORT_EVERY_MS),
+    ];
   }
 
-  /**
-   * No new connections; requests under way are answered, keep-alive connections are told to go. Those that are idle are
-   * closed a moment later only: a request may be on its way on them.
-   */
+  /** No new connections; requests under way are answered. */
   async stop(): Promise<void> {
-    if (this.isDraining) return;
-    this.isDraining = true;
-    // Not http's own `close`, which closes idle connections at once.
-    const closed = new Promise<void>((resolve) =>
-      TcpServer.prototype.close.call(this.server, () => resolve()),
-    );
-    while (this.routes.underWay > 0) await delay(10);
-    await Promise.race([closed, delay(IDLE_GRACE_MS)]);
-    while (this.routes.underWay > 0) await delay(10);
-    this.server.closeIdleConnections();
-    await Promise.race([closed, delay(LAST_ANSWERS_MS)]);
-    this.server.closeAllConnections();
-    clearInterval(this.expiry);
-    clearInterval(this.reporting);
+    await Promise.all(this.listeners.map((listener) => listener.drain(() => this.routes.underWay === 0)));
+    for (const timer of this.timers) clearInterval(timer);
     await this.routes.stop();
   }
 
-  private take(request: IncomingMessage, response: ServerResponse): void {
+  /** `hasControl`: the control plane is on this listener. */
+  private take(request: IncomingMessage, response: ServerResponse, hasControl: boolean): void {
     const requestId = this.requestId(request);
     const { rules } = this.options;
     if (!isOurHost(request.headers.host, rules))
       return sendError(response, misdirected(request.headers.host), requestId);
-    if (this.isDraining) response.setHeader("connection", "close");
     const url = request.url!;
-    const name = url.slice(1, nameEnd(url));
-    const pool = this.routes.pool(name);
-    if (pool !== undefined && isWhole(url, name)) {
-      if (request.headers.expect !== undefined) response.writeContinue();
-      return this.predictions.take(pool, request, response, requestId);
-    }
-    if (name === "-") this.takeControl(request, response, requestId, url);
-    else if (name === "" || pool !== undefined) sendError(response, unknownAddress(url), requestId);
-    // Batch APIs, and what we have not heard of: the controller may have deployed it a moment ago.
-    else this.forward(request, response, requestId);
+    const path = url.slice(0, pathEnd(url));
+    if (path.startsWith("/-")) return this.takeControl(request, response, requestId, path, hasControl);
+    const endpoint = this.routes.endpoints.find(path);
+    if (endpoint === undefined) return this.takeUnknown(request, response, requestId, path);
+    const isReached = endpoint.address.is_public || this.isInternal(request, hasControl);
+    if (!isReached) return sendError(response, unknownAddress(path), requestId);
+    if (endpoint.kind !== "BatchAPI") return this.takePrediction(endpoint, request, response, requestId);
+    this.forward(request, response, requestId, {
+      path: `/${endpoint.address.name}${url.slice(endpoint.address.endpoint.length)}`,
+      endpoint: endpoint.address.endpoint,
+    });
+  }
+
+  private takePrediction(
+    endpoint: Exclude<Endpoint, { kind: "BatchAPI" }>,
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+  ): void {
+    const { address } = endpoint;
+    const isAllowed =
+      request.headers.origin !== undefined && allowOrigin(request, response, address.cors_origins);
+    if (request.method === "OPTIONS") return answerOptions(request, response, isAllowed);
+    if (request.headers.expect !== undefined) response.writeContinue();
+    if (endpoint.kind === "RealtimeAPI")
+      return this.predictions.take({ address, pool: endpoint.pool }, request, response, requestId);
+    const { splitter } = endpoint;
+    const sticky = request.headers["x-quern-sticky"] as string | undefined;
+    const pool = splitter.choose(sticky);
+    if (pool === undefined) return sendError(response, unknownAddress(address.endpoint), requestId);
+    response.setHeader("x-quern-api", pool.route.name);
+    this.predictions.take({ address, pool, shadow: splitter.chooseShadow() }, request, response, requestId);
+  }
+
+  /** What we have not heard of: the controller may have deployed it a moment ago, or know its jobs still. */
+  private takeUnknown(
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+    path: string,
+  ): void {
+    const name = path.slice(1).split("/")[0]!;
+    if (name === "" || this.routes.endpoints.knows(name))
+      return sendError(response, unknownAddress(path), requestId);
+    this.forward(request, response, requestId);
+  }
+
+  private isInternal(request: IncomingMessage, hasControl: boolean): boolean {
+    return (hasControl && this.options.controlListen !== undefined) || this.clients.isLocal(request);
   }
 
   private takeControl(
     request: IncomingMessage,
     response: ServerResponse,
     requestId: string,
-    url: string,
+    path: string,
+    hasControl: boolean,
   ): void {
-    const isProbe = url === "/-/livez" || url === "/-/readyz";
+    const isProbe = path === "/-/livez" || path === "/-/readyz";
     if (isProbe && request.method !== "GET" && request.method !== "HEAD") {
       const message = `${request.method} is not allowed here; allowed: GET`;
       const error = new ServiceError("method_not_allowed", message, { allow: "GET" });
       return sendError(response, error, requestId);
     }
-    if (url === "/-/livez") return sendText(response, 200, "ok\n", requestId);
-    if (url === "/-/readyz")
+    if (path === "/-/livez") return sendText(response, 200, "ok\n", requestId);
+    if (path === "/-/readyz")
       return this.routes.isReady
         ? sendText(response, 200, "ok\n", requestId)
         : sendText(response, 503, "starting\n", requestId);
-    this.forward(request, response, requestId);
+    if (hasControl) this.forward(request, response, requestId);
+    else sendError(response, unknownAddress(path), requestId);
   }
 
-  private forward(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+  private forward(
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+    target: { path: string; endpoint?: string } = { path: request.url! },
+  ): void {
     const { origin, host } = request.headers;
     const isMutation = request.method !== "GET" && request.method !== "HEAD" && request.method !== "OPTIONS";
     if (isMutation && !isAllowedOrigin(origin, host, this.options.rules)) {
@@ -155,8 +185,13 @@ export class Gateway implements Service {
       );
     }
     if (request.headers.expect !== undefined) response.writeContinue();
-    const baseUrl = this.options.publicUrl ?? `http://${host ?? "localhost"}`;
-    void forward(request, response, { controllerSocket: this.options.controllerSocket, requestId, baseUrl });
+    const { controllerSocket } = this.options;
+    void forward(request, response, {
+      controllerSocket,
+      requestId,
+      baseUrl: this.clients.baseUrl(request),
+      ...target,
+    });
   }
 
   private requestId(request: IncomingMessage): string {
@@ -183,19 +218,10 @@ function killHere(replica: ReplicaRoute): void {
   if (isSameProcess(replica.pid, replica.process_start)) signalGroup(replica.pid, "SIGKILL");
 }
 
-/** Where the first segment of a path ends. */
-function nameEnd(url: string): number {
-  for (let at = 1; at < url.length; at++) {
-    const byte = url.charCodeAt(at);
-    if (byte === 0x2f || byte === 0x3f) return at;
-  }
-  return url.length;
-}
-
-/** A prediction's address is the API's name alone, with or without a query and a last slash. */
-function isWhole(url: string, name: string): boolean {
-  const rest = url.slice(1 + name.length);
-  return rest === "" || rest === "/" || rest.startsWith("?") || rest.startsWith("/?");
+/** Where a URL's path ends: before its query. */
+function pathEnd(url: string): number {
+  const query = url.indexOf("?");
+  return query < 0 ? url.length : query;
 }
 
 function misdirected(host: string | undefined): ServiceError {
@@ -205,10 +231,10 @@ function misdirected(host: string | undefined): ServiceError {
   );
 }
 
-function unknownAddress(url: string): ServiceError {
+function unknownAddress(path: string): ServiceError {
   return new ServiceError(
     "route_not_found",
-    `${url} is not an address of this server; \`quern get\` shows what is deployed`,
+    `${path} is not an address of this server; \`quern get\` shows what is deployed`,
   );
 }
 

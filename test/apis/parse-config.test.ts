@@ -107,10 +107,7 @@ describe("a configuration", () => {
   });
 
   it.each([
-    ["  kind: TrafficSplitter\n", "kind"],
     ["  monitoring: {model_type: classification}\n", "monitoring"],
-    ["  networking: {endpoint: /other}\n", "networking.endpoint"],
-    ["  networking: {api_gateway: none}\n", "networking.api_gateway"],
     ["  kind: BatchAPI\n  output: {store_path: s3://b}\n", "output"],
   ])("with the legal field %j says that it is not supported yet, never ignores it", (extra, field) => {
     expect(errorsOf(api(extra))).toEqual([

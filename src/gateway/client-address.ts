@@ -1,0 +1,72 @@
+/**
+ * Who the client is, and by which address it reached us (decision 1.5). `X-Forwarded-*` is believed from trusted proxies
+ * only; from anybody else it makes a request one that came from elsewhere.
+ */
+import type { IncomingMessage } from "node:http";
+import { BlockList, isIP, isIPv6 } from "node:net";
+
+export interface AddressRules {
+  publicUrl: string | undefined;
+  /** Addresses, or networks as `10.0.0.0/8`. */
+  trustedProxies: readonly string[];
+  isTls: boolean;
+}
+
+export class ClientAddress {
+  private readonly rules: AddressRules;
+  private readonly trusted = new BlockList();
+
+  constructor(rules: AddressRules) {
+    this.rules = rules;
+    for (const proxy of rules.trustedProxies) addNetwork(this.trusted, proxy);
+  }
+
+  /** The address by which the client reached us, for addresses in answers. */
+  baseUrl(request: IncomingMessage): string {
+    const { publicUrl, isTls } = this.rules;
+    if (publicUrl !== undefined) return publicUrl;
+    const forwarded = (name: string) =>
+      this.isTrusted(request) ? firstOf(request.headers[name]) : undefined;
+    const protocol = forwarded("x-forwarded-proto") ?? (isTls ? "https" : "http");
+    const host = forwarded("x-forwarded-host") ?? request.headers.host ?? "localhost";
+    const prefix = forwarded("x-forwarded-prefix")?.replace(/\/+$/, "") ?? "";
+    return `${protocol}://${host}${prefix}`;
+  }
+
+  /** Whether the request began on this machine: not one that a proxy here passed on. */
+  isLocal({ socket, headers }: IncomingMessage): boolean {
+    const isForwarded = ["x-forwarded-for", "forwarded", "via", "x-real-ip"].some(
+      (name) => headers[name] !== undefined,
+    );
+    return !isForwarded && isLoopback(socket.remoteAddress);
+  }
+
+  private isTrusted({ socket }: IncomingMessage): boolean {
+    const address = plain(socket.remoteAddress);
+    return isIP(address) !== 0 && this.trusted.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  }
+}
+
+/** Throws on what is neither an address nor a network. */
+function addNetwork(list: BlockList, text: string): void {
+  const [address, bits] = text.split("/") as [string, string | undefined];
+  const family = isIPv6(address) ? "ipv6" : "ipv4";
+  if (isIP(address) === 0) throw new Error(`"${text}" is not an IP address or a network such as 10.0.0.0/8`);
+  if (bits === undefined) list.addAddress(address, family);
+  else list.addSubnet(address, Number(bits), family);
+}
+
+function isLoopback(address: string | undefined): boolean {
+  const text = plain(address);
+  return text === "::1" || text.startsWith("127.");
+}
+
+/** An IPv4 address on a socket that takes both is written as IPv6. */
+function plain(address: string | undefined): string {
+  return (address ?? "").replace(/^::ffff:/, "");
+}
+
+function firstOf(header: string | string[] | undefined): string | undefined {
+  const text = (Array.isArray(header) ? header[0] : header)?.split(",")[0]?.trim();
+  return text === "" ? undefined : text;
+}

@@ -1,0 +1,51 @@
+/** Which API an address is. Real-time APIs and splitters have exactly one; below a batch API's are its jobs. */
+import type { AddressRoute, RouteSnapshot } from "../contracts/routes.ts";
+import type { ApiPool } from "./api-pool.ts";
+import { Splitter } from "./splitter.ts";
+
+export type Endpoint = { address: AddressRoute } & (
+  | { kind: "RealtimeAPI"; pool: ApiPool }
+  | { kind: "TrafficSplitter"; splitter: Splitter }
+  | { kind: "BatchAPI" }
+);
+
+export class Endpoints {
+  private readonly byPath = new Map<string, Endpoint>();
+  private readonly names = new Set<string>();
+
+  constructor(snapshot: RouteSnapshot, poolOf: (name: string) => ApiPool | undefined) {
+    for (const route of snapshot.apis) {
+      const pool = poolOf(route.name);
+      this.add(
+        route.kind === "RealtimeAPI" && pool !== undefined
+          ? { kind: "RealtimeAPI", address: route, pool }
+          : { kind: "BatchAPI", address: route },
+      );
+    }
+    for (const route of snapshot.splitters) {
+      this.add({ kind: "TrafficSplitter", address: route, splitter: new Splitter(route, poolOf) });
+    }
+  }
+
+  /** `path` is without query. A batch API's paths begin with its endpoint. */
+  find(path: string): Endpoint | undefined {
+    const exact = this.byPath.get(path);
+    if (exact !== undefined) return exact;
+    for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
+      const found = this.byPath.get(path.slice(0, end));
+      if (found !== undefined)
+        return found.kind === "BatchAPI" || end === path.length - 1 ? found : undefined;
+    }
+    return undefined;
+  }
+
+  /** Whether an API has this name, at whatever address. */
+  knows(name: string): boolean {
+    return this.names.has(name);
+  }
+
+  private add(endpoint: Endpoint): void {
+    this.byPath.set(endpoint.address.endpoint, endpoint);
+    this.names.add(endpoint.address.name);
+  }
+}
