@@ -11,6 +11,7 @@ const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
 const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "apis.js"));
 const { OPERATIONS } = await import(join(root, "dist", "contracts", "operations.js"));
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
+const { METRICS } = await import(join(root, "dist", "control", "metrics.js"));
 const { JOB_MOVES, ROUND_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
 
 const table = (head, rows) =>
@@ -132,7 +133,15 @@ function http() {
   return `# HTTP\n\n${intro}\n\n${sections.join("\n\n")}\n`;
 }
 
+function metrics() {
+  const rows = Object.entries(METRICS).map(([name, [type, help]]) => [`\`${name}\``, type, help]);
+  const intro =
+    "`/-/metrics` gives these in Prometheus' text format, with a key of scope `admin`. Counters are of all gateways together since the controller started; the numbers of `quern get` go back two weeks and survive restarts. Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue`, `class` (the first hundred of each gateway).";
+  return `# Metrics\n\n${intro}\n\n${table(["metric", "type", "meaning"], rows)}\n`;
+}
+
 const pages = {
+  "metrics.md": metrics(),
   "http.md": http(),
   "settings.md": settings(),
   "errors.md": errors(),

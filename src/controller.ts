@@ -15,6 +15,7 @@ import { Autoscaling } from "./apis/autoscaling.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
 import { RoutePublisher } from "./apis/publish-routes.ts";
 import { Replicas } from "./apis/replicas.ts";
+import { Reports } from "./apis/reports.ts";
 import {
   apiLogDirectory,
   computeOf,
@@ -111,23 +112,9 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const routes = new RoutePublisher(options.routesFile, epoch);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
   const autoscaling = new Autoscaling(replicas);
-  const temporaryDirectory = makeTemporaryDirectory(dataDir);
-  const store = openStores({ roots, temporaryDirectory, env: options.serverEnv });
-  const sqs = new Sqs();
-  const outbox = new Outbox({
-    db,
-    log: ground.log,
-    send: (queue, letters) => sqs.send(queue, letters),
-    jobLog: jobLogOf(dataDir),
-  });
-  const jobs = buildJobs(ground, left.interrupted, {
-    store,
-    isQueueMissing: async (queue) => {
-      const name = parseQueueName(queue);
-      return name?.kind === "sqs" && (await sqs.isMissing(name));
-    },
-    onLetters: () => outbox.poke(),
-  });
+  const reports = new Reports(ground.workerDeps.db, ground.log);
+  const { outbox, world } = buildWorld(ground, roots);
+  const jobs = buildJobs(ground, left.interrupted, world);
   const { python, pythonRuntime } = options;
   const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
   const spread = async () => {
@@ -147,8 +134,14 @@ export async function startController(options: ControllerOptions): Promise<Contr
     stopJobsOf,
     keys: keysOfRoutes,
   });
-  const control = new ControlServer(options.controllerSocket, buildControl(ground, apis, jobs, keys));
-  const internal = new ControlServer(options.internalSocket, buildInternal(replicas, autoscaling, routes));
+  const control = new ControlServer(
+    options.controllerSocket,
+    buildControl(ground, { apis, jobs, keys, replicas, reports }),
+  );
+  const internal = new ControlServer(
+    options.internalSocket,
+    buildInternal(replicas, autoscaling, reports, routes),
+  );
   const services = [
     new LogRotation(() => [
       ...replicas.names.map((name) => apiLogDirectory(dataDir, name)),
@@ -158,6 +151,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     apis,
     replicas,
     autoscaling,
+    reports,
     outbox,
     buildRetention(ground),
     jobs,
@@ -229,6 +223,27 @@ function jobLogOf(dataDir: string): JobDeps["jobLog"] {
 
 type World = Pick<JobDeps, "store" | "isQueueMissing" | "onLetters">;
 
+/** What jobs reach beyond this machine: stores, and queues with their outbox. */
+function buildWorld(
+  { db, log, options }: Ground,
+  roots: readonly string[],
+): { outbox: Outbox; world: World } {
+  const { dataDir, serverEnv } = options;
+  const store = openStores({ roots, temporaryDirectory: makeTemporaryDirectory(dataDir), env: serverEnv });
+  const sqs = new Sqs();
+  const outbox = new Outbox({
+    db,
+    log,
+    send: (queue, letters) => sqs.send(queue, letters),
+    jobLog: jobLogOf(dataDir),
+  });
+  const isQueueMissing = async (queue: string) => {
+    const name = parseQueueName(queue);
+    return name?.kind === "sqs" && (await sqs.isMissing(name));
+  };
+  return { outbox, world: { store, isQueueMissing, onLetters: () => outbox.poke() } };
+}
+
 function buildJobs(ground: Ground, interrupted: Interrupted[], world: World): Jobs {
   const { db, epoch, log, options, workerDeps, account } = ground;
   const { dataDir } = options;
@@ -278,14 +293,15 @@ function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {
   return new Keys({ store, adminToken: readOrMakeAdminToken(options.dataDir), spread });
 }
 
-function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs, keys: Keys): RequestListener {
+function buildControl(
+  { db, log, options }: Ground,
+  rooms: { apis: Apis; jobs: Jobs; keys: Keys; replicas: Replicas; reports: Reports },
+): RequestListener {
   const { dataDir, version } = options;
   const app = controlApp({
     log,
     version,
-    keys,
-    apis,
-    jobs,
+    ...rooms,
     queues: new Queues(db),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
@@ -297,6 +313,7 @@ function buildControl({ db, log, options }: Ground, apis: Apis, jobs: Jobs, keys
 function buildInternal(
   replicas: Replicas,
   autoscaling: Autoscaling,
+  reports: Reports,
   routes: RoutePublisher,
 ): RequestListener {
   const app = internalApp({
@@ -308,7 +325,10 @@ function buildInternal(
     killReplica: (workerId) => replicas.kill(workerId),
     replaceReplica: (workerId) => replicas.replace(workerId, REPLACE_GRACE_MS),
     wakeApi: (name) => autoscaling.wake(name),
-    reportLoad: (gateway, inFlight) => autoscaling.report(gateway, inFlight),
+    report: async (report) => {
+      autoscaling.report(report.gateway, report.in_flight);
+      await reports.take(report);
+    },
   });
   return getRequestListener(app.fetch, { overrideGlobalObjects: false });
 }

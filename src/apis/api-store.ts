@@ -1,6 +1,7 @@
 /** The rows of APIs and their versions. A version stays as long as a job may need it. */
 import { createHash } from "node:crypto";
 import { type Database, first, type Statements } from "../database/database.ts";
+import { forgetMetrics } from "./api-metrics.ts";
 import type { DeployableConfig, SplitterConfig } from "./parse-config.ts";
 
 export interface ApiVersion {
@@ -119,6 +120,7 @@ export async function renewPredictorId(
 export async function deleteApi(db: Database, name: string): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.run("DELETE FROM apis WHERE name = ?", [name]);
+    await forgetMetrics(tx, name);
     await tx.run(
       "DELETE FROM api_versions WHERE name = ? AND api_id NOT IN (SELECT api_id FROM jobs WHERE api_name = ?)",
       [name, name],

@@ -5,6 +5,7 @@ import type { ApiStatus } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import type { Database } from "../database/database.ts";
+import { type ApiMetricsView, readMetrics } from "./api-metrics.ts";
 import { statusOf } from "./api-status.ts";
 import {
   type AnyVersion,
@@ -134,6 +135,11 @@ export class Apis implements Service {
   /** What was deployed under this name, newest first. */
   history(name: string): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
     return versionHistory(this.deps.db, name);
+  }
+
+  /** What a real-time API has answered in the last two weeks. */
+  metrics(name: string): Promise<ApiMetricsView> {
+    return readMetrics(this.deps.db, name);
   }
 
   async list(): Promise<ApiState[]> {

@@ -49,6 +49,7 @@ export interface ReplicaState {
 export class Replicas implements Service {
   private readonly deps: ReplicasDeps;
   private readonly groups = new Map<string, ReplicaGroup>();
+  private readonly restartCounts = new Map<string, number>();
   private readonly orphans: readonly WorkerRecord[];
   private running: Promise<void> | undefined;
   private isAgain = false;
@@ -102,8 +103,9 @@ export class Replicas implements Service {
     return this.groups.get(name);
   }
 
-  serving(name: string): Replica[] {
-    return this.groups.get(name)?.serving ?? [];
+  /** How many of an API's workers ended unasked, since this controller started. */
+  restarts(name: string): number {
+    return this.restartCounts.get(name) ?? 0;
   }
 
   /** As many replicas are wanted from now on. */
@@ -246,6 +248,7 @@ export class Replicas implements Service {
     const group = this.groups.get(replica.api_name);
     if (group === undefined) return;
     group.workers = group.workers.filter((other) => other !== replica);
+    if (wasServing) this.restartCounts.set(group.version.name, this.restarts(group.version.name) + 1);
     const livedMs = performance.now() - replica.startedMs;
     if (livedMs > HEALTHY_AFTER_MS) group.backoffMs = 0;
     else if (wasServing) this.waitBeforeNext(group, group.backoffMs);

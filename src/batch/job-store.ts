@@ -122,6 +122,30 @@ export async function jobSummary(db: Statements, apiName: string): Promise<JobSu
   return { running_jobs: running!.n, latest_job: latest ?? null };
 }
 
+export interface JobTotals {
+  byStatus: Record<string, number>;
+  /** Batches, and failed attempts, of all jobs that are known. */
+  succeeded: number;
+  failed: number;
+  /** Messages by queue. */
+  letters: Record<string, number>;
+}
+
+export async function jobTotals(db: Statements): Promise<JobTotals> {
+  const jobs = await db.all<{ status: string; jobs: number; succeeded: number; failed: number }>(
+    "SELECT status, count(*) AS jobs, sum(succeeded) AS succeeded, sum(failed_attempts) AS failed FROM jobs GROUP BY status",
+  );
+  const letters = await db.all<{ queue: string; messages: number }>(
+    "SELECT queue, count(*) AS messages FROM letters GROUP BY queue",
+  );
+  return {
+    byStatus: Object.fromEntries(jobs.map(({ status, jobs: count }) => [status, count])),
+    succeeded: jobs.reduce((sum, row) => sum + row.succeeded, 0),
+    failed: jobs.reduce((sum, row) => sum + row.failed, 0),
+    letters: Object.fromEntries(letters.map(({ queue, messages }) => [queue, messages])),
+  };
+}
+
 /** Which of these ids are jobs. */
 export async function existingJobs(db: Statements, ids: readonly string[]): Promise<Set<string>> {
   const places = ids.map(() => "?").join(", ");

@@ -17,8 +17,10 @@ import {
   type JobPage,
   type JobRow,
   type JobSummary,
+  type JobTotals,
   jobById,
   jobSummary,
+  jobTotals,
   listJobs,
   unfinishedJobs,
 } from "./job-store.ts";
@@ -69,6 +71,11 @@ export class Jobs implements Service {
     const { job_id, isReplay } = await submitJob(this.deps, api, body, idempotencyKey);
     if (!isReplay) await this.run(job_id);
     return { row: (await jobById(this.deps.db, job_id))!, isReplay };
+  }
+
+  /** Of all jobs and queues, for `/-/metrics`. */
+  totals(): Promise<JobTotals> {
+    return jobTotals(this.deps.db);
   }
 
   /** Failed batches counted by their errors, the most frequent first. */

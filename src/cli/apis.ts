@@ -19,7 +19,13 @@ export interface ApiState {
   replicas: { worker_id: string; pid: number; state: string; is_up_to_date: boolean }[];
   last_updated: string;
   endpoint: string;
-  spec: { apis?: { name: string; weight: number; shadow: boolean }[] };
+  metrics?: {
+    requests: { "2xx": number; "4xx": number; "5xx": number };
+    avg_request_ms: number | null;
+    classes?: { name: string; count: number }[];
+    values?: { count: number; avg: number; min: number; max: number };
+  };
+  spec: { monitoring?: { model_type?: string }; apis?: { name: string; weight: number; shadow: boolean }[] };
   running_jobs?: number;
   latest_job?: { job_id: string; created_time: string } | null;
 }
@@ -84,17 +90,20 @@ async function splitterTable({ client }: CliContext, { spec }: ApiState): Promis
   const all = (await client.json<{ apis: ApiState[] }>("/-/apis")).value.apis;
   const rows = (spec.apis ?? []).map(({ name, weight, shadow }) => {
     const api = all.find((other) => other.name === name);
-    const [status, , , requested, updated] = api === undefined ? ["-", "", "", "-", "-"] : replicaCells(api);
-    return [name, shadow ? `${weight} (shadow)` : String(weight), status!, requested!, updated!];
+    const share = shadow ? `${weight} (shadow)` : String(weight);
+    if (api === undefined) return [name, share, "-", "-", "-", "-", "-", "0", "0"];
+    const [status, , , requested, updated] = replicaCells(api);
+    return [name, share, status!, requested!, updated!, ...requestCells(api)];
   });
-  return table(["apis", "weights", "status", "requested", "last update"], rows);
+  return table(["apis", "weights", "status", "requested", "last update", ...REQUEST_HEAD], rows);
 }
 
 function latestJob({ latest_job }: ApiState): string {
   return latest_job == null ? "-" : `${latest_job.job_id} (submitted ${since(latest_job.created_time)} ago)`;
 }
 
-const REPLICA_HEAD = ["status", "up-to-date", "stale*", "requested", "last update"];
+const REQUEST_HEAD = ["avg request", "2XX", "4XX*", "5XX*"];
+const REPLICA_HEAD = ["status", "up-to-date", "stale*", "requested", "last update", ...REQUEST_HEAD];
 
 function replicaCells(api: ApiState): string[] {
   const stale = api.replicas.filter(({ is_up_to_date, state }) => !is_up_to_date && state === "ready").length;
@@ -104,7 +113,42 @@ function replicaCells(api: ApiState): string[] {
     String(stale),
     String(api.requested_replicas),
     since(api.last_updated),
+    ...requestCells(api),
   ];
+}
+
+/** `24 ms`, or `1.5 s` from a second on; `-` where there was no request. */
+function requestCells({ metrics }: ApiState): string[] {
+  const ms = metrics?.avg_request_ms ?? null;
+  const average = ms === null ? "-" : ms < 1000 ? `${digits(ms)} ms` : `${digits(ms / 1000)} s`;
+  const { requests } = metrics ?? { requests: { "2xx": 0, "4xx": 0, "5xx": 0 } };
+  return [
+    average,
+    requests["2xx"] === 0 ? "-" : String(requests["2xx"]),
+    String(requests["4xx"]),
+    String(requests["5xx"]),
+  ];
+}
+
+/** Six digits, as the ancestor showed numbers. */
+function digits(value: number): string {
+  return String(Number(value.toPrecision(6)));
+}
+
+/** What the predictions were, of an API that is monitored; "" of another. */
+export function predictionsTable({ metrics, spec }: ApiState): string {
+  const { classes, values } = metrics ?? {};
+  if (classes !== undefined)
+    return table(
+      ["class", "count"],
+      classes.map(({ name, count }) => [name, String(count)]),
+    );
+  if (values !== undefined)
+    return table(
+      ["min", "max", "avg", "count"],
+      [[digits(values.min), digits(values.max), digits(values.avg), String(values.count)]],
+    );
+  return spec.monitoring?.model_type === undefined ? "" : "no predictions were counted yet";
 }
 
 /** The row of one real-time API, under its head. */
@@ -133,6 +177,8 @@ async function getApi(context: CliContext, name: string): Promise<number> {
   if (api.kind === "BatchAPI") await listJobs(context, name, {});
   else if (api.kind === "TrafficSplitter") await context.out(`${await splitterTable(context, api)}\n`);
   else await context.out(`${apiRow(api)}\n`);
+  const predictions = predictionsTable(api);
+  if (predictions !== "") await context.out(`\n${predictions}\n`);
   if (api.message !== undefined) await context.out(`\n${api.message}\n`);
   await context.out(`\nendpoint: ${api.endpoint}\n`);
   if (api.kind !== "BatchAPI") await context.out(`\n${historyTable(api)}\n`);

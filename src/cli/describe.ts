@@ -1,6 +1,6 @@
 /** `quern describe API`: everything that the server knows of one API, for people. */
 import { stringify } from "yaml";
-import { type ApiState, apiRow, historyTable } from "./apis.ts";
+import { type ApiState, apiRow, historyTable, predictionsTable } from "./apis.ts";
 import { type CliContext, EXIT } from "./context.ts";
 import { table } from "./table.ts";
 
@@ -12,7 +12,7 @@ export async function describeApi({ client, output, out }: CliContext, name: str
   }
   const sections = [
     `${api.name} (${api.kind})`,
-    ...(api.kind === "RealtimeAPI" ? [apiRow(api), replicas(api)] : []),
+    ...(api.kind === "RealtimeAPI" ? [apiRow(api), predictionsTable(api), replicas(api)] : []),
     ...(api.requested_because === undefined
       ? []
       : [

@@ -106,6 +106,13 @@ export const deployedSchema = z.array(
   z.strictObject({ api: z.string(), kind, api_id: z.string(), message: z.string(), endpoint: z.string() }),
 );
 
+const metricsSchema = z.strictObject({
+  requests: z.strictObject({ "2xx": count, "4xx": count, "5xx": count }),
+  avg_request_ms: z.number().nullable(),
+  classes: z.array(z.strictObject({ name: z.string(), count })).optional(),
+  values: z.strictObject({ count, avg: z.number(), min: z.number(), max: z.number() }).optional(),
+});
+
 const apiSchema = z.strictObject({
   name: z.string(),
   kind,
@@ -129,6 +136,7 @@ const apiSchema = z.strictObject({
   last_updated: time,
   spec: z.unknown().meta({ description: "the normalised configuration" }),
   endpoint: z.string(),
+  metrics: metricsSchema.optional().meta({ description: "of a real-time API, over two weeks" }),
   running_jobs: count.optional(),
   latest_job: z.strictObject({ job_id: z.string(), created_time: time }).nullable().optional(),
 });

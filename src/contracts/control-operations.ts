@@ -100,6 +100,16 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     errors: NAMED_API_ERRORS,
   },
   {
+    id: "getMetrics",
+    method: "get",
+    path: "/-/metrics",
+    about: "numbers for Prometheus",
+    scope: "admin",
+    parameters: [],
+    answers: { "text/plain": null },
+    errors: ADMIN_ERRORS,
+  },
+  {
     id: "listKeys",
     method: "get",
     path: "/-/keys",

@@ -98,3 +98,8 @@ export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
 export const WAKE_UP_MS = 300_000;
 /** Decision 5: replicas of an API that names no maximum. */
 export const MAX_REPLICAS_DEFAULT = 100;
+/** Classes that a gateway counts apart for one API; what is behind them counts as `(others)`. */
+export const CLASSES_COUNTED_MAX = 100;
+/** The numbers of `quern get` cover two weeks, as the ancestor's did. */
+export const METRICS_KEPT_MS = 14 * 86_400_000;
+export const METRICS_PRUNE_EVERY_MS = 3_600_000;

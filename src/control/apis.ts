@@ -28,6 +28,7 @@ export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono 
   const view = async (c: Context, state: ApiState) => ({
     ...state,
     ...(state.kind === "BatchAPI" ? await jobs.summary(state.name) : {}),
+    ...(state.kind === "RealtimeAPI" ? { metrics: await apis.metrics(state.name) } : {}),
     endpoint: `${baseUrl(c)}${state.endpoint}`,
   });
 

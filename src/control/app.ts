@@ -3,17 +3,18 @@ import { Hono } from "hono";
 import { isDiskFull } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
-import { reportSchema } from "../contracts/reports.ts";
+import { type Report, reportSchema } from "../contracts/reports.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { docsRoutes } from "./docs.ts";
 import { assertKey, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
+import { type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 
-export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps, QueueRoutesDeps {
+export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps, QueueRoutesDeps, MetricsRoutesDeps {
   log: Log;
   version: string;
 }
@@ -50,6 +51,7 @@ export function controlApp(deps: ControlDeps): Hono {
   );
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
+  app.route("/", metricsRoutes(deps));
   app.route("/", queueRoutes(deps));
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
@@ -71,21 +73,15 @@ export interface InternalDeps {
   killReplica: (workerId: string) => void;
   replaceReplica: (workerId: string) => void;
   wakeApi: (name: string) => void;
-  /** What a gateway has under way, by API. */
-  reportLoad: (gateway: string, inFlight: Record<string, number>) => void;
+  /** A gateway's numbers; resolves when they are durable. */
+  report: (report: Report) => Promise<void>;
 }
 
 /**
  * For gateways only: routes hold the workers' tokens. Served on a socket of its own, to which nothing is forwarded, so
  * that no spelling of a path reaches it from outside.
  */
-export function internalApp({
-  snapshots,
-  killReplica,
-  replaceReplica,
-  wakeApi,
-  reportLoad,
-}: InternalDeps): Hono {
+export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, report }: InternalDeps): Hono {
   const app = new Hono();
   app.post("/routes/applied", (c) => {
     snapshots.applied(c.req.query("gateway") ?? "", Number(c.req.query("version")));
@@ -125,8 +121,7 @@ export function internalApp({
     return c.json({});
   });
   app.post("/reports", async (c) => {
-    const { gateway, in_flight } = reportSchema.parse(await c.req.json());
-    reportLoad(gateway, in_flight);
+    await report(reportSchema.parse(await c.req.json()));
     return c.json({});
   });
   return app;

@@ -136,6 +136,26 @@ const STEPS: readonly (readonly string[])[] = [
     "CREATE INDEX letters_by_queue ON letters (queue, message_id)",
     "CREATE INDEX jobs_by_dead_letter_queue ON jobs (dead_letter_queue) WHERE dead_letter_queue IS NOT NULL",
   ],
+  [
+    // What real-time APIs have answered, by the hour (apis/api-metrics.ts).
+    `CREATE TABLE api_metrics (
+      api_name TEXT NOT NULL,
+      hour TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      label TEXT NOT NULL,
+      count INTEGER NOT NULL,
+      sum REAL NOT NULL,
+      least REAL,
+      most REAL,
+      PRIMARY KEY (api_name, hour, kind, label)
+    ) STRICT, WITHOUT ROWID`,
+    // How far each gateway's totals have been added to them.
+    `CREATE TABLE gateway_totals (
+      gateway TEXT PRIMARY KEY,
+      totals_json TEXT NOT NULL,
+      reported_time TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID`,
+  ],
 ];
 
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */

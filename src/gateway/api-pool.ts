@@ -9,6 +9,7 @@ import type { WorkerFault } from "../protocol/messages.ts";
 import { Deadlines } from "./deadlines.ts";
 import { faultToError, type Prediction } from "./prediction.ts";
 import { ReplicaClient } from "./replica-client.ts";
+import { RequestTally } from "./tally.ts";
 
 const RETRY_AFTER_S = 1;
 
@@ -23,6 +24,7 @@ export interface ApiPoolDeps {
 
 export class ApiPool {
   route: ApiRoute;
+  readonly tally = new RequestTally();
   private readonly deps: ApiPoolDeps;
   private clients: ReplicaClient[] = [];
   private waiting: Prediction[] = [];
@@ -65,10 +67,13 @@ export class ApiPool {
   /** Queues a request, or refuses it when too many are under way already. */
   submit(prediction: Prediction): void {
     const refusal = this.refusal();
-    if (refusal !== undefined) return prediction.fail(refusal);
+    if (refusal !== undefined) {
+      this.tally.rejected(refusal.code);
+      return prediction.fail(refusal);
+    }
     this.pending++;
     if (this.clients.length === 0 && this.route.can_sleep) {
-      if (this.asleep.isEmpty) this.deps.wake(this.route.name);
+      if (this.asleep.size === 0) this.deps.wake(this.route.name);
       this.asleep.add(prediction, performance.now() + WAKE_UP_MS);
       return;
     }
@@ -105,6 +110,11 @@ export class ApiPool {
     return this.pending;
   }
 
+  /** Of those, the ones that no replica has been given. */
+  get waitingCount(): number {
+    return this.waiting.length - this.waitingHead + this.asleep.size;
+  }
+
   private refusal(): ServiceError | undefined {
     const { name, capacity, status } = this.route;
     if (this.pending >= capacity) {
@@ -127,7 +137,10 @@ export class ApiPool {
   private expireOne(prediction: Prediction): void {
     const holder = prediction.holder?.has(prediction) ? prediction.holder : undefined;
     const error = holder === undefined ? this.neverStarted() : this.tooLong("in predict()");
-    this.settle(prediction, () => prediction.fail(error));
+    this.settle(prediction, () => {
+      this.tally.rejected(error.code);
+      prediction.fail(error);
+    });
     if (holder === undefined) return;
     holder.abandon(prediction);
     if (this.route.is_blocking) return this.deps.kill(holder.route);
@@ -171,6 +184,7 @@ export class ApiPool {
         const client = this.choose();
         if (client === undefined) return;
         prediction.holder = client;
+        this.tally.began(performance.now() - prediction.startedMs);
         client.send(prediction);
       }
       this.waitingHead++;
@@ -207,11 +221,12 @@ export class ApiPool {
     return new ReplicaClient(replica, parallel, {
       onConnected: () => this.dispatch(),
       onResult: (prediction, result) => {
-        this.settle(prediction, () => prediction.succeed(result));
+        this.settle(prediction, () => this.tally.predicted(prediction.succeed(result)));
         this.dispatch();
       },
       onStream: (prediction, head, onRoom) => {
         if (prediction.isAnswered) return;
+        this.tally.predicted(head);
         prediction.beginStream(head, onRoom);
         // Of a copy nobody reads the stream.
         if (prediction.stream === undefined) return this.abandon(prediction);

@@ -39,7 +39,7 @@ export class Deadlines {
     return taken;
   }
 
-  get isEmpty(): boolean {
-    return this.head === this.entries.length;
+  get size(): number {
+    return this.entries.length - this.head;
   }
 }

@@ -43,13 +43,19 @@ export class Predictions {
     response: ServerResponse,
     requestId: string,
   ): void {
+    const { tally } = pool;
+    let prediction: Prediction | undefined;
+    const startedMs = performance.now();
+    response.on("close", () => tally.answered(statusOf(response, prediction), performance.now() - startedMs));
     const problem = this.refusal(address, request) ?? keyProblem(address, request, this.options.findKey);
-    if (problem !== undefined) return refuse(request, response, problem, requestId);
+    if (problem !== undefined) {
+      tally.rejected(problem.code);
+      return refuse(request, response, problem, requestId);
+    }
     if (request.method !== "POST") return describe(address, request, response, requestId);
     const { maxBodyBytes } = this.options;
     const chunks: Buffer[] = [];
     let bytes = 0;
-    let prediction: Prediction | undefined;
     request.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       this.heldBytes += chunk.length;
@@ -88,6 +94,13 @@ export class Predictions {
     }
     return undefined;
   }
+}
+
+/** Of the answer, as the client saw it: 0 where it left before, 500 where a stream broke off. */
+function statusOf(response: ServerResponse, prediction: Prediction | undefined): number {
+  if (response.writableFinished) return response.statusCode;
+  const isOurs = prediction?.isAnswered === true && !prediction.isAbandoned;
+  return response.headersSent && isOurs ? 500 : 0;
 }
 
 /** The same request to another API, which nobody waits for. */

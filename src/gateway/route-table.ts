@@ -65,10 +65,15 @@ export class RouteTable implements Service {
     return sum;
   }
 
-  /** What is under way, for the controller's autoscaler. */
+  /** What the controller is told once a second. */
   report(): Report {
-    const in_flight = Object.fromEntries([...this.pools].map(([name, pool]) => [name, pool.underWay]));
-    return { gateway: this.id, in_flight };
+    const pools = [...this.pools];
+    return {
+      gateway: this.id,
+      in_flight: Object.fromEntries(pools.map(([name, pool]) => [name, pool.underWay])),
+      waiting: Object.fromEntries(pools.map(([name, pool]) => [name, pool.waitingCount])),
+      tallies: Object.fromEntries(pools.map(([name, pool]) => [name, pool.tally.counts])),
+    };
   }
 
   private apply(snapshot: RouteSnapshot): void {

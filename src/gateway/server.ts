@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
+import { delay } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -20,6 +21,8 @@ import { RouteTable } from "./route-table.ts";
 
 const EXPIRE_EVERY_MS = 25;
 const REPORT_EVERY_MS = 1_000;
+/** Where the controller is gone too, the last second's counts are lost. */
+const LAST_REPORT_MS = 1_000;
 const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 export interface GatewayOptions {
@@ -86,6 +89,7 @@ export class Gateway implements Service {
   async stop(): Promise<void> {
     await Promise.all(this.listeners.map((listener) => listener.drain(() => this.routes.underWay === 0)));
     for (const timer of this.timers) clearInterval(timer);
+    await Promise.race([new Promise<void>((resolve) => this.report(resolve)), delay(LAST_REPORT_MS)]);
     await this.routes.stop();
   }
 
@@ -201,16 +205,17 @@ export class Gateway implements Service {
   }
 
   /** Asks the controller, which accounts for it; while there is none, what can be done is done here (house, section 2). */
-  private tell(path: string, otherwise: () => void, body = ""): void {
+  private tell(path: string, otherwise: () => void, body = "", onDone = () => {}): void {
     const ask = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
     ask.on("error", otherwise);
     ask.on("response", (answer) => answer.resume());
+    ask.on("close", onDone);
     ask.end(body);
   }
 
   /** Lost where there is no controller: the next one tells the same. */
-  private report(): void {
-    this.tell("/reports", () => {}, JSON.stringify(this.routes.report()));
+  private report(onDone?: () => void): void {
+    this.tell("/reports", () => {}, JSON.stringify(this.routes.report()), onDone);
   }
 }
 

@@ -59,7 +59,7 @@ describe("the command line", () => {
 
   it("shows tables, and JSON", () => {
     expect(server.cli(["get"]).out).toMatch(
-      /^env {5}batch api {3}running jobs {3}latest job id {3}last update\nlocal {3}jobs {8}0 {14}- {15}\d+s\n\nenv {5}realtime api {3}status {3}up-to-date {3}requested {3}last update\nlocal {3}echo {11}live {5}1 {12}1 {11}\d+s\n$/,
+      /^env {5}batch api {3}running jobs {3}latest job id {3}last update\nlocal {3}jobs {8}0 {14}- {15}\d+s\n\nenv {5}realtime api {3}status {3}up-to-date {3}requested {3}last update {3}avg request {3}2XX\nlocal {3}echo {11}live {5}1 {12}1 {11}\d+s {12}\S+.*\n$/,
     );
     expect(JSON.parse(server.cli(["get", "echo", "-o", "json"]).out)).toMatchObject({
       name: "echo",

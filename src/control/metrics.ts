@@ -1,0 +1,104 @@
+/** `/-/metrics`: what Prometheus reads. Labels are bounded: names of APIs, states, error codes, a hundred classes an API. */
+import { Hono } from "hono";
+import type { Replicas } from "../apis/replicas.ts";
+import type { Reports } from "../apis/reports.ts";
+import type { Jobs } from "../batch/jobs.ts";
+import { DURATION_BOUNDS_S, type Histogram, type Tally } from "../contracts/reports.ts";
+import {
+  EXPOSITION_TYPE,
+  exposition,
+  type Family,
+  histogramSamples,
+  type Sample,
+} from "../observe/exposition.ts";
+
+export interface MetricsRoutesDeps {
+  reports: Reports;
+  replicas: Replicas;
+  jobs: Jobs;
+}
+
+/** Name, type, help: the table that the docs are made from. */
+export const METRICS = {
+  quern_requests_total: ["counter", "answers to predictions, by status class; left: the client went before"],
+  quern_request_duration_seconds: ["histogram", "from a request's head to its answer's end"],
+  quern_queue_wait_seconds: ["histogram", "until a replica was given the request"],
+  quern_requests_in_flight: ["gauge", "predictions that wait or run"],
+  quern_queue_depth: ["gauge", "predictions that wait for a replica"],
+  quern_requests_rejected_total: ["counter", "answers of the gateway's own, by error code"],
+  quern_predictions_total: ["counter", "predictions by class, of APIs that are monitored as classifications"],
+  quern_replicas: ["gauge", "workers of real-time APIs, by state"],
+  quern_replicas_wanted: ["gauge", "replicas that there should be"],
+  quern_worker_restarts_total: ["counter", "workers of real-time APIs that ended unasked"],
+  quern_jobs: ["gauge", "jobs by status"],
+  quern_batches_total: ["counter", "batches by outcome: succeeded, or failed attempts"],
+  quern_dead_letters: ["gauge", "messages in dead letter queues, and those that wait for SQS"],
+} as const satisfies Record<string, readonly [Family["type"], string]>;
+
+type MetricName = keyof typeof METRICS;
+
+export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
+  const app = new Hono();
+  app.get("/-/metrics", async () => {
+    const samples = {
+      ...requestSamples(deps.reports),
+      ...replicaSamples(deps.replicas),
+      ...(await jobSamples(deps.jobs)),
+    };
+    const families = (Object.keys(METRICS) as MetricName[]).map((name) => {
+      const [type, help] = METRICS[name];
+      return { name, type, help, samples: samples[name] };
+    });
+    return new Response(exposition(families), { headers: { "content-type": EXPOSITION_TYPE } });
+  });
+  return app;
+}
+
+function requestSamples(reports: Reports) {
+  const { tallies, inFlight, waiting } = reports.totals();
+  const each = (samplesOf: (api: string, tally: Tally) => Sample[]) =>
+    Object.entries(tallies).flatMap(([api, tally]) => samplesOf(api, tally));
+  const histogram = (of: (tally: Tally) => Histogram) =>
+    each((api, tally) => histogramSamples({ api }, DURATION_BOUNDS_S, of(tally).buckets, of(tally).sum_s));
+  return {
+    quern_requests_total: each((api, { answers }) => counted(answers, (status) => ({ api, status }))),
+    quern_request_duration_seconds: histogram(({ duration }) => duration),
+    quern_queue_wait_seconds: histogram(({ wait }) => wait),
+    quern_requests_in_flight: counted(inFlight, (api) => ({ api })),
+    quern_queue_depth: counted(waiting, (api) => ({ api })),
+    quern_requests_rejected_total: each((api, { rejected }) =>
+      counted(rejected, (reason) => ({ api, reason })),
+    ),
+    quern_predictions_total: each((api, { classes }) => counted(classes, (name) => ({ api, class: name }))),
+  };
+}
+
+function replicaSamples(replicas: Replicas) {
+  const groups = replicas.names.map((api) => ({ api, group: replicas.group(api)! }));
+  return {
+    quern_replicas: groups.flatMap(({ api, group }) =>
+      (["initializing", "ready", "draining"] as const).map((state) => ({
+        labels: { api, state },
+        value: group.workers.filter((worker) => worker.state === state).length,
+      })),
+    ),
+    quern_replicas_wanted: groups.map(({ api, group }) => ({ labels: { api }, value: group.wanted })),
+    quern_worker_restarts_total: groups.map(({ api }) => ({
+      labels: { api },
+      value: replicas.restarts(api),
+    })),
+  };
+}
+
+async function jobSamples(jobs: Jobs) {
+  const { byStatus, succeeded, failed, letters } = await jobs.totals();
+  return {
+    quern_jobs: counted(byStatus, (status) => ({ status })),
+    quern_batches_total: counted({ succeeded, failed }, (outcome) => ({ outcome })),
+    quern_dead_letters: counted(letters, (queue) => ({ queue })),
+  };
+}
+
+function counted(counts: Record<string, number>, labels: (name: string) => Record<string, string>): Sample[] {
+  return Object.entries(counts).map(([name, value]) => ({ labels: labels(name), value }));
+}
