@@ -53,6 +53,6 @@ export async function benchRealtime(server: TestServer, rounds: number): Promise
     console.log(`  quern ${text(ours)} | bare ${text(limit)}`);
   }
   bare.kill();
-  report("real-time rate / bare node:http", median(rates), ">= 0.70", median(rates) >= 0.7);
+  report("real-time rate / bare node:http", median(rates), ">= 0.75", median(rates) >= 0.75);
   report("gateway CPU a request / bare node:http", median(cpus), "<= 1.3", median(cpus) <= 1.3);
 }

@@ -32,7 +32,7 @@ export class Prediction {
   /** Of META, where it is needed. */
   readonly meta: string | undefined;
   /** When it came (performance.now()). */
-  readonly startedMs = performance.now();
+  readonly startedMs: number;
   readonly requestId: string;
   /** The client asked for server-sent events. */
   readonly wantsEvents: boolean;
@@ -50,6 +50,7 @@ export class Prediction {
   constructor(
     response: ServerResponse | undefined,
     request: {
+      startedMs: number;
       requestId: string;
       meta: string | undefined;
       body: readonly Buffer[];
@@ -57,6 +58,7 @@ export class Prediction {
     },
   ) {
     this.response = response;
+    this.startedMs = request.startedMs;
     this.requestId = request.requestId;
     this.meta = request.meta;
     this.body = request.body;

@@ -43,32 +43,32 @@ export class Predictions {
     response: ServerResponse,
     requestId: string,
   ): void {
-    const { tally } = pool;
-    let prediction: Prediction | undefined;
     const startedMs = performance.now();
-    response.on("close", () => tally.answered(statusOf(response, prediction), performance.now() - startedMs));
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let prediction: Prediction | undefined;
+    response.on("close", () => {
+      this.heldBytes -= bytes;
+      pool.tally.answered(statusOf(response, prediction), performance.now() - startedMs);
+      if (prediction !== undefined) pool.abandon(prediction);
+    });
     const problem = this.refusal(address, request) ?? keyProblem(address, request, this.options.findKey);
     if (problem !== undefined) {
-      tally.rejected(problem.code);
+      pool.tally.rejected(problem.code);
       return refuse(request, response, problem, requestId);
     }
     if (request.method !== "POST") return describe(address, request, response, requestId);
     const { maxBodyBytes } = this.options;
-    const chunks: Buffer[] = [];
-    let bytes = 0;
     request.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       this.heldBytes += chunk.length;
       if (bytes > maxBodyBytes) refuse(request, response, tooLarge(maxBodyBytes), requestId);
       else chunks.push(chunk);
     });
-    response.on("close", () => {
-      this.heldBytes -= bytes;
-      if (prediction !== undefined) pool.abandon(prediction);
-    });
     request.on("end", () => {
       if (response.headersSent) return;
       prediction = new Prediction(response, {
+        startedMs,
         requestId,
         meta: metaOf(pool, request),
         body: chunks,
@@ -111,7 +111,9 @@ function submitCopy(
   body: readonly Buffer[],
 ): void {
   const meta = metaOf(pool, request);
-  pool.submit(new Prediction(undefined, { requestId, meta, body, wantsEvents: false }));
+  pool.submit(
+    new Prediction(undefined, { startedMs: performance.now(), requestId, meta, body, wantsEvents: false }),
+  );
 }
 
 function keyProblem(
