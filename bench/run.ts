@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|start|files|beside|s3|peers …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|files|beside|s3|peers|serving …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -9,6 +9,7 @@ import { allHold, linesFile } from "./measure.ts";
 import { benchPeers } from "./peers.ts";
 import { benchRealtime } from "./realtime.ts";
 import { benchS3 } from "./s3.ts";
+import { benchServing } from "./serving.ts";
 import { benchStart } from "./start.ts";
 
 const ROUNDS = 5;
@@ -55,4 +56,5 @@ if (wants("beside")) {
 }
 // Needs `node scripts/servers.mjs` before; `peers` installs what it compares with.
 if (chosen.includes("s3")) await benchS3(project);
+if (chosen.includes("serving")) await benchServing(join(directory, "serving"));
 process.exitCode = allHold() ? 0 : 1;
