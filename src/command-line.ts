@@ -143,6 +143,10 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     "trustedProxies",
     "tlsCert",
     "tlsKey",
+    "jwtIssuer",
+    "jwtAudience",
+    "jwtJwks",
+    "jwtScopesClaim",
     "gateways",
     "maxBody",
   ] as const satisfies SettingName[]) {
@@ -179,6 +183,7 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
       text("controlListen") === "" ? undefined : addressOf("--control-listen", text("controlListen")),
     trustedProxies: text("trustedProxies").split(",").filter(Boolean),
     tls: tlsOf(text("tlsCert"), text("tlsKey")),
+    jwt: jwtOf(text),
     gateways: gatewaysOf(text("gateways")),
     dataDir: resolve(text("dataDir")),
     python: text("python"),
@@ -214,6 +219,19 @@ function tlsOf(cert: string, key: string): { cert: string; key: string } | undef
       throw new CliError(`${option} must be a file (got "${file}"); both are needed`, EXIT.usage);
   }
   return { cert: resolve(cert), key: resolve(key) };
+}
+
+function jwtOf(text: (name: SettingName) => string) {
+  const issuer = text("jwtIssuer");
+  if (issuer === "") return undefined;
+  const audience = text("jwtAudience");
+  if (audience === "" || !URL.canParse(issuer))
+    throw new CliError(
+      "--jwt-issuer must be a URL, and --jwt-audience must say whom tokens are for",
+      EXIT.usage,
+    );
+  const jwks = text("jwtJwks") || `${issuer.replace(/\/+$/, "")}/.well-known/jwks.json`;
+  return { issuer, audience, jwks, scopesClaim: text("jwtScopesClaim") };
 }
 
 function gatewaysOf(text: string): number {

@@ -42,7 +42,7 @@ import { controlApp, internalApp } from "./control/app.ts";
 import { ControlServer } from "./control/control-server.ts";
 import { type DataDirectory, lockDataDirectory, makeTemporaryDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
-import { allKeys, insertKey, removeKey } from "./database/key-records.ts";
+import { allKeys, saveKey } from "./database/key-records.ts";
 import { migrate, takeEpoch } from "./database/migrations.ts";
 import { patientDatabase } from "./database/patient-database.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
@@ -53,6 +53,7 @@ import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
 import { openStores } from "./object-store/stores.ts";
+import { appendAudit } from "./observe/audit.ts";
 import { appendLogLine, LogRotation } from "./observe/log-files.ts";
 import { readDeliveryNote } from "./protocol/delivery-note.ts";
 
@@ -74,6 +75,8 @@ export interface ControllerOptions {
   serverEnv: NodeJS.ProcessEnv;
   version: string;
   killAt: string;
+  /** Tokens of an issuer are taken: APIs need one, or a key, where they do not say otherwise. */
+  takesTokens: boolean;
   /** What workers may take together. */
   compute: Omit<Compute, "gpus">;
   /** `--gpus`: which there are; empty is those that are found. */
@@ -287,10 +290,10 @@ function buildRetention({ db, log, options }: Ground): Retention {
 function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {
   const store = {
     all: () => allKeys(db),
-    insert: (key: StoredKey) => insertKey(db, key),
-    remove: (id: string) => removeKey(db, id),
+    save: (key: StoredKey) => saveKey(db, key),
   };
-  return new Keys({ store, adminToken: readOrMakeAdminToken(options.dataDir), spread });
+  const { dataDir, takesTokens } = options;
+  return new Keys({ store, adminToken: readOrMakeAdminToken(dataDir), takesTokens, spread });
 }
 
 function buildControl(
@@ -302,6 +305,7 @@ function buildControl(
     log,
     version,
     ...rooms,
+    audit: (line) => appendAudit(join(dataDir, "logs", "audit.jsonl"), line),
     queues: new Queues(db),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),

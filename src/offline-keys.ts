@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { makeKey } from "./access/keys.ts";
 import type { CreatedKey, KeyScope } from "./contracts/keys.ts";
 import { lockDataDirectory } from "./database/data-directory.ts";
-import { allKeys, insertKey } from "./database/key-records.ts";
+import { allKeys, saveKey } from "./database/key-records.ts";
 import { migrate } from "./database/migrations.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 
@@ -34,8 +34,8 @@ export async function createKeyOffline(
   const db = openSqliteDatabase(join(dataDir, "quern.db"));
   try {
     await migrate(db);
-    const { created, stored } = makeKey(scope, api);
-    await insertKey(db, stored);
+    const { created, stored } = makeKey({ scope, api, rate: null, expiresInMs: null });
+    await saveKey(db, stored);
     return created;
   } finally {
     await db.close();

@@ -32,6 +32,7 @@ export interface UpOptions {
   controlListen: Address | undefined;
   trustedProxies: string[];
   tls: { cert: string; key: string } | undefined;
+  jwt: { issuer: string; audience: string; jwks: string; scopesClaim: string } | undefined;
   /** Processes that take requests. */
   gateways: number;
   dataDir: string;
@@ -70,7 +71,12 @@ export async function up(options: UpOptions): Promise<number> {
   const open = [listen, ...(controlListen === undefined ? [] : [controlListen])].find(
     ({ host }) => !isLoopbackAddress(host),
   );
-  if (open !== undefined && !options.insecureNoAuth && !(await hasAnyKey(dataDir))) {
+  if (
+    open !== undefined &&
+    !options.insecureNoAuth &&
+    options.jwt === undefined &&
+    !(await hasAnyKey(dataDir))
+  ) {
     process.stderr.write(
       `quern: refusing to listen on ${open.host}: anyone who reaches it could use your APIs.\n` +
         `  Create a key first: quern keys create --scope predict --data-dir ${dataDir}\n` +
@@ -165,6 +171,8 @@ class Parent {
       controlListen,
       trustedProxies,
       tls,
+      jwt,
+      gateways,
       publicUrl,
       dataDir,
       python,
@@ -196,6 +204,9 @@ class Parent {
       publicUrl,
       trustedProxies,
       tls,
+      jwt,
+      gateways,
+      takesTokens: jwt !== undefined,
       hasControlListener: controlListen !== undefined,
       maxBodyBytes,
       rules: {

@@ -11,7 +11,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   protocol: { rooms: ["base", "contracts"], npm: [] },
   database: { rooms: ["base", "contracts"], npm: ["better-sqlite3", "pg"] },
   "object-store": { rooms: ["base", "contracts"] },
-  access: { rooms: ["base", "contracts"], npm: [] },
+  access: { rooms: ["base", "contracts"], npm: ["jose"] },
   observe: { rooms: ["base", "contracts"], npm: [] },
   engine: { rooms: ["base", "contracts", "protocol"], npm: [] },
   apis: {

@@ -1,30 +1,48 @@
-/** The keys of this server: made, listed, revoked. A revocation is over when every connected gateway has it. */
+/** The keys of this server: made, listed, rotated, revoked. A revocation is over when every connected gateway has it. */
 import { timestamp } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import type { CreatedKey, KeyScope, KeyView, StoredKey } from "../contracts/keys.ts";
-import { newKey, sha256Of } from "./permission.ts";
+import type { CreatedKey, Grant, KeyRate, KeyView, StoredKey } from "../contracts/keys.ts";
+import { type Holder, newKey, sha256Of } from "./permission.ts";
 
 export interface KeyStore {
   all(): Promise<StoredKey[]>;
-  insert(key: StoredKey): Promise<void>;
-  /** False when there was none. */
-  remove(id: string): Promise<boolean>;
+  save(key: StoredKey): Promise<void>;
 }
 
 export interface KeysDeps {
   store: KeyStore;
   adminToken: string;
+  /** Tokens of an issuer are taken too. */
+  takesTokens: boolean;
   /** Brings the change to the gateways, and waits until each that is connected has it. */
   spread: () => Promise<void>;
 }
 
+export interface NewKey extends Grant {
+  rate: KeyRate | null;
+  /** Milliseconds from now; null for never. */
+  expiresInMs: number | null;
+}
+
 /** A new key, and what is kept of it. */
-export function makeKey(scope: KeyScope, api: string | null): { created: CreatedKey; stored: StoredKey } {
+export function makeKey({ scope, api, rate, expiresInMs }: NewKey): {
+  created: CreatedKey;
+  stored: StoredKey;
+} {
   const key = newKey();
-  const view = { id: `k-${newToken().slice(0, 10)}`, scope, api, created_time: timestamp() };
+  const expires_time = expiresInMs === null ? null : inMs(expiresInMs);
+  const id = `k-${newToken().slice(0, 10)}`;
+  const view = { id, scope, api, created_time: timestamp(), rate, expires_time, revoked_time: null };
   return { created: { ...view, key }, stored: { ...view, sha256: sha256Of(key) } };
+}
+
+/** What a key opens now; undefined where it opens nothing any more. */
+export function holderOf(key: StoredKey | undefined, nowMs: number): Holder | undefined {
+  if (key === undefined || key.revoked_time !== null) return undefined;
+  if (key.expires_time !== null && Date.parse(key.expires_time) <= nowMs) return undefined;
+  return { id: key.id, grants: [key], rate: key.rate };
 }
 
 export class Keys implements Service {
@@ -40,6 +58,9 @@ export class Keys implements Service {
       scope: "admin",
       api: null,
       created_time: "",
+      rate: null,
+      expires_time: null,
+      revoked_time: null,
     };
   }
 
@@ -49,36 +70,67 @@ export class Keys implements Service {
 
   async stop(): Promise<void> {}
 
-  /** Whether any key was made: from then on APIs need one unless their `networking.auth` says `none`. */
+  /**
+   * Whether any key was ever made, or tokens are taken: from then on APIs need one unless their `networking.auth` says
+   * `none`.
+   */
   get isAny(): boolean {
-    return this.byHash.size > 0;
+    return this.byHash.size > 0 || this.deps.takesTokens;
   }
 
-  find(sha256: string): StoredKey | undefined {
-    return sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256);
+  find(sha256: string): Holder | undefined {
+    return holderOf(sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256), Date.now());
   }
 
   /** All that gateways compare with, the admin token included. */
   forGateways(): StoredKey[] {
-    return [this.admin, ...this.byHash.values()];
+    return [this.admin, ...this.living()];
   }
 
   list(): KeyView[] {
-    return [...this.byHash.values()].map(({ sha256: _, ...view }) => view);
+    return this.living().map(({ sha256: _, ...view }) => view);
   }
 
-  async create(scope: KeyScope, api: string | null): Promise<CreatedKey> {
-    const { created, stored } = makeKey(scope, api);
-    await this.deps.store.insert(stored);
-    this.byHash.set(stored.sha256, stored);
+  async create(asked: NewKey): Promise<CreatedKey> {
+    const { created, stored } = makeKey(asked);
+    await this.keep(stored);
+    await this.deps.spread();
+    return created;
+  }
+
+  /** A new key that opens the same; the former one does so for `graceMs` more. */
+  async rotate(id: string, graceMs: number): Promise<CreatedKey> {
+    const former = this.byId(id);
+    const { created, stored } = makeKey({ ...former, expiresInMs: null });
+    const end = inMs(graceMs);
+    const isSooner = former.expires_time === null || end < former.expires_time;
+    await this.keep({ ...former, expires_time: isSooner ? end : former.expires_time });
+    await this.keep(stored);
     await this.deps.spread();
     return created;
   }
 
   async revoke(id: string): Promise<void> {
-    if (!(await this.deps.store.remove(id)))
-      throw new ServiceError("key_not_found", `there is no key "${id}"; \`quern keys list\` shows them`);
-    for (const [sha256, stored] of this.byHash) if (stored.id === id) this.byHash.delete(sha256);
+    await this.keep({ ...this.byId(id), revoked_time: timestamp() });
     await this.deps.spread();
   }
+
+  private byId(id: string): StoredKey {
+    const found = this.living().find((key) => key.id === id);
+    if (found !== undefined) return found;
+    throw new ServiceError("key_not_found", `there is no key "${id}"; \`quern keys list\` shows them`);
+  }
+
+  private living(): StoredKey[] {
+    return [...this.byHash.values()].filter(({ revoked_time }) => revoked_time === null);
+  }
+
+  private async keep(key: StoredKey): Promise<void> {
+    await this.deps.store.save(key);
+    this.byHash.set(key.sha256, key);
+  }
+}
+
+function inMs(ms: number): string {
+  return new Date(Date.now() + ms).toISOString();
 }

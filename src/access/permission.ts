@@ -1,12 +1,20 @@
 /** Whether a request may pass, purely: what it presents against what is needed (decisions, section 8). */
 import { createHash, randomBytes } from "node:crypto";
 import { ServiceError } from "../contracts/errors.ts";
-import type { KeyScope, StoredKey } from "../contracts/keys.ts";
+import type { Grant, KeyRate, KeyScope } from "../contracts/keys.ts";
 
 export interface Need {
   scope: KeyScope;
   /** The API that is asked for, where it is one. */
   api?: string;
+}
+
+/** Who presents a key or a token, and what it opens. */
+export interface Holder {
+  /** The key's id, or the token's subject: for limits and for the audit. */
+  id: string;
+  grants: readonly Grant[];
+  rate: KeyRate | null;
 }
 
 /** A new key, in the form that secret scanners can know. */
@@ -18,8 +26,6 @@ export function sha256Of(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
 
-type Holder = Pick<StoredKey, "scope" | "api">;
-
 /**
  * Throws `unauthorized` without a key that we know, `forbidden` with one that opens something else. `find` looks a key up by
  * its hash, which tells nothing of the key by the time that it takes.
@@ -28,23 +34,34 @@ export function assertPermission(
   key: string | undefined,
   find: (sha256: string) => Holder | undefined,
   need: Need,
-): void {
-  const what = need.api === undefined ? "the control plane" : `API ${need.api}`;
-  if (key === undefined) throw new ServiceError("unauthorized", `${what} needs a key; ${howToSend(need)}`);
+): Holder {
+  if (key === undefined)
+    throw new ServiceError("unauthorized", `${whatOf(need)} needs a key; ${howToSend(need)}`);
   const holder = find(sha256Of(key));
-  if (holder === undefined)
-    throw new ServiceError("unauthorized", `the key is not known here, or was revoked; ${howToSend(need)}`);
-  if (opens(holder, need)) return;
-  const has = `${holder.scope}${holder.api === null ? "" : ` for ${holder.api}`}`;
+  if (holder !== undefined) return assertOpens(holder, need);
+  const message = `the key is not known here, was revoked or has expired; ${howToSend(need)}`;
+  throw new ServiceError("unauthorized", message);
+}
+
+/** Throws `forbidden` where none of its grants is what is needed. */
+export function assertOpens(holder: Holder, need: Need): Holder {
+  if (holder.grants.some((grant) => opens(grant, need))) return holder;
+  const has = holder.grants
+    .map(({ scope, api }) => (api === null ? scope : `${scope} for ${api}`))
+    .join(", ");
   throw new ServiceError(
     "forbidden",
-    `the key's scope is ${has}; ${what} needs ${need.scope}: \`quern keys create --scope ${need.scope}${need.api === undefined ? "" : ` --api ${need.api}`}\``,
+    `the key's scope is ${has || "nothing here"}; ${whatOf(need)} needs ${need.scope}: \`quern keys create --scope ${need.scope}${need.api === undefined ? "" : ` --api ${need.api}`}\``,
   );
 }
 
-function opens(holder: Holder, need: Need): boolean {
-  if (holder.scope === "admin" && holder.api === null) return true;
-  return holder.scope === need.scope && (holder.api === null || holder.api === need.api);
+function whatOf(need: Need): string {
+  return need.api === undefined ? "the control plane" : `API ${need.api}`;
+}
+
+function opens(grant: Grant, need: Need): boolean {
+  if (grant.scope === "admin" && grant.api === null) return true;
+  return grant.scope === need.scope && (grant.api === null || grant.api === need.api);
 }
 
 function howToSend(need: Need): string {

@@ -1,12 +1,12 @@
 /** `quern keys create|list|revoke`. */
-import { type CreatedKey, KEY_SCOPES, type KeyScope, type KeyView } from "../contracts/keys.ts";
+import { type CreatedKey, KEY_SCOPES, type KeyScope, type KeyView, rateText } from "../contracts/keys.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
-import { since, table } from "./table.ts";
+import { dateTime, since, table } from "./table.ts";
 
 /** Prints the key alone: it is shown this once. With `--data-dir` no server need run. */
 export async function createKey(
   context: CliContext,
-  options: { scope: string; api?: string; dataDir?: string },
+  options: { scope: string; api?: string; dataDir?: string; rate?: string; expiresIn?: string },
 ): Promise<number> {
   const scope = options.scope as KeyScope;
   if (!KEY_SCOPES.includes(scope))
@@ -14,8 +14,23 @@ export async function createKey(
   const api = options.api ?? null;
   const created =
     options.dataDir === undefined
-      ? await createThere(context, scope, api)
+      ? await createThere(context, { scope, api, rate: options.rate, expires_in: options.expiresIn })
       : await context.createKeyOffline(options.dataDir, scope, api);
+  return show(context, created);
+}
+
+/** A new key that opens the same; the former one ends after the grace. */
+export async function rotateKey(
+  context: CliContext,
+  id: string,
+  options: { grace?: string },
+): Promise<number> {
+  const body = Buffer.from(JSON.stringify(options.grace === undefined ? {} : { grace: options.grace }));
+  const path = `/-/keys/${encodeURIComponent(id)}/rotate`;
+  return show(context, (await context.client.json<CreatedKey>(path, { method: "POST", body })).value);
+}
+
+async function show(context: CliContext, created: CreatedKey): Promise<number> {
   if (context.output === "json") await context.out(`${JSON.stringify(created)}\n`);
   else {
     context.err(`key ${created.id}; it is shown this once, keep it safe\n`);
@@ -24,9 +39,9 @@ export async function createKey(
   return EXIT.success;
 }
 
-async function createThere({ client }: CliContext, scope: KeyScope, api: string | null): Promise<CreatedKey> {
+async function createThere({ client }: CliContext, asked: Record<string, unknown>): Promise<CreatedKey> {
   try {
-    const body = Buffer.from(JSON.stringify({ scope, api }));
+    const body = Buffer.from(JSON.stringify(asked));
     return (await client.json<CreatedKey>("/-/keys", { method: "POST", body })).value;
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
@@ -39,8 +54,15 @@ export async function listKeys({ client, output, out }: CliContext): Promise<num
   if (output === "json") await out(`${text}\n`);
   else if (value.keys.length === 0) await out("no keys: APIs are open to whoever reaches this server\n");
   else {
-    const rows = value.keys.map((key) => [key.id, key.scope, key.api ?? "all", since(key.created_time)]);
-    await out(`${table(["key", "scope", "api", "age"], rows)}\n`);
+    const rows = value.keys.map((key) => [
+      key.id,
+      key.scope,
+      key.api ?? "all",
+      key.rate === null ? "" : rateText(key.rate),
+      key.expires_time === null ? "" : dateTime(key.expires_time),
+      since(key.created_time),
+    ]);
+    await out(`${table(["key", "scope", "api", "rate*", "expires*", "age"], rows)}\n`);
   }
   return EXIT.success;
 }

@@ -39,11 +39,18 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
     .requiredOption("--scope <scope>", "predict, submit or admin")
     .option("--api <name>", "open this API only")
     .option("--data-dir <dir>", "make it there, without a running server")
+    .option("--rate <rate>", "the most requests, such as 100/s, 5000/m or 20000/h")
+    .option("--expires-in <duration>", "how long it opens anything, such as 720h")
     .action((options) => run(async (context) => (await keys()).createKey(context, options)));
   verb
     .command("list")
     .description("show the keys that there are, without the keys themselves")
     .action(() => run(async (context) => (await keys()).listKeys(context)));
+  verb
+    .command("rotate <id>")
+    .description("make and print a key that opens the same; the former one ends after the grace")
+    .option("--grace <duration>", "how long the former one goes on (default 24h)")
+    .action((id, options) => run(async (context) => (await keys()).rotateKey(context, id, options)));
   verb
     .command("revoke <id>")
     .description("revoke a key; it opens nothing from then on")

@@ -151,6 +151,9 @@ const keySchema = z.strictObject({
   scope: z.enum(KEY_SCOPES),
   api: z.string().nullable(),
   created_time: time,
+  rate: z.strictObject({ requests: count, seconds: count }).nullable(),
+  expires_time: time.nullable(),
+  revoked_time: time.nullable().meta({ description: "null: revoked keys are not shown" }),
 });
 export const keyListSchema = z.strictObject({ keys: z.array(keySchema) });
 export const createdKeySchema = keySchema.extend({

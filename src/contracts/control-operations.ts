@@ -9,7 +9,7 @@ import {
   messageSchema,
   versionSchema,
 } from "./answers.ts";
-import { newKeySchema } from "./keys.ts";
+import { newKeySchema, rotateKeySchema } from "./keys.ts";
 import { follow, jsonSchema, LOGS, type Operation, type Parameter, text } from "./operation.ts";
 
 const name: Parameter = { name: "name", in: "path", about: "the API's name", schema: text };
@@ -130,6 +130,25 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     answers: { "application/json": createdKeySchema },
     errors: [
       ...ADMIN_ERRORS,
+      "malformed_json",
+      "invalid_request",
+      "body_too_large",
+      "origin_not_allowed",
+      "server_unavailable",
+    ],
+  },
+  {
+    id: "rotateKey",
+    method: "post",
+    path: "/-/keys/{id}/rotate",
+    about: "make a key that opens the same; the former one ends after the grace (24h)",
+    scope: "admin",
+    parameters: [{ name: "id", in: "path", about: "the key's id", schema: text }],
+    body: { type: "application/json", schema: jsonSchema(rotateKeySchema, "input"), isOptional: true },
+    answers: { "application/json": createdKeySchema },
+    errors: [
+      ...ADMIN_ERRORS,
+      "key_not_found",
       "malformed_json",
       "invalid_request",
       "body_too_large",

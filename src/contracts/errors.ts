@@ -29,6 +29,7 @@ export const ERRORS = {
   idempotency_key_reused: [409, "The Idempotency-Key was used with another body"],
   body_too_large: [413, "The body is too large"],
   misdirected_request: [421, "The Host header is not ours"],
+  rate_limited: [429, "Too many requests for this key"],
   internal_error: [500, "A fault of the server"],
   prediction_failed: [500, "The predictor raised an exception"],
   prediction_not_serializable: [500, "The prediction is not JSON"],

@@ -60,6 +60,17 @@ export const routeSnapshotSchema = z.object({
   version: z.int(),
   apis: z.array(apiRouteSchema),
   splitters: z.array(splitterRouteSchema),
-  keys: z.array(z.object({ sha256: z.string(), scope: z.enum(KEY_SCOPES), api: z.string().nullable() })),
+  keys: z.array(
+    z.object({
+      id: z.string(),
+      sha256: z.string(),
+      scope: z.enum(KEY_SCOPES),
+      api: z.string().nullable(),
+      created_time: z.string(),
+      rate: z.object({ requests: z.int(), seconds: z.int() }).nullable(),
+      expires_time: z.string().nullable(),
+      revoked_time: z.string().nullable(),
+    }),
+  ),
 });
 export type RouteSnapshot = z.infer<typeof routeSnapshotSchema>;

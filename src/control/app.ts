@@ -5,9 +5,10 @@ import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import { type Report, reportSchema } from "../contracts/reports.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
+import type { AuditLine } from "../observe/audit.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { docsRoutes } from "./docs.ts";
-import { assertKey, requestId, streamText } from "./http.ts";
+import { askedBy, assertKey, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
@@ -17,6 +18,8 @@ import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps, QueueRoutesDeps, MetricsRoutesDeps {
   log: Log;
   version: string;
+  /** Who changed what; refusals too. */
+  audit: (line: AuditLine) => void;
 }
 
 export function controlApp(deps: ControlDeps): Hono {
@@ -37,6 +40,13 @@ export function controlApp(deps: ControlDeps): Hono {
     throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   });
   app.route("/", docsRoutes(deps.version));
+  app.use("/-/*", async (c, next) => {
+    await next();
+    const { method, path } = c.req;
+    if (method === "GET" || method === "HEAD" || method === "OPTIONS") return;
+    const by = askedBy(c, deps.keys);
+    deps.audit({ method, path, by, status: c.res.status, request_id: requestId(c) });
+  });
   // A queue's counts are for whoever may submit to its API: its own route looks.
   app.use("/-/*", async (c, next) => {
     if (!c.req.path.startsWith("/-/queues")) assertKey(c, deps.keys, { scope: "admin" });

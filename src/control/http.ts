@@ -3,7 +3,7 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import { keyOf } from "../access/admin-token.ts";
 import type { Keys } from "../access/keys.ts";
-import { assertPermission, type Need } from "../access/permission.ts";
+import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../contracts/limits.ts";
 
@@ -16,10 +16,27 @@ export function requestId(c: Context): string {
   return c.req.header("x-request-id") ?? "-";
 }
 
-/** Throws unless the request's key opens what is needed. */
+/** Throws unless the request's key, or the token that the gateway has verified, opens what is needed. */
 export function assertKey(c: Context, keys: Keys, need: Need): void {
-  const key = keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
-  assertPermission(key, (sha256) => keys.find(sha256), need);
+  const verified = verifiedHolder(c);
+  if (verified !== undefined) assertOpens(verified, need);
+  else assertPermission(keyText(c), (sha256) => keys.find(sha256), need);
+}
+
+/** Who asks: the id of a key that is known, or a token's subject. */
+export function askedBy(c: Context, keys: Keys): string | null {
+  const key = keyText(c);
+  return verifiedHolder(c)?.id ?? (key === undefined ? null : (keys.find(sha256Of(key))?.id ?? null));
+}
+
+/** Set by gateways only: what clients send under such a name never comes here. */
+function verifiedHolder(c: Context): Holder | undefined {
+  const text = c.req.header("x-quern-holder");
+  return text === undefined ? undefined : (JSON.parse(text) as Holder);
+}
+
+function keyText(c: Context): string | undefined {
+  return keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
 }
 
 /** Reads the whole body; throws `body_too_large` as soon as it reaches `limit` bytes, not after. */

@@ -1,9 +1,11 @@
 /** `/-/keys`: make, list and revoke keys. */
 import { Hono } from "hono";
+import type { z } from "zod";
 import type { Keys } from "../access/keys.ts";
+import { parseDurationMs } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
-import { newKeySchema } from "../contracts/keys.ts";
+import { newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
 import { parseJson, readBody } from "./http.ts";
 
 const BODY_BYTES_LIMIT = 10_000;
@@ -13,8 +15,15 @@ export function keyRoutes(keys: Keys): Hono {
   app.get("/-/keys", (c) => c.json({ keys: keys.list() }));
   app.post("/-/keys", async (c) => {
     const body = await readBody(c, BODY_BYTES_LIMIT, "it has a scope and, at will, an api");
-    const { scope, api } = parseNewKey(body);
-    return c.json(await keys.create(scope, api ?? null));
+    const { scope, api, rate, expires_in } = parse(newKeySchema, body);
+    const expiresInMs = expires_in == null ? null : parseDurationMs(expires_in)!;
+    const limit = rate == null ? null : parseRate(rate)!;
+    return c.json(await keys.create({ scope, api: api ?? null, rate: limit, expiresInMs }));
+  });
+  app.post("/-/keys/:id/rotate", async (c) => {
+    const body = await readBody(c, BODY_BYTES_LIMIT, "it has a grace at most");
+    const { grace } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
+    return c.json(await keys.rotate(c.req.param("id"), parseDurationMs(grace)!));
   });
   app.delete("/-/keys/:id", async (c) => {
     const id = c.req.param("id");
@@ -24,10 +33,11 @@ export function keyRoutes(keys: Keys): Hono {
   return app;
 }
 
-function parseNewKey(body: Buffer) {
+function parse<Value>(schema: z.ZodType<Value>, body: Buffer): Value {
   const value = parseJson(body);
-  const checked = newKeySchema.safeParse(value);
+  const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
-  const fields = toFieldErrors(namedIssues(checked.error.issues, value, () => ["scope", "api"]));
+  const legal = () => Object.keys((schema as unknown as { shape: object }).shape);
+  const fields = toFieldErrors(namedIssues(checked.error.issues, value, legal));
   throw new ServiceError("invalid_request", "the key cannot be made as it was asked for", { fields });
 }

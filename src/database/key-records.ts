@@ -1,23 +1,37 @@
-/** The rows of keys: hashes only. */
+/** The rows of keys: hashes only. Revoked ones stay: that there was a key keeps a server from being open to all. */
 import type { StoredKey } from "../contracts/keys.ts";
 import type { Statements } from "./database.ts";
 
-export function allKeys(db: Statements): Promise<StoredKey[]> {
-  return db.all<StoredKey>("SELECT * FROM keys ORDER BY created_time");
+interface KeyRow extends Omit<StoredKey, "rate"> {
+  rate_requests: number | null;
+  rate_seconds: number | null;
 }
 
-export async function insertKey(db: Statements, key: StoredKey): Promise<void> {
-  const { id, sha256, scope, api, created_time } = key;
-  await db.run("INSERT INTO keys (id, sha256, scope, api, created_time) VALUES (?, ?, ?, ?, ?)", [
-    id,
-    sha256,
-    scope,
-    api,
-    created_time,
-  ]);
+export async function allKeys(db: Statements): Promise<StoredKey[]> {
+  const rows = await db.all<KeyRow>("SELECT * FROM keys ORDER BY created_time");
+  return rows.map(({ rate_requests, rate_seconds, ...row }) => ({
+    ...row,
+    rate: rate_requests === null ? null : { requests: rate_requests, seconds: rate_seconds! },
+  }));
 }
 
-/** False when there was none. */
-export async function removeKey(db: Statements, id: string): Promise<boolean> {
-  return (await db.run("DELETE FROM keys WHERE id = ?", [id])) === 1;
+/** Makes it, or replaces what can change: its end. */
+export async function saveKey(db: Statements, key: StoredKey): Promise<void> {
+  const { id, sha256, scope, api, created_time, rate, expires_time, revoked_time } = key;
+  await db.run(
+    `INSERT INTO keys (id, sha256, scope, api, created_time, rate_requests, rate_seconds, expires_time, revoked_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET expires_time = excluded.expires_time, revoked_time = excluded.revoked_time`,
+    [
+      id,
+      sha256,
+      scope,
+      api,
+      created_time,
+      rate?.requests ?? null,
+      rate?.seconds ?? null,
+      expires_time,
+      revoked_time,
+    ],
+  );
 }

@@ -155,6 +155,11 @@ const STEPS: readonly (readonly string[])[] = [
       totals_json TEXT NOT NULL,
       reported_time TEXT NOT NULL
     ) STRICT, WITHOUT ROWID`,
+    "ALTER TABLE keys ADD COLUMN rate_requests INTEGER",
+    "ALTER TABLE keys ADD COLUMN rate_seconds INTEGER",
+    "ALTER TABLE keys ADD COLUMN expires_time TEXT",
+    // A revoked key stays: that there was one keeps a server from being open to all.
+    "ALTER TABLE keys ADD COLUMN revoked_time TEXT",
   ],
 ];
 

@@ -4,6 +4,7 @@
  */
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
+import type { Holder } from "../access/permission.ts";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { discardRest } from "./discard-rest.ts";
@@ -21,6 +22,8 @@ export interface ForwardOptions {
   baseUrl: string;
   /** At the controller, where a batch API is known by its name. */
   path: string;
+  /** Whoever's token was verified here. */
+  holder?: Holder | undefined;
   /** The API's own path, for addresses in answers. */
   endpoint?: string;
 }
@@ -44,6 +47,7 @@ export async function forward(
       ...headers,
       "x-request-id": requestId,
       "x-quern-base-url": options.baseUrl,
+      ...(options.holder === undefined ? {} : { "x-quern-holder": JSON.stringify(options.holder) }),
       ...(options.endpoint === undefined ? {} : { "x-quern-endpoint": options.endpoint }),
       // Not `close`: the controller would end the connection behind an early answer, which is then lost.
       connection: "keep-alive",

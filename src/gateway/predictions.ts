@@ -1,23 +1,21 @@
 /** The hot path: a POST to a real-time API. Body bytes pass as they came; nothing is parsed here. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { keyOf } from "../access/admin-token.ts";
-import { assertPermission } from "../access/permission.ts";
+import type { Holder } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { HELD_BODIES_BYTES_MAX } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import type { PredictMeta } from "../protocol/messages.ts";
 import type { ApiPool } from "./api-pool.ts";
+import type { Authorization } from "./authorization.ts";
 import { discardRest } from "./discard-rest.ts";
 import { Prediction, sendError } from "./prediction.ts";
-import type { GatewayKey } from "./route-table.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
 const METHODS = "GET, HEAD, POST, OPTIONS";
 
 export interface PredictionOptions {
   maxBodyBytes: number;
-  /** By the key's hash. */
-  findKey: (sha256: string) => GatewayKey | undefined;
+  authorization: Authorization;
 }
 
 /** Where a request goes: the address that was asked for, and the API that is to answer. */
@@ -52,31 +50,58 @@ export class Predictions {
       pool.tally.answered(statusOf(response, prediction), performance.now() - startedMs);
       if (prediction !== undefined) pool.abandon(prediction);
     });
-    const problem = this.refusal(address, request) ?? keyProblem(address, request, this.options.findKey);
-    if (problem !== undefined) {
+    const refuseWith = (problem: ServiceError) => {
       pool.tally.rejected(problem.code);
-      return refuse(request, response, problem, requestId);
-    }
-    if (request.method !== "POST") return describe(address, request, response, requestId);
-    const { maxBodyBytes } = this.options;
-    request.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      this.heldBytes += chunk.length;
-      if (bytes > maxBodyBytes) refuse(request, response, tooLarge(maxBodyBytes), requestId);
-      else chunks.push(chunk);
-    });
-    request.on("end", () => {
-      if (response.headersSent) return;
-      prediction = new Prediction(response, {
-        startedMs,
-        requestId,
-        meta: metaOf(pool, request),
-        body: chunks,
-        wantsEvents: request.headers.accept?.includes("text/event-stream") ?? false,
+      refuse(request, response, problem, requestId);
+    };
+    const problem = this.refusal(address, request);
+    if (problem !== undefined) return refuseWith(problem);
+    const receive = () => {
+      if (request.method !== "POST") return describe(address, request, response, requestId);
+      const { maxBodyBytes } = this.options;
+      request.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        this.heldBytes += chunk.length;
+        if (bytes > maxBodyBytes) refuse(request, response, tooLarge(maxBodyBytes), requestId);
+        else chunks.push(chunk);
       });
-      if (shadow !== undefined) submitCopy(shadow, request, requestId, chunks);
-      pool.submit(prediction);
-    });
+      request.on("end", () => {
+        if (response.headersSent) return;
+        prediction = new Prediction(response, {
+          startedMs,
+          requestId,
+          meta: metaOf(pool, request),
+          body: chunks,
+          wantsEvents: request.headers.accept?.includes("text/event-stream") ?? false,
+        });
+        if (shadow !== undefined) submitCopy(shadow, request, requestId, chunks);
+        pool.submit(prediction);
+      });
+    };
+    if (!address.needs_key) return receive();
+    this.authorize(address, request, response, receive, refuseWith);
+  }
+
+  /** Goes on with `receive` at once, or when a token that was not seen before has been verified. */
+  private authorize(
+    { name }: AddressRoute,
+    request: IncomingMessage,
+    response: ServerResponse,
+    receive: () => void,
+    refuseWith: (problem: ServiceError) => void,
+  ): void {
+    const { authorization } = this.options;
+    const judge = (holder: Holder | undefined) => {
+      try {
+        authorization.assert(request, response, { scope: "predict", api: name }, holder);
+      } catch (error) {
+        return refuseWith(error as ServiceError);
+      }
+      receive();
+    };
+    const holder = authorization.tokenHolder(request);
+    if (holder instanceof Promise) holder.then(judge, refuseWith);
+    else judge(holder);
   }
 
   private refusal({ name }: AddressRoute, request: IncomingMessage): ServiceError | undefined {
@@ -114,21 +139,6 @@ function submitCopy(
   pool.submit(
     new Prediction(undefined, { startedMs: performance.now(), requestId, meta, body, wantsEvents: false }),
   );
-}
-
-function keyProblem(
-  { needs_key, name }: AddressRoute,
-  { headers }: IncomingMessage,
-  findKey: PredictionOptions["findKey"],
-): ServiceError | undefined {
-  if (!needs_key) return undefined;
-  const key = keyOf({ authorization: headers.authorization, "x-api-key": headers["x-api-key"] as string });
-  try {
-    assertPermission(key, findKey, { scope: "predict", api: name });
-    return undefined;
-  } catch (error) {
-    return error as ServiceError;
-  }
 }
 
 function tooLarge(maxBodyBytes: number): ServiceError {

@@ -4,6 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { get, request as httpRequest } from "node:http";
+import { holderOf } from "../access/keys.ts";
+import type { Holder } from "../access/permission.ts";
 import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
@@ -14,7 +16,7 @@ import { Endpoints } from "./endpoints.ts";
 
 const RECONNECT_MS = 50;
 
-export type GatewayKey = RouteSnapshot["keys"][number];
+type GatewayKey = RouteSnapshot["keys"][number];
 
 export interface RouteTableOptions {
   file: string;
@@ -51,8 +53,9 @@ export class RouteTable implements Service {
     return this.version >= 0;
   }
 
-  key(sha256: string): GatewayKey | undefined {
-    return this.keys.get(sha256);
+  /** What a key opens now, by its hash. */
+  holder(sha256: string): Holder | undefined {
+    return holderOf(this.keys.get(sha256), Date.now());
   }
 
   expire(nowMs: number): void {

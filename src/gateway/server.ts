@@ -5,11 +5,14 @@
 import { randomBytes } from "node:crypto";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
+import { type JwtOptions, JwtVerifier } from "../access/jwt.ts";
+import type { Holder } from "../access/permission.ts";
 import { delay } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
+import { Authorization } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { allowOrigin, answerOptions } from "./cors.ts";
 import type { Endpoint } from "./endpoints.ts";
@@ -38,12 +41,17 @@ export interface GatewayOptions {
   rules: HostRules;
   publicUrl: string | undefined;
   trustedProxies: readonly string[];
+  /** Whose tokens are taken beside keys. */
+  jwt: JwtOptions | undefined;
+  /** How many gateways share the load, this one included. */
+  gateways: number;
   maxBodyBytes: number;
 }
 
 export class Gateway implements Service {
   private readonly options: GatewayOptions;
   private readonly routes: RouteTable;
+  private readonly authorization: Authorization;
   private readonly predictions: Predictions;
   private readonly clients: ClientAddress;
   private readonly listeners: Listener[];
@@ -63,7 +71,12 @@ export class Gateway implements Service {
         wake: (api) => this.tell(`/apis/${api}/wake`, () => {}),
       },
     });
-    this.predictions = new Predictions({ maxBodyBytes, findKey: (sha256) => this.routes.key(sha256) });
+    this.authorization = new Authorization({
+      findKey: (sha256) => this.routes.holder(sha256),
+      jwt: options.jwt === undefined ? undefined : new JwtVerifier(options.jwt),
+      gateways: options.gateways,
+    });
+    this.predictions = new Predictions({ maxBodyBytes, authorization: this.authorization });
     this.clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
     const { listen, controlListen } = options;
     this.listeners = [
@@ -188,14 +201,22 @@ export class Gateway implements Service {
         requestId,
       );
     }
-    if (request.headers.expect !== undefined) response.writeContinue();
     const { controllerSocket } = this.options;
-    void forward(request, response, {
-      controllerSocket,
-      requestId,
-      baseUrl: this.clients.baseUrl(request),
-      ...target,
-    });
+    const baseUrl = this.clients.baseUrl(request);
+    const pass = (holder: Holder | undefined) => {
+      if (request.headers.expect !== undefined) response.writeContinue();
+      void forward(request, response, { controllerSocket, requestId, baseUrl, holder, ...target });
+    };
+    const refuse = (error: unknown) => sendError(response, error, requestId);
+    try {
+      this.authorization.countOnly(request, response);
+    } catch (error) {
+      return refuse(error);
+    }
+    // The controller judges; a token is verified here, where it is remembered too.
+    const holder = this.authorization.tokenHolder(request);
+    if (holder instanceof Promise) holder.then(pass, refuse);
+    else pass(holder);
   }
 
   private requestId(request: IncomingMessage): string {

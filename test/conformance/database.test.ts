@@ -35,7 +35,7 @@ import {
   saveLetter,
 } from "../../src/batch/letters.ts";
 import type { Database } from "../../src/database/database.ts";
-import { allKeys, insertKey, removeKey } from "../../src/database/key-records.ts";
+import { allKeys, saveKey } from "../../src/database/key-records.ts";
 import { migrate, takeEpoch } from "../../src/database/migrations.ts";
 import { openPostgresDatabase } from "../../src/database/postgres.ts";
 import {
@@ -269,10 +269,14 @@ describe.each([
   });
 
   it.runIf(isHere)("keeps keys and submissions, each once", async () => {
-    const key = { id: "k-1", sha256: "x", scope: "predict" as const, api: null, created_time: "t" };
-    await insertKey(db, key);
+    const key = {
+      ...{ id: "k-1", sha256: "x", scope: "predict" as const, api: null, created_time: "t" },
+      ...{ rate: { requests: 5, seconds: 60 }, expires_time: null, revoked_time: null },
+    };
+    await saveKey(db, key);
     expect(await allKeys(db)).toEqual([key]);
-    expect([await removeKey(db, "k-1"), await removeKey(db, "k-1")]).toEqual([true, false]);
+    await saveKey(db, { ...key, expires_time: "e", revoked_time: "r" });
+    expect(await allKeys(db)).toEqual([{ ...key, expires_time: "e", revoked_time: "r" }]);
     const submission = submissionKey("a", "once", Buffer.from("{}"));
     await saveSubmission(db, submission, "job-1", 1000);
     expect(await findSubmission(db, submission, 2000)).toBe("job-1");

@@ -1,0 +1,108 @@
+/**
+ * JSON Web Tokens of an issuer that we trust (RFC 7519), checked by its published keys (RFC 7517). One claim says what a token opens:
+ * `predict`, `submit`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
+ */
+import { readFileSync } from "node:fs";
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from "jose";
+import { ServiceError } from "../contracts/errors.ts";
+import { type Grant, KEY_SCOPES, type KeyScope } from "../contracts/keys.ts";
+import { type Holder, sha256Of } from "./permission.ts";
+
+const CLOCK_TOLERANCE_S = 30;
+/** Verified tokens are remembered until they expire: a signature costs more than a prediction. */
+const REMEMBERED_MAX = 10_000;
+/** No symmetric ones: those who can check could make them too. */
+const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
+
+export interface JwtOptions {
+  issuer: string;
+  audience: string;
+  /** A URL, or a file. */
+  jwks: string;
+  scopesClaim: string;
+}
+
+export class JwtVerifier {
+  private readonly options: JwtOptions;
+  private readonly keys: JWTVerifyGetKey;
+  private readonly remembered = new Map<string, { holder: Holder; expiresMs: number }>();
+
+  /** Throws where `jwks` is a file that has no keys. */
+  constructor(options: JwtOptions) {
+    this.options = options;
+    this.keys = /^https?:/.test(options.jwks)
+      ? createRemoteJWKSet(new URL(options.jwks))
+      : createLocalJWKSet(JSON.parse(readFileSync(options.jwks, "utf8")) as never);
+  }
+
+  /** Whether it has a token's form; keys of ours have no dots. */
+  static isToken(text: string): boolean {
+    return text.split(".").length === 3;
+  }
+
+  /** At once, where this token was verified before. */
+  known(token: string): Holder | undefined {
+    const found = this.remembered.get(sha256Of(token));
+    return found !== undefined && found.expiresMs > Date.now() ? found.holder : undefined;
+  }
+
+  /** Throws `unauthorized` with what is wrong, `server_unavailable` where the issuer's keys cannot be had. */
+  async verify(token: string): Promise<Holder> {
+    const { issuer, audience } = this.options;
+    try {
+      const rules = {
+        issuer,
+        audience,
+        algorithms: ALGORITHMS,
+        clockTolerance: CLOCK_TOLERANCE_S,
+        requiredClaims: ["exp"],
+      };
+      const { payload } = await jwtVerify(token, this.keys, rules);
+      return this.remember(token, payload);
+    } catch (error) {
+      throw toServiceError(error, this.options);
+    }
+  }
+
+  private remember(token: string, payload: JWTPayload): Holder {
+    const holder = {
+      id: `jwt:${payload.sub ?? "-"}`,
+      grants: grantsOf(payload[this.options.scopesClaim]),
+      rate: null,
+    };
+    if (this.remembered.size >= REMEMBERED_MAX) this.remembered.clear();
+    this.remembered.set(sha256Of(token), { holder, expiresMs: payload.exp! * 1000 });
+    return holder;
+  }
+}
+
+/** A list, or a text with spaces (RFC 8693, section 4.2); what is not ours is left out. */
+export function grantsOf(claim: unknown): Grant[] {
+  const words = Array.isArray(claim) ? claim : typeof claim === "string" ? claim.split(" ") : [];
+  return words.flatMap((word) => {
+    const [scope, api, ...more] = String(word).split(":");
+    const isOurs = KEY_SCOPES.includes(scope as KeyScope) && more.length === 0 && api !== "";
+    return isOurs ? [{ scope: scope as KeyScope, api: api ?? null }] : [];
+  });
+}
+
+function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const message = (error as Error).message;
+  const isOurs =
+    error instanceof errors.JOSEError &&
+    !(error instanceof errors.JWKSTimeout) &&
+    !/^Expected 200|^Failed to/.test(message);
+  if (isOurs) return new ServiceError("unauthorized", `the token is not valid: ${message}`, { cause: error });
+  return new ServiceError("server_unavailable", `the keys at ${jwks} cannot be had: ${message}`, {
+    cause: error,
+    retryAfterS: 1,
+  });
+}

@@ -1,0 +1,78 @@
+/** Who a request comes from, and whether it may pass here: keys from the route snapshot, tokens of a trusted issuer. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { keyOf } from "../access/admin-token.ts";
+import { JwtVerifier } from "../access/jwt.ts";
+import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import { RateLimits } from "./rate-limits.ts";
+
+export interface AuthorizationOptions {
+  findKey: (sha256: string) => Holder | undefined;
+  jwt: JwtVerifier | undefined;
+  /** How many gateways share the load. */
+  gateways: number;
+}
+
+export class Authorization {
+  private readonly options: AuthorizationOptions;
+  private readonly limits: RateLimits;
+
+  constructor(options: AuthorizationOptions) {
+    this.options = options;
+    this.limits = new RateLimits(options.gateways);
+  }
+
+  /**
+   * The holder of what the request presents, where that is a token: a promise the first time that it is seen. Undefined
+   * where it is none.
+   */
+  tokenHolder({ headers }: IncomingMessage): Holder | Promise<Holder> | undefined {
+    const { jwt } = this.options;
+    const token = jwt === undefined ? undefined : presented(headers);
+    if (jwt === undefined || token === undefined || !JwtVerifier.isToken(token)) return undefined;
+    return jwt.known(token) ?? jwt.verify(token);
+  }
+
+  /**
+   * Throws what a request is refused with: `unauthorized`, `forbidden`, `rate_limited`. `tokenHolder` is the verified one,
+   * where there is one. Sets the headers of a limit.
+   */
+  assert(
+    request: IncomingMessage,
+    response: ServerResponse,
+    need: Need,
+    tokenHolder: Holder | undefined,
+  ): void {
+    const holder =
+      tokenHolder === undefined
+        ? assertPermission(presented(request.headers), this.options.findKey, need)
+        : assertOpens(tokenHolder, need);
+    this.count(holder, response);
+  }
+
+  /** Counts a request that the controller will judge, where its key has a limit. Throws `rate_limited`. */
+  countOnly({ headers }: IncomingMessage, response: ServerResponse): void {
+    const key = presented(headers);
+    const holder = key === undefined ? undefined : this.options.findKey(sha256Of(key));
+    if (holder !== undefined) this.count(holder, response);
+  }
+
+  private count(holder: Holder, response: ServerResponse): void {
+    if (holder.rate === null) return;
+    const { limit, remaining, resetS, isAllowed } = this.limits.take(
+      holder.id,
+      holder.rate,
+      performance.now(),
+    );
+    response.setHeader("ratelimit-limit", limit);
+    response.setHeader("ratelimit-remaining", remaining);
+    response.setHeader("ratelimit-reset", resetS);
+    if (isAllowed) return;
+    const message = `the key ${holder.id} may make ${holder.rate.requests} requests in ${holder.rate.seconds} s; try again in ${resetS} s`;
+    throw new ServiceError("rate_limited", message, { retryAfterS: resetS });
+  }
+}
+
+function presented(headers: IncomingMessage["headers"]): string | undefined {
+  return keyOf({ authorization: headers.authorization, "x-api-key": headers["x-api-key"] as string });
+}

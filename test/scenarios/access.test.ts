@@ -1,0 +1,181 @@
+/** Who may come in, and how often: keys that end, limits, tokens of an issuer, and the audit. */
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
+import { ECHO, project } from "../harness/projects.ts";
+import { TestServer } from "../harness/server.ts";
+
+const item = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+describe("keys", () => {
+  const server = new TestServer();
+  beforeAll(async () => {
+    await server.start();
+    server.deploy(project(ECHO));
+  });
+  afterAll(() => server.stop());
+  const create = (...args: string[]) =>
+    JSON.parse(server.cli(["keys", "create", "-o", "json", ...args]).out) as { id: string; key: string };
+  const status = async (key: string | undefined) =>
+    (await server.post("/echo", {}, key === undefined ? {} : bearer(key))).status;
+
+  it("may be used so often, and say how often still", async () => {
+    const { key } = create("--scope", "predict", "--rate", "3/m");
+    const answers = [];
+    for (let i = 0; i < 4; i++) answers.push(await server.post("/echo", {}, bearer(key)));
+    expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200, 429]);
+    expect(answers.map(({ headers }) => headers.get("ratelimit-remaining"))).toEqual(["2", "1", "0", "0"]);
+    const { headers } = answers[3]!;
+    expect(headers.get("ratelimit-limit")).toBe("3");
+    expect(Number(headers.get("ratelimit-reset"))).toBeGreaterThan(50);
+    expect(headers.get("retry-after")).toBe(headers.get("ratelimit-reset"));
+    expect(await answers[3]!.json()).toMatchObject({ code: "rate_limited" });
+    expect(server.cli(["keys", "list"]).out).toMatch(/predict +all +3\/m/);
+  });
+
+  it("are limited for submissions too, and windows end", async () => {
+    const { key } = create("--scope", "submit", "--rate", "1/s");
+    const submit = async () => (await server.post("/jobs", item, bearer(key))).status;
+    expect([await submit(), await submit()]).toEqual([200, 429]);
+    await eventually("the window is over", async () => (await submit()) === 200);
+  });
+
+  it("are rotated: the new one opens the same, the old one ends after the grace", async () => {
+    const former = create("--scope", "predict", "--api", "echo");
+    const { code, out } = server.cli(["keys", "rotate", former.id, "--grace", "2s"]);
+    expect(code).toBe(0);
+    const next = out.trim();
+    expect([await status(former.key), await status(next)]).toEqual([200, 200]);
+    await eventually("the former one has ended", async () => (await status(former.key)) === 401);
+    expect(await status(next)).toBe(200);
+  });
+
+  it("end when they were said to", async () => {
+    const { key } = create("--scope", "predict", "--expires-in", "1500ms");
+    expect(await status(key)).toBe(200);
+    await eventually("it has ended", async () => (await status(key)) === 401);
+  });
+
+  it("keep APIs closed also when the last one was revoked", async () => {
+    const { keys } = JSON.parse(server.cli(["keys", "list", "-o", "json"]).out) as { keys: { id: string }[] };
+    for (const { id } of keys) expect(server.cli(["keys", "revoke", id]).code).toBe(0);
+    expect(server.cli(["keys", "list"]).out).toContain("no keys");
+    expect(await status(undefined)).toBe(401);
+    expect(server.cli(["keys", "revoke", keys[0]!.id]).code).toBe(4);
+  });
+
+  it("leave a line for each change, and for each that was refused", async () => {
+    await server.fetch("/-/apis/echo", { method: "DELETE", headers: bearer("nobody") });
+    const lines = readFileSync(join(server.dataDir, "logs", "audit.jsonl"), "utf8")
+      .trim()
+      .split("\n");
+    const audit = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(audit[0]).toMatchObject({ method: "POST", path: "/-/deploy", by: "admin-token", status: 200 });
+    expect(
+      audit.filter(({ method, path }) => method === "DELETE" && String(path).startsWith("/-/keys/")).length,
+    ).toBeGreaterThan(3);
+    expect(audit.at(-1)).toMatchObject({ method: "DELETE", path: "/-/apis/echo", by: null, status: 401 });
+    expect(lines.join()).not.toContain("quern_");
+  });
+});
+
+describe("tokens of an issuer", () => {
+  const server = new TestServer();
+  let issuer: Server;
+  let issuerUrl = "";
+  let sign: (
+    claims: JWTPayload,
+    options?: { issuer?: string; audience?: string; expires?: string; key?: "other" },
+  ) => Promise<string>;
+
+  beforeAll(async () => {
+    const ours = await generateKeyPair("ES256", { extractable: true });
+    const other = await generateKeyPair("ES256", { extractable: true });
+    const jwk = { ...(await exportJWK(ours.publicKey)), kid: "one", alg: "ES256", use: "sig" };
+    issuer = createServer((request, response) => {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify(request.url === "/.well-known/jwks.json" ? { keys: [jwk] } : {}));
+    });
+    await new Promise<void>((resolve) => issuer.listen(0, "127.0.0.1", resolve));
+    issuerUrl = `http://127.0.0.1:${(issuer.address() as { port: number }).port}`;
+    sign = (claims, options = {}) =>
+      new SignJWT(claims)
+        .setProtectedHeader({ alg: "ES256", kid: "one" })
+        .setIssuer(options.issuer ?? issuerUrl)
+        .setAudience(options.audience ?? "quern")
+        .setSubject("ada")
+        .setIssuedAt()
+        .setExpirationTime(options.expires ?? "10m")
+        .sign(options.key === "other" ? other.privateKey : ours.privateKey);
+    await server.start({}, ["--jwt-issuer", issuerUrl, "--jwt-audience", "quern"]);
+    server.deploy({
+      ...project(ECHO),
+      "quern.yaml": `${project(ECHO)["quern.yaml"]}- name: other\n  predictor: {path: predictor.py}\n`,
+    });
+  });
+  afterAll(async () => {
+    issuer.close();
+    await server.stop();
+  });
+  const call = async (path: string, token: string, body: unknown = {}) => {
+    const response = await server.post(path, body, bearer(token));
+    return [response.status, (await response.json()) as { code?: string; message?: string }] as const;
+  };
+
+  it("open what their claim says, and APIs are closed without one", async () => {
+    expect((await server.post("/echo", {})).status).toBe(401);
+    const all = await sign({ scope: "openid predict submit:jobs" });
+    for (let again = 0; again < 2; again++) {
+      expect((await call("/echo", all))[0]).toBe(200);
+      expect((await call("/other", all))[0]).toBe(200);
+      expect((await call("/jobs", all, item))[0]).toBe(200);
+    }
+    const one = await sign({ scope: ["predict:echo"] });
+    expect((await call("/echo", one))[0]).toBe(200);
+    expect((await call("/other", one))[0]).toBe(403);
+    expect((await call("/jobs", one, item))[0]).toBe(403);
+    const admin = await sign({ scope: "admin" });
+    expect((await server.fetch("/-/apis", { headers: bearer(admin) })).status).toBe(200);
+    expect((await server.fetch("/-/apis", { headers: bearer(all) })).status).toBe(403);
+    expect(
+      (await server.fetch("/-/apis/other/refresh", { method: "POST", headers: bearer(admin) })).status,
+    ).toBe(200);
+    expect(readFileSync(join(server.dataDir, "logs", "audit.jsonl"), "utf8")).toContain('"by":"jwt:ada"');
+  });
+
+  it.each<[string, () => Promise<string>, string]>([
+    ["of another issuer", () => sign({ scope: "predict" }, { issuer: "https://evil.example" }), '"iss"'],
+    ["for somebody else", () => sign({ scope: "predict" }, { audience: "others" }), '"aud"'],
+    ["that has expired", () => sign({ scope: "predict" }, { expires: "-10m" }), '"exp"'],
+    ["with another's signature", () => sign({ scope: "predict" }, { key: "other" }), "signature"],
+    ["that is none", async () => "a.b.c", "token"],
+    [
+      "without a signature",
+      async () =>
+        `${Buffer.from('{"alg":"none"}').toString("base64url")}.${Buffer.from('{"scope":"predict"}').toString("base64url")}.`,
+      "token",
+    ],
+  ])("are refused: one %s", async (_, make, message) => {
+    const [status, body] = await call("/echo", await make());
+    expect([status, body.code]).toEqual([401, "unauthorized"]);
+    expect(body.message).toContain(message);
+  });
+
+  it("do not take the place of headers that only gateways set", async () => {
+    const holder = JSON.stringify({ id: "me", grants: [{ scope: "admin", api: null }], rate: null });
+    expect((await server.fetch("/-/apis", { headers: { "x-quern-holder": holder } })).status).toBe(401);
+  });
+
+  it("are checked at the start, where they are asked for", async () => {
+    const other = new TestServer();
+    expect(other.cli(["up", "--jwt-issuer", "https://issuer.example"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--jwt-audience"),
+    });
+    await other.stop();
+  });
+});
