@@ -87,6 +87,7 @@ function contextOf(options: GlobalOptions): CliContext {
   const { name, host, key } = targetOf(options.env, dataDir, environments);
   return {
     client: new Client(host, setting("apiKey") || key),
+    reconnect: () => contextOf(options),
     environment: name,
     output: options.output ?? "table",
     out: printed,

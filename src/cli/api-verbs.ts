@@ -54,6 +54,12 @@ function addDeployVerbs(program: Command, run: RunVerb): void {
     .description("validate a configuration and its project without changing anything")
     .action((file = "quern.yaml") => run(async (context) => (await deploys()).check(context, file)));
   program
+    .command("dev [file] [apis...]")
+    .description("deploy, and again whenever a file changes; print the logs; start a server where none runs")
+    .action((file = "quern.yaml", names: string[] = []) =>
+      run(async (context) => (await import("./dev.ts")).dev(context, file, names)),
+    );
+  program
     .command("deploy [file] [apis...]")
     .description("deploy the APIs of a configuration (default quern.yaml), or some of them")
     .option("--wait", "until the replicas are live or have failed")

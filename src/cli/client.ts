@@ -14,6 +14,7 @@ export interface RequestOptions {
   query?: Record<string, string | string[] | undefined>;
   headers?: Record<string, string>;
   body?: Uint8Array | ReadableStream<Uint8Array>;
+  signal?: AbortSignal;
 }
 
 export class Client {
@@ -39,6 +40,7 @@ export class Client {
       response = await fetch(url, {
         method: options.method ?? "GET",
         headers: { ...authorization, ...options.headers },
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
         ...(options.body === undefined ? {} : { body: options.body, duplex: "half" }),
       } as RequestInit);
     } catch (error) {

@@ -4,6 +4,8 @@ import type { Client } from "./client.ts";
 
 export interface CliContext {
   client: Client;
+  /** Looks again where the server is, and which key it takes: it may have been started since. */
+  reconnect: () => CliContext;
   /** The environment that `client` speaks to. */
   environment: string;
   output: "table" | "json";

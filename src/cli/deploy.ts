@@ -2,7 +2,7 @@
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { packProject } from "./pack-project.ts";
 
-interface Deployed {
+export interface Deployed {
   api: string;
   kind: string;
   message: string;
@@ -15,7 +15,7 @@ export async function deploy(
   apis: string[],
   options: { wait?: boolean },
 ): Promise<number> {
-  const { value: deployed, text } = await send(context, file, apis, false);
+  const { value: deployed, text } = await sendProject(context, file, apis, false);
   if (context.output === "json") context.out(`${text}\n`);
   else for (const { message } of deployed) context.out(`${message}\n`);
   if (context.output === "table") context.err(nextSteps(deployed));
@@ -38,13 +38,13 @@ function nextSteps(deployed: readonly Deployed[]): string {
 }
 
 export async function check(context: CliContext, file: string): Promise<number> {
-  const { value, text } = await send(context, file, [], true);
+  const { value, text } = await sendProject(context, file, [], true);
   if (context.output === "json") context.out(`${text}\n`);
   else context.out(`${file} is valid: ${value.map(({ api, kind }) => `${api} (${kind})`).join(", ")}\n`);
   return EXIT.success;
 }
 
-async function send({ client }: CliContext, file: string, apis: string[], dryRun: boolean) {
+export async function sendProject({ client }: CliContext, file: string, apis: string[], dryRun: boolean) {
   const { archive, configFile } = await packProject(file);
   return client.json<Deployed[]>("/-/deploy", {
     method: "POST",
@@ -54,7 +54,8 @@ async function send({ client }: CliContext, file: string, apis: string[], dryRun
   });
 }
 
-async function waitUntilLive({ client, err }: CliContext, api: string): Promise<void> {
+/** Follows the replicas of the newest version until they serve. Throws when they cannot. */
+export async function waitUntilLive({ client, err }: CliContext, api: string): Promise<void> {
   for (let shown = ""; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
     const { value } = await client.json<{
       status: string;
@@ -62,11 +63,12 @@ async function waitUntilLive({ client, err }: CliContext, api: string): Promise<
       up_to_date_replicas: number;
       requested_replicas: number;
     }>(`/-/apis/${api}`);
-    const now = `${api} is ${value.status} (${value.up_to_date_replicas}/${value.requested_replicas} replicas)`;
+    const why = value.status === "compute unavailable" ? `; ${value.message}` : "";
+    const now = `${api} is ${value.status} (${value.up_to_date_replicas}/${value.requested_replicas} replicas)${why}`;
     if (now !== shown) err(`${now}\n`);
     shown = now;
     if (value.status === "live") return;
-    if (value.status === "error")
+    if (value.status.startsWith("error"))
       throw new CliError(
         `${api} could not start: ${value.message}; \`quern logs ${api}\` has the traceback`,
         EXIT.failed,

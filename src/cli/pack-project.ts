@@ -22,8 +22,21 @@ export interface PackedProject {
   configFile: string;
 }
 
+/** What a deployment would take, as a text that changes when a file does: a line for each, its name before a tab. */
+export async function projectState(path: string): Promise<string> {
+  const { directory, config } = locateProject(path);
+  const files = [config, ...(await projectFiles(directory, config))];
+  return files
+    .map((file) => {
+      // An editor may be about to put it back.
+      const info = statSync(join(directory, file), { throwIfNoEntry: false });
+      return `${file}\t${info?.size} ${info?.mtimeMs} ${info?.ino}`;
+    })
+    .join("\n");
+}
+
 /** `path` is the configuration file, or a directory with a `quern.yaml`. */
-export async function packProject(path: string): Promise<PackedProject> {
+function locateProject(path: string): { configFile: string; directory: string; config: string } {
   const configFile = existsSync(path) && statSync(path).isDirectory() ? join(path, "quern.yaml") : path;
   if (!existsSync(configFile))
     throw new CliError(
@@ -37,7 +50,12 @@ export async function packProject(path: string): Promise<PackedProject> {
       EXIT.usage,
     );
   }
-  const config = basename(configFile);
+  return { configFile, directory, config: basename(configFile) };
+}
+
+/** `path` is the configuration file, or a directory with a `quern.yaml`. */
+export async function packProject(path: string): Promise<PackedProject> {
+  const { configFile, directory, config } = locateProject(path);
   const files = await projectFiles(directory, config);
   assertSize(directory, files);
   // Brought back by `.quernignore`, the configuration goes along once more, as a file of the project. Entries come in no order.
