@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { Command, CommanderError, Option } from "commander";
+import { parseCredentials } from "./access/sigv4.ts";
 import { addApiVerbs } from "./cli/api-verbs.ts";
 import { Client } from "./cli/client.ts";
 import { type CliContext, CliError, EXIT } from "./cli/context.ts";
@@ -148,6 +149,7 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     "jwtAudience",
     "jwtJwks",
     "jwtScopesClaim",
+    "sigv4Credentials",
     "gateways",
     "maxBody",
   ] as const satisfies SettingName[]) {
@@ -185,6 +187,7 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     trustedProxies: text("trustedProxies").split(",").filter(Boolean),
     tls: tlsOf(text("tlsCert"), text("tlsKey")),
     jwt: jwtOf(text),
+    sigv4Credentials: credentialsOf(text("sigv4Credentials")),
     gateways: gatewaysOf(text("gateways")),
     dataDir: resolve(text("dataDir")),
     python: text("python"),
@@ -233,6 +236,16 @@ function jwtOf(text: (name: SettingName) => string) {
     );
   const jwks = text("jwtJwks") || `${issuer.replace(/\/+$/, "")}/.well-known/jwks.json`;
   return { issuer, audience, jwks, scopesClaim: text("jwtScopesClaim") };
+}
+
+function credentialsOf(file: string): string | undefined {
+  if (file === "") return undefined;
+  try {
+    parseCredentials(readFileSync(file, "utf8"));
+    return resolve(file);
+  } catch (error) {
+    throw new CliError(`--sigv4-credentials ${file}: ${(error as Error).message}`, EXIT.usage);
+  }
 }
 
 function gatewaysOf(text: string): number {

@@ -129,6 +129,13 @@ export const SETTINGS = {
     unit: "name",
     help: "the claim that says what a token opens: predict, submit, admin, predict:NAME, submit:NAME",
   },
+  sigv4Credentials: {
+    env: "QUERN_SIGV4_CREDENTIALS",
+    option: "--sigv4-credentials <file>",
+    default: "",
+    unit: "file",
+    help: "take requests signed with AWS Signature Version 4: a file like ~/.aws/credentials, with quern_scope in each part",
+  },
   gateways: {
     env: "QUERN_GATEWAYS",
     option: "--gateways <number>",

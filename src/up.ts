@@ -33,6 +33,7 @@ export interface UpOptions {
   trustedProxies: string[];
   tls: { cert: string; key: string } | undefined;
   jwt: { issuer: string; audience: string; jwks: string; scopesClaim: string } | undefined;
+  sigv4Credentials: string | undefined;
   /** Processes that take requests. */
   gateways: number;
   dataDir: string;
@@ -88,6 +89,11 @@ export async function up(options: UpOptions): Promise<number> {
   if (controlListen !== undefined) handles.push(await bindSocket(controlListen.host, controlListen.port));
   const parent = new Parent(options, handles);
   return parent.run();
+}
+
+/** Whether there is another way in than by keys, for those who are meant to. */
+function takesOthers({ jwt, sigv4Credentials }: UpOptions): boolean {
+  return jwt !== undefined || sigv4Credentials !== undefined;
 }
 
 /**
@@ -172,6 +178,7 @@ class Parent {
       trustedProxies,
       tls,
       jwt,
+      sigv4Credentials,
       gateways,
       publicUrl,
       dataDir,
@@ -205,8 +212,9 @@ class Parent {
       trustedProxies,
       tls,
       jwt,
+      sigv4Credentials,
       gateways,
-      takesTokens: jwt !== undefined,
+      takesTokens: takesOthers(this.options),
       hasControlListener: controlListen !== undefined,
       maxBodyBytes,
       rules: {

@@ -14,7 +14,7 @@ export interface KeyStore {
 export interface KeysDeps {
   store: KeyStore;
   adminToken: string;
-  /** Tokens of an issuer are taken too. */
+  /** Tokens of an issuer, or signatures, are taken too. */
   takesTokens: boolean;
   /** Brings the change to the gateways, and waits until each that is connected has it. */
   spread: () => Promise<void>;

@@ -3,12 +3,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { keyOf } from "../access/admin-token.ts";
 import { JwtVerifier } from "../access/jwt.ts";
 import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
+import { type Credential, isSigned, verifySignature } from "../access/sigv4.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { RateLimits } from "./rate-limits.ts";
 
 export interface AuthorizationOptions {
   findKey: (sha256: string) => Holder | undefined;
   jwt: JwtVerifier | undefined;
+  /** Of clients that sign with AWS Signature Version 4, by their access key. */
+  credentials: ReadonlyMap<string, Credential>;
   /** How many gateways share the load. */
   gateways: number;
 }
@@ -31,6 +34,17 @@ export class Authorization {
     const token = jwt === undefined ? undefined : presented(headers);
     if (jwt === undefined || token === undefined || !JwtVerifier.isToken(token)) return undefined;
     return jwt.known(token) ?? jwt.verify(token);
+  }
+
+  /** Whether the request is signed: who it is from shows with its whole body only. */
+  isSigned({ headers }: IncomingMessage): boolean {
+    return this.options.credentials.size > 0 && isSigned(headers.authorization);
+  }
+
+  /** Throws `unauthorized` where the signature is not this request's. */
+  signer({ method, url, headers }: IncomingMessage, body: readonly Buffer[]): Holder {
+    const signed = { method: method!, url: url!, headers, body };
+    return verifySignature(signed, this.options.credentials, Date.now());
   }
 
   /**

@@ -22,7 +22,9 @@ export interface ForwardOptions {
   baseUrl: string;
   /** At the controller, where a batch API is known by its name. */
   path: string;
-  /** Whoever's token was verified here. */
+  /** The body, where it has been read already. */
+  body?: readonly Buffer[] | undefined;
+  /** Whoever's token or signature was verified here. */
   holder?: Holder | undefined;
   /** The API's own path, for addresses in answers. */
   endpoint?: string;
@@ -71,7 +73,8 @@ export async function forward(
     if (!response.headersSent) sendError(response, unavailable(), requestId);
   });
   response.on("close", () => socket.destroy());
-  request.pipe(upstream);
+  if (options.body === undefined) request.pipe(upstream);
+  else upstream.end(Buffer.concat(options.body));
 }
 
 function unavailable(): ServiceError {

@@ -56,6 +56,7 @@ export class Predictions {
     };
     const problem = this.refusal(address, request);
     if (problem !== undefined) return refuseWith(problem);
+    const isSigned = address.needs_key && this.options.authorization.isSigned(request);
     const receive = () => {
       if (request.method !== "POST") return describe(address, request, response, requestId);
       const { maxBodyBytes } = this.options;
@@ -67,6 +68,7 @@ export class Predictions {
       });
       request.on("end", () => {
         if (response.headersSent) return;
+        if (isSigned && !this.isSignerAllowed(address, request, response, chunks, refuseWith)) return;
         prediction = new Prediction(response, {
           startedMs,
           requestId,
@@ -78,8 +80,27 @@ export class Predictions {
         pool.submit(prediction);
       });
     };
-    if (!address.needs_key) return receive();
+    if (!address.needs_key || isSigned) return receive();
     this.authorize(address, request, response, receive, refuseWith);
+  }
+
+  /** A signature is over the whole body: it is looked at when that is here. */
+  private isSignerAllowed(
+    { name }: AddressRoute,
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: readonly Buffer[],
+    refuseWith: (problem: ServiceError) => void,
+  ): boolean {
+    const { authorization } = this.options;
+    try {
+      const need = { scope: "predict", api: name } as const;
+      authorization.assert(request, response, need, authorization.signer(request, body));
+      return true;
+    } catch (error) {
+      refuseWith(error as ServiceError);
+      return false;
+    }
   }
 
   /** Goes on with `receive` at once, or when a token that was not seen before has been verified. */

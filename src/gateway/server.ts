@@ -3,14 +3,17 @@
  * from the parent. With `controller.ts` the only place that wires rooms together.
  */
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import { type JwtOptions, JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
+import { parseCredentials } from "../access/sigv4.ts";
 import { delay } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { Authorization } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
@@ -43,6 +46,8 @@ export interface GatewayOptions {
   trustedProxies: readonly string[];
   /** Whose tokens are taken beside keys. */
   jwt: JwtOptions | undefined;
+  /** A file of AWS credentials whose signatures are taken beside keys. */
+  sigv4Credentials: string | undefined;
   /** How many gateways share the load, this one included. */
   gateways: number;
   maxBodyBytes: number;
@@ -74,6 +79,10 @@ export class Gateway implements Service {
     this.authorization = new Authorization({
       findKey: (sha256) => this.routes.holder(sha256),
       jwt: options.jwt === undefined ? undefined : new JwtVerifier(options.jwt),
+      credentials:
+        options.sigv4Credentials === undefined
+          ? new Map()
+          : parseCredentials(readFileSync(options.sigv4Credentials, "utf8")),
       gateways: options.gateways,
     });
     this.predictions = new Predictions({ maxBodyBytes, authorization: this.authorization });
@@ -203,15 +212,21 @@ export class Gateway implements Service {
     }
     const { controllerSocket } = this.options;
     const baseUrl = this.clients.baseUrl(request);
-    const pass = (holder: Holder | undefined) => {
-      if (request.headers.expect !== undefined) response.writeContinue();
-      void forward(request, response, { controllerSocket, requestId, baseUrl, holder, ...target });
+    const pass = (holder: Holder | undefined, body?: readonly Buffer[]) => {
+      if (body === undefined && request.headers.expect !== undefined) response.writeContinue();
+      void forward(request, response, { controllerSocket, requestId, baseUrl, holder, body, ...target });
     };
     const refuse = (error: unknown) => sendError(response, error, requestId);
     try {
       this.authorization.countOnly(request, response);
     } catch (error) {
       return refuse(error);
+    }
+    if (this.authorization.isSigned(request)) {
+      if (request.headers.expect !== undefined) response.writeContinue();
+      return void collectBody(request, SUBMISSION_BYTES_LIMIT)
+        .then((body) => pass(this.authorization.signer(request, body), body))
+        .catch(refuse);
     }
     // The controller judges; a token is verified here, where it is remembered too.
     const holder = this.authorization.tokenHolder(request);
@@ -238,6 +253,22 @@ export class Gateway implements Service {
   private report(onDone?: () => void): void {
     this.tell("/reports", () => {}, JSON.stringify(this.routes.report()), onDone);
   }
+}
+
+/** Throws `body_too_large`. */
+async function collectBody(request: IncomingMessage, limit: number): Promise<Buffer[]> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > limit)
+      throw new ServiceError(
+        "body_too_large",
+        `the body of a signed request must have at most ${limit} bytes here`,
+      );
+    chunks.push(chunk);
+  }
+  return chunks;
 }
 
 function killHere(replica: ReplicaRoute): void {

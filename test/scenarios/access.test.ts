@@ -1,12 +1,30 @@
 /** Who may come in, and how often: keys that end, limits, tokens of an issuer, and the audit. */
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { createHash, createHmac, type Hash, type Hmac } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
+import { SignatureV4 } from "@smithy/signature-v4";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, project } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
+
+/** As the signer takes hashes. */
+class Sha256 {
+  private readonly hash: Hash | Hmac;
+  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
+    this.hash = secret === undefined ? createHash("sha256") : createHmac("sha256", secret as string);
+  }
+  update(data: Uint8Array | string): void {
+    this.hash.update(data);
+  }
+  async digest(): Promise<Uint8Array> {
+    return this.hash.digest();
+  }
+  reset(): void {}
+}
 
 const item = { workers: 1, item_list: { items: [1], batch_size: 1 } };
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
@@ -175,6 +193,131 @@ describe("tokens of an issuer", () => {
     expect(other.cli(["up", "--jwt-issuer", "https://issuer.example"])).toMatchObject({
       code: 2,
       err: expect.stringContaining("--jwt-audience"),
+    });
+    await other.stop();
+  });
+});
+
+describe("signatures", () => {
+  const server = new TestServer();
+  const file = join(server.dir, "credentials");
+  beforeAll(async () => {
+    writeFileSync(
+      file,
+      "# who may\n[ada]\naws_access_key_id = AKIDADA\naws_secret_access_key = s3cret/+\nquern_scope = predict submit:jobs\n\n[bob]\naws_access_key_id=AKIDBOB\naws_secret_access_key=other\nquern_scope=predict:other\n",
+    );
+    await server.start({}, ["--sigv4-credentials", file]);
+    server.deploy(project(ECHO));
+  });
+  afterAll(() => server.stop());
+  /** Signed by curl, which knows nothing of us. */
+  const curl = (user: string, path: string, body: string, ...more: string[]) => {
+    const args = [
+      "-s",
+      "-w",
+      " %{http_code}",
+      "--aws-sigv4",
+      "aws:amz:eu-west-1:execute-api",
+      "--user",
+      user,
+    ];
+    const { stdout } = spawnSync(
+      "curl",
+      [...args, "-H", "Content-Type: application/json", "-d", body, ...more, server.baseUrl + path],
+      { encoding: "utf8" },
+    );
+    return stdout;
+  };
+
+  it("open what their credential's scope says", async () => {
+    expect((await server.post("/echo", {})).status).toBe(401);
+    expect(curl("AKIDADA:s3cret/+", "/echo", '{"a":1}')).toBe('{"a":1} 200');
+    expect(curl("AKIDADA:s3cret/+", "/jobs", JSON.stringify(item))).toMatch(/"job_id":.* 200$/);
+    expect(curl("AKIDBOB:other", "/echo", "1")).toMatch(/"code":"forbidden".* 403$/);
+    expect(curl("AKIDADA:s3cret/+", "/-/keys", '{"scope":"admin"}')).toMatch(/ 403$/);
+  });
+
+  it.each([
+    ["a wrong secret", "AKIDADA:wrong", [], "not that of this request"],
+    ["an unknown key", "AKIDEVE:x", [], "AKIDEVE is not known"],
+  ])("are refused: %s", (_, user, more, message) => {
+    const answer = curl(user, "/echo", "1", ...more);
+    expect(answer).toContain(message);
+    expect(answer).toMatch(/ 401$/);
+  });
+
+  /** Signed by Amazon's own library. */
+  const signed = async (
+    path: string,
+    query: Record<string, string | string[]>,
+    signingDate: Date,
+    body = "[1]",
+  ) => {
+    const url = new URL(server.baseUrl);
+    const signer = new SignatureV4({
+      service: "execute-api",
+      region: "us-east-1",
+      credentials: { accessKeyId: "AKIDADA", secretAccessKey: "s3cret/+" },
+      sha256: Sha256,
+    });
+    const { headers } = await signer.sign(
+      {
+        ...{ method: "POST", protocol: "http:", hostname: url.hostname, path, query, body },
+        headers: { host: url.host, "content-type": "application/json", "x-odd": "  a   b " },
+      },
+      { signingDate },
+    );
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query))
+      for (const one of [value].flat()) search.append(name, one);
+    const { host: _, ...sent } = headers;
+    return server.fetch(`${path}?${search.toString().replaceAll("+", "%20")}`, {
+      method: "POST",
+      body,
+      headers: sent,
+    });
+  };
+
+  it("are those of Amazon's library, whatever the query is", async () => {
+    const query = { b: "2", a: [" x", "é/+~*'()"], "c d": "", A: "=&" };
+    expect((await signed("/echo", query, new Date())).status).toBe(200);
+    const old = await signed("/echo", query, new Date(Date.now() - 16 * 60_000));
+    expect([old.status, await old.text()]).toEqual([401, expect.stringContaining("15 minutes")]);
+  });
+
+  it("are of their body: another one is refused", async () => {
+    const { stderr } = spawnSync(
+      "curl",
+      [
+        "-sv",
+        "--aws-sigv4",
+        "aws:amz:eu-west-1:execute-api",
+        "--user",
+        "AKIDADA:s3cret/+",
+        "-d",
+        "1",
+        `${server.baseUrl}/echo`,
+      ],
+      { encoding: "utf8" },
+    );
+    const header = (name: string) => new RegExp(`^> ${name}: (.*?)\\r?$`, "im").exec(stderr)![1]!;
+    const headers = {
+      authorization: header("Authorization"),
+      "x-amz-date": header("X-Amz-Date"),
+      "content-type": header("Content-Type"),
+    };
+    const send = (body: string) => server.fetch("/echo", { method: "POST", body, headers });
+    expect((await send("1")).status).toBe(200);
+    expect((await send("2")).status).toBe(401);
+    expect((await server.fetch("/echo?x", { method: "POST", body: "1", headers })).status).toBe(401);
+  });
+
+  it("need a file that is whole", async () => {
+    const other = new TestServer();
+    writeFileSync(join(other.dir, "half"), "[ada]\naws_access_key_id = A\n");
+    expect(other.cli(["up", "--sigv4-credentials", join(other.dir, "half")])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("quern_scope"),
     });
     await other.stop();
   });

@@ -25,7 +25,9 @@ describe("quern describe", () => {
   it("shows replicas, versions and configuration", () => {
     const { code, out } = server.cli(["describe", "echo"]);
     expect(code).toBe(0);
-    expect(out).toMatch(/^echo \(RealtimeAPI\)\n\nstatus +up-to-date +requested +last update +avg request +2XX\nlive +1 +1 /);
+    expect(out).toMatch(
+      /^echo \(RealtimeAPI\)\n\nstatus +up-to-date +requested +last update +avg request +2XX\nlive +1 +1 /,
+    );
     expect(out).toMatch(/replica +state +up-to-date +process\nr-[0-9a-f]{8} +ready +yes +\d+\n/);
     expect(out).toMatch(/api id +last deployed +age\n[0-9a-f]{24} \* +\d\d \w{3} \d\d [\d:]+ UTC +\d+s\n/);
     expect(out).toContain("configuration\nname: echo\nkind: RealtimeAPI\n");

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
+import { readStream } from "../harness/read-stream.ts";
 import { TestServer } from "../harness/server.ts";
+import { SteadyLoad } from "../harness/steady-load.ts";
 
 const TYPES = `
 class PythonPredictor:
@@ -59,7 +61,15 @@ describe("payloads and answers", () => {
   predictor: {path: answers.py}
 - name: async
   predictor: {path: async_.py}
+- name: sink
+  predictor: {path: sink.py}
+- name: slow
+  predictor: {path: slow.py}
 `,
+      "sink.py":
+        "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return len(payload)\n",
+      "slow.py":
+        "import asyncio\nclass PythonPredictor:\n  def __init__(self, config): pass\n  async def predict(self, payload):\n    yield 1\n    await asyncio.sleep(17)\n    yield 2\n",
       "types_.py": TYPES,
       "answers.py": ANSWERS,
       "async_.py": ASYNC,
@@ -177,6 +187,35 @@ describe("payloads and answers", () => {
     const grown = workers.map((worker, at) => peakMiB(worker) - beforeWorkers[at]!);
     expect(Math.max(...grown)).toBeLessThan(100 + 200 + 200 + 200 + 60);
   });
+
+  it("does not delay neighbours while large bodies pass", async () => {
+    const body = Buffer.alloc(100_000_000, 7);
+    const upload = async () =>
+      (
+        await server.fetch("/sink", {
+          method: "POST",
+          body,
+          headers: { "content-type": "application/octet-stream" },
+        })
+      ).text();
+    const load = new SteadyLoad(`${server.baseUrl}/async`, 2, {});
+    await eventually("answers come", () => load.answers.length > 100);
+    const [before] = [load.answers.length];
+    expect(await Promise.all([upload(), upload(), upload()])).toEqual(Array(3).fill(String(body.length)));
+    const during = (await load.stop()).slice(before).map(({ startedMs, endedMs }) => endedMs - startedMs);
+    expect(during.length).toBeGreaterThan(50);
+    expect(during.sort((a, b) => a - b)[Math.floor(during.length * 0.95)]).toBeLessThan(50);
+  }, 60_000);
+
+  it("keeps silent streams alive", async () => {
+    const [events, lines] = await Promise.all(
+      [{ accept: "text/event-stream" }, { accept: "*/*" }].map((headers) =>
+        readStream(`${server.baseUrl}/slow`, {}, headers),
+      ),
+    );
+    expect(events!.text).toBe("data: 1\n\n: \n\ndata: 2\n\n");
+    expect(lines!.text).toBe("1\n\n2\n");
+  }, 40_000);
 
   it("runs async predictors at once", async () => {
     const started = performance.now();
