@@ -1,5 +1,6 @@
 /** The entry of gateway and controller, which the parent starts: options by message, stop by SIGTERM or its death. */
-import { type ControllerOptions, startController } from "./controller.ts";
+import { startController } from "./controller.ts";
+import type { ControllerOptions } from "./controller-rooms.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
 import { serverEnvironment } from "./settings.ts";
 import { type ChildRole, EXIT_CANNOT_START } from "./up.ts";

@@ -17,6 +17,7 @@ import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { Authorization } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
+import { collectBody } from "./collect-body.ts";
 import { allowOrigin, answerOptions } from "./cors.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { forward } from "./forward.ts";
@@ -253,22 +254,6 @@ export class Gateway implements Service {
   private report(onDone?: () => void): void {
     this.tell("/reports", () => {}, JSON.stringify(this.routes.report()), onDone);
   }
-}
-
-/** Throws `body_too_large`. */
-async function collectBody(request: IncomingMessage, limit: number): Promise<Buffer[]> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > limit)
-      throw new ServiceError(
-        "body_too_large",
-        `the body of a signed request must have at most ${limit} bytes here`,
-      );
-    chunks.push(chunk);
-  }
-  return chunks;
 }
 
 function killHere(replica: ReplicaRoute): void {

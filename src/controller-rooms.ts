@@ -1,0 +1,236 @@
+/** The controller's rooms, built one by one on their ground. What one needs of another is a function that is passed in. */
+import type { RequestListener } from "node:http";
+import { join } from "node:path";
+import { getRequestListener } from "@hono/node-server";
+import { readOrMakeAdminToken } from "./access/admin-token.ts";
+import { Keys } from "./access/keys.ts";
+import { type ApiVersion, currentVersions, findVersion, hasPredictor } from "./apis/api-store.ts";
+import type { Apis } from "./apis/apis.ts";
+import type { Autoscaling } from "./apis/autoscaling.ts";
+import type { RoutePublisher } from "./apis/publish-routes.ts";
+import { Replicas } from "./apis/replicas.ts";
+import type { Reports } from "./apis/reports.ts";
+import {
+  apiLogDirectory,
+  computeOf,
+  initOf,
+  jobLogDirectory,
+  memoryLimitOf,
+  type StartWorkerDeps,
+  startWorker,
+  timeoutMsOf,
+} from "./apis/start-worker.ts";
+import { armKillPoint } from "./base/kill-points.ts";
+import type { Log } from "./base/log.ts";
+import type { Interrupted, JobDeps } from "./batch/job-deps.ts";
+import { Jobs } from "./batch/jobs.ts";
+import { Outbox } from "./batch/outbox.ts";
+import { Queues } from "./batch/queues.ts";
+import { Retention } from "./batch/retention.ts";
+import { Sqs } from "./batch/sqs.ts";
+import type { StoredKey } from "./contracts/keys.ts";
+import { parseQueueName } from "./contracts/queues.ts";
+import { controlApp, internalApp } from "./control/app.ts";
+import { makeTemporaryDirectory } from "./database/data-directory.ts";
+import type { Database } from "./database/database.ts";
+import { allKeys, saveKey } from "./database/key-records.ts";
+import { deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
+import type { Compute, ComputeAccount } from "./engine/compute-account.ts";
+import { openStores } from "./object-store/stores.ts";
+import { appendAudit } from "./observe/audit.ts";
+import { appendLogLine } from "./observe/log-files.ts";
+
+/** A worker with a call that nothing ends lets its neighbours finish for this long. */
+const REPLACE_GRACE_MS = 60_000;
+
+export interface ControllerOptions {
+  dataDir: string;
+  runtimeDir: string;
+  controllerSocket: string;
+  internalSocket: string;
+  routesFile: string;
+  pythonRuntime: string;
+  python: string;
+  localRoots: string[];
+  serverEnv: NodeJS.ProcessEnv;
+  version: string;
+  killAt: string;
+  /** Tokens of an issuer are taken: APIs need one, or a key, where they do not say otherwise. */
+  takesTokens: boolean;
+  /** What workers may take together. */
+  compute: Omit<Compute, "gpus">;
+  /** `--gpus`: which there are; empty is those that are found. */
+  gpus: string;
+  /** Milliseconds for which the data of ended jobs is kept: of those that succeeded, and of the rest. */
+  keepMs: number;
+  keepFailedMs: number;
+  parentPid: number;
+}
+
+/** What all rooms stand on. */
+export interface Ground {
+  options: ControllerOptions;
+  log: Log;
+  db: Database;
+  /** Higher than that of every controller before. */
+  epoch: number;
+  workerDeps: StartWorkerDeps;
+  account: ComputeAccount;
+}
+
+export function buildReplicas(
+  ground: Ground,
+  orphans: WorkerRecord[],
+  publish: () => Promise<void>,
+): Replicas {
+  const { db, epoch, log, workerDeps, account } = ground;
+  const deps = {
+    epoch,
+    log,
+    versions: () => currentVersions(db),
+    room: (version: ApiVersion) => {
+      const need = computeOf(version);
+      return { workers: account.room(need), description: account.describe(need) };
+    },
+    start: async (version: ApiVersion) => {
+      const grant = account.occupy(computeOf(version));
+      if (grant === undefined) throw new Error(`no GPU is free: ${account.describe(computeOf(version))}`);
+      const worker = await startWorker(workerDeps, version, undefined, grant.gpus).catch((error: Error) => {
+        account.giveBack(grant);
+        throw error;
+      });
+      void worker.exited.then(() => account.giveBack(grant));
+      return worker;
+    },
+    adopt: (version: ApiVersion, record: WorkerRecord) => {
+      const worker = workerDeps.engine.adopt(record, memoryLimitOf(version));
+      if (worker === undefined) return undefined;
+      const gpus = record.gpus.split(",").filter(Boolean);
+      const grant = account.occupyAgain(computeOf(version), gpus);
+      void worker.exited.then(() => account.giveBack(grant));
+      return worker;
+    },
+    forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
+    initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
+    onChange: () =>
+      void publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
+  };
+  return new Replicas(deps, orphans);
+}
+
+function jobLogOf(dataDir: string): JobDeps["jobLog"] {
+  return (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line);
+}
+
+type World = Pick<JobDeps, "store" | "isQueueMissing" | "onLetters">;
+
+/** What jobs reach beyond this machine: stores, and queues with their outbox. */
+export function buildWorld(
+  { db, log, options }: Ground,
+  roots: readonly string[],
+): { outbox: Outbox; world: World } {
+  const { dataDir, serverEnv } = options;
+  const store = openStores({ roots, temporaryDirectory: makeTemporaryDirectory(dataDir), env: serverEnv });
+  const sqs = new Sqs();
+  const outbox = new Outbox({
+    db,
+    log,
+    send: (queue, letters) => sqs.send(queue, letters),
+    jobLog: jobLogOf(dataDir),
+  });
+  const isQueueMissing = async (queue: string) => {
+    const name = parseQueueName(queue);
+    return name?.kind === "sqs" && (await sqs.isMissing(name));
+  };
+  return { outbox, world: { store, isQueueMissing, onLetters: () => outbox.poke() } };
+}
+
+export function buildJobs(ground: Ground, interrupted: Interrupted[], world: World): Jobs {
+  const { db, epoch, log, options, workerDeps, account } = ground;
+  const { dataDir } = options;
+  const findApiVersion = async (name: string, apiId: string) => {
+    const version = await findVersion(db, name, apiId);
+    if (version === undefined || !hasPredictor(version))
+      throw new Error(`version ${apiId} of ${name} is gone`);
+    return version;
+  };
+  const deps: JobDeps = {
+    ...world,
+    db,
+    dataDir,
+    epoch,
+    log,
+    reach: armKillPoint(options.killAt),
+    account,
+    findApi: async (name, apiId) => {
+      const version = await findApiVersion(name, apiId);
+      return {
+        api_id: apiId,
+        init: initOf(dataDir, version),
+        timeoutMs: timeoutMsOf(version),
+        compute: computeOf(version),
+      };
+    },
+    startWorker: async (name, apiId, jobId, gpus) =>
+      startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
+    forgetWorker: (workerId) => deleteWorker(workerDeps.db, workerId),
+    jobLog: jobLogOf(dataDir),
+  };
+  return new Jobs(deps, interrupted);
+}
+
+export function buildRetention({ db, log, options }: Ground): Retention {
+  const { dataDir, keepMs, keepFailedMs } = options;
+  const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
+  return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs });
+}
+
+export function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {
+  const store = {
+    all: () => allKeys(db),
+    save: (key: StoredKey) => saveKey(db, key),
+  };
+  const { dataDir, takesTokens } = options;
+  return new Keys({ store, adminToken: readOrMakeAdminToken(dataDir), takesTokens, spread });
+}
+
+export function buildControl(
+  { db, log, options }: Ground,
+  rooms: { apis: Apis; jobs: Jobs; keys: Keys; replicas: Replicas; reports: Reports },
+): RequestListener {
+  const { dataDir, version } = options;
+  const app = controlApp({
+    log,
+    version,
+    ...rooms,
+    audit: (line) => appendAudit(join(dataDir, "logs", "audit.jsonl"), line),
+    queues: new Queues(db),
+    apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
+    jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
+    specOf: async (name, apiId) => (await findVersion(db, name, apiId))?.config ?? {},
+  });
+  return getRequestListener(app.fetch, { overrideGlobalObjects: false });
+}
+
+export function buildInternal(
+  replicas: Replicas,
+  autoscaling: Autoscaling,
+  reports: Reports,
+  routes: RoutePublisher,
+): RequestListener {
+  const app = internalApp({
+    snapshots: {
+      current: () => routes.snapshot,
+      subscribe: (gateway, listener) => routes.subscribe(gateway, listener),
+      applied: (gateway, version) => routes.applied(gateway, version),
+    },
+    killReplica: (workerId) => replicas.kill(workerId),
+    replaceReplica: (workerId) => replicas.replace(workerId, REPLACE_GRACE_MS),
+    wakeApi: (name) => autoscaling.wake(name),
+    report: async (report) => {
+      autoscaling.report(report.gateway, report.in_flight);
+      await reports.take(report);
+    },
+  });
+  return getRequestListener(app.fetch, { overrideGlobalObjects: false });
+}
