@@ -40,9 +40,6 @@ import { openStores } from "./object-store/stores.ts";
 import { appendAudit } from "./observe/audit.ts";
 import { appendLogLine } from "./observe/log-files.ts";
 
-/** A worker with a call that nothing ends lets its neighbours finish for this long. */
-const REPLACE_GRACE_MS = 60_000;
-
 export interface ControllerOptions {
   dataDir: string;
   runtimeDir: string;
@@ -225,7 +222,7 @@ export function buildInternal(
       applied: (gateway, version) => routes.applied(gateway, version),
     },
     killReplica: (workerId) => replicas.kill(workerId),
-    replaceReplica: (workerId) => replicas.replace(workerId, REPLACE_GRACE_MS),
+    replaceReplica: (workerId) => replicas.replace(workerId),
     wakeApi: (name) => autoscaling.wake(name),
     report: async (report) => {
       autoscaling.report(report.gateway, report.in_flight);

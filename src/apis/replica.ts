@@ -2,7 +2,7 @@
 import { delay } from "../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { type Init, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
-import { WorkerConnection } from "../protocol/worker-connection.ts";
+import { ConnectionRefused, WorkerConnection } from "../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
 /** A replica whose `__init__` takes a minute answers after it. */
@@ -47,7 +47,12 @@ export class Replica {
     };
     while (this.state === "initializing" && this.connection === undefined) {
       this.connection = await WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch(
-        () => undefined,
+        (error: unknown) => {
+          // A worker that another Quern left and that speaks no protocol of ours: trying again changes nothing.
+          if (error instanceof ConnectionRefused && error.message.includes("is not spoken here"))
+            this.worker.kill();
+          return undefined;
+        },
       );
       if (this.connection === undefined) await delay(CONNECT_RETRY_MS);
     }

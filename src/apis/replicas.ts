@@ -7,6 +7,7 @@ import type { Log } from "../base/log.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { describeFault } from "../contracts/faults.ts";
+import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
 import type { WorkerRecord } from "../database/worker-records.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { describeExit } from "../engine/worker-exit.ts";
@@ -15,10 +16,13 @@ import type { ApiVersion } from "./api-store.ts";
 import { planRollout } from "./plan-rollout.ts";
 import { Replica } from "./replica.ts";
 import { ReplicaGroup } from "./replica-group.ts";
+import { timeoutMsOf } from "./start-worker.ts";
 
-const DRAIN_GRACE_MS = 60_000;
+/** Requests past their time are ended by gateways; a stream may go on for as long as it is read. */
+const DRAIN_GRACE_MS = 15 * 60_000;
 /** A replica that lived this long counts as healthy: the next start is immediate again. */
 const HEALTHY_AFTER_MS = 10_000;
+const REPLACE_MARGIN_MS = 5_000;
 /** What the machine had no room for is tried again after this. */
 const ROOM_LOOK_MS = 1_000;
 
@@ -129,13 +133,11 @@ export class Replicas implements Service {
     }
   }
 
-  /** The same where others run beside it: those have `graceMs` to finish, and a new replica takes its place at once. */
-  replace(workerId: string, graceMs: number): void {
-    for (const { workers } of this.groups.values()) {
-      this.retire(
-        workers.filter((worker) => worker.identity.worker_id === workerId),
-        graceMs,
-      );
+  /** The same where others run beside it: those have their time to finish, and a new replica takes its place at once. */
+  replace(workerId: string): void {
+    for (const { workers, version } of this.groups.values()) {
+      const found = workers.filter((worker) => worker.identity.worker_id === workerId);
+      this.retire(found, (timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS) + REPLACE_MARGIN_MS);
     }
     void this.reconcile();
   }

@@ -29,6 +29,9 @@ export interface WorkerConnectionEvents {
   onClose(): void;
 }
 
+/** The worker has said that it will not speak with us, and why. */
+export class ConnectionRefused extends Error {}
+
 export class WorkerConnection {
   readonly welcome: Welcome;
   private readonly socket: Socket;
@@ -178,7 +181,7 @@ function shakeHands(
       const body = received.toString("utf8", 12, 12 + length);
       if (received[4] === MESSAGE.WELCOME)
         resolve({ welcome: JSON.parse(body) as Welcome, early: received.subarray(12 + length) });
-      else reject(new Error(`the worker refused the connection: ${body}`));
+      else reject(new ConnectionRefused(`the worker refused the connection: ${body}`));
     };
     socket.on("data", onData).on("close", onClose).on("error", onError);
     socket.on("close", () => clearTimeout(timer));

@@ -1,6 +1,10 @@
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { processStartTime } from "../../src/base/process-identity.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { saveWorker } from "../../src/database/worker-records.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 import { type Answer, SteadyLoad } from "../harness/steady-load.ts";
@@ -14,6 +18,20 @@ class PythonPredictor:
     def predict(self, payload):
         time.sleep(payload.get("seconds", 0.002))
         return [self.version, os.getpid()]
+`;
+
+/** Answers every HELLO as a worker of another release does. */
+const STRANGER = `
+import socket, struct, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen(8)
+body = b'{"reason": "protocol 2 is not spoken here, only 1"}'
+while True:
+    connection, _ = listener.accept()
+    connection.recv(4096)
+    connection.send(struct.pack("<IBBHI", len(body), 74, 0, 0, 0) + body)
+    connection.close()
 `;
 
 function versioned(version: number, more = "", broken = false): Record<string, string> {
@@ -142,6 +160,47 @@ describe("a rollout", () => {
     server.deploy(versioned(41));
     expect((await long)[0]).toBe(40);
     expect((await ask())[0]).toBe(41);
+  });
+
+  it("replaces workers that speak no protocol of this release", async () => {
+    server.deploy(versioned(45));
+    const [before] = (await view()).replicas;
+    await server.stopProcesses();
+    // As an older Quern would have left it, killed with its parent: a process under this name that speaks something else.
+    const stranger = spawn("python3", ["-c", STRANGER, join(server.dir, "stranger.sock")], {
+      stdio: "ignore",
+      detached: true,
+    });
+    await eventually("it listens", () => existsSync(join(server.dir, "stranger.sock")));
+    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    const { api_id, predictor_id } = (
+      await db.all<{ api_id: string; predictor_id: string }>(
+        "SELECT * FROM api_versions WHERE name = 'v' ORDER BY deployed_time DESC",
+      )
+    )[0]!;
+    await saveWorker(db, {
+      ...{
+        worker_id: "r-stranger",
+        api_name: "v",
+        api_id,
+        predictor_id,
+        job_id: null,
+        pid: stranger.pid!,
+        gpus: "",
+      },
+      ...{
+        process_start: processStartTime(stranger.pid!)!,
+        socket: join(server.dir, "stranger.sock"),
+        token: "t",
+        note: join(server.dir, "note"),
+      },
+    });
+    await db.close();
+    await server.start();
+    await eventually("another serves", async () => (await view()).status === "live", 20_000);
+    expect((await ask())[0]).toBe(45);
+    expect((await view()).replicas.map(({ pid }) => pid)).not.toContain(before!.pid);
+    await eventually("the stranger is gone", () => processStartTime(stranger.pid!) === undefined);
   });
 
   it("runs several processes a replica", async () => {
