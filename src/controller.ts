@@ -38,6 +38,7 @@ import { ComputeAccount } from "./engine/compute-account.ts";
 import { findGpus } from "./engine/gpus.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
+import { checkApplication } from "./legacy/application.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
 import { LogRotation } from "./observe/log-files.ts";
 import { readDeliveryNote } from "./protocol/delivery-note.ts";
@@ -80,6 +81,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     python,
     pythonRuntime,
     gpus: ground.account.total.gpus,
+    checkApplication,
     replicas,
     routes,
     stopJobsOf,

@@ -8,6 +8,7 @@ import { root } from "./harness/server.ts";
 const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] }> = {
   base: { rooms: [], npm: ["pino"] },
   contracts: { rooms: [], npm: ["zod"] },
+  config: { rooms: ["base", "contracts"], npm: ["yaml"] },
   protocol: { rooms: ["base", "contracts"], npm: [] },
   database: { rooms: ["base", "contracts"], npm: ["better-sqlite3", "pg"] },
   "object-store": { rooms: ["base", "contracts"] },
@@ -15,7 +16,30 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   observe: { rooms: ["base", "contracts"], npm: [] },
   engine: { rooms: ["base", "contracts", "protocol"], npm: [] },
   apis: {
-    rooms: ["base", "contracts", "protocol", "database", "object-store", "engine", "access", "observe"],
+    rooms: [
+      "base",
+      "contracts",
+      "config",
+      "protocol",
+      "database",
+      "object-store",
+      "engine",
+      "access",
+      "observe",
+    ],
+  },
+  legacy: {
+    rooms: [
+      "base",
+      "contracts",
+      "config",
+      "protocol",
+      "database",
+      "object-store",
+      "engine",
+      "access",
+      "observe",
+    ],
   },
   batch: {
     rooms: ["base", "contracts", "protocol", "database", "object-store", "engine", "access", "observe"],

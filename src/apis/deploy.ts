@@ -22,6 +22,12 @@ export interface DeployDeps {
   pythonRuntime: string;
   /** How many GPUs this machine has to give out. */
   gpus: number;
+  /** Checks an application where the configuration is one's `app.yaml`; undefined where it is a list of APIs. */
+  checkApplication: (
+    configText: string,
+    configFile: string,
+    directory: string,
+  ) => { name: string } | { errors: FieldError[] } | undefined;
 }
 
 export interface DeployRequest {
@@ -36,7 +42,7 @@ export interface DeployRequest {
 
 export interface DeployedApi {
   api: string;
-  kind: AnyVersion["config"]["kind"];
+  kind: AnyVersion["config"]["kind"] | "Application";
   api_id: string;
   message: string;
   /** Where it is, as a path. */
@@ -45,6 +51,8 @@ export interface DeployedApi {
 
 export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
   const project = await unpackProject(deps.dataDir, request.archive);
+  const application = deps.checkApplication(project.configText, request.configFile, project.directory);
+  if (application !== undefined) return [applicationOf(application, request, project.project_id)];
   const apis = selectApis(parseConfig(project.configText, request.configFile), request.only);
   const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
   // As it will be.
@@ -72,6 +80,27 @@ export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<
   const deployed = apis.map((api) => plan(api, project.project_id, current.get(api.config.name)?.api_id));
   if (!request.dryRun) await save(deps.db, apis, deployed, project.project_id);
   return deployed;
+}
+
+/** Applications can be checked in this release. */
+function applicationOf(
+  application: { name: string } | { errors: FieldError[] },
+  { dryRun }: DeployRequest,
+  projectId: string,
+): DeployedApi {
+  if ("errors" in application) throw invalid(application.errors);
+  const { name } = application;
+  if (!dryRun) {
+    const message = `${name} is a declarative application, which this release can check (\`quern check\`) and not deploy yet`;
+    throw new ServiceError("not_supported_yet", message);
+  }
+  return {
+    api: name,
+    kind: "Application",
+    api_id: projectId,
+    message: `${name} is valid`,
+    endpoint: `/${name}`,
+  };
 }
 
 function selectApis(apis: ParsedApi[], only: readonly string[]): ParsedApi[] {

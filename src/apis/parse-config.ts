@@ -2,8 +2,8 @@
  * The configuration file: YAML into checked API entries, or all that is wrong with file, line and column at once
  * (decisions, section 5). `predictor.config` is kept as JSON text, with every digit of its integers.
  */
-import { type Document, isMap, LineCounter, type Node, parseDocument } from "yaml";
 import { stringifyExact } from "../base/json-text.ts";
+import { readYamlFile, type YamlPath } from "../config/yaml-file.ts";
 import { ruleFaults } from "../contracts/api-rules.ts";
 import {
   type ApiConfig,
@@ -31,26 +31,13 @@ export interface ParsedApi {
   positionOf: (path: readonly (string | number)[]) => string;
 }
 
-type Path = readonly (string | number)[];
+type Path = YamlPath;
 
 /** Throws ServiceError `invalid_configuration` with every problem. */
 export function parseConfig(text: string, file: string): ParsedApi[] {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines });
-  const at = (offset: number) => {
-    const { line, col } = lines.linePos(offset);
-    return `${file}:${line}:${col}`;
-  };
-  if (document.errors.length > 0) {
-    throw invalid(
-      document.errors.map((error) => ({
-        pointer: at(error.pos[0]),
-        detail: error.message.split(" at line ")[0]!,
-      })),
-    );
-  }
-  const positionOf = (path: Path) => at(offsetOf(document, path));
-  const entries: unknown = document.toJS();
+  const read = readYamlFile(text, file);
+  if (Array.isArray(read)) throw invalid(read);
+  const { value: entries, positionOf } = read;
   if (!Array.isArray(entries) || entries.length === 0) {
     throw invalid([
       {
@@ -59,7 +46,7 @@ export function parseConfig(text: string, file: string): ParsedApi[] {
       },
     ]);
   }
-  const exact = parseDocument(text, { intAsBigInt: true }).toJS() as { predictor?: { config?: unknown } }[];
+  const exact = read.exact as { predictor?: { config?: unknown } }[];
   const errors: FieldError[] = [];
   const apis = entries.map((entry: unknown, i) => parseEntry(entry, exact[i], i, positionOf, errors));
   errors.push(...duplicateNames(entries, positionOf));
@@ -132,23 +119,6 @@ function duplicateNames(entries: readonly unknown[], positionOf: (path: Path) =>
     seen.set(name, i);
   });
   return errors;
-}
-
-/** The offset of a key or value; of the nearest thing around it where it is missing. */
-function offsetOf(document: Document, path: Path): number {
-  for (let length = path.length; length > 0; length--) {
-    const parent = document.getIn(path.slice(0, length - 1), true);
-    const name = path[length - 1];
-    if (isMap(parent)) {
-      const pair = parent.items.find(
-        (item) => String((item.key as { value?: unknown }).value) === String(name),
-      );
-      if (pair !== undefined) return (pair.key as Node).range![0];
-    }
-    const node = document.getIn(path.slice(0, length), true) as Node | undefined;
-    if (node?.range) return node.range[0];
-  }
-  return 0;
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {

@@ -21,6 +21,8 @@ export class Replica {
   state: "initializing" | "ready" | "draining" | "gone" = "initializing";
   wants: string[] = [];
   isAsync = false;
+  /** It was told to end. */
+  isLeaving = false;
   readonly startedMs = performance.now();
   private readonly worker: RunningWorker;
   private readonly events: ReplicaEvents;
@@ -65,6 +67,7 @@ export class Replica {
   drain(graceMs: number): void {
     if (this.state === "draining" || this.state === "gone") return;
     this.state = "draining";
+    this.isLeaving = true;
     if (this.connection === undefined) this.worker.kill();
     else this.connection.sendJson(MESSAGE.DRAIN, 0, {});
     setTimeout(() => this.worker.kill(), graceMs).unref();

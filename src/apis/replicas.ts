@@ -258,7 +258,7 @@ export class Replicas implements Service {
       group.failure = `a replica ${describeExit(exit)}`;
       group.failedForMemory = true;
     }
-    if (!this.isStopped)
+    if (!this.isStopped && !replica.isLeaving)
       this.deps.log.warn(
         { api: replica.api_name, worker: replica.identity.worker_id, ...exit },
         "a replica is gone",

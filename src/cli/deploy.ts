@@ -1,4 +1,5 @@
 /** `quern check` and `quern deploy`. */
+import { existsSync } from "node:fs";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { packProject } from "./pack-project.ts";
 
@@ -38,20 +39,24 @@ function nextSteps(deployed: readonly Deployed[]): string {
 }
 
 export async function check(context: CliContext, file: string): Promise<number> {
-  const { value, text } = await sendProject(context, file, [], true);
+  const { value, text, configFile } = await sendProject(context, file, [], true);
   if (context.output === "json") context.out(`${text}\n`);
-  else context.out(`${file} is valid: ${value.map(({ api, kind }) => `${api} (${kind})`).join(", ")}\n`);
+  else
+    context.out(
+      `${existsSync(file) ? file : configFile} is valid: ${value.map(({ api, kind }) => `${api} (${kind})`).join(", ")}\n`,
+    );
   return EXIT.success;
 }
 
 export async function sendProject({ client }: CliContext, file: string, apis: string[], dryRun: boolean) {
   const { archive, configFile } = await packProject(file);
-  return client.json<Deployed[]>("/-/deploy", {
+  const deployed = await client.json<Deployed[]>("/-/deploy", {
     method: "POST",
     query: { config: configFile, api: apis, dry_run: dryRun ? "true" : undefined },
     headers: { "content-type": "application/gzip" },
     body: archive,
   });
+  return { ...deployed, configFile };
 }
 
 /** Follows the replicas of the newest version until they serve. Throws when they cannot. */

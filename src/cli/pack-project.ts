@@ -35,9 +35,17 @@ export async function projectState(path: string): Promise<string> {
     .join("\n");
 }
 
-/** `path` is the configuration file, or a directory with a `quern.yaml`. */
+/** A directory's `quern.yaml`, or else its `app.yaml`: a declarative application. */
+function configurationOf(path: string): string {
+  const isDirectory = existsSync(path) && statSync(path).isDirectory();
+  const file = isDirectory ? join(path, "quern.yaml") : path;
+  const app = join(dirname(file), "app.yaml");
+  return basename(file) === "quern.yaml" && !existsSync(file) && existsSync(app) ? app : file;
+}
+
+/** `path` is the configuration file, or a directory that has one. */
 function locateProject(path: string): { configFile: string; directory: string; config: string } {
-  const configFile = existsSync(path) && statSync(path).isDirectory() ? join(path, "quern.yaml") : path;
+  const configFile = configurationOf(path);
   if (!existsSync(configFile))
     throw new CliError(
       `${configFile} does not exist; name a configuration file, or write a quern.yaml here`,

@@ -103,7 +103,13 @@ export const messageSchema = z.strictObject({ message: z.string() });
 const kind = z.enum(["RealtimeAPI", "BatchAPI", "TrafficSplitter"]);
 
 export const deployedSchema = z.array(
-  z.strictObject({ api: z.string(), kind, api_id: z.string(), message: z.string(), endpoint: z.string() }),
+  z.strictObject({
+    api: z.string(),
+    kind: kind.or(z.literal("Application")),
+    api_id: z.string(),
+    message: z.string(),
+    endpoint: z.string(),
+  }),
 );
 
 const metricsSchema = z.strictObject({

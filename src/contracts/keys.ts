@@ -1,6 +1,5 @@
 /** Keys and what they open (decisions, section 8). */
 import { z } from "zod";
-import { parseDurationMs } from "./apis.ts";
 
 export const KEY_SCOPES = ["predict", "submit", "admin"] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
@@ -49,18 +48,15 @@ export function rateText({ requests, seconds }: KeyRate): string {
   return `${requests}/${unit}`;
 }
 
-const RATE_RULE = "must be a rate such as 100/s, 5000/m or 20000/h";
-const DURATION_RULE = "must be a duration such as 24h or 30m";
-const duration = z.string(DURATION_RULE).refine((text) => parseDurationMs(text) !== undefined, DURATION_RULE);
+/** Patterns, so that the API's description says them too. */
+const rate = z.string().regex(/^[1-9]\d{0,8}\/[smh]$/, "must be a rate such as 100/s, 5000/m or 20000/h");
+const duration = z.string().regex(/^\d{1,6}(ms|s|m|h)$/, "must be a duration such as 24h, 30m or 500ms");
 
 /** The body of `POST /-/keys`. */
 export const newKeySchema = z.strictObject({
   scope: z.enum(KEY_SCOPES, `must be one of ${KEY_SCOPES.join(", ")}`),
   api: z.string().min(1, "must not be empty").nullish(),
-  rate: z
-    .string(RATE_RULE)
-    .refine((text) => parseRate(text) !== undefined, RATE_RULE)
-    .nullish(),
+  rate: rate.nullish(),
   expires_in: duration.nullish(),
 });
 

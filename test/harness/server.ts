@@ -85,15 +85,30 @@ export class TestServer {
 
   /** Writes a project and deploys it; fails the test where the command fails. */
   deploy(files: Record<string, string>, options: { wait?: boolean } = {}): string {
+    const project = this.writeProject(files);
+    const { code, out, err } = this.cli(["deploy", project, ...(options.wait === false ? [] : ["--wait"])]);
+    if (code !== 0) throw new Error(`deploy failed (${code}): ${out}${err}\n${this.stderr}`);
+    return out;
+  }
+
+  /** The same without standing still meanwhile: for tests that have clients of their own. */
+  async deployBeside(files: Record<string, string>): Promise<void> {
+    const args = [QUERN, "deploy", this.writeProject(files), "--wait"];
+    const child = spawn(process.execPath, args, { env: this.env, stdio: ["ignore", "ignore", "pipe"] });
+    let err = "";
+    child.stderr.on("data", (text) => (err += String(text)));
+    const code = await new Promise((resolve) => child.once("exit", resolve));
+    if (code !== 0) throw new Error(`deploy failed (${code}): ${err}`);
+  }
+
+  private writeProject(files: Record<string, string>): string {
     const project = join(this.dir, "project");
     rmSync(project, { recursive: true, force: true });
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(project, name)), { recursive: true });
       writeFileSync(join(project, name), text);
     }
-    const { code, out, err } = this.cli(["deploy", project, ...(options.wait === false ? [] : ["--wait"])]);
-    if (code !== 0) throw new Error(`deploy failed (${code}): ${out}${err}\n${this.stderr}`);
-    return out;
+    return project;
   }
 
   fetch(path: string, init: RequestInit = {}): Promise<Response> {

@@ -124,8 +124,10 @@ http {
 });
 
 describe.skipIf(!has("chromium"))("a page of another origin, in a browser", () => {
+  const server = new TestServer();
+  afterAll(() => server.stop());
+
   it("makes the contract's predictions with fetch, as do the CLI, curl and Python's requests", async () => {
-    const server = new TestServer();
     await server.start();
     expect(server.cli(["deploy", join(root, "examples", "iris"), "--wait"]).code).toBe(0);
     const flower = { sepal_length: 5.2, sepal_width: 3.6, petal_length: 1.4, petal_width: 0.3 };
@@ -172,7 +174,6 @@ describe.skipIf(!has("chromium"))("a page of another origin, in a browser", () =
       const python = spawnSync("python3", ["-c", script, url, body], { encoding: "utf8" });
       expect(python.stderr.includes("No module named") || python.stdout.trim() === answer).toBe(true);
     }
-    await server.stop();
   }, 60_000);
 });
 

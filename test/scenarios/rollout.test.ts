@@ -80,7 +80,7 @@ describe("a rollout", () => {
     const redeploys = 10;
     for (let version = 1; version <= redeploys; version++) {
       const replicas = version >= 4 && version < 7 ? 4 : 1;
-      server.deploy(
+      await server.deployBeside(
         versioned(version, `  autoscaling: {min_replicas: ${replicas}, max_replicas: ${replicas}}\n`),
       );
       ended.push({ version, atMs: performance.now() });

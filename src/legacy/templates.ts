@@ -1,0 +1,24 @@
+/** `kind: template` and `kind: embed`, purely: textual substitution of `{name}`, then YAML (prior art 4.1). */
+
+/** A template's text with its args filled in, or what is wrong with them. `{{` and `}}` are braces as they are. */
+export function fillTemplate(
+  name: string,
+  text: string,
+  args: Readonly<Record<string, unknown>>,
+): { text: string } | { faults: string[] } {
+  const wanted = new Set<string>();
+  const filled = text.replace(/\{\{|\}\}|\{\s*([A-Za-z0-9_-]+)\s*\}/g, (found, arg: string | undefined) => {
+    if (arg === undefined) return found[0]!;
+    wanted.add(arg);
+    return String(args[arg] ?? "");
+  });
+  const faults = [
+    ...[...wanted]
+      .filter((arg) => !(arg in args))
+      .map((arg) => `template "${name}" requires an arg named "${arg}"`),
+    ...Object.keys(args)
+      .filter((arg) => !wanted.has(arg))
+      .map((arg) => `template "${name}" does not support an arg named "${arg}"`),
+  ];
+  return faults.length > 0 ? { faults } : { text: filled };
+}
