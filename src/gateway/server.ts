@@ -148,13 +148,14 @@ export class Gateway implements Service {
     if (request.method === "OPTIONS") return answerOptions(request, response, isAllowed);
     if (request.headers.expect !== undefined) response.writeContinue();
     if (endpoint.kind === "RealtimeAPI")
-      return this.predictions.take({ address, pool: endpoint.pool }, request, response, requestId);
+      return this.predictions.take({ address, pool: endpoint.pool }, { request, response, requestId });
     const { splitter } = endpoint;
     const sticky = request.headers["x-quern-sticky"] as string | undefined;
     const pool = splitter.choose(sticky);
     if (pool === undefined) return sendError(response, unknownAddress(address.endpoint), requestId);
     response.setHeader("x-quern-api", pool.route.name);
-    this.predictions.take({ address, pool, shadow: splitter.chooseShadow() }, request, response, requestId);
+    const shadow = splitter.chooseShadow();
+    this.predictions.take({ address, pool, shadow }, { request, response, requestId });
   }
 
   /** What we have not heard of: the controller may have deployed it a moment ago, or know its jobs still. */

@@ -312,6 +312,27 @@ describe("signatures", () => {
     expect((await server.fetch("/echo?x", { method: "POST", body: "1", headers })).status).toBe(401);
   });
 
+  it("are needed to look at an address too", async () => {
+    const look = (user: string) =>
+      spawnSync(
+        "curl",
+        [
+          "-s",
+          "-o",
+          "/dev/null",
+          "-w",
+          "%{http_code}",
+          "--aws-sigv4",
+          "aws:amz:eu-west-1:execute-api",
+          "--user",
+          user,
+          `${server.baseUrl}/echo`,
+        ],
+        { encoding: "utf8" },
+      ).stdout;
+    expect([look("AKIDADA:s3cret/+"), look("AKIDADA:wrong")]).toEqual(["200", "401"]);
+  });
+
   it("need a file that is whole", async () => {
     const other = new TestServer();
     writeFileSync(join(other.dir, "half"), "[ada]\naws_access_key_id = A\n");

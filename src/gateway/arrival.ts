@@ -1,0 +1,163 @@
+/**
+ * One request to a real-time API, from its head until its body is here and it may pass. On the hot path: body bytes are kept
+ * as they came, nothing is parsed.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Holder, Need } from "../access/permission.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import type { AddressRoute } from "../contracts/routes.ts";
+import type { ApiPool } from "./api-pool.ts";
+import type { Authorization } from "./authorization.ts";
+import { discardRest } from "./discard-rest.ts";
+import { metaOf } from "./payload-meta.ts";
+import { Prediction, sendError } from "./prediction.ts";
+
+/** Where a request goes: the address that was asked for, and the API that is to answer. */
+export interface Destination {
+  address: AddressRoute;
+  pool: ApiPool;
+  /** Gets a copy; its answer is dropped. */
+  shadow?: ApiPool | undefined;
+}
+
+export interface ArrivalDeps {
+  authorization: Authorization;
+  maxBodyBytes: number;
+  /** Bytes of a body have come, or (below 0) been let go of. */
+  hold: (bytes: number) => void;
+}
+
+export class Arrival {
+  private readonly deps: ArrivalDeps;
+  private readonly destination: Destination;
+  private readonly request: IncomingMessage;
+  private readonly response: ServerResponse;
+  private readonly requestId: string;
+  private readonly startedMs = performance.now();
+  private readonly chunks: Buffer[] = [];
+  private bytes = 0;
+  private prediction: Prediction | undefined;
+
+  constructor(
+    deps: ArrivalDeps,
+    destination: Destination,
+    exchange: { request: IncomingMessage; response: ServerResponse; requestId: string },
+  ) {
+    this.deps = deps;
+    this.destination = destination;
+    this.request = exchange.request;
+    this.response = exchange.response;
+    this.requestId = exchange.requestId;
+    this.response.on("close", () => this.onClose());
+  }
+
+  /** Takes the request where it may pass: at once, when its token has been verified, or with its signed body. */
+  begin(): void {
+    const { authorization } = this.deps;
+    const { address } = this.destination;
+    if (!address.needs_key) return this.receive(false);
+    if (authorization.isSigned(this.request)) return this.receive(true);
+    const holder = authorization.tokenHolder(this.request);
+    if (holder instanceof Promise) {
+      holder.then(
+        (verified) => this.isAllowed(verified) && this.receive(false),
+        (error: unknown) => this.refuse(error as ServiceError),
+      );
+    } else if (this.isAllowed(holder)) this.receive(false);
+  }
+
+  /** Answers at once: the rest of the body is not wanted. */
+  refuse(error: ServiceError): void {
+    this.destination.pool.tally.rejected(error.code);
+    this.request.removeAllListeners("data");
+    sendError(this.response, error, this.requestId);
+    discardRest(this.request);
+  }
+
+  /** `isSigned`: who it is from shows with the whole body only. */
+  private receive(isSigned: boolean): void {
+    const { deps, request } = this;
+    request.on("data", (chunk: Buffer) => {
+      this.bytes += chunk.length;
+      deps.hold(chunk.length);
+      if (this.bytes > deps.maxBodyBytes) this.refuse(bodyTooLarge(deps.maxBodyBytes));
+      else this.chunks.push(chunk);
+    });
+    request.on("end", () => {
+      if (this.response.headersSent) return;
+      if (isSigned && !this.isSignerAllowed()) return;
+      if (request.method === "POST") this.submit();
+      else this.describe();
+    });
+  }
+
+  private submit(): void {
+    const { request, requestId, startedMs, chunks: body } = this;
+    const { pool, shadow } = this.destination;
+    const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
+    const meta = metaOf(pool.route.wants, request);
+    this.prediction = new Prediction(this.response, { startedMs, requestId, meta, body, wantsEvents });
+    if (shadow !== undefined) {
+      const theirs = metaOf(shadow.route.wants, request);
+      shadow.submit(
+        new Prediction(undefined, { startedMs, requestId, meta: theirs, body, wantsEvents: false }),
+      );
+    }
+    pool.submit(this.prediction);
+  }
+
+  /** GET says what the address is. */
+  private describe(): void {
+    const { name, endpoint } = this.destination.address;
+    const message = "make a prediction by sending a POST request to this endpoint with a JSON payload";
+    const body = Buffer.from(JSON.stringify({ message, api: name, endpoint }));
+    this.response.writeHead(200, {
+      "content-type": "application/json",
+      "content-length": body.length,
+      "x-request-id": this.requestId,
+    });
+    this.response.end(this.request.method === "HEAD" ? undefined : body);
+  }
+
+  private isAllowed(tokenHolder: Holder | undefined): boolean {
+    const need: Need = { scope: "predict", api: this.destination.address.name };
+    try {
+      this.deps.authorization.assert(this.request, this.response, need, tokenHolder);
+      return true;
+    } catch (error) {
+      this.refuse(error as ServiceError);
+      return false;
+    }
+  }
+
+  private isSignerAllowed(): boolean {
+    try {
+      return this.isAllowed(this.deps.authorization.signer(this.request, this.chunks));
+    } catch (error) {
+      this.refuse(error as ServiceError);
+      return false;
+    }
+  }
+
+  private onClose(): void {
+    const { pool } = this.destination;
+    this.deps.hold(-this.bytes);
+    pool.tally.answered(this.status(), performance.now() - this.startedMs);
+    if (this.prediction !== undefined) pool.abandon(this.prediction);
+  }
+
+  /** Of the answer, as the client saw it: 0 where it left before, 500 where a stream broke off. */
+  private status(): number {
+    const { response, prediction } = this;
+    if (response.writableFinished) return response.statusCode;
+    const isOurs = prediction?.isAnswered === true && !prediction.isAbandoned;
+    return response.headersSent && isOurs ? 500 : 0;
+  }
+}
+
+export function bodyTooLarge(maxBodyBytes: number): ServiceError {
+  return new ServiceError(
+    "body_too_large",
+    `the body has more than ${maxBodyBytes} bytes; start the server with a larger --max-body, or send less`,
+  );
+}
