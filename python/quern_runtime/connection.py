@@ -6,6 +6,8 @@ import socket
 from . import protocol
 
 RECEIVE_BYTES = 1 << 20
+# A longer body is not copied to stand behind its head.
+JOINED_BYTES_MAX = 8 * 1024
 
 
 class Connection:
@@ -56,8 +58,10 @@ class Connection:
 
     def send(self, message_type, message_id, body):
         """Queues a message; it leaves with the next flush()."""
-        if len(body) <= protocol.FRAME_BODY_BYTES_MAX:
+        if len(body) <= JOINED_BYTES_MAX:
             self._outgoing.append(protocol.frame(message_type, message_id, body))
+        elif len(body) <= protocol.FRAME_BODY_BYTES_MAX:
+            self._outgoing += (protocol.frame_head(message_type, message_id, len(body)), body)
         else:
             self._streams[message_id] = [message_type, body, 0, protocol.STREAM_WINDOW_BYTES]
             self._advance(message_id)

@@ -49,8 +49,19 @@ def frame(message_type, message_id, body, flags=0):
     return HEADER.pack(len(body), message_type, flags, 0, message_id) + body
 
 
+def frame_head(message_type, message_id, length):
+    """The bytes before a body of this length."""
+    return HEADER.pack(length, message_type, 0, 0, message_id)
+
+
 def json_frame(message_type, message_id, value):
     return frame(message_type, message_id, json.dumps(value).encode())
+
+
+def _slice(buffer, start, end):
+    """Bytes of a bytearray, copied once."""
+    with memoryview(buffer) as view:
+        return bytes(view[start:end])
 
 
 def cut_frames(buffer):
@@ -65,7 +76,7 @@ def cut_frames(buffer):
             end = at + HEADER_BYTES + length
             if end > len(buffer):
                 break
-            body = bytes(buffer[at + HEADER_BYTES : end])
+            body = _slice(buffer, at + HEADER_BYTES, end)
             at = end
             yield message_type, flags, message_id, body
     finally:

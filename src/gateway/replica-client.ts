@@ -1,7 +1,7 @@
 /**
  * The gateway's connection to one replica. Bounds what is outstanding there: as many as run there at once while
- * predictions are slow, a growing window while they are far below a millisecond. After a death it tells which requests
- * had begun. Streams have a bound of their own, at the worker.
+ * predictions are slow, one more while they take milliseconds, a growing window while they are far below a millisecond.
+ * After a death it tells which requests had begun. Streams have a bound of their own, at the worker.
  */
 
 import { delay } from "../base/clock.ts";
@@ -21,6 +21,9 @@ import type { Prediction } from "./prediction.ts";
 
 const RECONNECT_MS = 50;
 const FAST_US = 1000;
+/** Below this the next request is sent before the answer is back, so that the replica does not wait for it; it waits no longer than this. */
+const PREFETCH_US = 10_000;
+const PREFETCHED = 2;
 /** A fast replica gets about this much work ahead. */
 const WINDOW_WORK_US = 2000;
 
@@ -71,7 +74,7 @@ export class ReplicaClient {
   }
 
   get isFast(): boolean {
-    return this.ahead > 1;
+    return this.predictUs < FAST_US;
   }
 
   send(prediction: Prediction): void {
@@ -155,10 +158,9 @@ export class ReplicaClient {
 
   private learn(predictUs: number): void {
     this.predictUs += (predictUs - this.predictUs) / 8;
-    this.ahead =
-      this.predictUs >= FAST_US
-        ? 1
-        : Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
+    if (this.predictUs >= PREFETCH_US) this.ahead = 1;
+    else if (this.predictUs >= FAST_US) this.ahead = PREFETCHED;
+    else this.ahead = Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
   }
 
   private onClose(): void {

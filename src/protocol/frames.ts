@@ -57,22 +57,16 @@ export class FrameWriter {
   }
 
   frame(type: number, flags: number, id: number, body: Buffer): void {
-    if (this.slabEnd + FRAME_HEADER_BYTES + COPY_BELOW_BYTES > SLAB_BYTES) this.newSlab();
-    const slab = this.slab;
-    const at = this.slabEnd;
-    slab.writeUInt32LE(body.length, at);
-    slab[at + 4] = type;
-    slab[at + 5] = flags;
-    slab[at + 6] = 0;
-    slab[at + 7] = 0;
-    slab.writeUInt32LE(id, at + 8);
-    this.slabEnd = at + FRAME_HEADER_BYTES;
-    if (body.length <= COPY_BELOW_BYTES) {
-      this.slabEnd += body.copy(slab, this.slabEnd);
-    } else {
-      this.closeRun();
-      this.chunks.push(body);
-    }
+    this.head(type, flags, id, body.length);
+    this.body(body);
+  }
+
+  /** One frame whose body is these parts together, which are not copied together. */
+  frameOfParts(type: number, id: number, parts: readonly Buffer[], length: number): void {
+    const [first, ...more] = parts as [Buffer, ...Buffer[]];
+    this.head(type, 0, id, length);
+    this.body(first);
+    for (const part of more) this.body(part);
   }
 
   /** All that was collected, to be written in this order. */
@@ -81,6 +75,29 @@ export class FrameWriter {
     const chunks = this.chunks;
     this.chunks = [];
     return chunks;
+  }
+
+  private head(type: number, flags: number, id: number, length: number): void {
+    if (this.slabEnd + FRAME_HEADER_BYTES + COPY_BELOW_BYTES > SLAB_BYTES) this.newSlab();
+    const slab = this.slab;
+    const at = this.slabEnd;
+    slab.writeUInt32LE(length, at);
+    slab[at + 4] = type;
+    slab[at + 5] = flags;
+    slab[at + 6] = 0;
+    slab[at + 7] = 0;
+    slab.writeUInt32LE(id, at + 8);
+    this.slabEnd = at + FRAME_HEADER_BYTES;
+  }
+
+  /** Behind a head, for which the slab has room with a small body. */
+  private body(body: Buffer): void {
+    if (body.length <= COPY_BELOW_BYTES && this.slabEnd + body.length <= SLAB_BYTES) {
+      this.slabEnd += body.copy(this.slab, this.slabEnd);
+    } else {
+      this.closeRun();
+      this.chunks.push(body);
+    }
   }
 
   private closeRun(): void {

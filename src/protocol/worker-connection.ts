@@ -14,8 +14,7 @@ export type WorkerAddress = { path: string } | { host: string; port: number };
 /** A write goes out earlier than at the end of the turn with this many frames, so that the worker starts meanwhile. */
 const FLUSH_FRAMES = 32;
 
-/** Parts that are together no longer than this go as one frame. */
-const COPIED_BYTES_MAX = 64 * 1024;
+const NO_BYTES = Buffer.alloc(0);
 
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
@@ -80,8 +79,9 @@ export class WorkerConnection {
   sendParts(type: number, id: number, parts: readonly Buffer[]): void {
     if (parts.length === 1) return this.send(type, id, parts[0]!);
     const bytes = parts.reduce((sum, part) => sum + part.length, 0);
-    if (bytes <= COPIED_BYTES_MAX) return this.send(type, id, Buffer.concat(parts));
-    this.sender.send(type, id, parts);
+    if (bytes === 0) return this.send(type, id, NO_BYTES);
+    if (bytes <= FRAME_BODY_BYTES_MAX) this.writer.frameOfParts(type, id, parts, bytes);
+    else this.sender.send(type, id, parts);
     this.scheduleFlush();
   }
 
