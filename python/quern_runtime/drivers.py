@@ -77,7 +77,7 @@ class Threads:
 
     def _run(self):
         while True:
-            perform(self._calls, self._units.get(), self._hand_over, self._wake_up)
+            perform(self._calls, self._units.get(), self._hand_over, self._wake)
             self._hand_back()
 
     def _hand_over(self, request, outcome):
@@ -85,9 +85,6 @@ class Threads:
 
     def _hand_back(self):
         self._done.append(None)
-        self._wake()
-
-    def _wake_up(self):
         self._wake()
 
 

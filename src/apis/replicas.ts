@@ -56,6 +56,7 @@ export class Replicas implements Service {
   private readonly restartCounts = new Map<string, number>();
   private readonly orphans: readonly WorkerRecord[];
   private running: Promise<void> | undefined;
+  private roomTimer: NodeJS.Timeout | undefined;
   private isAgain = false;
   private isStopped = false;
 
@@ -160,7 +161,7 @@ export class Replicas implements Service {
       for (let i = 0; i < plan.start; i++) void this.startOne(name, group);
       const missing = fleet.wanted - fleet.fresh.ready - fleet.fresh.coming - plan.start;
       group.lack = missing > 0 && room.workers <= 0 ? room.description : undefined;
-      if (group.lack !== undefined) schedule(() => void this.reconcile(), ROOM_LOOK_MS).unref();
+      if (group.lack !== undefined) this.lookAgain();
       // Those that do not serve yet go first.
       const last = (workers: readonly Replica[], count: number) =>
         [...workers]
@@ -278,6 +279,14 @@ export class Replicas implements Service {
   private waitBeforeNext(group: ReplicaGroup, waitMs: number): void {
     group.waitBeforeNext(waitMs);
     schedule(() => void this.reconcile(), waitMs + 1).unref();
+  }
+
+  /** One timer, however often it is asked for: each look would bring another one otherwise. */
+  private lookAgain(): void {
+    this.roomTimer ??= schedule(() => {
+      this.roomTimer = undefined;
+      void this.reconcile();
+    }, ROOM_LOOK_MS).unref();
   }
 
   private changed(): void {
