@@ -5,16 +5,9 @@
 import { stringifyExact } from "../base/json-text.ts";
 import { readYamlFile, type YamlPath } from "../config/yaml-file.ts";
 import { ruleFaults } from "../contracts/api-rules.ts";
-import {
-  type ApiConfig,
-  apiSchema,
-  legalApiKeys,
-  NOT_YET,
-  OF_KINDS,
-  type SplitApi,
-} from "../contracts/apis.ts";
+import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
-import { namedIssues } from "../contracts/field-errors.ts";
+import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
 
 export type DeployableConfig = ApiConfig & {
   kind: "RealtimeAPI" | "BatchAPI";
@@ -74,7 +67,8 @@ function parseEntry(
       detail: `${label}${path.length === 0 ? "" : `${path.join(".")}: `}${detail}`,
     });
   if (!checked.success) {
-    for (const { path, detail } of namedIssues(checked.error.issues, api, legalApiKeys)) add(path, detail);
+    for (const { path, detail } of namedIssues(checked.error.issues, api, (at) => legalKeysOf(apiSchema, at)))
+      add(path, detail);
   }
   for (const { path, refused, cure } of NOT_YET) {
     if (refused(valueAt(api, path), api)) add(path, `is not supported yet; ${cure}`);

@@ -190,18 +190,3 @@ export const OF_KINDS: readonly { path: readonly string[]; kinds: readonly ApiCo
   { path: ["networking", "cors_origins"], kinds: ["RealtimeAPI", "TrafficSplitter"] },
   { path: ["output"], kinds: ["BatchAPI"] },
 ];
-
-/** The legal keys of the object at `path` in an API's entry, for messages about unknown ones. */
-export function legalApiKeys(path: readonly PropertyKey[]): readonly string[] {
-  let schema: unknown = apiSchema;
-  for (const part of path) schema = shapeOf(schema)?.[String(part)];
-  return Object.keys(shapeOf(schema) ?? {});
-}
-
-function shapeOf(schema: unknown): Record<string, unknown> | undefined {
-  let current = schema as { shape?: Record<string, unknown>; unwrap?: () => unknown } | undefined;
-  while (current !== undefined && current.shape === undefined && typeof current.unwrap === "function") {
-    current = current.unwrap() as typeof current;
-  }
-  return current?.shape;
-}

@@ -84,3 +84,24 @@ function shortJson(value: unknown): string {
   const text = typeof value === "bigint" ? value.toString() : (JSON.stringify(value) ?? String(value));
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
 }
+
+/** The legal keys of the object at `path`; of one of several forms, those of all. */
+export function legalKeysOf(schema: unknown, path: readonly PropertyKey[]): string[] {
+  let forms = formsOf(schema);
+  for (const part of path) forms = forms.flatMap((form) => formsOf(form.shape?.[String(part)]));
+  return [...new Set(forms.flatMap((form) => Object.keys(form.shape ?? {})))];
+}
+
+interface Form {
+  shape?: Record<string, unknown>;
+  options?: readonly unknown[];
+  unwrap?: () => unknown;
+}
+
+/** The objects that a schema may be, defaults and options unwrapped. */
+function formsOf(schema: unknown): Form[] {
+  const form = schema as Form | undefined;
+  if (form === undefined || form.shape !== undefined) return form === undefined ? [] : [form];
+  if (form.options !== undefined) return form.options.flatMap(formsOf);
+  return typeof form.unwrap === "function" ? formsOf(form.unwrap()) : [];
+}

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { Keys } from "../access/keys.ts";
 import { parseDurationMs } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
+import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
 import { parseJson, readBody } from "./http.ts";
 
@@ -37,7 +37,6 @@ function parse<Value>(schema: z.ZodType<Value>, body: Buffer): Value {
   const value = parseJson(body);
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
-  const legal = () => Object.keys((schema as unknown as { shape: object }).shape);
-  const fields = toFieldErrors(namedIssues(checked.error.issues, value, legal));
+  const fields = toFieldErrors(namedIssues(checked.error.issues, value, (at) => legalKeysOf(schema, at)));
   throw new ServiceError("invalid_request", "the key cannot be made as it was asked for", { fields });
 }

@@ -12,7 +12,7 @@ import {
   type ResourceKind,
 } from "../contracts/app-resources.ts";
 import type { FieldError } from "../contracts/errors.ts";
-import { namedIssues } from "../contracts/field-errors.ts";
+import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
 import { fillTemplate } from "./templates.ts";
 
 /** A resource with where it stands, for messages. */
@@ -160,7 +160,7 @@ function checkEntry(entry: Entry, errors: FieldError[]): Placed | undefined {
   const name = String((value as { name?: unknown }).name ?? "");
   const checked = schema.safeParse(value);
   if (checked.success) return { resource: checked.data as Resource, positionOf };
-  for (const { path, detail } of namedIssues(checked.error.issues, value, (at) => legalKeys(schema, at))) {
+  for (const { path, detail } of namedIssues(checked.error.issues, value, (at) => legalKeysOf(schema, at))) {
     const key = path.length === 0 ? "" : `${path.join(".")}: `;
     errors.push({ pointer: positionOf(path), detail: `${String(kind)}: ${name}: ${key}${detail}` });
   }
@@ -173,25 +173,4 @@ function add({ positionOf }: Entry, errors: FieldError[], path: YamlPath, detail
 
 function kindOf(value: unknown): unknown {
   return (value as { kind?: unknown } | null)?.kind;
-}
-
-/** The legal keys of the object at `path`; of one of several forms, those of all. */
-function legalKeys(schema: unknown, path: readonly PropertyKey[]): string[] {
-  let forms = formsOf(schema);
-  for (const part of path) forms = forms.flatMap((form) => formsOf(form.shape?.[String(part)]));
-  return [...new Set(forms.flatMap((form) => Object.keys(form.shape ?? {})))];
-}
-
-interface Form {
-  shape?: Record<string, unknown>;
-  options?: readonly unknown[];
-  unwrap?: () => unknown;
-}
-
-/** The objects that a schema may be, defaults and options unwrapped. */
-function formsOf(schema: unknown): Form[] {
-  const form = schema as Form | undefined;
-  if (form === undefined || form.shape !== undefined) return form === undefined ? [] : [form];
-  if (form.options !== undefined) return form.options.flatMap(formsOf);
-  return typeof form.unwrap === "function" ? formsOf(form.unwrap()) : [];
 }

@@ -230,7 +230,9 @@ describe("TLS", () => {
     expect(trusting.cli(["deploy", project, "--wait"])).toMatchObject({ code: 0 });
     expect(await subject()).toEqual([200, "first"]);
     writeFileSync(cert, "half of a");
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await eventually("the broken one is told", () =>
+      server.stderr.includes("the new certificate cannot be used"),
+    );
     makeCertificate("second");
     await eventually("the new one is shown", async () => (await subject().catch(() => []))[1] === "second");
     await trusting.stop();
