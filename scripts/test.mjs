@@ -5,12 +5,14 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { root, setUp } from "./setup.mjs";
 
 setUp();
 
 const total = { passed: 0, failed: 0, skipped: 0 };
+/** What failed, told once more at the very end: a log of thousands of lines is read from there. */
+const failures = [];
 
 function stage(name, runStage) {
   console.log(`\n== ${name}`);
@@ -31,16 +33,27 @@ function vitest() {
   ];
   const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
   if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
-  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
     readFileSync(report, "utf8"),
   );
   rmSync(report);
+  failures.push(...testResults.flatMap(failedTests));
   // A file that could not be loaded has no tests that failed.
   return {
     passed: numPassedTests,
     failed: status === 0 ? numFailedTests : Math.max(1, numFailedTests),
     skipped: numPendingTests + numTodoTests,
   };
+}
+
+/** Each failed test of a file as its name and the beginning of what it said. */
+function failedTests({ name, message, assertionResults }) {
+  const file = relative(root, name);
+  const failed = assertionResults.filter((test) => test.status === "failed");
+  if (failed.length === 0 && message) return [`${file}: ${message}`];
+  return failed.map(
+    (test) => `${file} > ${test.fullName}\n${test.failureMessages.join("\n").slice(0, 2_000)}`,
+  );
 }
 
 function pythonTests() {
@@ -60,5 +73,6 @@ function pythonTests() {
 
 stage("Python runtime", pythonTests);
 stage("TypeScript", vitest);
+for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
 process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
