@@ -95,6 +95,9 @@ function check() {
     `Authorization: Bearer ${token}`,
     "--max-examples",
     process.argv[2] ?? "40",
+    // The same requests each time: what fails in CI fails for what was changed. Another seed as the second argument looks further.
+    "--seed",
+    process.argv[3] ?? "1",
     "--no-color",
   ];
   return spawnSync(tool, [...args, ...options], {
@@ -112,6 +115,9 @@ function settings(jobId) {
 "path.name" = "echo"
 "path.job" = "${jobId}"
 "query.follow" = false
+# DELETE stops a job; its record stays, as the contract has it.
+[checks]
+use_after_free.enabled = false
 [[operations]]
 include-operation-id = "submitJob"
 checks.positive_data_acceptance.enabled = false

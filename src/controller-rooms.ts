@@ -7,6 +7,8 @@ import { Keys } from "./access/keys.ts";
 import { type ApiVersion, currentVersions, findVersion, hasPredictor } from "./apis/api-store.ts";
 import type { Apis } from "./apis/apis.ts";
 import type { Autoscaling } from "./apis/autoscaling.ts";
+import type { DeployDeps } from "./apis/deploy.ts";
+import { PlacedApis } from "./apis/placed-apis.ts";
 import type { RoutePublisher } from "./apis/publish-routes.ts";
 import { Replicas } from "./apis/replicas.ts";
 import type { Reports } from "./apis/reports.ts";
@@ -36,6 +38,9 @@ import type { Database } from "./database/database.ts";
 import { allKeys, saveKey } from "./database/key-records.ts";
 import { deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
 import type { Compute, ComputeAccount } from "./engine/compute-account.ts";
+import { checkApplication } from "./legacy/application.ts";
+import { Applications } from "./legacy/applications.ts";
+import { Workplace } from "./legacy/workplace.ts";
 import { openStores } from "./object-store/stores.ts";
 import { appendAudit } from "./observe/audit.ts";
 import { appendLogLine } from "./observe/log-files.ts";
@@ -176,6 +181,40 @@ export function buildJobs(ground: Ground, interrupted: Interrupted[], world: Wor
   return new Jobs(deps, interrupted);
 }
 
+export function buildApplications(
+  { log, options, workerDeps }: Ground,
+  apis: Apis,
+  world: World,
+): Applications {
+  const { dataDir } = options;
+  const { db, engine, environments } = workerDeps;
+  const placed = new PlacedApis(db, apis);
+  const work = new Workplace({
+    ...{ db, log, dataDir, engine, store: world.store },
+    prepare: (project, logFile) => environments.prepare(project, logFile),
+    serving: {
+      place: (placement) => placed.place(placement),
+      find: (name) => placed.find(name),
+      remove: (name) => placed.remove(name),
+      names: () => placed.names(),
+      assertFree: (name, endpoint) => placed.assertFree(name, endpoint),
+      logDirectory: (name) => apiLogDirectory(dataDir, name),
+    },
+  });
+  return new Applications(work);
+}
+
+/** Deploys what an archive holds, where that is an application. */
+export function applicationDeploy(applications: Applications): DeployDeps["deployApplication"] {
+  return async ({ project_id, configText, directory }, { configFile, environment, force, dryRun }) => {
+    const checked = checkApplication(configText, configFile, directory);
+    if (checked === undefined || "errors" in checked) return checked;
+    const application = { project_id, config_file: configFile, config_text: configText };
+    const message = await applications.deploy(checked.name, { application, environment, force, dryRun });
+    return { name: checked.name, message };
+  };
+}
+
 export function buildRetention({ db, log, options }: Ground): Retention {
   const { dataDir, keepMs, keepFailedMs } = options;
   const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
@@ -193,7 +232,14 @@ export function buildKeys({ db, options }: Ground, spread: () => Promise<void>):
 
 export function buildControl(
   { db, log, options }: Ground,
-  rooms: { apis: Apis; jobs: Jobs; keys: Keys; replicas: Replicas; reports: Reports },
+  rooms: {
+    apis: Apis;
+    applications: Applications;
+    jobs: Jobs;
+    keys: Keys;
+    replicas: Replicas;
+    reports: Reports;
+  },
 ): RequestListener {
   const { dataDir, version } = options;
   const app = controlApp({

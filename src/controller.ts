@@ -18,6 +18,8 @@ import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
 import type { Interrupted } from "./batch/job-deps.ts";
 import { ControlServer } from "./control/control-server.ts";
 import {
+  applicationDeploy,
+  buildApplications,
   buildControl,
   buildInternal,
   buildJobs,
@@ -38,7 +40,6 @@ import { ComputeAccount } from "./engine/compute-account.ts";
 import { findGpus } from "./engine/gpus.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
-import { checkApplication } from "./legacy/application.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
 import { LogRotation } from "./observe/log-files.ts";
 import { readDeliveryNote } from "./protocol/delivery-note.ts";
@@ -81,15 +82,16 @@ export async function startController(options: ControllerOptions): Promise<Contr
     python,
     pythonRuntime,
     gpus: ground.account.total.gpus,
-    checkApplication,
+    deployApplication: (project, request) => applicationDeploy(applications)(project, request),
     replicas,
     routes,
     stopJobsOf,
     keys: keysOfRoutes,
   });
+  const applications = buildApplications(ground, apis, world);
   const control = new ControlServer(
     options.controllerSocket,
-    buildControl(ground, { apis, jobs, keys, replicas, reports }),
+    buildControl(ground, { apis, applications, jobs, keys, replicas, reports }),
   );
   const internal = new ControlServer(
     options.internalSocket,
@@ -108,6 +110,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     outbox,
     buildRetention(ground),
     jobs,
+    applications,
     internal,
     control,
   ];

@@ -19,6 +19,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { root, TestServer } from "./harness/server.ts";
 
 const directory = join(root, "docs", "guides");
+/** With the packages of applications, so that nothing is installed for them. */
+const PYTHON = join(root, ".servers", "python", "bin", "python");
 interface Block {
   language: string;
   name: string;
@@ -39,7 +41,7 @@ describe("the guide", () => {
   let work: string;
   beforeEach(async () => {
     work = realpathSync(mkdtempSync(join(tmpdir(), "quern-guide-")));
-    server = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: work });
+    server = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: work, QUERN_PYTHON: PYTHON });
     await server.start();
     mkdirSync(join(server.dir, "bin"));
     const quern = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "bin", "quern")}" "$@"\n`;
@@ -62,6 +64,7 @@ describe("the guide", () => {
         QUERN_DATA_DIR: server.dataDir,
         QUERN_HOST: server.baseUrl,
         XDG_CONFIG_HOME: join(server.dir, "config"),
+        PYTHON,
         NO_COLOR: "1",
       },
     });

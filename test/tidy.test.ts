@@ -45,7 +45,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
     rooms: ["base", "contracts", "protocol", "database", "object-store", "engine", "access", "observe"],
   },
   gateway: { rooms: ["base", "contracts", "protocol", "access", "observe"], npm: [] },
-  control: { rooms: ["base", "contracts", "apis", "batch", "access", "observe"] },
+  control: { rooms: ["base", "contracts", "apis", "batch", "legacy", "access", "observe"] },
   cli: { rooms: ["base", "contracts"] },
 };
 const BANNED =

@@ -105,7 +105,9 @@ class Calls:
     def _arguments(self, request):
         meta = request.meta
         body, request.body = request.body, None
-        arguments = {"payload": parse_payload(meta and meta.get("content_type"), body)} if self._predictor.takes_payload else {}
+        arguments = {}
+        if self._predictor.takes_payload:
+            arguments["payload"] = body if self._predictor.takes_body else parse_payload(meta and meta.get("content_type"), body)
         for name in self._predictor.wants:
             arguments[name] = meta.get(name) if meta is not None else None
         return arguments

@@ -28,6 +28,8 @@ class Predictor:
         self._predict = instance.predict
         self._declared = [name for name in ("payload", "query_params", "headers", "batch_id") if name in _names(instance.predict)]
         self.takes_payload = "payload" in self._declared
+        # Of our own: the payload is the body as it came.
+        self.takes_body = getattr(instance, "takes_body", False)
         self.wants = [name for name in ("query_params", "headers") if name in self._declared]
         self.is_async = inspect.iscoroutinefunction(instance.predict) or inspect.isasyncgenfunction(instance.predict)
         self.on_job_complete = getattr(instance, "on_job_complete", None)

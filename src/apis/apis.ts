@@ -22,6 +22,7 @@ import {
 } from "./api-store.ts";
 import { type DeployDeps, type DeployedApi, type DeployRequest, deploy } from "./deploy.ts";
 import { endpointOf } from "./endpoints.ts";
+import { isPlaced } from "./placed-name.ts";
 import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";
 import type { ReplicaState, Replicas } from "./replicas.ts";
 
@@ -71,18 +72,27 @@ export class Apis implements Service {
 
   async deploy(request: DeployRequest): Promise<DeployedApi[]> {
     const deployed = await deploy(this.deps, request);
-    if (request.dryRun) return deployed;
+    if (!request.dryRun) await this.announce();
+    return deployed;
+  }
+
+  /** What is deployed has changed: gateways and replicas follow. */
+  async announce(): Promise<void> {
     await this.publish();
     void this.deps.replicas.reconcile();
     // A gateway that does not answer now will have it later.
     await this.deps.routes.everywhere().catch(() => {});
-    return deployed;
   }
 
   /** Requests in flight finish; jobs in progress are stopped (decision 9.14). */
   async delete(name: string): Promise<void> {
     await this.version(name);
+    assertOwn(name, "deleted");
     await this.assertNotSplitTo(name);
+    await this.remove(name);
+  }
+
+  async remove(name: string): Promise<void> {
     await this.deps.stopJobsOf(name);
     await deleteApi(this.deps.db, name);
     await this.publish();
@@ -113,6 +123,7 @@ export class Apis implements Service {
    */
   async rollback(name: string, apiId: string | undefined): Promise<string> {
     const current = await this.version(name);
+    assertOwn(name, "rolled back");
     const history = await this.history(name);
     const found = history.find(({ api_id }) =>
       apiId === undefined ? api_id !== current.api_id : api_id === apiId,
@@ -202,6 +213,14 @@ export class Apis implements Service {
 
 function isSplitter(version: AnyVersion): version is SplitterVersion {
   return !hasPredictor(version);
+}
+
+/** The API of an application goes and comes with it. */
+function assertOwn(name: string, what: string): void {
+  if (!isPlaced(name)) return;
+  const [application] = name.split(".");
+  const message = `${name} cannot be ${what} alone: it belongs to the application ${application}; deploy that, or delete it (\`quern delete -a ${application}\`)`;
+  throw new ServiceError("wrong_state", message);
 }
 
 function apiNotFound(name: string): ServiceError {

@@ -10,7 +10,7 @@ import type { Database } from "../database/database.ts";
 import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-store.ts";
 import { conflictOf, endpointOf } from "./endpoints.ts";
 import { type DeployableConfig, invalid, type ParsedApi, parseConfig } from "./parse-config.ts";
-import { unpackProject } from "./project-store.ts";
+import { type UnpackedProject, unpackProject } from "./project-store.ts";
 
 const run = promisify(execFile);
 
@@ -22,12 +22,11 @@ export interface DeployDeps {
   pythonRuntime: string;
   /** How many GPUs this machine has to give out. */
   gpus: number;
-  /** Checks an application where the configuration is one's `app.yaml`; undefined where it is a list of APIs. */
-  checkApplication: (
-    configText: string,
-    configFile: string,
-    directory: string,
-  ) => { name: string } | { errors: FieldError[] } | undefined;
+  /** Deploys an application where the configuration is one's `app.yaml`; undefined where it is a list of APIs. */
+  deployApplication: (
+    project: UnpackedProject,
+    request: DeployRequest,
+  ) => Promise<{ name: string; message: string } | { errors: FieldError[] } | undefined>;
 }
 
 export interface DeployRequest {
@@ -38,6 +37,9 @@ export interface DeployRequest {
   only: readonly string[];
   /** Validate everything, change nothing. */
   dryRun: boolean;
+  /** Of an application: which environment, and whether a deployment that runs is ended. */
+  environment: string;
+  force: boolean;
 }
 
 export interface DeployedApi {
@@ -51,8 +53,8 @@ export interface DeployedApi {
 
 export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
   const project = await unpackProject(deps.dataDir, request.archive);
-  const application = deps.checkApplication(project.configText, request.configFile, project.directory);
-  if (application !== undefined) return [applicationOf(application, request, project.project_id)];
+  const application = await deps.deployApplication(project, request);
+  if (application !== undefined) return [applicationOf(application, project.project_id)];
   const apis = selectApis(parseConfig(project.configText, request.configFile), request.only);
   const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
   // As it will be.
@@ -82,25 +84,13 @@ export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<
   return deployed;
 }
 
-/** Applications can be checked in this release. */
 function applicationOf(
-  application: { name: string } | { errors: FieldError[] },
-  { dryRun }: DeployRequest,
+  application: { name: string; message: string } | { errors: FieldError[] },
   projectId: string,
 ): DeployedApi {
   if ("errors" in application) throw invalid(application.errors);
-  const { name } = application;
-  if (!dryRun) {
-    const message = `${name} is a declarative application, which this release can check (\`quern check\`) and not deploy yet`;
-    throw new ServiceError("not_supported_yet", message);
-  }
-  return {
-    api: name,
-    kind: "Application",
-    api_id: projectId,
-    message: `${name} is valid`,
-    endpoint: `/${name}`,
-  };
+  const { name, message } = application;
+  return { api: name, kind: "Application", api_id: projectId, message, endpoint: `/${name}` };
 }
 
 function selectApis(apis: ParsedApi[], only: readonly string[]): ParsedApi[] {

@@ -1,6 +1,8 @@
 /** `quern get`, `predict`, `logs`, `delete`, `version`. */
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline/promises";
+import type { ApplicationState } from "../contracts/applications.ts";
+import { statusCounts } from "./application-tables.ts";
+import { confirm } from "./confirm.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { getJob, listJobs } from "./jobs.ts";
 import { printStream } from "./print-stream.ts";
@@ -39,12 +41,21 @@ export async function get(
   if (api !== undefined) return getApi(context, api);
   const { value } = await context.client.json<{ apis: ApiState[] }>("/-/apis");
   if (context.output === "json") await context.out(`${JSON.stringify(value.apis, null, 2)}\n`);
-  else await context.out(`${apisTable(context.environment, value.apis)}\n`);
+  else {
+    const { applications } = (
+      await context.client.json<{ applications: ApplicationState[] }>("/-/applications")
+    ).value;
+    await context.out(`${apisTable(context.environment, value.apis, applications)}\n`);
+  }
   return EXIT.success;
 }
 
-function apisTable(environment: string, apis: readonly ApiState[]): string {
-  if (apis.length === 0) return "no apis are deployed";
+function apisTable(
+  environment: string,
+  apis: readonly ApiState[],
+  applications: readonly ApplicationState[],
+): string {
+  if (apis.length === 0 && applications.length === 0) return "no apis are deployed";
   const batch = apis.filter((api) => api.kind === "BatchAPI");
   const realtime = apis.filter((api) => api.kind === "RealtimeAPI");
   const tables: string[] = [];
@@ -74,6 +85,16 @@ function apisTable(environment: string, apis: readonly ApiState[]): string {
       table(
         ["env", "traffic splitter", "apis", "last update"],
         splitters.map((api) => [environment, api.name, weights(api), since(api.last_updated)]),
+      ),
+    );
+  if (applications.length > 0)
+    tables.push(
+      table(
+        ["env", "application", "environment", "resources", "last update"],
+        applications.map((application) => [
+          ...[environment, application.name, application.environment],
+          ...[statusCounts(application), since(application.deployed_time)],
+        ]),
       ),
     );
   return tables.join("\n\n");
@@ -221,15 +242,6 @@ export async function remove(context: CliContext, api: string, job: string | und
   );
   await context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
   return EXIT.success;
-}
-
-/** Asks on a terminal; a script is not asked. */
-async function confirm({ isInteractive, isYes }: CliContext, question: string): Promise<void> {
-  if (isYes || !isInteractive || process.stdin.isTTY !== true) return;
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await terminal.question(`${question} [y/N] `);
-  terminal.close();
-  if (!/^y(es)?$/i.test(answer.trim())) throw new CliError("nothing was deleted", EXIT.failed);
 }
 
 export function refresh(context: CliContext, api: string): Promise<number> {

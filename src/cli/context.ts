@@ -9,6 +9,8 @@ export interface CliContext {
   /** The environment that `client` speaks to. */
   environment: string;
   output: "table" | "json";
+  /** `-a`: the declarative application that a verb is about. */
+  app: string | undefined;
   /** Data only. Resolves when more may be printed; who prints little need not wait. */
   out: (text: string) => Promise<void>;
   /** Progress, hints, messages. */

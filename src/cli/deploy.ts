@@ -10,18 +10,27 @@ export interface Deployed {
   endpoint: string;
 }
 
+/** Of a declarative application. */
+export interface ApplicationOptions {
+  environment?: string;
+  force?: boolean;
+}
+
 export async function deploy(
   context: CliContext,
   file: string,
   apis: string[],
-  options: { wait?: boolean },
+  options: { wait?: boolean } & ApplicationOptions,
 ): Promise<number> {
-  const { value: deployed, text } = await sendProject(context, file, apis, false);
+  const { value: deployed, text } = await sendProject(context, file, apis, false, options);
   if (context.output === "json") context.out(`${text}\n`);
   else for (const { message } of deployed) context.out(`${message}\n`);
   if (context.output === "table") context.err(nextSteps(deployed));
   if (options.wait !== true) return EXIT.success;
-  for (const { api, kind } of deployed) if (kind === "RealtimeAPI") await waitUntilLive(context, api);
+  for (const { api, kind } of deployed) {
+    if (kind === "RealtimeAPI") await waitUntilLive(context, api);
+    if (kind === "Application") await (await import("./applications.ts")).waitUntilReady(context, api);
+  }
   return EXIT.success;
 }
 
@@ -29,11 +38,21 @@ export async function deploy(
 function nextSteps(deployed: readonly Deployed[]): string {
   const [first] = deployed;
   if (first === undefined) return "";
+  if (first.kind === "Application") return applicationSteps(first.api);
   const realtime = deployed.find(({ kind }) => kind === "RealtimeAPI");
   const lines = [
     "quern get  (show api statuses)",
     `quern get ${first.api}  (show api info)`,
     ...(realtime === undefined ? [] : [`quern logs ${realtime.api}  (print api logs)`]),
+  ];
+  return `\n${lines.join("\n")}\n`;
+}
+
+function applicationSteps(app: string): string {
+  const lines = [
+    `quern status -a ${app} -w  (watch it move)`,
+    `quern get -a ${app}  (show resources)`,
+    `quern logs -a ${app} NAME  (print the log of what computes a resource)`,
   ];
   return `\n${lines.join("\n")}\n`;
 }
@@ -48,11 +67,20 @@ export async function check(context: CliContext, file: string): Promise<number> 
   return EXIT.success;
 }
 
-export async function sendProject({ client }: CliContext, file: string, apis: string[], dryRun: boolean) {
+export async function sendProject(
+  { client }: CliContext,
+  file: string,
+  apis: string[],
+  dryRun: boolean,
+  { environment, force }: ApplicationOptions = {},
+) {
   const { archive, configFile } = await packProject(file);
   const deployed = await client.json<Deployed[]>("/-/deploy", {
     method: "POST",
-    query: { config: configFile, api: apis, dry_run: dryRun ? "true" : undefined },
+    query: {
+      ...{ config: configFile, api: apis, dry_run: dryRun ? "true" : undefined },
+      ...{ environment, force: force === true ? "true" : undefined },
+    },
     headers: { "content-type": "application/gzip" },
     body: archive,
   });

@@ -58,11 +58,12 @@ const csvConfig = z.strictObject({
   char_to_escape_quote_escaping: z.string().optional(),
   empty_value: z.string().optional(),
 });
+/** Without a scheme it is a file of the application's own directory. */
 const storePath = z
   .string()
   .regex(
-    /^[a-z][a-z0-9+.-]*:\/\/[^/]|^file:\/\/\//,
-    "must be a path such as s3://bucket/key or file:///path",
+    /^(s3|s3a|gs|az):\/\/[^/]|^file:\/\/\/|^(?!\/)(?!.*:\/\/)./,
+    "must be a path such as s3://bucket/key or file:///path, or a file of this directory",
   );
 const csvData = z.strictObject({
   type: z.literal("csv"),

@@ -19,6 +19,8 @@ export const ERRORS = {
   forbidden: [403, "The key opens something else"],
   origin_not_allowed: [403, "The origin is not allowed"],
   api_not_found: [404, "No such API"],
+  application_not_found: [404, "No such application"],
+  resource_not_found: [404, "No such resource"],
   job_not_found: [404, "No such job"],
   key_not_found: [404, "No such key"],
   queue_not_found: [404, "No such queue"],

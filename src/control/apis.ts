@@ -21,6 +21,8 @@ export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono 
       configFile: c.req.query("config") ?? "quern.yaml",
       only: c.req.queries("api") ?? [],
       dryRun: isTrue(c.req.query("dry_run")),
+      environment: c.req.query("environment") ?? "dev",
+      force: isTrue(c.req.query("force")),
     });
     return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}${api.endpoint}` })));
   });

@@ -7,6 +7,7 @@ import { type Report, reportSchema } from "../contracts/reports.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
 import type { AuditLine } from "../observe/audit.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
+import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { docsRoutes } from "./docs.ts";
 import { askedBy, assertKey, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
@@ -15,7 +16,12 @@ import { type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 
-export interface ControlDeps extends ApiRoutesDeps, JobRoutesDeps, QueueRoutesDeps, MetricsRoutesDeps {
+export interface ControlDeps
+  extends ApiRoutesDeps,
+    ApplicationRoutesDeps,
+    JobRoutesDeps,
+    QueueRoutesDeps,
+    MetricsRoutesDeps {
   log: Log;
   version: string;
   /** Who changed what; refusals too. */
@@ -61,6 +67,7 @@ export function controlApp(deps: ControlDeps): Hono {
   );
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
+  app.route("/", applicationRoutes(deps));
   app.route("/", metricsRoutes(deps));
   app.route("/", queueRoutes(deps));
   app.route("/", jobRoutes(deps));

@@ -161,6 +161,18 @@ const STEPS: readonly (readonly string[])[] = [
     // A revoked key stays: that there was one keeps a server from being open to all.
     "ALTER TABLE keys ADD COLUMN revoked_time TEXT",
   ],
+  [
+    // Declarative applications: what was deployed last. What was computed of it is in files, by content.
+    `CREATE TABLE applications (
+      name TEXT PRIMARY KEY,
+      project_id TEXT NOT NULL,
+      config_file TEXT NOT NULL,
+      config_text TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      data_version TEXT NOT NULL,
+      deployed_time TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID`,
+  ],
 ];
 
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */

@@ -53,10 +53,14 @@ export class LocalEngine implements Engine {
     const note = join(runtimeDir, `${spec.worker_id}.note`);
     const token = newToken();
     // The runtime imports its own modules before the project is on the path, so that no file of the user's shadows them.
-    const boot = `import sys; sys.path[0] = ${JSON.stringify(pythonRuntime)}; from quern_runtime.__main__ import main; main()`;
+    const program = spec.program ?? {
+      package: "quern_runtime",
+      args: ["--listen", `unix:${socket}`, "--note", note],
+    };
+    const boot = `import sys; sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
     mkdirSync(dirname(spec.logFile), { recursive: true, mode: 0o700 });
     const log = openSync(spec.logFile, "a", 0o600);
-    const child = spawn(spec.python, ["-E", "-c", boot, "--listen", `unix:${socket}`, "--note", note], {
+    const child = spawn(spec.python, ["-E", "-c", boot, ...program.args], {
       cwd: runtimeDir,
       env: {
         ...userEnvironment(spec, this.options.serverEnv),

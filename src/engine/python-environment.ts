@@ -13,6 +13,8 @@ const run = promisify(execFile);
 /** Written last: an environment without it is not whole. */
 const COMPLETE = ".quern-complete";
 const LAST_LINES = 15;
+/** Beside the user's `requirements.txt`. */
+export const OWN_REQUIREMENTS = ".quern/requirements.txt";
 
 export class EnvironmentError extends Error {}
 
@@ -34,9 +36,9 @@ export class PythonEnvironments {
 
   /** The interpreter for a project; installs what it requires, with the installer's own words in `logFile`. */
   async prepare(project: string, logFile: string): Promise<string> {
-    const requirements = join(project, "requirements.txt");
+    const requirements = requirementsOf(project);
     const script = join(project, "dependencies.sh");
-    if (!existsSync(requirements) && !existsSync(script)) return this.options.python;
+    if (requirements.length === 0 && !existsSync(script)) return this.options.python;
     const facts = await this.facts();
     const directory = join(this.options.root, await environmentId(project, requirements, script, facts));
     const underWay = this.underWay.get(directory);
@@ -73,16 +75,24 @@ export class PythonEnvironments {
     if (uv) await steps.run("uv venv", "uv", ["venv", "--quiet", "--python", this.options.python, directory]);
     else await steps.run("venv", this.options.python, ["-m", "venv", directory]);
     await seeInterpretersPackages(python, facts);
-    const requirements = join(project, "requirements.txt");
-    if (existsSync(requirements)) {
+    const requirements = requirementsOf(project);
+    if (requirements.length > 0) {
       const install = uv
         ? ["uv", "pip", "install", "--python", python]
         : [python, "-m", "pip", "install", "--disable-pip-version-check"];
-      await steps.run("requirements.txt", install[0]!, [...install.slice(1), "-r", requirements]);
+      const files = requirements.flatMap((file) => ["-r", file]);
+      await steps.run("requirements.txt", install[0]!, [...install.slice(1), ...files]);
     }
     await writeFile(join(directory, COMPLETE), "");
     return python;
   }
+}
+
+/** The user's, and in a project that Quern made, what Quern itself needs there. */
+function requirementsOf(project: string): string[] {
+  return [join(project, "requirements.txt"), join(project, OWN_REQUIREMENTS)].filter((file) =>
+    existsSync(file),
+  );
 }
 
 interface InterpreterFacts {
@@ -111,7 +121,7 @@ async function seeInterpretersPackages(python: string, facts: InterpreterFacts):
 /** What the environment depends on: requirements, the files that they name, the script, interpreter and platform. */
 async function environmentId(
   project: string,
-  requirements: string,
+  requirements: readonly string[],
   script: string,
   facts: InterpreterFacts,
 ): Promise<string> {
@@ -125,7 +135,7 @@ async function environmentId(
     for (const [, named] of text.matchAll(/^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)/gm))
       await add(resolve(dirname(file), named!));
   };
-  await add(requirements);
+  for (const file of requirements) await add(file);
   if (existsSync(script)) hash.update(await readFile(script));
   return hash.digest("hex").slice(0, 24);
 }

@@ -1,9 +1,10 @@
 /** What the resources of an application must be to each other, purely but for whether files are there. */
-import type { Resource, ResourceKind } from "../contracts/app-resources.ts";
+import type { ResourceKind } from "../contracts/app-resources.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { AGGREGATORS, builtInName, type Implementation, TRANSFORMERS } from "./built-ins.ts";
-import { inputFaults, type Names } from "./check-inputs.ts";
+import { givenTo, inputFaults, type Names } from "./check-inputs.ts";
 import { type Application, ofKind, type Placed } from "./load-app.ts";
+import { isOwnPath } from "./own-path.ts";
 import { isOfType, parseValueType, type ValueType } from "./value-types.ts";
 
 /** `hasFile`: whether the application's directory has this file. Returns what is wrong instead, where something is. */
@@ -96,6 +97,7 @@ class AppCheck {
 
   private checkEnvironment(placed: Placed<"environment">): void {
     const { data, limit } = placed.resource;
+    if (isOwnPath(data.path)) this.checkFile(placed, data.path, ["data", "path"]);
     if (limit?.num_rows !== undefined && limit.fraction_of_rows !== undefined)
       this.add(placed, ["limit"], "give num_rows or fraction_of_rows, not both");
     const ingested = data.schema.map((column) =>
@@ -299,12 +301,7 @@ class AppCheck {
     return wanted === undefined ? UNKNOWN : String(wanted.output);
   }
 
-  private checkFile(placed: Placed, path: string): void {
-    if (!this.hasFile(path)) this.add(placed, ["path"], `${path}: file does not exist in the application`);
+  private checkFile(placed: Placed, path: string, key: readonly string[] = ["path"]): void {
+    if (!this.hasFile(path)) this.add(placed, key, `${path}: file does not exist in the application`);
   }
-}
-
-/** Args may stand beside the inputs, or inside. */
-function givenTo({ inputs, args }: Resource<"aggregate" | "transformed_column">) {
-  return { columns: inputs.columns, args: { ...inputs.args, ...args } };
 }

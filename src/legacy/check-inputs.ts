@@ -1,4 +1,5 @@
 /** Whether what an aggregate or a transformed column is given fits what its implementation takes, purely. */
+import type { Resource } from "../contracts/app-resources.ts";
 import type { Implementation } from "./built-ins.ts";
 import { isAssignable, isOfType, parseValueType, typeText, type ValueType } from "./value-types.ts";
 
@@ -14,6 +15,11 @@ export interface Names {
 export interface Given {
   columns: Readonly<Record<string, string | readonly string[]>>;
   args: Readonly<Record<string, unknown>>;
+}
+
+/** Args may stand beside the inputs, or inside. */
+export function givenTo({ inputs, args }: Resource<"aggregate" | "transformed_column">) {
+  return { columns: inputs.columns, args: { ...inputs.args, ...args } };
 }
 
 /** Each fault with the path of the input that it is about. */
@@ -87,7 +93,7 @@ function argFault(value: unknown, type: ValueType, names: Names): string | undef
   return isOfType(literal, type) ? undefined : `${JSON.stringify(literal)} is not of type ${typeText(type)}`;
 }
 
-function isQuoted(text: string): boolean {
+export function isQuoted(text: string): boolean {
   return text.length >= 2 && text.startsWith('"') && text.endsWith('"');
 }
 

@@ -92,8 +92,9 @@ export class TestServer {
   }
 
   /** The same without standing still meanwhile: for tests that have clients of their own. */
-  async deployBeside(files: Record<string, string>): Promise<void> {
-    const args = [QUERN, "deploy", this.writeProject(files), "--wait"];
+  async deployBeside(files: Record<string, string> | string): Promise<void> {
+    const project = typeof files === "string" ? files : this.writeProject(files);
+    const args = [QUERN, "deploy", project, "--wait"];
     const child = spawn(process.execPath, args, { env: this.env, stdio: ["ignore", "ignore", "pipe"] });
     let err = "";
     child.stderr.on("data", (text) => (err += String(text)));
@@ -172,6 +173,13 @@ export class TestServer {
       .map(({ pid }) => pid);
   }
 
+  /** The processes of applications' pipelines. */
+  stages(): number[] {
+    return processes()
+      .filter(({ command }) => command.includes("quern_application") && command.includes(this.dataDir))
+      .map(({ pid }) => pid);
+  }
+
   async stop(): Promise<void> {
     await this.stopProcesses();
     rmSync(runtimeDirectory(this.dataDir), { recursive: true, force: true });
@@ -186,7 +194,7 @@ export class TestServer {
       parent.kill("SIGTERM");
       await exited;
     }
-    await eventually("no worker is left", () => this.workers().length === 0, 45_000);
+    await eventually("no worker is left", () => this.workers().length + this.stages().length === 0, 45_000);
   }
 }
 

@@ -1,0 +1,71 @@
+"""`python -m quern_application PLAN`: one stage of an application's pipeline, data or training, as the plan says."""
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from datetime import datetime, timezone
+
+from quern_runtime.log_stream import close_standard_streams, redirect_standard_streams
+
+from .artifacts import Artifacts
+
+# Whoever started this says every few seconds that it is there; after this long without it, nobody waits for the result.
+ABANDONED_S = 30
+
+
+def main():
+    redirect_standard_streams()
+    with open(sys.argv[1], encoding="utf-8") as file:
+        plan = json.load(file)
+    threading.Thread(target=_leave_when_abandoned, args=(plan["alive"],), daemon=True).start()
+    _leave(_run(plan))
+
+
+def _run(plan):
+    try:
+        _stage_of(plan).run()
+    except BaseException as error:
+        if type(error).__name__ == "DataFault":
+            print("\nerror: %s" % error)
+        else:
+            traceback.print_exc(file=sys.stdout)
+        return 1
+    print("\nCompleted on %s" % datetime.now(timezone.utc).strftime("%A, %B %d, %Y at %H:%M:%S UTC"))
+    return 0
+
+
+def _stage_of(plan):
+    artifacts = Artifacts(plan["artifacts"])
+    if plan["stage"] == "data":
+        from .data_stage import DataStage
+
+        return DataStage(plan, artifacts)
+    from .train_stage import TrainStage
+
+    return TrainStage(plan, artifacts)
+
+
+def _leave_when_abandoned(alive):
+    while True:
+        time.sleep(5)
+        try:
+            age = time.time() - os.stat(alive).st_mtime
+        except OSError:
+            age = ABANDONED_S + 1
+        if age > ABANDONED_S:
+            print("\nnobody waits for this any more; it goes on where it is when the server is there again")
+            _leave(1)
+
+
+def _leave(code):
+    """Without the interpreter's own end, in which libraries complain of each other."""
+    close_standard_streams()
+    os._exit(code)
+
+
+# Guarded: user code that starts processes by "spawn" imports this file again.
+if __name__ == "__main__":
+    main()

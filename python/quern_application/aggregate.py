@@ -1,0 +1,71 @@
+"""Values over all rows: those that one expression gives are computed in one pass."""
+
+from .aggregators import AGGREGATORS, finish, is_whole_query
+from .sql import name
+from .user_code import function_of, load_module
+
+
+def one_pass(connection, aggregates, done):
+    """Computes those that come with Quern; `done(aggregate, value)` for each. The rows are the view `data`."""
+    expressions = [(each, _expression(each)) for each in aggregates]
+    together = [pair for pair in expressions if not is_whole_query(pair[1])]
+    if together:
+        row = connection.execute("SELECT %s FROM data" % ", ".join(expression for _, expression in together)).fetchone()
+        for (aggregate, _), value in zip(together, row):
+            done(aggregate, _finished(aggregate, value))
+    for aggregate, query in expressions:
+        if is_whole_query(query):
+            done(aggregate, _finished(aggregate, connection.execute(query).fetchone()[0]))
+
+
+def own_aggregate(connection, aggregate, project):
+    """
+    The user's own: `aggregate_python(data, columns, args)` gets a DuckDB relation, `aggregate_spark(data, columns, args)` of
+    former days a DataFrame with the interface of Spark's, by DuckDB.
+    """
+    path = aggregate["aggregator"]["path"]
+    _stand_in_for_pyspark()
+    function = function_of(load_module(project, path), path, "aggregate_python", "aggregate_spark")
+    if function.__name__ == "aggregate_python":
+        return function(connection.table("data"), aggregate["columns"], _args(aggregate))
+    return function(_data_frame(connection), aggregate["columns"], _args(aggregate))
+
+
+def _expression(aggregate):
+    columns = {
+        key: [name(each) for each in given] if isinstance(given, list) else name(given) for key, given in aggregate["columns"].items()
+    }
+    return AGGREGATORS[aggregate["aggregator"]["built_in"]](columns, _args(aggregate))
+
+
+def _args(aggregate):
+    return {key: arg["value"] for key, arg in aggregate["args"].items()}
+
+
+def _finished(aggregate, value):
+    try:
+        return finish(aggregate["aggregator"]["built_in"], value)
+    except ValueError as error:
+        raise ValueError("%s: %s" % (aggregate["name"], error)) from None
+
+
+def _data_frame(connection):
+    from duckdb.experimental.spark.sql import SparkSession
+    from duckdb.experimental.spark.sql.dataframe import DataFrame
+
+    session = SparkSession.builder.getOrCreate()
+    return DataFrame(connection.table("data"), session)
+
+
+def _stand_in_for_pyspark():
+    """Where no Spark is installed, `pyspark.sql` is DuckDB's work-alike."""
+    import importlib.util
+    import sys
+
+    if "pyspark" in sys.modules or importlib.util.find_spec("pyspark") is not None:
+        return
+    import duckdb.experimental.spark as spark
+    import duckdb.experimental.spark.sql as spark_sql
+    from duckdb.experimental.spark.sql import functions, types
+
+    sys.modules.update({"pyspark": spark, "pyspark.sql": spark_sql, "pyspark.sql.functions": functions, "pyspark.sql.types": types})

@@ -1,0 +1,79 @@
+"""What was computed, by content id: a directory for each resource, with a state that says whether it is whole.
+
+A state that is there was written whole and made durable before the next step began: whoever starts again after a kill goes on
+behind the last one that succeeded.
+"""
+
+import json
+import os
+from datetime import datetime, timezone
+
+
+class Artifacts:
+    """The directory of one application."""
+
+    def __init__(self, root):
+        self._root = root
+
+    def path(self, resource_id, *names):
+        return os.path.join(self._root, resource_id, *names)
+
+    def is_done(self, resource_id):
+        state = self._read(resource_id)
+        return state is not None and state["state"] == "succeeded"
+
+    def begin(self, resource_id):
+        os.makedirs(self.path(resource_id), exist_ok=True)
+        self._write(resource_id, {"state": "running", "started_time": _now()})
+
+    def succeed(self, resource_id):
+        self._end(resource_id, {"state": "succeeded"})
+
+    def fail(self, resource_id, reason):
+        self._end(resource_id, {"state": "failed", "reason": reason})
+
+    def write_value(self, resource_id, value):
+        """An aggregate's value. Keys of JSON are text: what they were is kept beside it."""
+        has_int_keys = isinstance(value, dict) and all(isinstance(key, int) for key in value)
+        content = {"value": value, **({"keys": "int"} if has_int_keys else {})}
+        write_durably(self.path(resource_id, "value.json"), json.dumps(content, default=_from_numpy).encode())
+
+    def read_value(self, resource_id):
+        with open(self.path(resource_id, "value.json"), encoding="utf-8") as file:
+            content = json.load(file)
+        value = content["value"]
+        return {int(key): each for key, each in value.items()} if content.get("keys") == "int" else value
+
+    def _end(self, resource_id, state):
+        before = self._read(resource_id) or {"started_time": _now()}
+        self._write(resource_id, {"started_time": before["started_time"], **state, "ended_time": _now()})
+
+    def _read(self, resource_id):
+        try:
+            with open(self.path(resource_id, "state.json"), encoding="utf-8") as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return None
+
+    def _write(self, resource_id, state):
+        write_durably(self.path(resource_id, "state.json"), json.dumps(state).encode())
+
+
+def write_durably(path, content):
+    """All of it or nothing, also where the machine loses power in between."""
+    temporary = path + ".new"
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _from_numpy(value):
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError("a value of the type %s cannot be kept" % type(value).__name__)
+
+
+def _now():
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f+00:00")

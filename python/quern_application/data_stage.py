@@ -1,0 +1,162 @@
+"""The data of an application: ingested, validated, aggregated, and made into training datasets. What is done already is not done again."""
+
+import os
+from contextlib import contextmanager
+
+from .aggregate import one_pass, own_aggregate
+from .ingest import ingest, violations
+from .sql import connect, name, text
+from .transform import TransformedColumn, sanity_check
+
+SAMPLES_SHOWN = 3
+SANITY_ROWS = 100
+MEMORY_LIMIT = "1GiB"
+# Of the numbers that rows are put into datasets by.
+SHARES = 1_000_000
+
+
+class DataFault(Exception):
+    """The data, or the user's code, is not what it must be. Its message says all."""
+
+
+class DataStage:
+    def __init__(self, plan, artifacts):
+        self._plan = plan
+        self._artifacts = artifacts
+        self._environment = plan["environment"]
+        self._raw_types = {column["name"]: column["type"] for column in plan["raw_columns"]}
+        temporary = artifacts.path("temporary")
+        os.makedirs(temporary, exist_ok=True)
+        self._connection = connect(temporary, MEMORY_LIMIT)
+
+    def run(self):
+        self._ingest()
+        self._validate()
+        self._aggregate()
+        columns = self._transform()
+        self._generate(columns)
+
+    @contextmanager
+    def _computing(self, resources):
+        """These are under way; whichever has not ended when something fails has failed by it."""
+        for resource in resources:
+            self._artifacts.begin(resource["id"])
+        try:
+            yield
+        except Exception as error:
+            for resource in resources:
+                if not self._artifacts.is_done(resource["id"]):
+                    self._artifacts.fail(resource["id"], str(error))
+            raise
+
+    def _missing(self, kind):
+        """Each content once, also where several names have it."""
+        unique = {resource["id"]: resource for resource in self._plan[kind]}
+        return [resource for resource in unique.values() if not self._artifacts.is_done(resource["id"])]
+
+    def _ingest(self):
+        environment = self._environment
+        file = self._artifacts.path(environment["id"], "raw.parquet")
+        raw_columns = self._missing("raw_columns")
+        if not self._artifacts.is_done(environment["id"]):
+            _section("Ingesting")
+            print("Ingesting %s data from %s" % (environment["app"], environment["path"]))
+            with self._computing([environment, *raw_columns]):
+                read, kept = ingest(self._connection, environment, file)
+                if kept == 0:
+                    raise DataFault("%s has no rows" % environment["path"])
+                self._artifacts.succeed(environment["id"])
+            print("Caching %s data (version: %s)" % (environment["app"], environment["version"]))
+            dropped = "" if read == kept else "%d rows read, %d rows dropped, " % (read, read - kept)
+            print("%s%d rows ingested" % (dropped, kept))
+        self._connection.execute("CREATE TEMP VIEW data AS SELECT * FROM read_parquet(%s, file_row_number = true)" % text(file))
+        print("\nFirst %d samples:" % SAMPLES_SHOWN)
+        self._print_samples("SELECT %s FROM data LIMIT %d" % (", ".join(map(name, self._raw_types)), SAMPLES_SHOWN))
+
+    def _validate(self):
+        missing = self._missing("raw_columns")
+        with self._computing(missing):
+            faults = violations(self._connection, missing)
+            for fault in faults:
+                print(fault)
+            if faults:
+                raise DataFault("raw column validations failed: %s" % "; ".join(faults))
+            for column in missing:
+                self._artifacts.succeed(column["id"])
+
+    def _aggregate(self):
+        missing = self._missing("aggregates")
+        if not missing:
+            return
+        _section("Aggregating")
+        with self._computing(missing):
+            values = {}
+
+            def done(aggregate, value):
+                self._artifacts.write_value(aggregate["id"], value)
+                self._artifacts.succeed(aggregate["id"])
+                values[aggregate["name"]] = value
+
+            for aggregate in missing:
+                print("Aggregating %s" % aggregate["name"])
+            one_pass(self._connection, [each for each in missing if "built_in" in each["aggregator"]], done)
+            for aggregate in missing:
+                if "built_in" not in aggregate["aggregator"]:
+                    done(aggregate, own_aggregate(self._connection, aggregate, self._plan["project"]))
+        print("\nAggregates:")
+        width = max(map(len, values))
+        for aggregate in missing:
+            print("%s  %s" % ((aggregate["name"] + ":").ljust(width + 1), values[aggregate["name"]]))
+
+    def _transform(self):
+        """The transformed columns by name, each with both its ways compared."""
+        columns = {
+            column["name"]: TransformedColumn(column, self._raw_types, self._plan["project"], self._artifacts.read_value)
+            for column in self._plan["transformed_columns"]
+        }
+        missing = self._missing("transformed_columns")
+        if missing:
+            _section("Validating Transformers")
+            print("Sanity checking transformers against the first %d samples" % SANITY_ROWS)
+        for resource in missing:
+            column = columns[resource["name"]]
+            print("Transforming %s to %s" % (", ".join(column.inputs), column.name))
+            with self._computing([resource]):
+                sanity_check(self._connection, [column], SANITY_ROWS)
+                self._artifacts.succeed(resource["id"])
+        return columns
+
+    def _generate(self, columns):
+        missing = self._missing("training_datasets")
+        if missing:
+            _section("Generating Training Datasets")
+        for dataset in missing:
+            print("Generating %s" % dataset["name"])
+            with self._computing([dataset]):
+                self._write_dataset(dataset, columns)
+                self._artifacts.succeed(dataset["id"])
+
+    def _write_dataset(self, dataset, columns):
+        """Rows go to training or evaluation by a number that their place gives them, so that another run has the same sets."""
+        selected = ", ".join(
+            "%s AS %s" % (columns[each].sql(self._connection) if each in columns else name(each), name(each)) for each in dataset["columns"]
+        )
+        training, evaluation = dataset["ratio"]
+        share = int(SHARES * training / (training + evaluation))
+        part = "CASE WHEN hash(file_row_number) %% %d < %d THEN 'training' ELSE 'evaluation' END AS quern_part" % (SHARES, share)
+        directory = self._artifacts.path(dataset["id"], "rows")
+        self._connection.execute(
+            "COPY (SELECT %s, %s FROM data) TO %s (FORMAT parquet, PARTITION_BY (quern_part), OVERWRITE)" % (selected, part, text(directory))
+        )
+
+    def _print_samples(self, query):
+        rows = self._connection.execute(query)
+        heads = [column[0] for column in rows.description]
+        for head, *values in zip(heads, *rows.fetchall()):
+            print("%s  %s" % ((head + ":").ljust(max(map(len, heads)) + 1), "  ".join(str(value).rjust(12) for value in values)))
+
+
+def _section(title):
+    print("\n%s\n%s" % (title, "-" * len(title)))
+
+

@@ -1,0 +1,138 @@
+"""From the user's files to one Parquet file of typed columns, strictly: what is not of its type ends the run."""
+
+from .sql import COLUMN_TYPES, name, number, text
+
+# Of csv_config, what DuckDB's reader takes under another name.
+CSV_OPTIONS = {"sep": "delim", "quote": "quote", "escape": "escape", "comment": "comment", "encoding": "encoding", "header": "header"}
+
+
+def ingest(connection, environment, into):
+    """Returns (rows read, rows kept). Raises duckdb.Error, or ValueError where columns are missing or of another type."""
+    columns = environment["columns"]
+    source = _source(connection, environment)
+    connection.execute("CREATE OR REPLACE TEMP VIEW source AS SELECT %s FROM %s" % (_selection(environment), source))
+    rows = _limited(connection, environment.get("limit"))
+    if environment["drop_null"]:
+        present = " AND ".join("%s IS NOT NULL" % name(column["name"]) for column in columns)
+        kept = "SELECT * FROM (%s) WHERE %s" % (rows, present)
+    else:
+        kept = rows
+    connection.execute("COPY (%s) TO %s (FORMAT parquet)" % (kept, text(into)))
+    kept_rows = connection.execute("SELECT count(*) FROM read_parquet(%s)" % text(into)).fetchone()[0]
+    if not environment["drop_null"]:
+        return kept_rows, kept_rows
+    return connection.execute("SELECT count(*) FROM (%s)" % rows).fetchone()[0], kept_rows
+
+
+def _source(connection, environment):
+    files = "[%s]" % ", ".join(text(file) for file in environment["files"])
+    if environment["type"] == "parquet":
+        _check_parquet(connection, files, environment["columns"])
+        return "read_parquet(%s)" % files
+    config = environment["csv_config"]
+    types = {column["source"]: "VARCHAR" if _is_converted(config) else COLUMN_TYPES[column["type"]] for column in environment["columns"]}
+    options = {
+        "columns": "{%s}" % ", ".join("%s: %s" % (text(key), text(value)) for key, value in types.items()),
+        "auto_detect": "false",
+        "header": "false",
+        "delim": text(","),
+        "nullstr": "[%s]" % ", ".join(text(value) for value in dict.fromkeys(["", config.get("null_value", "")])),
+    }
+    for key, option in CSV_OPTIONS.items():
+        if key in config:
+            options[option] = str(config[key]).lower() if key == "header" else text(config[key])
+    return "read_csv(%s, %s)" % (files, ", ".join("%s = %s" % item for item in options.items()))
+
+
+def _is_converted(config):
+    """Whether values are looked at as text before they are of their type."""
+    return any(key in config for key in ("nan_value", "positive_inf", "negative_inf"))
+
+
+def _selection(environment):
+    config = environment["csv_config"]
+    return ", ".join("%s AS %s" % (_value(column, config), name(column["name"])) for column in environment["columns"])
+
+
+def _value(column, config):
+    value = name(column["source"])
+    if column["type"] == "STRING_COLUMN":
+        if config.get("ignore_leading_white_space"):
+            value = "ltrim(%s)" % value
+        if config.get("ignore_trailing_white_space"):
+            value = "rtrim(%s)" % value
+        return value
+    if column["type"] == "FLOAT_COLUMN" and _is_converted(config):
+        words = {"nan_value": "nan", "positive_inf": "inf", "negative_inf": "-inf"}
+        cases = " ".join("WHEN %s THEN %s" % (text(config[key]), text(word)) for key, word in words.items() if key in config)
+        value = "CASE %s %s ELSE %s END" % (value, cases, value)
+    return "CAST(%s AS %s)" % (value, COLUMN_TYPES[column["type"]])
+
+
+def _check_parquet(connection, files, columns):
+    found = {row[0]: row[1] for row in connection.execute("DESCRIBE SELECT * FROM read_parquet(%s)" % files).fetchall()}
+    missing = [column["source"] for column in columns if column["source"] not in found]
+    if missing:
+        raise ValueError("parquet dataset: missing columns: [%s]" % ", ".join(missing))
+    wrong = [
+        "%s is %s, and must fit %s" % (column["source"], found[column["source"]], column["type"])
+        for column in columns
+        if not _fits(found[column["source"]], column["type"])
+    ]
+    if wrong:
+        raise ValueError("raw data schema mismatch: %s" % "; ".join(wrong))
+
+
+def _fits(found, column_type):
+    if column_type == "STRING_COLUMN":
+        return found == "VARCHAR"
+    integers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+    return found in integers if column_type == "INT_COLUMN" else found in (*integers, "FLOAT", "DOUBLE") or found.startswith("DECIMAL")
+
+
+def _limited(connection, limit):
+    everything = "SELECT * FROM source"
+    if not limit:
+        return everything
+    rows = limit.get("num_rows")
+    if rows is None:
+        rows = int(connection.execute("SELECT count(*) FROM source").fetchone()[0] * limit["fraction_of_rows"])
+    if not limit.get("randomize"):
+        return "%s LIMIT %d" % (everything, rows)
+    seed = "" if limit.get("random_seed") is None else " REPEATABLE (%d)" % limit["random_seed"]
+    return "%s USING SAMPLE reservoir(%d ROWS)%s" % (everything, rows, seed)
+
+
+def violations(connection, columns):
+    """What the values of these raw columns must be and are not, a line each, in their order. The rows are the view `data`."""
+    rules = [rule for column in columns for rule in _rules(column)]
+    if not rules:
+        return []
+    counts = ", ".join("count(*) FILTER (WHERE %s)" % broken for _, broken in rules)
+    total, *broken = connection.execute("SELECT count(*), %s FROM data" % counts).fetchone()
+    return [
+        "Data validation (%s) has been violated in %d/%d samples" % (rule, count, total)
+        for (rule, _), count in zip(rules, broken)
+        if count > 0
+    ]
+
+
+def _rules(column):
+    """(the rule as the user knows it, the condition of a row that breaks it). Only `required` minds nulls."""
+    quoted = name(column["name"])
+    if column["required"]:
+        yield "%s IS NOT NULL" % column["name"], "%s IS NULL" % quoted
+    for key, sign in (("min", ">="), ("max", "<=")):
+        if column.get(key) is not None:
+            yield "%s %s %s" % (column["name"], sign, column[key]), "NOT (%s %s %s)" % (quoted, sign, _literal(column, column[key]))
+    if column.get("values") is not None:
+        values = ", ".join(_literal(column, value) for value in column["values"])
+        legal = ", ".join(str(value) for value in column["values"])
+        yield "%s IN (%s)" % (column["name"], legal), "%s NOT IN (%s)" % (quoted, values)
+
+
+def _literal(column, value):
+    """As the column holds it: a FLOAT_COLUMN has 32 bits, and so have its bounds."""
+    if column["type"] == "STRING_COLUMN":
+        return text(value)
+    return "CAST(%s AS FLOAT)" % number(value) if column["type"] == "FLOAT_COLUMN" else number(value)

@@ -1,0 +1,34 @@
+"""DuckDB, and values as SQL."""
+
+import duckdb
+
+COLUMN_TYPES = {
+    "INT_COLUMN": "BIGINT",
+    "FLOAT_COLUMN": "FLOAT",
+    "STRING_COLUMN": "VARCHAR",
+    "INT_LIST_COLUMN": "BIGINT[]",
+    "FLOAT_LIST_COLUMN": "FLOAT[]",
+    "STRING_LIST_COLUMN": "VARCHAR[]",
+}
+
+
+def connect(temporary_directory, memory_limit):
+    """A database in memory that goes to disk for what does not fit: `memory_limit` as DuckDB writes sizes, such as `1GiB`."""
+    connection = duckdb.connect()
+    connection.execute("SET temp_directory = %s" % text(temporary_directory))
+    connection.execute("SET memory_limit = %s" % text(memory_limit))
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def name(identifier):
+    return '"%s"' % identifier.replace('"', '""')
+
+
+def text(value):
+    return "'%s'" % value.replace("'", "''")
+
+
+def number(value):
+    """A number as it is: a literal with a point would be a decimal, of another precision."""
+    return "CAST(%s AS %s)" % (text(repr(value)), "BIGINT" if isinstance(value, int) else "DOUBLE")

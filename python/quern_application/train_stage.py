@@ -1,0 +1,94 @@
+"""The training of one model, to a project that can be served."""
+
+import importlib.util
+import json
+import os
+import shutil
+
+import duckdb
+
+from . import fitted_model
+from .artifacts import write_durably
+from .sql import name, text
+from .user_code import function_of, load_module
+
+PREDICTOR = "from quern_application.samples_predictor import PythonPredictor\n\n__all__ = [\"PythonPredictor\"]\n"
+DIRECTORY = ".quern"
+
+
+class TrainStage:
+    def __init__(self, plan, artifacts):
+        self._plan = plan
+        self._model = plan["model"]
+        self._artifacts = artifacts
+
+    def run(self):
+        model_id = self._model["id"]
+        self._artifacts.begin(model_id)
+        try:
+            metrics = self._train()
+            write_durably(self._artifacts.path(model_id, "metrics.json"), json.dumps(metrics).encode())
+            self._artifacts.succeed(model_id)
+        except Exception as error:
+            self._artifacts.fail(model_id, "%s: %s" % (type(error).__name__, error))
+            raise
+
+    def _train(self):
+        model = self._model
+        module = load_module(self._plan["project"], model["path"])
+        create_estimator = function_of(module, model["path"], "create_estimator")
+        frame = self._framework()
+        estimator = create_estimator(frame.run_config(self._plan, self._artifacts.path(model["id"], "model_dir")), self._model_config())
+        print("\nTraining\n--------")
+        fitted, metrics = frame.train(estimator, model, self._rows)
+        print("\nEvaluating\n----------")
+        for metric, value in metrics.items():
+            print("%s = %.6g" % (metric, value))
+        print("\nCaching model %s" % model["name"])
+        self._make_project(lambda directory: frame.save(fitted, directory), frame.kind)
+        return metrics
+
+    def _framework(self):
+        if importlib.util.find_spec("tensorflow") is not None:
+            from . import tensorflow_model
+
+            if tensorflow_model.has_estimators():
+                return tensorflow_model
+        return fitted_model
+
+    def _model_config(self):
+        """What create_estimator() reads: a plain dict."""
+        values = {key: self._artifacts.read_value(each) for key, each in self._model["aggregates"].items()}
+        return {**self._model["config"], "aggregates": values}
+
+    def _rows(self, part):
+        """The columns of a part of the dataset by name; empty where the part has no rows."""
+        directory = self._artifacts.path(self._model["dataset"], "rows", "quern_part=%s" % part)
+        if not os.path.isdir(directory):
+            return {}
+        columns = ", ".join(name(each) for each in self._model["column_types"])
+        return duckdb.connect().execute("SELECT %s FROM read_parquet(%s)" % (columns, text(directory + "/*.parquet"))).fetchnumpy()
+
+    def _make_project(self, save, kind):
+        """The user's files with the model and its transformers beside them: a project like any other."""
+        target = self._plan["serving_project"]
+        temporary = target + ".new"
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(self._plan["project"], temporary, copy_function=_link)
+        inner = os.path.join(temporary, DIRECTORY)
+        os.makedirs(inner, exist_ok=True)
+        save(inner)
+        used = {each["aggregate"] for column in self._model["transformed"] for each in column["args"].values() if "aggregate" in each}
+        serving = {**self._model, "kind": kind, "values": {each: self._artifacts.read_value(each) for each in used}}
+        serving.pop("config")
+        write_durably(os.path.join(inner, "serving.json"), json.dumps(serving).encode())
+        write_durably(os.path.join(inner, "predictor.py"), PREDICTOR.encode())
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(temporary, target)
+
+
+def _link(source, target):
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

@@ -1,0 +1,89 @@
+"""A transformed column as what it is made of: its transformer, built in or the user's own, with its inputs and args."""
+
+from .sql import COLUMN_TYPES, name
+from .transformers import TRANSFORMERS, to_column
+from .user_code import function_of, load_module
+
+
+class TransformedColumn:
+    """`values` gives the value of an arg that is an aggregate, by its id."""
+
+    def __init__(self, column, raw_types, project, values):
+        self.name = column["name"]
+        self.output_type = column["output_type"]
+        self.columns = column["columns"]
+        self._raw_types = raw_types
+        self.args = {key: values(arg["aggregate"]) if "aggregate" in arg else arg["value"] for key, arg in column["args"].items()}
+        built_in = column["transformer"].get("built_in")
+        self._id = column["id"]
+        self._built_in = None if built_in is None else TRANSFORMERS[built_in]
+        if self._built_in is not None:
+            self._transform = self._built_in.transform
+            self._reverse = getattr(self._built_in, "reverse", None)
+        else:
+            path = column["transformer"]["path"]
+            module = load_module(project, path)
+            self._transform = function_of(module, path, "transform_python")
+            self._reverse = getattr(module, "reverse_transform_python", None)
+
+    @property
+    def has_two_ways(self):
+        """Over rows by SQL, and for a sample in Python. The user's own are Python both times."""
+        return self._built_in is not None
+
+    @property
+    def inputs(self):
+        """The raw columns that it needs."""
+        return [column for given in self.columns.values() for column in (given if isinstance(given, list) else [given])]
+
+    def sql(self, connection):
+        """An expression over the view `data`."""
+        if self._built_in is not None:
+            quoted = {key: name(column) for key, column in self.columns.items()}
+            expression = self._built_in.sql(connection, quoted, self.args)
+        else:
+            expression = self._function(connection)
+        return "CAST(%s AS %s)" % (expression, COLUMN_TYPES[self.output_type])
+
+    def transform(self, row):
+        """`row` has the raw columns by name."""
+        sample = {
+            key: [self._read(row, each) for each in given] if isinstance(given, list) else self._read(row, given)
+            for key, given in self.columns.items()
+        }
+        return to_column(self._transform(sample, self.args), self.output_type)
+
+    def reverse(self, value):
+        """What the column was before; None where that is not known."""
+        return None if self._reverse is None else self._reverse(value, self.args)
+
+    def _read(self, row, column):
+        return to_column(row[column], self._raw_types[column])
+
+    def _function(self, connection):
+        """The user's transform_python(), called by DuckDB for every row."""
+        function = "transform_%s" % self._id[:16]
+        inputs = self.inputs
+        types = [COLUMN_TYPES[self._raw_types[column]] for column in inputs]
+
+        def call(*values):
+            return self.transform(dict(zip(inputs, values)))
+
+        connection.create_function(function, call, types, COLUMN_TYPES[self.output_type], null_handling="special")
+        return "%s(%s)" % (function, ", ".join(name(column) for column in inputs))
+
+
+def sanity_check(connection, columns, rows):
+    """Both ways of each transformer must give the same for the first rows, and what they said they give. Raises ValueError."""
+    for column in columns:
+        inputs = ", ".join(name(each) for each in column.inputs)
+        query = "SELECT %s, %s FROM (SELECT * FROM data LIMIT %d) AS data" % (inputs, column.sql(connection), rows)
+        for *values, by_sql in connection.execute(query).fetchall():
+            if not column.has_two_ways or any(value is None for value in values):
+                continue
+            in_python = column.transform(dict(zip(column.inputs, values)))
+            if in_python != by_sql:
+                raise ValueError(
+                    "%s: the transformer gives %r in Python and %r in SQL for %r; this is a fault of Quern's own"
+                    % (column.name, in_python, by_sql, dict(zip(column.inputs, values)))
+                )

@@ -1,0 +1,49 @@
+/** `/-/applications`: declarative applications and their resources. */
+import { Hono } from "hono";
+import type { ApplicationState } from "../contracts/applications.ts";
+import type { Applications } from "../legacy/applications.ts";
+import { baseUrl, isTrue } from "./http.ts";
+import { logsResponse } from "./logs.ts";
+
+export interface ApplicationRoutesDeps {
+  applications: Applications;
+}
+
+export function applicationRoutes({ applications }: ApplicationRoutesDeps): Hono {
+  const app = new Hono();
+
+  app.get("/-/applications", async (c) => {
+    const states = await applications.list();
+    return c.json({ applications: states.map((state) => withAddresses(state, baseUrl(c))) });
+  });
+
+  app.get("/-/applications/:name", async (c) =>
+    c.json(withAddresses(await applications.get(c.req.param("name")), baseUrl(c))),
+  );
+
+  app.post("/-/applications/:name/refresh", async (c) => {
+    const message = await applications.refresh(c.req.param("name"), isTrue(c.req.query("force")));
+    return c.json({ message });
+  });
+
+  app.delete("/-/applications/:name", async (c) =>
+    c.json({ message: await applications.delete(c.req.param("name")) }),
+  );
+
+  app.get("/-/applications/:name/resources/:resource/logs", async (c) => {
+    const { name, resource } = c.req.param();
+    const directory = await applications.logDirectory(name, c.req.query("kind"), resource);
+    return logsResponse(c, directory, async () => applications.isIdle(name));
+  });
+
+  return app;
+}
+
+function withAddresses(state: ApplicationState, base: string): ApplicationState {
+  const resources = state.resources.map((resource) =>
+    resource.api === undefined
+      ? resource
+      : { ...resource, api: { ...resource.api, endpoint: `${base}${resource.api.endpoint}` } },
+  );
+  return { ...state, resources };
+}

@@ -1,0 +1,201 @@
+/** The declarative applications of this controller: deploys, refreshes, deletes, reads; a pipeline for each. */
+import { timestamp } from "../base/clock.ts";
+import type { Service } from "../base/service.ts";
+import type { ApplicationState, ResourceState } from "../contracts/applications.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import {
+  type ApplicationRecord,
+  allApplications,
+  deleteApplication,
+  findApplication,
+  saveApplication,
+} from "./application-store.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { nodesOf, type ResourceGraph } from "./resource-graph.ts";
+import { statusesOf } from "./resource-status.ts";
+import type { Workplace } from "./workplace.ts";
+
+export interface ApplicationRequest {
+  application: Pick<ApplicationRecord, "project_id" | "config_file" | "config_text">;
+  /** Which environment of the application. */
+  environment: string;
+  /** End what another deployment has running. */
+  force: boolean;
+  /** Validate everything, change nothing. */
+  dryRun: boolean;
+}
+
+export class Applications implements Service {
+  private readonly work: Workplace;
+  private readonly pipelines = new Map<string, Pipeline>();
+  /** One change after the other. */
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor(work: Workplace) {
+    this.work = work;
+  }
+
+  /** Goes on with what the controller before had begun. */
+  async start(): Promise<void> {
+    for (const record of await allApplications(this.work.db)) this.begin(record);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.pipelines.values()].map((pipeline) => pipeline.leave()));
+  }
+
+  /** What was deployed under which name, and what the user is told. Throws `invalid_request` and `wrong_state`. */
+  deploy(name: string, request: ApplicationRequest): Promise<string> {
+    return this.inTurn(async () => {
+      const { application, environment, dryRun } = request;
+      const before = await findApplication(this.work.db, name);
+      const record = {
+        ...{ name, ...application, environment },
+        data_version: before?.data_version ?? timestamp(),
+        deployed_time: timestamp(),
+      };
+      const graph = this.work.graphOf(record);
+      await this.work.assertAddresses(graph);
+      if (dryRun) return `${name} is valid`;
+      const running = this.running(name);
+      const isSame = before !== undefined && isSameGraph(this.work.graphOf(before), graph);
+      if (running !== undefined && isSame) return "Deployment is already running";
+      await this.makeWay(name, request.force);
+      await this.work.forgetFailures(graph);
+      const hasWork = await this.work.hasWork(graph);
+      await this.replace(record, graph);
+      const stopped = running === undefined ? "" : "Running deployment stopped, ";
+      if (hasWork) return stopped === "" ? "Deployment started" : `${stopped}new deployment started`;
+      if (stopped !== "") return `${stopped}new deployment is up-to-date`;
+      return isSame ? "Deployment is up-to-date" : "Deployment updated";
+    });
+  }
+
+  /** Reads the data again and computes everything anew. */
+  refresh(name: string, force: boolean): Promise<string> {
+    return this.inTurn(async () => {
+      const record = await this.record(name);
+      const wasRunning = this.running(name) !== undefined;
+      await this.makeWay(name, force);
+      const renewed = { ...record, data_version: timestamp(), deployed_time: timestamp() };
+      const graph = this.work.graphOf(renewed);
+      await this.replace(renewed, graph);
+      await this.work.prune(graph);
+      return wasRunning
+        ? "Running deployment stopped, cached deleted, new deployment started"
+        : "Cache deleted, deployment started";
+    });
+  }
+
+  delete(name: string): Promise<string> {
+    return this.inTurn(async () => {
+      await this.record(name);
+      await this.pipelines.get(name)?.terminate();
+      this.pipelines.delete(name);
+      await deleteApplication(this.work.db, name);
+      await this.work.remove(name);
+      return "Deployment deleted";
+    });
+  }
+
+  async list(): Promise<ApplicationState[]> {
+    const records = await allApplications(this.work.db);
+    return Promise.all(records.map((record) => this.stateOf(record)));
+  }
+
+  /** Throws `application_not_found`. */
+  async get(name: string): Promise<ApplicationState> {
+    return this.stateOf(await this.record(name));
+  }
+
+  /** The log of what computed a resource: of the data, of a model, or of an API's replicas. */
+  async logDirectory(name: string, kind: string | undefined, resource: string): Promise<string> {
+    const graph = this.work.graphOf(await this.record(name));
+    const found = nodesOf(graph).filter(
+      (node) => node.name === resource && (kind === undefined || node.kind === kind),
+    );
+    const [node] = found;
+    if (node === undefined)
+      throw new ServiceError("resource_not_found", `${name} has no ${kind ?? "resource"} ${resource}`);
+    return this.work.logDirectory(name, node);
+  }
+
+  /** Whether nothing more will be written to its logs by stages. */
+  isIdle(name: string): boolean {
+    return this.running(name) === undefined;
+  }
+
+  private async stateOf(record: ApplicationRecord): Promise<ApplicationState> {
+    const graph = this.pipelines.get(record.name)?.graph ?? this.work.graphOf(record);
+    const { name, environment, data_version, deployed_time } = record;
+    const nodes = nodesOf(graph);
+    const states = await this.work.artifacts(name).states(nodes.map(({ id }) => id));
+    const served = await this.work.served(graph);
+    const statuses = statusesOf(graph, states, !this.isIdle(name), served);
+    const resources = await Promise.all(
+      nodes.map(async (node): Promise<ResourceState> => {
+        const state = states.get(node.id);
+        return {
+          ...{ kind: node.kind, name: node.name, resource_id: node.id, status: statuses.get(node.id)! },
+          ...(state === undefined ? {} : { started_time: state.started_time }),
+          ...(state?.ended_time === undefined ? {} : { ended_time: state.ended_time }),
+          ...(state?.reason === undefined ? {} : { reason: state.reason }),
+          ...(await this.work.resultOf(graph, node, served)),
+          config: "resource" in node ? (node.resource as Record<string, unknown>) : {},
+        };
+      }),
+    );
+    return { name, environment, data_version, deployed_time, is_working: !this.isIdle(name), resources };
+  }
+
+  private async record(name: string): Promise<ApplicationRecord> {
+    const record = await findApplication(this.work.db, name);
+    if (record !== undefined) return record;
+    throw new ServiceError(
+      "application_not_found",
+      `${name} is not a deployed application; \`quern get\` shows what is deployed`,
+    );
+  }
+
+  private running(name: string): Pipeline | undefined {
+    const pipeline = this.pipelines.get(name);
+    return pipeline?.isWorking === true ? pipeline : undefined;
+  }
+
+  private async makeWay(name: string, force: boolean): Promise<void> {
+    const running = this.running(name);
+    if (running === undefined) return;
+    if (!force)
+      throw new ServiceError("wrong_state", "Another deployment is running, use --force to override");
+    await running.terminate();
+  }
+
+  private async replace(record: ApplicationRecord, graph: ResourceGraph): Promise<void> {
+    await saveApplication(this.work.db, record);
+    await this.work.retire(graph);
+    await this.work.forgetFailures(graph);
+    this.begin(record);
+  }
+
+  private begin(record: ApplicationRecord): void {
+    const pipeline = this.work.pipelineOf(record);
+    this.pipelines.set(record.name, pipeline);
+    void pipeline.run();
+  }
+
+  private inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const next = this.turn.then(change);
+    this.turn = next.catch(() => {});
+    return next;
+  }
+}
+
+function isSameGraph(a: ResourceGraph, b: ResourceGraph): boolean {
+  const content = (graph: ResourceGraph) =>
+    JSON.stringify([
+      graph.environment.id,
+      nodesOf(graph).map(({ kind, name, id }) => [kind, name, id]),
+      graph.apis.map(({ resource }) => resource.compute),
+    ]);
+  return content(a) === content(b);
+}

@@ -1,0 +1,84 @@
+/** What was computed of an application, as files: a directory for each id (python/quern_application/artifacts.py writes them). */
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { timestamp } from "../base/clock.ts";
+
+export interface ArtifactState {
+  state: "running" | "succeeded" | "failed" | "terminated";
+  started_time: string;
+  ended_time?: string;
+  /** Why it failed. */
+  reason?: string;
+}
+
+export class Artifacts {
+  readonly directory: string;
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  path(...names: string[]): string {
+    return join(this.directory, ...names);
+  }
+
+  /** The states of those that have one. */
+  async states(ids: readonly string[]): Promise<Map<string, ArtifactState>> {
+    const found = await Promise.all(ids.map(async (id) => [id, await this.read(id)] as const));
+    return new Map(found.flatMap(([id, state]) => (state === undefined ? [] : [[id, state]])));
+  }
+
+  /** As text: a value may have infinities, which JSON has not. */
+  async value(id: string): Promise<unknown> {
+    const text = await readFile(this.path(id, "value.json"), "utf8").catch(() => undefined);
+    return text === undefined ? undefined : (JSON.parse(withoutInfinities(text)) as { value: unknown }).value;
+  }
+
+  async metrics(id: string): Promise<Record<string, number> | undefined> {
+    const text = await readFile(this.path(id, "metrics.json"), "utf8").catch(() => undefined);
+    return text === undefined ? undefined : (JSON.parse(withoutInfinities(text)) as Record<string, number>);
+  }
+
+  /** Those under way end so: nothing runs any more. */
+  async endRunning(ids: readonly string[], state: "failed" | "terminated", reason: string): Promise<void> {
+    for (const [id, before] of await this.states(ids))
+      if (before.state === "running")
+        await this.write(id, { ...before, state, reason, ended_time: timestamp() });
+  }
+
+  async markFailed(id: string, reason: string): Promise<void> {
+    const now = timestamp();
+    await this.write(id, { state: "failed", reason, started_time: now, ended_time: now });
+  }
+
+  /** Those that did not succeed are computed again. */
+  async forgetFailures(ids: readonly string[]): Promise<void> {
+    for (const [id, { state }] of await this.states(ids))
+      if (state !== "succeeded") await rm(this.path(id, "state.json"), { force: true });
+  }
+
+  /** Everything but what has these ids. */
+  async prune(ids: ReadonlySet<string>): Promise<void> {
+    const names = await readdir(this.directory).catch(() => [] as string[]);
+    for (const name of names.filter((entry) => /^[0-9a-f]{64}$/.test(entry) && !ids.has(entry)))
+      await rm(this.path(name), { recursive: true, force: true });
+  }
+
+  private async read(id: string): Promise<ArtifactState | undefined> {
+    const text = await readFile(this.path(id, "state.json"), "utf8").catch(() => undefined);
+    return text === undefined ? undefined : (JSON.parse(text) as ArtifactState);
+  }
+
+  private async write(id: string, state: ArtifactState): Promise<void> {
+    await mkdir(this.path(id), { recursive: true });
+    await writeFile(this.path(id, "state.json.new"), JSON.stringify(state));
+    await rename(this.path(id, "state.json.new"), this.path(id, "state.json"));
+  }
+}
+
+/** Python writes Infinity and NaN as they are; outside of texts they become texts. */
+function withoutInfinities(text: string): string {
+  return text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (found) =>
+    found.startsWith('"') ? found : JSON.stringify(found),
+  );
+}

@@ -1,0 +1,198 @@
+/**
+ * Brings an application to where its graph says: the data, then each model, then its APIs. What was computed before is not
+ * computed again, so that whoever begins anew goes on where the one before was cut off.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Log } from "../base/log.ts";
+import { parseBytes } from "../contracts/quantities.ts";
+import type { Engine, WorkerExit } from "../engine/engine.ts";
+import { OWN_REQUIREMENTS } from "../engine/python-environment.ts";
+import { describeExit } from "../engine/worker-exit.ts";
+import type { ObjectStore } from "../object-store/object-store.ts";
+import type { Artifacts } from "./artifacts.ts";
+import { fetchData } from "./fetch-data.ts";
+import { DATA_KINDS, dataPlan, type Places, trainPlan } from "./plans.ts";
+import { nodesOf, type ResourceGraph } from "./resource-graph.ts";
+import { StageProcess } from "./stage-process.ts";
+
+/** What the pipeline needs beside the user's packages. */
+const OWN_PACKAGES = "duckdb>=1.3\nnumpy>=1.22\n";
+/** A stage that was killed from outside is begun again; who kills it more often means it. */
+const ATTEMPTS = 3;
+
+export interface PipelineDeps {
+  log: Log;
+  engine: Engine;
+  store: ObjectStore;
+  /** The interpreter for a project, with what it requires installed. */
+  prepare: (project: string, logFile: string) => Promise<string>;
+  artifacts: Artifacts;
+  /** The user's files. */
+  project: string;
+  /** Of a workload: `data`, or a model's name. */
+  logFile: (workload: string, name: string) => string;
+  /** Where the project of a trained model is, by the model's id. */
+  servingProject: (modelId: string) => string;
+  /** The model of this API is there: it is to be served. */
+  serve: (api: ResourceGraph["apis"][number]) => Promise<void>;
+}
+
+export class Pipeline {
+  readonly graph: ResourceGraph;
+  isWorking = true;
+  private readonly deps: PipelineDeps;
+  private readonly stage: StageProcess;
+  private ending: "terminated" | "left" | undefined;
+  private done: Promise<void> | undefined;
+
+  constructor(graph: ResourceGraph, deps: PipelineDeps) {
+    this.graph = graph;
+    this.deps = deps;
+    this.stage = new StageProcess(deps);
+  }
+
+  /** Resolves when everything is served or something has failed; never rejects. */
+  run(): Promise<void> {
+    this.done ??= this.work()
+      .catch((error: Error) => this.failWith(error))
+      .finally(() => {
+        this.isWorking = false;
+      });
+    return this.done;
+  }
+
+  /** Ends what runs; it counts as terminated. */
+  async terminate(): Promise<void> {
+    await this.end("terminated");
+    await this.deps.artifacts.endRunning(this.ids(), "terminated", "the deployment was stopped");
+  }
+
+  /** Ends what runs; the next controller goes on with it. */
+  leave(): Promise<void> {
+    return this.end("left");
+  }
+
+  private async end(how: "terminated" | "left"): Promise<void> {
+    this.ending = how;
+    this.stage.kill();
+    await this.done;
+  }
+
+  private ids(): string[] {
+    return [this.graph.environment.id, ...nodesOf(this.graph).map(({ id }) => id)];
+  }
+
+  private async work(): Promise<void> {
+    await this.stage.adopt();
+    await this.serveWhatIsReady();
+    if (!(await this.runData())) return;
+    const unique = new Map(this.graph.models.map((model) => [model.id, model]));
+    for (const model of unique.values()) {
+      if (this.ending !== undefined) return;
+      await this.train(model);
+      await this.serveWhatIsReady();
+    }
+  }
+
+  /** Whether all data is there. */
+  private async runData(): Promise<boolean> {
+    const { environment } = this.graph;
+    const data = nodesOf(this.graph).filter(({ kind }) => DATA_KINDS.includes(kind));
+    const ids = [environment.id, ...data.map(({ id }) => id)];
+    if ((await this.undone(data.map(({ id }) => id))).length === 0) return true;
+    return this.attempt("data", ids, undefined, async (places) => {
+      const [isIngested] = await this.undone([environment.id]);
+      const files = isIngested === undefined ? [] : await this.fetch();
+      return dataPlan(this.graph, places, files);
+    });
+  }
+
+  private fetch(): Promise<string[]> {
+    const { store, project, artifacts } = this.deps;
+    return fetchData(store, this.graph.environment.resource.data.path, project, artifacts.path("incoming"));
+  }
+
+  private async train(model: ResourceGraph["models"][number]): Promise<void> {
+    const { servingProject } = this.deps;
+    const project = servingProject(model.id);
+    const { mem } = model.resource.compute;
+    const limit = mem == null ? undefined : parseBytes(String(mem));
+    await this.attempt(model.name, [model.id], limit, (places) =>
+      Promise.resolve(trainPlan(this.graph, places, model, project)),
+    );
+  }
+
+  /** Runs the stage of these resources where one is missing. Whether all are there at the end. */
+  private async attempt(
+    workload: string,
+    ids: readonly string[],
+    memoryLimitBytes: number | undefined,
+    planOf: (places: Places) => Promise<object>,
+  ): Promise<boolean> {
+    const { artifacts, project, logFile } = this.deps;
+    for (let attempt = 1; this.ending === undefined; attempt++) {
+      if ((await this.undone(ids)).length === 0) return true;
+      if (await this.hasFailed(ids)) return false;
+      const python = await this.prepare(workload);
+      const places = { project, artifacts: artifacts.directory, alive: this.stage.alivePath };
+      const plan = await planOf(places);
+      const log = logFile(workload, "stage.log");
+      const exit = await this.stage.run({ plan, python, logFile: log, memoryLimitBytes });
+      if (this.ending !== undefined || exit.code === 0) continue;
+      await this.noteEnd(ids, exit, attempt);
+    }
+    return false;
+  }
+
+  /** A stage that failed said why itself; one that was killed could not. */
+  private async noteEnd(ids: readonly string[], exit: WorkerExit, attempt: number): Promise<void> {
+    if (await this.hasFailed(ids)) return;
+    const isHopeless = exit.outOfMemory !== undefined || (exit.code ?? 0) > 0 || attempt >= ATTEMPTS;
+    if (!isHopeless) return;
+    const last = exit.lastLines?.at(-1);
+    const reason = `the process ${describeExit(exit)}${last === undefined ? "" : `; its last words: ${last}`}`;
+    await this.fail(ids, reason);
+  }
+
+  private async prepare(workload: string): Promise<string> {
+    const { project, prepare, logFile } = this.deps;
+    const own = join(project, OWN_REQUIREMENTS);
+    if (!existsSync(own)) {
+      await mkdir(dirname(own), { recursive: true });
+      await writeFile(own, OWN_PACKAGES);
+    }
+    return prepare(project, logFile(workload, "install.log"));
+  }
+
+  private async undone(ids: readonly string[]): Promise<string[]> {
+    const states = await this.deps.artifacts.states(ids);
+    return ids.filter((id) => states.get(id)?.state !== "succeeded");
+  }
+
+  private async hasFailed(ids: readonly string[]): Promise<boolean> {
+    const states = await this.deps.artifacts.states(ids);
+    return [...states.values()].some(({ state }) => state === "failed" || state === "terminated");
+  }
+
+  private async serveWhatIsReady(): Promise<void> {
+    for (const api of this.graph.apis)
+      if ((await this.undone([api.model])).length === 0) await this.deps.serve(api);
+  }
+
+  /** A fault before a stage could begin: the data cannot be fetched, or packages cannot be installed. */
+  private async failWith(error: Error): Promise<void> {
+    if (this.ending !== undefined) return;
+    this.deps.log.error({ err: error, application: this.graph.app }, "the pipeline failed");
+    await this.fail(await this.undone(nodesOf(this.graph).map(({ id }) => id)), error.message);
+  }
+
+  /** The first of what is missing gets the reason; what follows from it has no state. */
+  private async fail(ids: readonly string[], reason: string): Promise<void> {
+    await this.deps.artifacts.endRunning(ids, "failed", reason);
+    if (await this.hasFailed(ids)) return;
+    const [firstMissing] = (await this.undone(ids)).filter((id) => id !== this.graph.environment.id);
+    if (firstMissing !== undefined) await this.deps.artifacts.markFailed(firstMissing, reason);
+  }
+}

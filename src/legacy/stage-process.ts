@@ -1,0 +1,90 @@
+/** One stage of a pipeline as a process: it outlives a controller that dies, and the next one waits for it. */
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
+import type { Artifacts } from "./artifacts.ts";
+
+/** The stage leaves when nobody has said for 30 s that it is waited for. */
+const ALIVE_MS = 5_000;
+
+export interface StageDeps {
+  engine: Engine;
+  artifacts: Artifacts;
+  /** The user's files. */
+  project: string;
+}
+
+export interface StageSpec {
+  plan: object;
+  /** The interpreter of the project. */
+  python: string;
+  logFile: string;
+  memoryLimitBytes: number | undefined;
+}
+
+export class StageProcess {
+  private readonly deps: StageDeps;
+  private worker: RunningWorker | undefined;
+
+  constructor(deps: StageDeps) {
+    this.deps = deps;
+  }
+
+  /** Touched while somebody waits. */
+  get alivePath(): string {
+    return this.deps.artifacts.path("alive");
+  }
+
+  /** Waits for the stage that a former controller started, if it is still there. */
+  async adopt(): Promise<WorkerExit | undefined> {
+    const text = await readFile(this.recordPath, "utf8").catch(() => undefined);
+    if (text === undefined) return undefined;
+    const worker = this.deps.engine.adopt(JSON.parse(text) as WorkerIdentity, undefined);
+    return worker === undefined ? undefined : this.wait(worker);
+  }
+
+  /** Runs a stage to its end. */
+  async run({ plan, python, logFile, memoryLimitBytes }: StageSpec): Promise<WorkerExit> {
+    const { artifacts, engine, project } = this.deps;
+    await mkdir(artifacts.directory, { recursive: true, mode: 0o700 });
+    const planFile = artifacts.path("plan.json");
+    await writeFile(planFile, JSON.stringify(plan), { mode: 0o600 });
+    await this.sayAlive();
+    const worker = await engine.start({
+      worker_id: `s-${randomBytes(4).toString("hex")}`,
+      program: { package: "quern_application", args: [planFile] },
+      ...{ project, python, logFile, memoryLimitBytes },
+      python_path: undefined,
+      env: {},
+      visibleGpus: undefined,
+    });
+    await writeFile(`${this.recordPath}.new`, JSON.stringify(worker.identity), { mode: 0o600 });
+    await rename(`${this.recordPath}.new`, this.recordPath);
+    return this.wait(worker);
+  }
+
+  kill(): void {
+    this.worker?.kill();
+  }
+
+  private get recordPath(): string {
+    return join(this.deps.artifacts.directory, "stage.json");
+  }
+
+  private async wait(worker: RunningWorker): Promise<WorkerExit> {
+    this.worker = worker;
+    await this.sayAlive();
+    const timer = setInterval(() => void this.sayAlive().catch(() => {}), ALIVE_MS);
+    const exit = await worker.exited;
+    clearInterval(timer);
+    this.worker = undefined;
+    await rm(this.recordPath, { force: true });
+    return exit;
+  }
+
+  private async sayAlive(): Promise<void> {
+    const now = new Date();
+    await utimes(this.alivePath, now, now).catch(() => writeFile(this.alivePath, ""));
+  }
+}

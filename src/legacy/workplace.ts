@@ -1,0 +1,227 @@
+/** Where applications are worked on: their files, and the parts of the server that do the work. */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Log } from "../base/log.ts";
+import type { ResourceState, ServedApi } from "../contracts/applications.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import type { Database } from "../database/database.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { ObjectStore } from "../object-store/object-store.ts";
+import { checkApplication } from "./application.ts";
+import type { ApplicationRecord } from "./application-store.ts";
+import { Artifacts } from "./artifacts.ts";
+import { Pipeline } from "./pipeline.ts";
+import { DATA_KINDS, sampleFields } from "./plans.ts";
+import { buildGraph, type Node, nodesOf, type ResourceGraph } from "./resource-graph.ts";
+
+/** What is served for an API of an application. */
+export interface ServingSpec {
+  /** Of the real-time API. */
+  name: string;
+  endpoint: string;
+  project_id: string;
+  /** `predictor.config`. */
+  config: { resource_id: string };
+  path: string;
+  compute: ResourceGraph["apis"][number]["resource"]["compute"];
+}
+
+export interface WorkplaceDeps {
+  db: Database;
+  log: Log;
+  dataDir: string;
+  engine: Engine;
+  store: ObjectStore;
+  prepare: (project: string, logFile: string) => Promise<string>;
+  /** The real-time APIs that serve. `assertFree` throws where an address is taken by another than `name`. */
+  serving: {
+    place: (spec: ServingSpec) => Promise<void>;
+    /** The API as it is; undefined where there is none. `resourceId`: of what it serves. */
+    find: (name: string) => Promise<(Omit<ServedApi, "is_current"> & { resourceId: string }) | undefined>;
+    remove: (name: string) => Promise<void>;
+    names: () => Promise<string[]>;
+    assertFree: (name: string, endpoint: string) => Promise<void>;
+    logDirectory: (name: string) => string;
+  };
+}
+
+const PREDICTOR = ".quern/predictor.py";
+
+export class Workplace {
+  readonly db: Database;
+  private readonly deps: WorkplaceDeps;
+  /** The last one of each application: it is asked for often, and hashes files. */
+  private readonly graphs = new Map<string, { key: string; graph: ResourceGraph }>();
+
+  constructor(deps: WorkplaceDeps) {
+    this.deps = deps;
+    this.db = deps.db;
+  }
+
+  graphOf(record: ApplicationRecord): ResourceGraph {
+    const { deployed_time, ...content } = record;
+    const key = JSON.stringify(content);
+    const known = this.graphs.get(record.name);
+    if (known?.key === key) return known.graph;
+    const graph = this.loadGraph(record);
+    this.graphs.set(record.name, { key, graph });
+    return graph;
+  }
+
+  private loadGraph(record: ApplicationRecord): ResourceGraph {
+    const project = this.project(record);
+    const application = checkApplication(record.config_text, record.config_file, project);
+    if (application === undefined || "errors" in application)
+      throw new Error(`the files of the application ${record.name} are gone`);
+    return buildGraph(application, {
+      environment: record.environment,
+      version: record.data_version,
+      requirements: textOf(join(project, "requirements.txt")),
+      hashOf: (path) => hashOf(join(project, path)),
+    });
+  }
+
+  artifacts(name: string): Artifacts {
+    return new Artifacts(join(this.deps.dataDir, "applications", name));
+  }
+
+  pipelineOf(record: ApplicationRecord): Pipeline {
+    const { deps } = this;
+    const graph = this.graphOf(record);
+    return new Pipeline(graph, {
+      ...{ log: deps.log, engine: deps.engine, store: deps.store, prepare: deps.prepare },
+      artifacts: this.artifacts(record.name),
+      project: this.project(record),
+      logFile: (workload, name) => join(this.workloadLogs(record.name, workload), name),
+      servingProject: (modelId) => join(deps.dataDir, "projects", servingProjectId(modelId)),
+      serve: (api) => deps.serving.place(servingSpec(graph.app, api)),
+    });
+  }
+
+  /** Every address must be free, or this application's own. */
+  async assertAddresses({ app, apis }: ResourceGraph): Promise<void> {
+    for (const api of apis) {
+      const { name, endpoint } = servingSpec(app, api);
+      await this.deps.serving.assertFree(name, endpoint);
+    }
+  }
+
+  /** Whether anything of it must be computed. */
+  async hasWork(graph: ResourceGraph): Promise<boolean> {
+    const computed = nodesOf(graph).filter(({ kind }) => kind !== "api");
+    const states = await this.artifacts(graph.app).states(computed.map(({ id }) => id));
+    return computed.some(({ id }) => states.get(id)?.state !== "succeeded");
+  }
+
+  /** What failed before is tried again. */
+  forgetFailures(graph: ResourceGraph): Promise<void> {
+    const ids = [graph.environment.id, ...nodesOf(graph).map(({ id }) => id)];
+    return this.artifacts(graph.app).forgetFailures(ids);
+  }
+
+  /** The APIs that the application has no more go. */
+  async retire({ app, apis }: Pick<ResourceGraph, "app" | "apis">): Promise<void> {
+    const kept = new Set(apis.map((api) => servingName(app, api.name)));
+    for (const name of await this.deps.serving.names())
+      if (name.startsWith(`${app}.`) && !kept.has(name)) await this.deps.serving.remove(name);
+  }
+
+  /** What no resource of it depends on goes: after a refresh, everything of before. */
+  prune(graph: ResourceGraph): Promise<void> {
+    return this.artifacts(graph.app).prune(
+      new Set([graph.environment.id, ...nodesOf(graph).map(({ id }) => id)]),
+    );
+  }
+
+  /** Everything of it goes. */
+  async remove(app: string): Promise<void> {
+    this.graphs.delete(app);
+    await this.retire({ app, apis: [] });
+    await rm(this.artifacts(app).directory, { recursive: true, force: true });
+    await rm(join(this.deps.dataDir, "logs", "applications", app), { recursive: true, force: true });
+  }
+
+  /** By the names of the application's APIs. */
+  async served({ app, apis }: ResourceGraph): Promise<Map<string, ServedApi>> {
+    const found = new Map<string, ServedApi>();
+    for (const { name, id } of apis) {
+      const served = await this.deps.serving.find(servingName(app, name));
+      if (served === undefined) continue;
+      const { resourceId, ...api } = served;
+      found.set(name, { ...api, is_current: resourceId === id });
+    }
+    return found;
+  }
+
+  /** What there is to tell of a resource beside its state. */
+  async resultOf(
+    graph: ResourceGraph,
+    { kind, name, id }: Node<ResourceState["kind"]>,
+    served: ReadonlyMap<string, ServedApi>,
+  ): Promise<Pick<ResourceState, "value" | "metrics" | "api" | "sample">> {
+    const artifacts = this.artifacts(graph.app);
+    if (kind === "aggregate") return given("value", await artifacts.value(id));
+    if (kind === "model") return given("metrics", await artifacts.metrics(id));
+    if (kind !== "api") return {};
+    return { ...given("api", served.get(name)), sample: sampleFields(graph, name) };
+  }
+
+  /** The log of what computed it. */
+  logDirectory(app: string, { kind, name }: Node<ResourceState["kind"]>): string {
+    if (kind === "api") return this.deps.serving.logDirectory(servingName(app, name));
+    return this.workloadLogs(app, DATA_KINDS.includes(kind) ? "data" : name);
+  }
+
+  private workloadLogs(app: string, workload: string): string {
+    const directory = workload === "data" ? "data" : `model-${workload}`;
+    return join(this.deps.dataDir, "logs", "applications", app, directory);
+  }
+
+  private project({ project_id }: ApplicationRecord): string {
+    return join(this.deps.dataDir, "projects", project_id);
+  }
+}
+
+/** With a point, which names of the user's own APIs do not have. */
+export function servingName(app: string, api: string): string {
+  return `${app}.${api}`;
+}
+
+function servingSpec(app: string, api: ResourceGraph["apis"][number]): ServingSpec {
+  return {
+    name: servingName(app, api.name),
+    endpoint: `/${app}/${api.name}`,
+    project_id: servingProjectId(api.model),
+    config: { resource_id: api.id },
+    path: PREDICTOR,
+    compute: api.resource.compute,
+  };
+}
+
+function servingProjectId(modelId: string): string {
+  return `model-${modelId.slice(0, 24)}`;
+}
+
+function given<Name extends string, Value>(name: Name, value: Value | undefined): { [K in Name]?: Value } {
+  return (value === undefined ? {} : { [name]: value }) as { [K in Name]?: Value };
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function hashOf(file: string): string {
+  try {
+    return createHash("sha256").update(readFileSync(file)).digest("hex");
+  } catch (error) {
+    throw new ServiceError("invalid_project", `${file} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}

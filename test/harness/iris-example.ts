@@ -1,0 +1,65 @@
+/** The example application in a directory of its own, to be changed; and what the server says of it. */
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ApplicationState } from "../../src/contracts/applications.ts";
+import { root, TestServer } from "./server.ts";
+
+const EXAMPLE = join(root, "examples", "iris-app");
+export const SETOSA = readFileSync(join(EXAMPLE, "samples.json"), "utf8");
+
+/** With the packages of applications, so that nothing is installed. */
+export function applicationServer(): TestServer {
+  return new TestServer({ QUERN_PYTHON: join(root, ".servers", "python", "bin", "python") });
+}
+
+export type Edit = { file: string; from: string; to: string } | { file: string; text: string };
+
+export class IrisExample {
+  readonly directory: string;
+  private readonly server: TestServer;
+
+  constructor(server: TestServer) {
+    this.server = server;
+    this.directory = join(server.dir, "iris-app");
+  }
+
+  /** The example as it is, but for these edits. */
+  write(...edits: Edit[]): void {
+    rmSync(this.directory, { recursive: true, force: true });
+    cpSync(EXAMPLE, this.directory, { recursive: true });
+    for (const edit of edits) {
+      const file = join(this.directory, edit.file);
+      if ("text" in edit) writeFileSync(file, edit.text);
+      else {
+        const text = readFileSync(file, "utf8");
+        if (!text.includes(edit.from)) throw new Error(`${edit.file} has no ${edit.from}`);
+        writeFileSync(file, text.replaceAll(edit.from, edit.to));
+      }
+    }
+  }
+
+  /** What the command line prints; fails where it fails. */
+  deploy(...args: string[]): string {
+    const { code, out, err } = this.server.cli(["deploy", this.directory, "--wait", ...args]);
+    if (code !== 0) throw new Error(`deploy failed: ${out}${err}`);
+    return out.trim();
+  }
+
+  state(): ApplicationState {
+    return JSON.parse(this.server.cli(["get", "-a", "iris", "-o", "json"]).out) as ApplicationState;
+  }
+
+  resource(name: string): ApplicationState["resources"][number] {
+    return this.state().resources.find((resource) => resource.name === name)!;
+  }
+
+  /** The names of what was computed after `time`, but for APIs. */
+  computedAfter(time: string): string[] {
+    return this.state()
+      .resources.filter(
+        ({ started_time }) => started_time !== undefined && Date.parse(started_time) >= Date.parse(time),
+      )
+      .map(({ name }) => name)
+      .sort();
+  }
+}
