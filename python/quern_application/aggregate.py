@@ -10,12 +10,12 @@ def one_pass(connection, aggregates, done):
     expressions = [(each, _expression(each)) for each in aggregates]
     together = [pair for pair in expressions if not is_whole_query(pair[1])]
     if together:
-        row = connection.execute("SELECT %s FROM data" % ", ".join(expression for _, expression in together)).fetchone()
+        row = connection.execute("SELECT %s FROM data" % ", ".join(expression for _, expression in together)).fetchall()[0]
         for (aggregate, _), value in zip(together, row):
             done(aggregate, _finished(aggregate, value))
     for aggregate, query in expressions:
         if is_whole_query(query):
-            done(aggregate, _finished(aggregate, connection.execute(query).fetchone()[0]))
+            done(aggregate, _finished(aggregate, connection.execute(query).fetchall()[0][0]))
 
 
 def own_aggregate(connection, aggregate, project):

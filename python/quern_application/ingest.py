@@ -18,10 +18,10 @@ def ingest(connection, environment, into):
     else:
         kept = rows
     connection.execute("COPY (%s) TO %s (FORMAT parquet)" % (kept, text(into)))
-    kept_rows = connection.execute("SELECT count(*) FROM read_parquet(%s)" % text(into)).fetchone()[0]
+    kept_rows = connection.execute("SELECT count(*) FROM read_parquet(%s)" % text(into)).fetchall()[0][0]
     if not environment["drop_null"]:
         return kept_rows, kept_rows
-    return connection.execute("SELECT count(*) FROM (%s)" % rows).fetchone()[0], kept_rows
+    return connection.execute("SELECT count(*) FROM (%s)" % rows).fetchall()[0][0], kept_rows
 
 
 def _source(connection, environment):
@@ -96,7 +96,7 @@ def _limited(connection, limit):
         return everything
     rows = limit.get("num_rows")
     if rows is None:
-        rows = int(connection.execute("SELECT count(*) FROM source").fetchone()[0] * limit["fraction_of_rows"])
+        rows = int(connection.execute("SELECT count(*) FROM source").fetchall()[0][0] * limit["fraction_of_rows"])
     if not limit.get("randomize"):
         return "%s LIMIT %d" % (everything, rows)
     seed = "" if limit.get("random_seed") is None else " REPEATABLE (%d)" % limit["random_seed"]
@@ -109,7 +109,7 @@ def violations(connection, columns):
     if not rules:
         return []
     counts = ", ".join("count(*) FILTER (WHERE %s)" % broken for _, broken in rules)
-    total, *broken = connection.execute("SELECT count(*), %s FROM data" % counts).fetchone()
+    total, *broken = connection.execute("SELECT count(*), %s FROM data" % counts).fetchall()[0]
     return [
         "Data validation (%s) has been violated in %d/%d samples" % (rule, count, total)
         for (rule, _), count in zip(rules, broken)

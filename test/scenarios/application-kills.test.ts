@@ -1,0 +1,190 @@
+/** An application whose pipeline is killed, at every stage and whoever is killed: it goes on where it was. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
+import { applicationServer, type Edit, IrisExample, SETOSA } from "../harness/iris-example.ts";
+import { SteadyLoad } from "../harness/steady-load.ts";
+
+/** Takes its time, and notes each time that it is asked. */
+function slow(file: string, name: string): string {
+  return `import time\nwith open(${JSON.stringify(file)}, "a") as log:\n    log.write("${name}\\n")\n`;
+}
+
+describe("a pipeline that is killed", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  const log = join(server.dir, "computed.txt");
+  const edits: Edit[] = [
+    {
+      file: "resources/slow.yaml",
+      text: `- kind: aggregator
+  name: slow_sum
+  output_type: FLOAT
+  inputs: {columns: {col: FLOAT_COLUMN}}
+- kind: aggregate
+  name: slow
+  aggregator: slow_sum
+  inputs: {columns: {col: petal_width}}
+`,
+    },
+    {
+      file: "implementations/models/dnn.py",
+      from: "    return",
+      to: `    ${slow(log, "dnn").trim().replaceAll("\n", "\n    ")}\n    time.sleep(2)\n    return`,
+    },
+  ];
+  const aggregator = `def aggregate_python(data, columns, args):
+    ${slow(log, "slow").trim().replaceAll("\n", "\n    ")}
+    time.sleep(2)
+    return data.sum(columns["col"]).fetchall()[0][0]
+`;
+  const counts = () => readFileSync(log, "utf8").trim().split("\n").sort();
+  /** And in the user's own code. */
+  const isRunning = (name: string, status: string) =>
+    eventually(
+      `${name} is ${status}`,
+      () => counts().includes(name) && iris.resource(name)?.status === status,
+    );
+  const isReady = () =>
+    eventually(
+      "everything is ready",
+      () => iris.state().resources?.every(({ status }) => status === "ready"),
+      60_000,
+    );
+  /** Name, and when its computation began, of what is done. */
+  const done = () =>
+    iris
+      .state()
+      .resources.filter(({ status, kind }) => status === "ready" && kind !== "api")
+      .map(({ name, started_time }) => [name, started_time]);
+
+  beforeAll(async () => {
+    await server.start();
+    iris.write(...edits);
+    const directory = join(iris.directory, "implementations", "aggregators");
+    mkdirSync(directory);
+    writeFileSync(join(directory, "slow_sum.py"), aggregator);
+    iris.deploy();
+  });
+  afterAll(() => server.stop());
+
+  const STAGES = [
+    { name: "slow", status: "aggregating", stage: ["slow", "slow", "dnn"], other: ["slow", "dnn"] },
+    { name: "dnn", status: "training", stage: ["slow", "dnn", "dnn"], other: ["slow", "dnn"] },
+  ];
+
+  it.each(STAGES)(
+    "goes on when its process is killed while $name is $status",
+    async ({ name, status, stage }) => {
+      writeFileSync(log, "");
+      server.cli(["refresh", "-a", "iris"]);
+      await isRunning(name, status);
+      const before = done();
+      for (const pid of server.stages()) process.kill(pid, "SIGKILL");
+      await isReady();
+      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(counts()).toEqual([...stage].sort());
+      expect(server.cli(["logs", "-a", "iris", "dnn"]).out).not.toContain("Traceback");
+    },
+  );
+
+  it.each(STAGES)(
+    "is waited for by the next controller when that is killed while $name is $status",
+    async ({ name, status, other }) => {
+      writeFileSync(log, "");
+      server.cli(["refresh", "-a", "iris"]);
+      await isRunning(name, status);
+      const before = done();
+      process.kill(server.child("controller"), "SIGKILL");
+      await eventually("the next controller answers", () => server.cli(["get", "-a", "iris"]).code === 0);
+      await isReady();
+      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(counts()).toEqual([...other].sort());
+    },
+  );
+
+  it.each(STAGES)(
+    "goes on when everything was killed while $name was $status",
+    async ({ name, status, stage }) => {
+      writeFileSync(log, "");
+      server.cli(["refresh", "-a", "iris"]);
+      await isRunning(name, status);
+      const before = done();
+      const pids = [
+        server.parent!.pid!,
+        server.child("controller"),
+        server.child("gateway"),
+        ...server.stages(),
+      ];
+      for (const pid of pids) process.kill(pid, "SIGKILL");
+      await eventually("the server is gone", () => server.parent!.signalCode !== null);
+      await server.start();
+      await isReady();
+      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(counts()).toEqual([...stage].sort());
+      expect((await server.post("/iris/iris-type", SETOSA)).status).toBe(200);
+    },
+  );
+
+  it("is given up when it is killed again and again, with the reason, and begun again by the next deploy", async () => {
+    server.cli(["refresh", "-a", "iris"]);
+    for (let kills = 0; kills < 3; kills++) {
+      writeFileSync(log, "");
+      await isRunning("dnn", "training");
+      const pids = server.stages();
+      for (const pid of pids) process.kill(pid, "SIGKILL");
+      await eventually("they are gone", () => !server.stages().some((pid) => pids.includes(pid)));
+    }
+    await eventually("it has failed", () => iris.resource("dnn").status === "error");
+    expect(iris.resource("dnn").reason).toMatch(/^the process was killed by SIGKILL/);
+    expect(iris.resource("iris-type").status).toBe("update skipped");
+    expect(iris.deploy()).toBe("Deployment started");
+  });
+
+  it("can be overridden by another deployment, by force only", async () => {
+    writeFileSync(log, "");
+    server.cli(["refresh", "-a", "iris"]);
+    await isRunning("slow", "aggregating");
+    expect(server.cli(["refresh", "-a", "iris"])).toMatchObject({
+      code: 5,
+      err: "error: Another deployment is running, use --force to override\n",
+    });
+    iris.write(...edits.slice(0, 1).map((edit) => ({ ...edit, text: "" }) as Edit));
+    expect(server.cli(["deploy", iris.directory]).err).toContain(
+      "Another deployment is running, use --force to override",
+    );
+    expect(iris.deploy("--force")).toBe("Running deployment stopped, new deployment started");
+    expect(server.stages()).toEqual([]);
+  });
+});
+
+describe("an API whose model is trained anew", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+
+  it("loses no request, and never goes back to the former model", async () => {
+    iris.write();
+    iris.deploy();
+    const ids = [iris.resource("iris-type").resource_id];
+    const load = new SteadyLoad(`${server.baseUrl}/iris/iris-type`, 8, JSON.parse(SETOSA));
+    for (const units of ["[5, 2]", "[6, 2]", "[7, 2]"]) {
+      iris.write({ file: "resources/models.yaml", from: "[4, 2]", to: units });
+      await server.deployBeside(iris.directory);
+      ids.push(iris.resource("iris-type").resource_id);
+    }
+    const answers = await load.stop();
+    expect(new Set(ids).size).toBe(4);
+    expect(answers.length).toBeGreaterThan(500);
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    const served = answers
+      .sort((a, b) => a.endedMs - b.endedMs)
+      .map(({ body }) => ids.indexOf((JSON.parse(body) as { resource_id: string }).resource_id));
+    expect(new Set(served)).toEqual(new Set([0, 1, 2, 3]));
+    // While a rollout goes on both answer; two rollouts apart they do not.
+    for (const [at, id] of served.entries())
+      expect(Math.max(...served.slice(0, at + 1)) - id).toBeLessThanOrEqual(1);
+  });
+});
