@@ -49,6 +49,16 @@ export class IrisExample {
     return JSON.parse(this.server.cli(["get", "-a", "iris", "-o", "json"]).out) as ApplicationState;
   }
 
+  /** Faster than the command line, for what does not last. */
+  async statusOf(name: string): Promise<string | undefined> {
+    const token = readFileSync(join(this.server.dataDir, "admin-token"), "utf8").trim();
+    const response = await this.server.fetch("/-/applications/iris", {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const { resources } = (await response.json()) as ApplicationState;
+    return resources.find((resource) => resource.name === name)?.status;
+  }
+
   resource(name: string): ApplicationState["resources"][number] {
     return this.state().resources.find((resource) => resource.name === name)!;
   }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { applicationServer, type Edit, IrisExample, SETOSA } from "../harness/iris-example.ts";
+import { root } from "../harness/server.ts";
 import { SteadyLoad } from "../harness/steady-load.ts";
 
 /** Takes its time, and notes each time that it is asked. */
@@ -156,6 +157,60 @@ describe("a pipeline that is killed", () => {
     );
     expect(iris.deploy("--force")).toBe("Running deployment stopped, new deployment started");
     expect(server.stages()).toEqual([]);
+  });
+});
+
+describe("a data stage that is killed", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  const ROWS = 3_000_000;
+  beforeAll(async () => {
+    await server.start();
+    const row = readFileSync(join(root, "examples", "iris-app", "iris.csv"), "utf8").split("\n", 1)[0]!;
+    server.writeInput("many.csv", `${`${row}\n`.repeat(ROWS)}7.0,3.2,4.7,1.4,Iris-versicolor\n`);
+    iris.write(
+      { file: "resources/environments.yaml", from: "iris.csv", to: `file://${server.inputs}/many.csv` },
+      {
+        file: "resources/slowly.yaml",
+        text: `- kind: transformer
+  name: slowly
+  path: slowly.py
+  output_type: FLOAT_COLUMN
+  inputs: {columns: {num: FLOAT_COLUMN}}
+- kind: transformed_column
+  name: looked-at
+  transformer: slowly
+  inputs: {columns: {num: petal_width}}
+`,
+      },
+      {
+        file: "slowly.py",
+        text: "import time\n\ndef transform_python(sample, args):\n    time.sleep(0.01)\n    return sample['num']\n",
+      },
+    );
+  });
+  afterAll(() => server.stop());
+
+  it.each([
+    ["sepal_length", "ingesting"],
+    ["looked-at", "transforming"],
+    ["dnn/training_dataset", "generating"],
+  ])("goes on when it is killed while %s is %s", async (name, status) => {
+    server.cli(["delete", "-a", "iris"]);
+    expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
+    await eventually(`${name} is ${status}`, async () => (await iris.statusOf(name)) === status);
+    const before = iris.state().resources.filter((resource) => resource.status === "ready");
+    const pids = server.stages();
+    for (const pid of pids) process.kill(pid, "SIGKILL");
+    expect(pids.length).toBe(1);
+    await eventually("it was begun again", () => server.stages().some((pid) => !pids.includes(pid)));
+    await eventually(
+      "the data is there",
+      async () => (await iris.statusOf("dnn/training_dataset")) === "ready",
+      50_000,
+    );
+    for (const { name: ready, started_time } of before)
+      expect([ready, iris.resource(ready).started_time]).toEqual([ready, started_time]);
   });
 });
 
