@@ -1,7 +1,8 @@
-/** `npm run bench [-- realtime|batch|start|files|beside|s3|peers|serving …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|files|beside|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
+import { benchApplications } from "./applications.ts";
 import { benchBatch, benchTail } from "./batch.ts";
 import { benchBeside } from "./beside.ts";
 import { benchFiles, FILES_DIRECTORY } from "./files.ts";
@@ -56,5 +57,6 @@ if (wants("beside")) {
 }
 // Needs `node scripts/servers.mjs` before; `peers` installs what it compares with.
 if (chosen.includes("s3")) await benchS3(project);
+if (chosen.includes("applications")) await benchApplications();
 if (chosen.includes("serving")) await benchServing(join(directory, "serving"));
 process.exitCode = allHold() ? 0 : 1;
