@@ -1,19 +1,33 @@
 /** A Python for the tests of applications, in `.servers/python`: with the packages that they need, so that tests install nothing. */
+import { spawnSync } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root, run } from "./setup.mjs";
 
-const directory = join(root, ".servers", "python");
-const PACKAGES = ["duckdb>=1.3", "numpy>=1.22", "scikit-learn"];
+const OWN = ["duckdb>=1.3", "numpy>=1.22"];
+/** The last TensorFlow with estimators. */
+const TENSORFLOW = "tensorflow-cpu==2.15.*";
 
 /** The interpreter; made where it is missing. */
 export function applicationPython() {
+  return pythonWith("python", [...OWN, "scikit-learn"]);
+}
+
+/** The same with TensorFlow; undefined where there is no package of it for this Python. */
+export function tensorflowPython() {
+  const probe = "import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 11))";
+  const { status } = spawnSync(process.env.QUERN_PYTHON ?? "python3", ["-c", probe]);
+  return status === 0 ? pythonWith("tensorflow", [...OWN, TENSORFLOW]) : undefined;
+}
+
+function pythonWith(name, packages) {
+  const directory = join(root, ".servers", name);
   const python = join(directory, "bin", "python");
   if (existsSync(join(directory, "complete"))) return python;
-  console.error("installing the packages of applications ...");
+  console.error(`installing ${packages.join(", ")} ...`);
   rmSync(directory, { recursive: true, force: true });
   run(process.env.QUERN_PYTHON ?? "python3", ["-m", "venv", directory]);
-  run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...PACKAGES]);
+  run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...packages]);
   writeFileSync(join(directory, "complete"), "");
   return python;
 }

@@ -30,7 +30,7 @@ def _source(connection, environment):
         _check_parquet(connection, files, environment["columns"])
         return "read_parquet(%s)" % files
     config = environment["csv_config"]
-    types = {column["source"]: "VARCHAR" if _is_converted(config) else COLUMN_TYPES[column["type"]] for column in environment["columns"]}
+    types = {column["source"]: _read_type(column["type"], config) for column in environment["columns"]}
     options = {
         "columns": "{%s}" % ", ".join("%s: %s" % (text(key), text(value)) for key, value in types.items()),
         "auto_detect": "false",
@@ -44,17 +44,23 @@ def _source(connection, environment):
     return "read_csv(%s, %s)" % (files, ", ".join("%s = %s" % item for item in options.items()))
 
 
+def _read_type(column_type, config):
+    """As text where the value is looked at before it is of its type: DuckDB would round 1.5 to an integer."""
+    return COLUMN_TYPES[column_type] if column_type == "FLOAT_COLUMN" and not _is_converted(config) else "VARCHAR"
+
+
 def _is_converted(config):
-    """Whether values are looked at as text before they are of their type."""
+    """Whether words stand for numbers."""
     return any(key in config for key in ("nan_value", "positive_inf", "negative_inf"))
 
 
 def _selection(environment):
     config = environment["csv_config"]
-    return ", ".join("%s AS %s" % (_value(column, config), name(column["name"])) for column in environment["columns"])
+    values = ((_value(column, environment["type"], config), name(column["name"])) for column in environment["columns"])
+    return ", ".join("%s AS %s" % pair for pair in values)
 
 
-def _value(column, config):
+def _value(column, data_type, config):
     value = name(column["source"])
     if column["type"] == "STRING_COLUMN":
         if config.get("ignore_leading_white_space"):
@@ -62,6 +68,10 @@ def _value(column, config):
         if config.get("ignore_trailing_white_space"):
             value = "rtrim(%s)" % value
         return value
+    if column["type"] == "INT_COLUMN" and data_type == "csv":
+        has_more = " OR ".join("contains(%s, '%s')" % (value, sign) for sign in ".eE")
+        message = "concat('column %s: \"', %s, '\" is not an integer')" % (column["name"], value)
+        return "CASE WHEN %s THEN error(%s) ELSE CAST(%s AS BIGINT) END" % (has_more, message, value)
     if column["type"] == "FLOAT_COLUMN" and _is_converted(config):
         words = {"nan_value": "nan", "positive_inf": "inf", "negative_inf": "-inf"}
         cases = " ".join("WHEN %s THEN %s" % (text(config[key]), text(word)) for key, word in words.items() if key in config)

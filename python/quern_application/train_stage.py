@@ -37,8 +37,13 @@ class TrainStage:
         model = self._model
         module = load_module(self._plan["project"], model["path"])
         create_estimator = function_of(module, model["path"], "create_estimator")
-        frame = self._framework()
-        estimator = create_estimator(frame.run_config(self._plan, self._artifacts.path(model["id"], "model_dir")), self._model_config())
+        frame, config = fitted_model, self._model_config()
+        tensorflow_model = _tensorflow()
+        if tensorflow_model is not None:
+            frame, config = tensorflow_model, tensorflow_model.with_types(config)
+        estimator = create_estimator(frame.run_config(self._plan, self._artifacts.path(model["id"], "model_dir")), config)
+        if tensorflow_model is not None and not tensorflow_model.is_estimator(estimator):
+            frame = fitted_model
         print("\nTraining\n--------")
         fitted, metrics = frame.train(estimator, model, self._rows)
         print("\nEvaluating\n----------")
@@ -47,14 +52,6 @@ class TrainStage:
         print("\nCaching model %s" % model["name"])
         self._make_project(lambda directory: frame.save(fitted, directory), frame.kind)
         return metrics
-
-    def _framework(self):
-        if importlib.util.find_spec("tensorflow") is not None:
-            from . import tensorflow_model
-
-            if tensorflow_model.has_estimators():
-                return tensorflow_model
-        return fitted_model
 
     def _model_config(self):
         """What create_estimator() reads: a plain dict."""
@@ -85,6 +82,15 @@ class TrainStage:
         write_durably(os.path.join(inner, "predictor.py"), PREDICTOR.encode())
         shutil.rmtree(target, ignore_errors=True)
         os.replace(temporary, target)
+
+
+def _tensorflow():
+    """The module for TensorFlow's estimators, where one is installed that has them."""
+    if importlib.util.find_spec("tensorflow") is None:
+        return None
+    from . import tensorflow_model
+
+    return tensorflow_model if tensorflow_model.has_estimators() else None
 
 
 def _link(source, target):

@@ -16,6 +16,7 @@ class TransformedColumn:
         self.args = {key: values(arg["aggregate"]) if "aggregate" in arg else arg["value"] for key, arg in column["args"].items()}
         built_in = column["transformer"].get("built_in")
         self._id = column["id"]
+        self._function_name = None
         self._built_in = None if built_in is None else TRANSFORMERS[built_in]
         if self._built_in is not None:
             self._transform = self._built_in.transform
@@ -33,8 +34,9 @@ class TransformedColumn:
 
     @property
     def inputs(self):
-        """The raw columns that it needs."""
-        return [column for given in self.columns.values() for column in (given if isinstance(given, list) else [given])]
+        """The raw columns that it needs, each once."""
+        given = [each if isinstance(each, list) else [each] for each in self.columns.values()]
+        return list(dict.fromkeys(column for columns in given for column in columns))
 
     def sql(self, connection):
         """An expression over the view `data`."""
@@ -61,16 +63,16 @@ class TransformedColumn:
         return to_column(row[column], self._raw_types[column])
 
     def _function(self, connection):
-        """The user's transform_python(), called by DuckDB for every row."""
-        function = "transform_%s" % self._id[:16]
+        """The user's transform_python(), called by DuckDB with each row as a dict."""
         inputs = self.inputs
-        types = [COLUMN_TYPES[self._raw_types[column]] for column in inputs]
-
-        def call(*values):
-            return self.transform(dict(zip(inputs, values)))
-
-        connection.create_function(function, call, types, COLUMN_TYPES[self.output_type], null_handling="special")
-        return "%s(%s)" % (function, ", ".join(name(column) for column in inputs))
+        if self._function_name is None:
+            self._function_name = "transform_%s_%x" % (self._id[:16], id(self))
+            fields = ", ".join("%s %s" % (name(column), COLUMN_TYPES[self._raw_types[column]]) for column in inputs)
+            types = ["STRUCT(%s)" % fields]
+            connection.create_function(
+                self._function_name, self.transform, types, COLUMN_TYPES[self.output_type], null_handling="special"
+            )
+        return "%s(struct_pack(%s))" % (self._function_name, ", ".join("{0} := {0}".format(name(column)) for column in inputs))
 
 
 def sanity_check(connection, columns, rows):

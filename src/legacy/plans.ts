@@ -57,6 +57,7 @@ export function trainPlan(
     stage: "train",
     ...places,
     serving_project: servingProject,
+    log_level: graph.environment.resource.log_level?.tensorflow ?? "INFO",
     model: {
       ...{ id: model.id, name: model.name, path: model.path, dataset: model.dataset },
       ...{ type: resource.type, prediction_key: resource.prediction_key, aggregates: model.aggregates },

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import type { ApplicationState } from "../../src/contracts/applications.ts";
 import { root, TestServer } from "./server.ts";
 
-const EXAMPLE = join(root, "examples", "iris-app");
-export const SETOSA = readFileSync(join(EXAMPLE, "samples.json"), "utf8");
+const EXAMPLES = join(root, "examples");
+export const SETOSA = readFileSync(join(EXAMPLES, "iris-app", "samples.json"), "utf8");
 
 /** With the packages of applications, so that nothing is installed. */
 export function applicationServer(): TestServer {
@@ -18,15 +18,18 @@ export class IrisExample {
   readonly directory: string;
   private readonly server: TestServer;
 
-  constructor(server: TestServer) {
+  private readonly example: string;
+
+  constructor(server: TestServer, example = "iris-app") {
     this.server = server;
-    this.directory = join(server.dir, "iris-app");
+    this.example = join(EXAMPLES, example);
+    this.directory = join(server.dir, example);
   }
 
   /** The example as it is, but for these edits. */
   write(...edits: Edit[]): void {
     rmSync(this.directory, { recursive: true, force: true });
-    cpSync(EXAMPLE, this.directory, { recursive: true });
+    cpSync(this.example, this.directory, { recursive: true });
     for (const edit of edits) {
       const file = join(this.directory, edit.file);
       if ("text" in edit) writeFileSync(file, edit.text);

@@ -1,0 +1,152 @@
+"""TensorFlow's estimators, of the releases that have them (up to 2.15)."""
+
+import base64
+import glob
+import math
+import os
+
+import numpy
+import tensorflow
+
+DIRECTORY = "saved_model"
+kind = "tensorflow"
+TYPES = {"INT_COLUMN": tensorflow.int64, "FLOAT_COLUMN": tensorflow.float32, "STRING_COLUMN": tensorflow.string}
+# What newer releases say of every class whatever the sample is; clients of former days do not know it.
+CONSTANT_OUTPUTS = "all_"
+
+
+def has_estimators():
+    return hasattr(getattr(tensorflow, "estimator", None), "RunConfig")
+
+
+def is_estimator(estimator):
+    return hasattr(estimator, "export_saved_model")
+
+
+def run_config(plan, model_dir):
+    """Checkpoints in `model_dir` outlive a training that is killed: the next one goes on from there."""
+    logging = tensorflow.compat.v1.logging
+    logging.set_verbosity(getattr(logging, plan["log_level"].upper(), logging.INFO))
+    training = plan["model"]["config"]["training"]
+    checkpoints = {key: training[key] for key in ("save_checkpoints_secs", "save_checkpoints_steps") if training.get(key)}
+    return tensorflow.estimator.RunConfig(
+        model_dir=model_dir,
+        tf_random_seed=None if training["tf_randomize_seed"] else training["tf_random_seed"],
+        save_summary_steps=training["save_summary_steps"],
+        log_step_count_steps=training["log_step_count_steps"],
+        keep_checkpoint_max=training["keep_checkpoint_max"],
+        keep_checkpoint_every_n_hours=training["keep_checkpoint_every_n_hours"],
+        **(checkpoints or {"save_checkpoints_secs": 600}),
+    )
+
+
+def with_types(config):
+    """model_config with `type_tf` beside the type of every column."""
+    if isinstance(config, list):
+        return [with_types(each) for each in config]
+    if not isinstance(config, dict):
+        return config
+    typed = {"type_tf": TYPES[config["type"]]} if config.get("type") in TYPES else {}
+    return {**{key: with_types(value) for key, value in config.items()}, **typed}
+
+
+def train(estimator, model, rows):
+    """`rows(part)` gives the columns of a dataset by name. Returns (what is to be kept, metrics of the evaluation)."""
+    training, evaluation = rows("training"), rows("evaluation")
+    settings, checks = model["config"]["training"], model["config"]["evaluation"]
+    if model["type"] == "regression":
+        estimator = tensorflow.estimator.add_metrics(estimator, _regression_metrics)
+    train_spec = tensorflow.estimator.TrainSpec(
+        _input(model, training, settings["batch_size"], settings["shuffle"], None), max_steps=_steps(model, training, settings)
+    )
+    eval_spec = tensorflow.estimator.EvalSpec(
+        _input(model, evaluation, checks["batch_size"], checks["shuffle"], checks.get("num_epochs", 1)),
+        steps=checks.get("num_steps", None if "num_epochs" in checks else 100),
+        start_delay_secs=checks["start_delay_secs"],
+        throttle_secs=checks["throttle_secs"],
+    )
+    metrics, _ = tensorflow.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    # None where the training had its steps before it was killed, at its very end.
+    metrics = metrics or estimator.evaluate(eval_spec.input_fn, steps=eval_spec.steps)
+    return (estimator, model), {name: float(value) for name, value in metrics.items()}
+
+
+def _steps(model, columns, settings):
+    if "num_epochs" not in settings:
+        return settings.get("num_steps", 1000)
+    return math.ceil(len(columns[model["target"]]) / settings["batch_size"]) * settings["num_epochs"]
+
+
+def _input(model, columns, batch_size, shuffle, epochs):
+    """An input_fn over arrays, batch by batch: a graph that held them would have an end at 2 GiB. `epochs` None is for ever."""
+    names = [*model["features"], *model["training_columns"]]
+    count = len(columns[model["target"]])
+
+    def batches():
+        draw = numpy.random.default_rng(model["config"]["training"]["tf_random_seed"])
+        epoch = 0
+        while epochs is None or epoch < epochs:
+            order = draw.permutation(count) if shuffle else numpy.arange(count)
+            for start in range(0, count, batch_size):
+                chosen = order[start : start + batch_size]
+                yield {name: columns[name][chosen] for name in names}, columns[model["target"]][chosen]
+            epoch += 1
+
+    def spec(name):
+        return tensorflow.TensorSpec([None], TYPES[model["column_types"][name]])
+
+    def input_fn():
+        signature = ({name: spec(name) for name in names}, spec(model["target"]))
+        return tensorflow.data.Dataset.from_generator(batches, output_signature=signature).prefetch(1)
+
+    return input_fn
+
+
+def _regression_metrics(labels, predictions):
+    values = predictions["predictions"]
+    labels = tensorflow.reshape(tensorflow.cast(labels, values.dtype), tensorflow.shape(values))
+    rmse = tensorflow.keras.metrics.RootMeanSquaredError()
+    rmse.update_state(labels, values)
+    mae = tensorflow.keras.metrics.MeanAbsoluteError()
+    mae.update_state(labels, values)
+    return {"RMSE": rmse, "MAE": mae}
+
+
+def save(trained, directory):
+    estimator, model = trained
+
+    def receiver():
+        placeholder = tensorflow.compat.v1.placeholder
+        features = {name: placeholder(TYPES[model["column_types"][name]], [None], name) for name in model["features"]}
+        return tensorflow.estimator.export.ServingInputReceiver(features, features)
+
+    estimator.export_saved_model(os.path.join(directory, DIRECTORY), receiver)
+
+
+class ServedModel:
+    def __init__(self, directory, model):
+        # A directory named by the time of the export.
+        (path,) = glob.glob(os.path.join(directory, DIRECTORY, "*"))
+        self._model = model
+        self._saved = tensorflow.saved_model.load(path)
+        self._predict = self._saved.signatures["predict"]
+
+    def predict(self, rows):
+        """The outputs of each row, which is a dict of the features by name."""
+        features = {
+            name: tensorflow.constant([row[name] for row in rows], TYPES[self._model["column_types"][name]])
+            for name in self._model["features"]
+        }
+        outputs = {name: value.numpy() for name, value in self._predict(**features).items() if not name.startswith(CONSTANT_OUTPUTS)}
+        return [{name: _encoded(values[at]) for name, values in outputs.items()} for at in range(len(rows))]
+
+
+def _encoded(value):
+    """As the service of former days wrote it: 64-bit integers as text, bytes as base64."""
+    if isinstance(value, numpy.ndarray):
+        return [_encoded(each) for each in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, numpy.int64):
+        return str(value)
+    return value.item()
