@@ -11,6 +11,8 @@ import type { Engine, WorkerExit } from "../engine/engine.ts";
 import { OWN_REQUIREMENTS } from "../engine/python-environment.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
+import { PatientStore } from "../object-store/patient-store.ts";
+import { appendLogLine } from "../observe/log-files.ts";
 import type { Artifacts } from "./artifacts.ts";
 import { fetchData } from "./fetch-data.ts";
 import { DATA_KINDS, dataPlan, type Places, trainPlan } from "./plans.ts";
@@ -46,6 +48,7 @@ export class Pipeline {
   private readonly stage: StageProcess;
   private ending: "terminated" | "left" | undefined;
   private done: Promise<void> | undefined;
+  private readonly abort = new AbortController();
 
   constructor(graph: ResourceGraph, deps: PipelineDeps) {
     this.graph = graph;
@@ -76,6 +79,7 @@ export class Pipeline {
 
   private async end(how: "terminated" | "left"): Promise<void> {
     this.ending = how;
+    this.abort.abort();
     this.stage.kill();
     await this.done;
   }
@@ -109,8 +113,17 @@ export class Pipeline {
     });
   }
 
+  /** Waits for a store that is away, and says so in the log. */
   private fetch(): Promise<string[]> {
-    const { store, project, artifacts } = this.deps;
+    const { project, artifacts, logFile } = this.deps;
+    const store = new PatientStore(this.deps.store, {
+      onWait: (error, pauseMs) =>
+        appendLogLine(
+          logFile("data", "server.log"),
+          `${error.message}; trying again in ${(pauseMs / 1000).toFixed(1)} s`,
+        ),
+      signal: this.abort.signal,
+    });
     return fetchData(store, this.graph.environment.resource.data.path, project, artifacts.path("incoming"));
   }
 

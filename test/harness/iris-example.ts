@@ -7,9 +7,11 @@ import { root, TestServer } from "./server.ts";
 const EXAMPLES = join(root, "examples");
 export const SETOSA = readFileSync(join(EXAMPLES, "iris-app", "samples.json"), "utf8");
 
+export const APPLICATION_PYTHON = join(root, ".servers", "python", "bin", "python");
+
 /** With the packages of applications, so that nothing is installed. */
-export function applicationServer(): TestServer {
-  return new TestServer({ QUERN_PYTHON: join(root, ".servers", "python", "bin", "python") });
+export function applicationServer(env: Record<string, string> = {}): TestServer {
+  return new TestServer({ QUERN_PYTHON: APPLICATION_PYTHON, ...env });
 }
 
 export type Edit = { file: string; from: string; to: string } | { file: string; text: string };

@@ -92,9 +92,9 @@ export class TestServer {
   }
 
   /** The same without standing still meanwhile: for tests that have clients of their own. */
-  async deployBeside(files: Record<string, string> | string): Promise<void> {
+  async deployBeside(files: Record<string, string> | string, ...options: string[]): Promise<void> {
     const project = typeof files === "string" ? files : this.writeProject(files);
-    const args = [QUERN, "deploy", project, "--wait"];
+    const args = [QUERN, "deploy", project, "--wait", ...options];
     const child = spawn(process.execPath, args, { env: this.env, stdio: ["ignore", "ignore", "pipe"] });
     let err = "";
     child.stderr.on("data", (text) => (err += String(text)));
