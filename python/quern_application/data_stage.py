@@ -43,7 +43,7 @@ class DataStage:
             self._artifacts.begin(resource["id"])
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
             for resource in resources:
                 if not self._artifacts.is_done(resource["id"]):
                     self._artifacts.fail(resource["id"], str(error))

@@ -29,7 +29,7 @@ class TrainStage:
             metrics = self._train()
             write_durably(self._artifacts.path(model_id, "metrics.json"), json.dumps(metrics).encode())
             self._artifacts.succeed(model_id)
-        except Exception as error:
+        except BaseException as error:
             self._artifacts.fail(model_id, "%s: %s" % (type(error).__name__, error))
             raise
 

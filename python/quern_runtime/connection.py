@@ -5,9 +5,10 @@ import socket
 
 from . import protocol
 
-RECEIVE_BYTES = 1 << 20
 # A longer body is not copied to stand behind its head.
 JOINED_BYTES_MAX = 8 * 1024
+# More pieces than this are copied together: the kernel takes a bounded number at once.
+PIECES_MAX = 64
 
 
 class Connection:
@@ -17,28 +18,29 @@ class Connection:
         self.role = None
         self.epoch = 0
         self.is_open = True
-        self._incoming = bytearray()
+        self._reader = protocol.FrameReader()
         # What came in META, by the id of the PREDICT that follows.
         self.metas = {}
         self._parts = {}
         self._outgoing = []
+        # Among these is a body that is not copied to stand beside the others.
+        self._has_long = False
         self._unsent = b""
         self._streams = {}
 
     def receive(self):
         """Reads what is there; returns complete messages as (type, id, body). Sets is_open to False at the end."""
         try:
-            data = self.sock.recv(RECEIVE_BYTES)
+            count = self.sock.recv_into(self._reader.space())
         except BlockingIOError:
             return []
         except OSError:
-            data = b""
-        if not data:
+            count = 0
+        if not count:
             self.is_open = False
             return []
-        self._incoming += data
         messages = []
-        for message_type, flags, message_id, body in protocol.cut_frames(self._incoming):
+        for message_type, flags, message_id, body in self._reader.filled(count):
             if message_type == protocol.WINDOW:
                 self._grant(message_id, protocol.decode_u32(body))
             elif flags & protocol.FLAG_MORE:
@@ -62,6 +64,7 @@ class Connection:
             self._outgoing.append(protocol.frame(message_type, message_id, body))
         elif len(body) <= protocol.FRAME_BODY_BYTES_MAX:
             self._outgoing += (protocol.frame_head(message_type, message_id, len(body)), body)
+            self._has_long = True
         else:
             self._streams[message_id] = [message_type, body, 0, protocol.STREAM_WINDOW_BYTES]
             self._advance(message_id)
@@ -97,18 +100,21 @@ class Connection:
 
     def flush(self):
         """Sends as much as the socket takes, in one write where possible."""
-        if self._outgoing:
-            self._unsent = b"".join([self._unsent, *self._outgoing])
-            self._outgoing = []
-        if not self._unsent or not self.is_open:
+        pieces = [self._unsent, *self._outgoing] if self._unsent else self._outgoing
+        if not pieces or not self.is_open:
             return
+        self._outgoing = []
+        if len(pieces) > PIECES_MAX or not self._has_long:
+            pieces = [b"".join(pieces)]
+        self._has_long = False
         try:
-            sent = self.sock.send(self._unsent)
-            self._unsent = self._unsent[sent:]
+            sent = self.sock.sendmsg(pieces)
         except BlockingIOError:
-            pass
+            sent = 0
         except OSError:
             self.is_open = False
+            return
+        self._unsent = b"" if sent == sum(map(len, pieces)) else b"".join(pieces)[sent:]
 
     def close(self):
         self.is_open = False

@@ -58,30 +58,45 @@ def json_frame(message_type, message_id, value):
     return frame(message_type, message_id, json.dumps(value).encode())
 
 
-def _slice(buffer, start, end):
-    """Bytes of a bytearray, copied once."""
-    with memoryview(buffer) as view:
-        return bytes(view[start:end])
+# Room for the longest frame behind what is left of the one before.
+READ_BYTES = 2 * (HEADER_BYTES + FRAME_BODY_BYTES_MAX)
 
 
-def cut_frames(buffer):
-    """Yields (type, flags, id, body) for each complete frame in a bytearray and removes them from it."""
-    at = 0
-    unpack = HEADER.unpack_from
-    try:
-        while len(buffer) - at >= HEADER_BYTES:
-            length, message_type, flags, _, message_id = unpack(buffer, at)
+class FrameReader:
+    """Cuts a byte stream into frames. It owns the memory that is read into: `space` to read to, `filled` with how much came."""
+
+    def __init__(self):
+        self._buffer = bytearray(READ_BYTES)
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+
+    def space(self):
+        """Where the next bytes go; never empty."""
+        start, end = self._start, self._end
+        if start == end:
+            self._start = self._end = 0
+        elif start and READ_BYTES - end < READ_BYTES // 2:
+            self._view[: end - start] = bytes(self._view[start:end])
+            self._start, self._end = 0, end - start
+        return self._view[self._end :]
+
+    def filled(self, count):
+        """The frames that are complete now, as [(type, flags, id, body)]. Raises ValueError for a body over the limit."""
+        frames = []
+        start = self._start
+        end = self._end = self._end + count
+        while end - start >= HEADER_BYTES:
+            length, message_type, flags, _, message_id = HEADER.unpack_from(self._buffer, start)
             if length > FRAME_BODY_BYTES_MAX:
                 raise ValueError("frame of %d bytes is over the limit of %d" % (length, FRAME_BODY_BYTES_MAX))
-            end = at + HEADER_BYTES + length
-            if end > len(buffer):
+            body = start + HEADER_BYTES
+            if body + length > end:
                 break
-            body = _slice(buffer, at + HEADER_BYTES, end)
-            at = end
-            yield message_type, flags, message_id, body
-    finally:
-        if at:
-            del buffer[:at]
+            start = body + length
+            frames.append((message_type, flags, message_id, bytes(self._view[body:start])))
+        self._start = start
+        return frames
 
 
 def encode_result(predict_us, head, body):

@@ -14,6 +14,16 @@ def fixtures():
         return json.load(file)
 
 
+def cut(stream, step):
+    """The frames of a stream that comes in pieces of this length."""
+    reader, frames = protocol.FrameReader(), []
+    for at in range(0, len(stream), step):
+        piece = stream[at : at + step]
+        reader.space()[: len(piece)] = piece
+        frames += reader.filled(len(piece))
+    return frames
+
+
 class Fixtures(unittest.TestCase):
     def test_every_message_has_its_number_and_a_fixture(self):
         named = {name: value for name, value in vars(protocol).items() if name.isupper() and isinstance(value, int)}
@@ -25,17 +35,21 @@ class Fixtures(unittest.TestCase):
         stream = b"".join(bytes.fromhex(f["bytes"]) for f in fixtures())
         expected = [(f["type"], f["flags"], f["id"]) for f in fixtures()]
         for step in (1, 7, 64, len(stream)):
-            buffer, seen = bytearray(), []
-            for at in range(0, len(stream), step):
-                buffer += stream[at : at + step]
-                seen += [frame[:3] for frame in protocol.cut_frames(buffer)]
+            seen = [frame[:3] for frame in cut(stream, step)]
             self.assertEqual(seen, expected, "step %d" % step)
-            self.assertEqual(buffer, b"")
+
+    def test_frames_of_every_length_wherever_they_begin_in_the_memory(self):
+        most = protocol.FRAME_BODY_BYTES_MAX
+        bodies = [bytes([at]) * length for at, length in enumerate([0, 1, 4095, most, 100_000, most, 3, 200_000, most, most])]
+        stream = b"".join(protocol.frame(protocol.CHUNK, at, body) for at, body in enumerate(bodies))
+        for step in (65_536, 100_001, most):
+            self.assertEqual([frame[3] for frame in cut(stream, step)], bodies)
 
     def test_binary_bodies_mean_what_the_fixture_says(self):
         for fixture in (f for f in fixtures() if f["form"] == "binary"):
             with self.subTest(fixture["message"]):
-                (frame,) = list(protocol.cut_frames(bytearray.fromhex(fixture["bytes"])))
+                content = bytes.fromhex(fixture["bytes"])
+                (frame,) = cut(content, len(content))
                 self.check(fixture, frame[3])
 
     def check(self, fixture, body):
@@ -56,7 +70,7 @@ class Fixtures(unittest.TestCase):
     def test_a_body_over_the_limit_is_refused(self):
         head = protocol.HEADER.pack(protocol.FRAME_BODY_BYTES_MAX + 1, protocol.PREDICT, 0, 0, 1)
         with self.assertRaisesRegex(ValueError, "over the limit"):
-            list(protocol.cut_frames(bytearray(head)))
+            cut(head, len(head))
 
 
 if __name__ == "__main__":

@@ -105,12 +105,18 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
     );
 }
 
+const ENVIRONMENT = "--environment <name>";
+const ENVIRONMENT_HELP = "of a declarative application: which of its environments (default dev)";
+
 function addDeployVerbs(program: Command, run: RunVerb): void {
   const deploys = () => import("./deploy.ts");
   program
     .command("check [file]")
     .description("validate a configuration and its project without changing anything")
-    .action((file = "quern.yaml") => run(async (context) => (await deploys()).check(context, file)));
+    .option(ENVIRONMENT, ENVIRONMENT_HELP)
+    .action((file = "quern.yaml", options) =>
+      run(async (context) => (await deploys()).check(context, file, options)),
+    );
   program
     .command("dev [file] [apis...]")
     .description("deploy, and again whenever a file changes; print the logs; start a server where none runs")
@@ -121,7 +127,7 @@ function addDeployVerbs(program: Command, run: RunVerb): void {
     .command("deploy [file] [apis...]")
     .description("deploy the APIs of a configuration (default quern.yaml), or some of them")
     .option("--wait", "until the replicas are live or have failed")
-    .option("--environment <name>", "of a declarative application: which of its environments (default dev)")
+    .option(ENVIRONMENT, ENVIRONMENT_HELP)
     .option("--force", "of a declarative application: end what another deployment has running")
     .action((file = "quern.yaml", names: string[] = [], options) =>
       run(async (context) => (await deploys()).deploy(context, file, names, options)),

@@ -15,7 +15,7 @@ export async function getResources(
   app: string,
   given: readonly string[],
 ): Promise<number> {
-  const state = await read(context, app);
+  const state = await read(context, app, true);
   const wanted = select(state, given);
   if (context.output === "json") {
     const value = wanted.length === 1 && given.length > 0 ? wanted[0] : { ...state, resources: wanted };
@@ -133,8 +133,9 @@ function failure(app: string, { kind, name, reason, api }: ResourceState): CliEr
   );
 }
 
-async function read({ client }: CliContext, app: string): Promise<ApplicationState> {
-  return (await client.json<ApplicationState>(addressOf(app))).value;
+async function read({ client }: CliContext, app: string, withValues = false): Promise<ApplicationState> {
+  const query = { values: withValues ? "true" : undefined };
+  return (await client.json<ApplicationState>(addressOf(app), { query })).value;
 }
 
 /** What `[TYPE] [NAME]` means; of a name alone, whichever resource has it. */

@@ -57,8 +57,12 @@ function applicationSteps(app: string): string {
   return `\n${lines.join("\n")}\n`;
 }
 
-export async function check(context: CliContext, file: string): Promise<number> {
-  const { value, text, configFile } = await sendProject(context, file, [], true);
+export async function check(
+  context: CliContext,
+  file: string,
+  options: ApplicationOptions = {},
+): Promise<number> {
+  const { value, text, configFile } = await sendProject(context, file, [], true, options);
   if (context.output === "json") context.out(`${text}\n`);
   else
     context.out(

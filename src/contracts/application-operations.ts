@@ -30,7 +30,15 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
     path: "/-/applications/{name}",
     about: "one application, with the status of every resource",
     scope: "admin",
-    parameters: [name],
+    parameters: [
+      name,
+      {
+        name: "values",
+        in: "query",
+        about: "with the values of aggregates, which may be long",
+        schema: { type: "boolean" },
+      },
+    ],
     answers: { "application/json": applicationSchema },
     errors: NAMED_ERRORS,
   },

@@ -18,7 +18,9 @@ export function applicationRoutes({ applications }: ApplicationRoutesDeps): Hono
   });
 
   app.get("/-/applications/:name", async (c) =>
-    c.json(withAddresses(await applications.get(c.req.param("name")), baseUrl(c))),
+    c.json(
+      withAddresses(await applications.get(c.req.param("name"), isTrue(c.req.query("values"))), baseUrl(c)),
+    ),
   );
 
   app.post("/-/applications/:name/refresh", async (c) => {

@@ -37,7 +37,12 @@ export class Applications implements Service {
 
   /** Goes on with what the controller before had begun. */
   async start(): Promise<void> {
-    for (const record of await allApplications(this.work.db)) this.begin(record);
+    for (const record of await allApplications(this.work.db))
+      try {
+        this.begin(record);
+      } catch (error) {
+        this.work.log.error({ err: error, application: record.name }, "the application cannot go on");
+      }
   }
 
   async stop(): Promise<void> {
@@ -100,12 +105,12 @@ export class Applications implements Service {
 
   async list(): Promise<ApplicationState[]> {
     const records = await allApplications(this.work.db);
-    return Promise.all(records.map((record) => this.stateOf(record)));
+    return Promise.all(records.map((record) => this.stateOf(record, false)));
   }
 
-  /** Throws `application_not_found`. */
-  async get(name: string): Promise<ApplicationState> {
-    return this.stateOf(await this.record(name));
+  /** `withValues`: those of aggregates too, which may be long. Throws `application_not_found`. */
+  async get(name: string, withValues: boolean): Promise<ApplicationState> {
+    return this.stateOf(await this.record(name), withValues);
   }
 
   /** The log of what computed a resource: of the data, of a model, or of an API's replicas. */
@@ -125,7 +130,7 @@ export class Applications implements Service {
     return this.running(name) === undefined;
   }
 
-  private async stateOf(record: ApplicationRecord): Promise<ApplicationState> {
+  private async stateOf(record: ApplicationRecord, withValues: boolean): Promise<ApplicationState> {
     const graph = this.pipelines.get(record.name)?.graph ?? this.work.graphOf(record);
     const { name, environment, data_version, deployed_time } = record;
     const nodes = nodesOf(graph);
@@ -140,7 +145,7 @@ export class Applications implements Service {
           ...(state === undefined ? {} : { started_time: state.started_time }),
           ...(state?.ended_time === undefined ? {} : { ended_time: state.ended_time }),
           ...(state?.reason === undefined ? {} : { reason: state.reason }),
-          ...(await this.work.resultOf(graph, node, served)),
+          ...(await this.work.resultOf(graph, node, served, withValues)),
           config: "resource" in node ? (node.resource as Record<string, unknown>) : {},
         };
       }),

@@ -57,11 +57,16 @@ export class Artifacts {
       if (state !== "succeeded") await rm(this.path(id, "state.json"), { force: true });
   }
 
+  /** Of everything that was begun, by this deployment or one before. */
+  async ids(): Promise<string[]> {
+    const names = await readdir(this.directory).catch(() => [] as string[]);
+    return names.filter((entry) => /^[0-9a-f]{64}$/.test(entry));
+  }
+
   /** Everything but what has these ids. */
   async prune(ids: ReadonlySet<string>): Promise<void> {
-    const names = await readdir(this.directory).catch(() => [] as string[]);
-    for (const name of names.filter((entry) => /^[0-9a-f]{64}$/.test(entry) && !ids.has(entry)))
-      await rm(this.path(name), { recursive: true, force: true });
+    for (const id of await this.ids())
+      if (!ids.has(id)) await rm(this.path(id), { recursive: true, force: true });
   }
 
   private async read(id: string): Promise<ArtifactState | undefined> {

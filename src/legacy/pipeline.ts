@@ -81,7 +81,8 @@ export class Pipeline {
     this.ending = how;
     this.abort.abort();
     this.stage.kill();
-    await this.done;
+    // Packages that are being installed are not waited for: nothing is begun after them.
+    if (this.stage.isRunning) await this.done;
   }
 
   private ids(): string[] {
@@ -151,18 +152,18 @@ export class Pipeline {
       const python = await this.prepare(workload);
       const places = { project, artifacts: artifacts.directory, alive: this.stage.alivePath };
       const plan = await planOf(places);
+      if (this.ending !== undefined) return false;
       const log = logFile(workload, "stage.log");
       const exit = await this.stage.run({ plan, python, logFile: log, memoryLimitBytes });
-      if (this.ending !== undefined || exit.code === 0) continue;
-      await this.noteEnd(ids, exit, attempt);
+      if (this.ending === undefined) await this.noteEnd(ids, exit, attempt);
     }
     return false;
   }
 
-  /** A stage that failed said why itself; one that was killed could not. */
+  /** A stage that failed said why itself; one that was killed could not, nor one that the user's code ended. */
   private async noteEnd(ids: readonly string[], exit: WorkerExit, attempt: number): Promise<void> {
-    if (await this.hasFailed(ids)) return;
-    const isHopeless = exit.outOfMemory !== undefined || (exit.code ?? 0) > 0 || attempt >= ATTEMPTS;
+    if ((await this.undone(ids)).length === 0 || (await this.hasFailed(ids))) return;
+    const isHopeless = exit.outOfMemory !== undefined || exit.code !== undefined || attempt >= ATTEMPTS;
     if (!isHopeless) return;
     const last = exit.lastLines?.at(-1);
     const reason = `the process ${describeExit(exit)}${last === undefined ? "" : `; its last words: ${last}`}`;
@@ -190,8 +191,10 @@ export class Pipeline {
   }
 
   private async serveWhatIsReady(): Promise<void> {
-    for (const api of this.graph.apis)
-      if ((await this.undone([api.model])).length === 0) await this.deps.serve(api);
+    for (const api of this.graph.apis) {
+      const isThere = (await this.undone([api.model])).length === 0;
+      if (isThere && this.ending === undefined) await this.deps.serve(api);
+    }
   }
 
   /** A fault before a stage could begin: the data cannot be fetched, or packages cannot be installed. */

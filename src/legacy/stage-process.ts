@@ -26,6 +26,9 @@ export interface StageSpec {
 export class StageProcess {
   private readonly deps: StageDeps;
   private worker: RunningWorker | undefined;
+  /** From before a process is there until it has ended. */
+  isRunning = false;
+  private isKilled = false;
 
   constructor(deps: StageDeps) {
     this.deps = deps;
@@ -47,6 +50,8 @@ export class StageProcess {
   /** Runs a stage to its end. */
   async run({ plan, python, logFile, memoryLimitBytes }: StageSpec): Promise<WorkerExit> {
     const { artifacts, engine, project } = this.deps;
+    this.isRunning = true;
+    this.isKilled = false;
     await mkdir(artifacts.directory, { recursive: true, mode: 0o700 });
     const planFile = artifacts.path("plan.json");
     await writeFile(planFile, JSON.stringify(plan), { mode: 0o600 });
@@ -64,7 +69,9 @@ export class StageProcess {
     return this.wait(worker);
   }
 
+  /** Also one that is just being started. */
   kill(): void {
+    this.isKilled = true;
     this.worker?.kill();
   }
 
@@ -74,11 +81,14 @@ export class StageProcess {
 
   private async wait(worker: RunningWorker): Promise<WorkerExit> {
     this.worker = worker;
+    this.isRunning = true;
+    if (this.isKilled) worker.kill();
     await this.sayAlive();
     const timer = setInterval(() => void this.sayAlive().catch(() => {}), ALIVE_MS);
     const exit = await worker.exited;
     clearInterval(timer);
     this.worker = undefined;
+    this.isRunning = false;
     await rm(this.recordPath, { force: true });
     return exit;
   }

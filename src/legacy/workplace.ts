@@ -51,6 +51,7 @@ const PREDICTOR = ".quern/predictor.py";
 
 export class Workplace {
   readonly db: Database;
+  readonly log: Log;
   private readonly deps: WorkplaceDeps;
   /** The last one of each application: it is asked for often, and hashes files. */
   private readonly graphs = new Map<string, { key: string; graph: ResourceGraph }>();
@@ -58,6 +59,7 @@ export class Workplace {
   constructor(deps: WorkplaceDeps) {
     this.deps = deps;
     this.db = deps.db;
+    this.log = deps.log;
   }
 
   graphOf(record: ApplicationRecord): ResourceGraph {
@@ -139,6 +141,8 @@ export class Workplace {
   async remove(app: string): Promise<void> {
     this.graphs.delete(app);
     await this.retire({ app, apis: [] });
+    for (const id of await this.artifacts(app).ids())
+      await rm(join(this.deps.dataDir, "projects", servingProjectId(id)), { recursive: true, force: true });
     await rm(this.artifacts(app).directory, { recursive: true, force: true });
     await rm(join(this.deps.dataDir, "logs", "applications", app), { recursive: true, force: true });
   }
@@ -160,9 +164,10 @@ export class Workplace {
     graph: ResourceGraph,
     { kind, name, id }: Node<ResourceState["kind"]>,
     served: ReadonlyMap<string, ServedApi>,
+    withValues: boolean,
   ): Promise<Pick<ResourceState, "value" | "metrics" | "api" | "sample">> {
     const artifacts = this.artifacts(graph.app);
-    if (kind === "aggregate") return given("value", await artifacts.value(id));
+    if (kind === "aggregate") return withValues ? given("value", await artifacts.value(id)) : {};
     if (kind === "model") return given("metrics", await artifacts.metrics(id));
     if (kind !== "api") return {};
     return { ...given("api", served.get(name)), sample: sampleFields(graph, name) };

@@ -14,34 +14,53 @@ const SLAB_BYTES = 64 * 1024;
 /** Called for each complete frame. `body` is a view that is valid during the call only. */
 export type OnFrame = (type: number, flags: number, id: number, body: Buffer) => void;
 
-/** Cuts a byte stream into frames. */
+/** Room for the longest frame behind what is left of the one before. */
+const READ_BYTES = 2 * (FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX);
+
+/**
+ * Cuts a byte stream into frames. It owns the memory that is read into, so that no read allocates any: whoever reads asks for
+ * `space`, and says how much of it was `filled`.
+ */
 export class FrameReader {
-  private rest: Buffer | undefined;
+  private readonly buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  private start = 0;
+  private end = 0;
   private readonly onFrame: OnFrame;
 
   constructor(onFrame: OnFrame) {
     this.onFrame = onFrame;
   }
 
+  /** Where the next bytes go; never empty. */
+  space(): Buffer {
+    if (this.start === this.end) this.start = this.end = 0;
+    else if (this.start > 0 && READ_BYTES - this.end < READ_BYTES / 2) {
+      this.buffer.copyWithin(0, this.start, this.end);
+      this.end -= this.start;
+      this.start = 0;
+    }
+    return this.end === 0 ? this.buffer : this.buffer.subarray(this.end);
+  }
+
   /** Throws when a peer announces a body over the limit: the stream is then useless. */
-  push(chunk: Buffer): void {
-    const data = this.rest === undefined ? chunk : Buffer.concat([this.rest, chunk]);
-    let at = 0;
-    while (data.length - at >= FRAME_HEADER_BYTES) {
-      const length = data.readUInt32LE(at);
+  filled(bytes: number): void {
+    const { buffer } = this;
+    this.end += bytes;
+    while (this.end - this.start >= FRAME_HEADER_BYTES) {
+      const at = this.start;
+      const length = buffer.readUInt32LE(at);
       if (length > FRAME_BODY_BYTES_MAX)
         throw new Error(`frame of ${length} bytes is over the limit of ${FRAME_BODY_BYTES_MAX}`);
       const end = at + FRAME_HEADER_BYTES + length;
-      if (end > data.length) break;
+      if (end > this.end) break;
+      this.start = end;
       this.onFrame(
-        data[at + 4]!,
-        data[at + 5]!,
-        data.readUInt32LE(at + 8),
-        data.subarray(at + FRAME_HEADER_BYTES, end),
+        buffer[at + 4]!,
+        buffer[at + 5]!,
+        buffer.readUInt32LE(at + 8),
+        buffer.subarray(at + FRAME_HEADER_BYTES, end),
       );
-      at = end;
     }
-    this.rest = at === data.length ? undefined : data.subarray(at);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { createConnection, type Socket } from "node:net";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
-import { FLAG_MORE, FrameReader, FrameWriter } from "./frames.ts";
+import { FLAG_MORE, FrameReader, FrameWriter, type OnFrame } from "./frames.ts";
 import { LongBodyReceiver, LongBodySender } from "./long-bodies.ts";
 import { encodeGrant, encodeJson, type Hello, MESSAGE, PROTOCOL_VERSION, type Welcome } from "./messages.ts";
 
@@ -16,13 +16,16 @@ const FLUSH_FRAMES = 32;
 
 const NO_BYTES = Buffer.alloc(0);
 
+/** Most messages are looked at and done with; a longer one is an answer on its way to a client. */
+export const VIEW_BYTES_MAX = 4096;
+
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
 /** A worker answers when its predict() returns; whoever listens at all is waited for. */
 const HANDSHAKE_MS = 600_000;
 
 export interface WorkerConnectionEvents {
-  /** `body` may be a view into what was read: copy it to keep it for long. */
+  /** `body` is the holder's where it has more than VIEW_BYTES_MAX; else it is a view that is valid during the call only. */
   onMessage(type: number, id: number, body: Buffer): void;
   /** Once, also after `close()`. */
   onClose(): void;
@@ -52,16 +55,27 @@ export class WorkerConnection {
     events: WorkerConnectionEvents,
     timeoutMs = HANDSHAKE_MS,
   ): Promise<WorkerConnection> {
-    const socket = createConnection(address);
+    const frames = new Inbox();
+    const reader = new FrameReader((type, flags, id, body) => frames.take(type, flags, id, body));
+    const socket: Socket = createConnection({
+      ...address,
+      onread: {
+        buffer: () => reader.space(),
+        callback: (bytes) => {
+          try {
+            reader.filled(bytes);
+          } catch (error) {
+            socket.destroy(error as Error);
+          }
+          return true;
+        },
+      },
+    });
     socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_FIRST_MS);
     try {
-      const { welcome, early } = await shakeHands(
-        socket,
-        { protocol: PROTOCOL_VERSION, ...hello },
-        timeoutMs,
-      );
+      const welcome = await shakeHands(socket, frames, { protocol: PROTOCOL_VERSION, ...hello }, timeoutMs);
       const connection = new WorkerConnection(socket, welcome);
-      connection.listen(events, early);
+      connection.listen(events, frames);
       return connection;
     } catch (error) {
       socket.destroy();
@@ -105,28 +119,20 @@ export class WorkerConnection {
     this.socket.destroy();
   }
 
-  private listen(events: WorkerConnectionEvents, early: Buffer): void {
+  private listen(events: WorkerConnectionEvents, frames: Inbox): void {
     const receiver = new LongBodyReceiver();
-    const reader = new FrameReader((type, flags, id, body) => {
+    frames.open((type, flags, id, body) => {
       if (type === MESSAGE.WINDOW) {
         this.sender.grant(id, body.readUInt32LE(0));
         this.scheduleFlush();
         return;
       }
       const whole = receiver.take(type, flags, id, body);
-      if (whole !== undefined) events.onMessage(type, id, whole);
+      if (whole === body && body.length > VIEW_BYTES_MAX) events.onMessage(type, id, Buffer.from(body));
+      else if (whole !== undefined) events.onMessage(type, id, whole);
       else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeGrant(body.length));
     });
-    const push = (chunk: Buffer) => {
-      try {
-        reader.push(chunk);
-      } catch (error) {
-        this.socket.destroy(error as Error);
-      }
-    };
-    this.socket.on("data", push);
     this.socket.on("close", () => events.onClose());
-    if (early.length > 0) setImmediate(push, early);
   }
 
   private scheduleFlush(): void {
@@ -153,37 +159,60 @@ export class WorkerConnection {
   }
 }
 
-/** Sends HELLO and waits for WELCOME. `early` is what came behind it in the same read. */
-function shakeHands(
-  socket: Socket,
-  hello: Hello,
-  timeoutMs: number,
-): Promise<{ welcome: Welcome; early: Buffer }> {
+/** Where frames go: the first one to the handshake, those behind it to the connection, in a later turn. */
+class Inbox {
+  private early: Parameters<OnFrame>[] = [];
+  private onFrame: OnFrame | undefined;
+
+  take(type: number, flags: number, id: number, body: Buffer): void {
+    if (this.onFrame !== undefined) this.onFrame(type, flags, id, body);
+    else this.early.push([type, flags, id, Buffer.from(body)]);
+  }
+
+  /** The first frame, once. */
+  first(onFirst: OnFrame): void {
+    this.onFrame = (...frame) => {
+      this.onFrame = undefined;
+      onFirst(...frame);
+    };
+  }
+
+  /** From now on; what came before is given first, when the holder has the connection. */
+  open(onFrame: OnFrame): void {
+    if (this.early.length === 0) {
+      this.onFrame = onFrame;
+      return;
+    }
+    setImmediate(() => {
+      this.onFrame = onFrame;
+      for (const frame of this.early) onFrame(...frame);
+      this.early = [];
+    });
+  }
+}
+
+/** Sends HELLO and waits for WELCOME. */
+function shakeHands(socket: Socket, frames: Inbox, hello: Hello, timeoutMs: number): Promise<Welcome> {
   return new Promise((resolve, reject) => {
     const writer = new FrameWriter();
     writer.frame(MESSAGE.HELLO, 0, 0, encodeJson(hello));
     for (const chunk of writer.take()) socket.write(chunk);
-    let received = Buffer.alloc(0);
     const timer = setTimeout(
       () => reject(new Error(`the worker did not answer within ${timeoutMs} ms`)),
       timeoutMs,
     );
     const onError = (error: Error) => reject(error);
     const onClose = () => reject(new Error("the worker closed the connection before its WELCOME"));
-    const onData = (chunk: Buffer) => {
-      received = Buffer.concat([received, chunk]);
-      const length = received.length < 12 ? Number.POSITIVE_INFINITY : received.readUInt32LE(0);
-      if (received.length < 12 + length) return;
+    frames.first((type, _flags, _id, body) => {
       clearTimeout(timer);
-      socket.off("data", onData).off("close", onClose).off("error", onError);
+      socket.off("close", onClose).off("error", onError);
       // From here on an error is followed by `close`, which is the event that the holder sees.
       socket.on("error", () => {});
-      const body = received.toString("utf8", 12, 12 + length);
-      if (received[4] === MESSAGE.WELCOME)
-        resolve({ welcome: JSON.parse(body) as Welcome, early: received.subarray(12 + length) });
-      else reject(new ConnectionRefused(`the worker refused the connection: ${body}`));
-    };
-    socket.on("data", onData).on("close", onClose).on("error", onError);
+      const text = body.toString();
+      if (type === MESSAGE.WELCOME) resolve(JSON.parse(text) as Welcome);
+      else reject(new ConnectionRefused(`the worker refused the connection: ${text}`));
+    });
+    socket.on("close", onClose).on("error", onError);
     socket.on("close", () => clearTimeout(timer));
   });
 }

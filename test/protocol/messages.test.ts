@@ -21,7 +21,8 @@ function cut(stream: Buffer, step: number) {
   const reader = new FrameReader((type, flags, id, body) =>
     frames.push({ type, flags, id, body: Buffer.from(body) }),
   );
-  for (let at = 0; at < stream.length; at += step) reader.push(stream.subarray(at, at + step));
+  for (let at = 0; at < stream.length; at += step)
+    reader.filled(stream.subarray(at, at + step).copy(reader.space()));
   return frames;
 }
 
@@ -44,6 +45,18 @@ describe("the protocol's fixtures", () => {
     writer.frame(fixture.type, fixture.flags, fixture.id, body);
     expect(Buffer.concat(writer.take())).toEqual(bytes);
     expect(meaning(fixture, id, body)).toEqual(fixture.value);
+  });
+
+  it("is cut into frames of every length, wherever they begin in the memory that is read into", () => {
+    const writer = new FrameWriter();
+    const lengths = [0, 1, 4095, 256 * 1024, 100_000, 256 * 1024, 3, 200_000, 256 * 1024, 256 * 1024];
+    for (const [id, length] of lengths.entries()) writer.frame(1, 0, id, Buffer.alloc(length, id));
+    const stream = Buffer.concat(writer.take());
+    for (const step of [65_536, 100_001, 262_144]) {
+      const frames = cut(stream, step);
+      expect(frames.map(({ body }) => body.length)).toEqual(lengths);
+      expect(frames.every(({ id, body }) => body.every((byte) => byte === id))).toBe(true);
+    }
   });
 
   it("refuses a frame whose body is over the limit", () => {

@@ -214,6 +214,42 @@ describe("a data stage that is killed", () => {
   });
 });
 
+describe("an estimator's code", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+
+  it.each([
+    ["ends the process", "import os; os._exit(0)", "the process exited with code 0; its last words: "],
+    ["exits with a message", "import sys; sys.exit('no more')", "SystemExit: no more"],
+    ["crashes", "import ctypes; ctypes.string_at(0)", "the process was killed by SIGSEGV"],
+    [
+      "takes more memory than it may",
+      "import time; hog = bytearray(700 << 20); hog[::4096] = b'1' * len(hog[::4096]); time.sleep(9)",
+      "over its compute.mem of 500 MiB",
+    ],
+    ["is no Python", "def (", "SyntaxError: invalid syntax"],
+  ])("that %s is a failure with its reason", (_, code, reason) => {
+    iris.write(
+      {
+        file: "implementations/models/dnn.py",
+        text: `print("the last word")\n\ndef create_estimator(run_config, model_config):\n    ${code}\n`,
+      },
+      {
+        file: "resources/models.yaml",
+        from: "  aggregates: [class_index]",
+        to: "  aggregates: [class_index]\n  compute: {mem: 500Mi}",
+      },
+    );
+    const { code: exitCode, err } = server.cli(["deploy", iris.directory, "--wait"]);
+    expect(exitCode).toBe(1);
+    expect(err).toContain("error: model dnn: ");
+    expect(err).toContain(reason);
+    expect(server.stages()).toEqual([]);
+  });
+});
+
 describe("an API whose model is trained anew", () => {
   const server = applicationServer();
   const iris = new IrisExample(server);
