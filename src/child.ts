@@ -1,4 +1,5 @@
 /** The entry of gateway and controller, which the parent starts: options by message, stop by SIGTERM or its death. */
+import type { Socket } from "node:net";
 import { startController } from "./controller.ts";
 import type { ControllerOptions } from "./controller-rooms.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
@@ -22,6 +23,7 @@ export async function runChild(role: ChildRole): Promise<void> {
   const leave = (forGood: boolean) => {
     if (isStopping) return;
     isStopping = true;
+    if (process.connected) process.send!("leaving");
     stop(forGood).then(
       () => process.exit(0),
       (error: Error) => {
@@ -46,8 +48,14 @@ async function start(role: ChildRole, options: string): Promise<(forGood: boolea
     return (forGood) => controller.stop(forGood);
   }
   const parsed = JSON.parse(options) as GatewayOptions & { hasControlListener: boolean };
-  const controlListen = parsed.hasControlListener ? { fd: CONTROL_FD } : undefined;
-  const gateway = new Gateway({ ...parsed, listen: { fd: LISTENING_FD }, controlListen });
+  const isDealt = parsed.gateways > 1;
+  const listenOn = (fd: number) => (isDealt ? ("parent" as const) : { fd });
+  const controlListen = parsed.hasControlListener ? listenOn(CONTROL_FD) : undefined;
+  const gateway = new Gateway({ ...parsed, listen: listenOn(LISTENING_FD), controlListen });
   await gateway.start();
+  process.on("message", ({ listener }: { listener: number }, socket) => {
+    // The client may have left on the way here.
+    if (socket !== undefined) gateway.accept(socket as Socket, listener);
+  });
   return () => gateway.stop();
 }

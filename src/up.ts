@@ -143,6 +143,10 @@ class Parent {
   private readonly ready = new Set<string>();
   private isStopping = false;
   private exitCode = 0;
+  private dealt = 0;
+  private dealers: net.Server[] = [];
+  /** Connections that no gateway was ready for. */
+  private undealt: (() => void)[] = [];
 
   constructor(options: UpOptions, handles: SocketHandle[]) {
     this.options = options;
@@ -155,9 +159,36 @@ class Parent {
     const childOptions = this.childOptions();
     const stop = () => void this.stop();
     process.on("SIGTERM", stop).on("SIGINT", stop);
+    if (this.isDealing) this.deal();
     const gateways = this.gatewayNames.map((name) => this.supervise("gateway", name, childOptions));
     await Promise.all([this.supervise("controller", "controller", childOptions), ...gateways]);
     return this.exitCode;
+  }
+
+  /**
+   * Connections are dealt to several gateways in turn. Where each accepted for itself, the first to wake would take all
+   * that wait, and keep them as long as clients do.
+   */
+  private get isDealing(): boolean {
+    return this.options.gateways > 1;
+  }
+
+  private deal(): void {
+    this.dealers = this.handles.map((handle, listener) => {
+      // Paused: what a client has sent is for the gateway to read.
+      const server = net.createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) =>
+        this.dealOne(socket, listener),
+      );
+      return server.listen(handle as never);
+    });
+  }
+
+  /** Waits where no gateway is ready, as it would in the kernel. */
+  private dealOne(socket: net.Socket, listener: number): void {
+    const ready = this.gatewayNames.filter((name) => this.ready.has(name));
+    const name = ready[this.dealt++ % ready.length];
+    if (name === undefined) this.undealt.push(() => this.dealOne(socket, listener));
+    else this.children.get(name)!.send({ listener }, socket, {}, (error) => error && socket.destroy());
   }
 
   private get gatewayNames(): string[] {
@@ -246,7 +277,7 @@ class Parent {
 
   private runChild(role: ChildRole, name: string, childOptions: string): Promise<number | string> {
     const entry = fileURLToPath(new URL("./bin.js", import.meta.url));
-    const sockets = role === "gateway" ? (this.handles as never[]) : [];
+    const sockets = role === "gateway" && !this.isDealing ? (this.handles as never[]) : [];
     const child = spawn(process.execPath, [...NODE_OPTIONS[role], entry, `__${role}`], {
       stdio: ["ignore", "inherit", "inherit", "ipc", ...sockets],
       cwd: packageRoot,
@@ -255,7 +286,7 @@ class Parent {
     });
     this.children.set(name, child);
     child.send(childOptions);
-    child.on("message", () => this.onReady(name));
+    child.on("message", (text) => (text === "ready" ? this.onReady(name) : this.ready.delete(name)));
     return new Promise((resolve) =>
       child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
     );
@@ -265,6 +296,7 @@ class Parent {
     const all = this.options.gateways + 1;
     const wasReady = this.ready.size === all;
     this.ready.add(name);
+    for (const deal of this.undealt.splice(0)) deal();
     if (this.ready.size < all || wasReady || this.isStopping) return;
     // Whoever waits for the file must not see half of it. The command line talks to the control plane.
     const file = join(this.options.dataDir, "address");
@@ -278,6 +310,7 @@ class Parent {
   private async stop(): Promise<void> {
     if (this.isStopping) return;
     this.isStopping = true;
+    for (const dealer of this.dealers) dealer.close();
     await Promise.all(this.gatewayNames.map((name) => this.stopChild(name)));
     await this.stopChild("controller");
   }

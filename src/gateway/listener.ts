@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
-import { Server as TcpServer } from "node:net";
+import { type Socket, Server as TcpServer } from "node:net";
 import { delay } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 
@@ -16,7 +16,8 @@ const IDLE_GRACE_MS = 500;
 const LAST_ANSWERS_MS = 1_000;
 const CERTIFICATE_LOOK_MS = 1_000;
 
-export type ListenOn = { fd: number } | { host: string; port: number };
+/** "parent": connections come by `accept`. */
+export type ListenOn = { fd: number } | { host: string; port: number } | "parent";
 
 export interface TlsFiles {
   cert: string;
@@ -29,6 +30,8 @@ export class Listener implements Service {
   private readonly server: Server | TlsServer;
   private certificateTimer: NodeJS.Timeout | undefined;
   private isDraining = false;
+  /** Connections that came by `accept`. */
+  private readonly dealt = new Set<Socket>();
 
   constructor(listenOn: ListenOn, tls: TlsFiles | undefined, take: RequestListener) {
     this.listenOn = listenOn;
@@ -48,15 +51,28 @@ export class Listener implements Service {
   }
 
   async start(): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.server.once("error", reject);
-      this.server.listen(this.listenOn, resolve);
-    });
+    const { listenOn } = this;
+    // Without a socket of its own, this is what starts http's watch over slow heads.
+    if (listenOn === "parent") this.server.emit("listening");
+    else
+      await new Promise<void>((resolve, reject) => {
+        this.server.once("error", reject);
+        this.server.listen(listenOn, resolve);
+      });
     if (this.tls !== undefined) this.followCertificate(this.tls);
   }
 
   async stop(): Promise<void> {
     await this.drain(() => true);
+  }
+
+  /** A connection that somebody else has accepted. */
+  accept(socket: Socket): void {
+    this.dealt.add(socket);
+    socket.once("close", () => this.dealt.delete(socket));
+    // As http's own: a client may end its side before it has the answer.
+    socket.allowHalfOpen = true;
+    this.server.emit("connection", socket);
   }
 
   /**
@@ -68,15 +84,20 @@ export class Listener implements Service {
     this.isDraining = true;
     clearInterval(this.certificateTimer);
     // Not http's own `close`, which closes idle connections at once.
-    const closed = new Promise<void>((resolve) =>
-      TcpServer.prototype.close.call(this.server, () => resolve()),
-    );
+    const closed =
+      this.listenOn === "parent"
+        ? this.allDealtAreGone()
+        : new Promise<void>((resolve) => TcpServer.prototype.close.call(this.server, () => resolve()));
     while (!isIdle()) await delay(10);
     await Promise.race([closed, delay(IDLE_GRACE_MS)]);
     while (!isIdle()) await delay(10);
     this.server.closeIdleConnections();
     await Promise.race([closed, delay(LAST_ANSWERS_MS)]);
     this.server.closeAllConnections();
+  }
+
+  private async allDealtAreGone(): Promise<void> {
+    while (this.dealt.size > 0) await delay(10);
   }
 
   /** A renewed certificate is taken without a restart; one that cannot be read is told of, and the old one stays. */

@@ -2,9 +2,11 @@
  * The data-plane process. It owns no state: routes come from the controller or its snapshot file, the listening sockets
  * from the parent. With `controller.ts` the only place that wires rooms together.
  */
+
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import { type JwtOptions, JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
@@ -106,6 +108,11 @@ export class Gateway implements Service {
       setInterval(() => this.routes.expire(performance.now()), EXPIRE_EVERY_MS),
       setInterval(() => this.report(), REPORT_EVERY_MS),
     ];
+  }
+
+  /** A connection that the parent has accepted, on the main listener (0) or the control plane's. */
+  accept(socket: Socket, listener: number): void {
+    this.listeners[listener]!.accept(socket);
   }
 
   /** No new connections; requests under way are answered. */

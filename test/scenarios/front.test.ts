@@ -1,8 +1,9 @@
 /** In front of the gateway: nginx, TLS, a page in a browser, a control listener, several gateways. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { connect } from "node:net";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -220,7 +221,7 @@ describe("TLS", () => {
 
   it("takes requests with a certificate, and a renewed one without a restart", async () => {
     makeCertificate("first");
-    await server.start({}, ["--tls-cert", cert, "--tls-key", key]);
+    await server.start({}, ["--gateways", "2", "--tls-cert", cert, "--tls-key", key]);
     expect(server.baseUrl).toMatch(/^https:/);
     const trusting = new TestServer({ NODE_EXTRA_CA_CERTS: cert, QUERN_DATA_DIR: server.dataDir });
     const project = join(server.dir, "tls-project");
@@ -317,4 +318,51 @@ describe("two gateways", () => {
     expect(server.cli(["keys", "revoke", keys.find(({ scope }) => scope === "predict")!.id]).code).toBe(0);
     for (let i = 0; i < 10; i++) expect(await ask()).not.toBe(200);
   });
+
+  it("answer a client that has ended its side, and cut off a head that does not come", async () => {
+    const sockets = Array.from({ length: 40 }, () =>
+      connect(Number(new URL(server.baseUrl).port), "127.0.0.1"),
+    );
+    const started = performance.now();
+    const slow = sockets[0]!;
+    let said = "";
+    slow.on("data", (piece) => (said += String(piece))).on("error", () => {});
+    slow.write("POST /echo HTTP/1.1\r\nHost: localhost\r\nX-Slow: ");
+    const answers = await Promise.all(
+      sockets.slice(1).map(
+        (socket) =>
+          new Promise<string>((resolve) => {
+            let text = "";
+            socket.on("data", (piece) => (text += String(piece))).on("close", () => resolve(text));
+            // It says all that it has to say, and ends its side.
+            socket.end("GET /-/livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+          }),
+      ),
+    );
+    for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    await eventually("the slow one is cut off", () => slow.destroyed || slow.readableEnded, 40_000);
+    expect(said).toMatch(/^HTTP\/1\.1 408 /);
+    expect(performance.now() - started).toBeGreaterThan(15_000);
+  }, 60_000);
+
+  it("share connections evenly", async () => {
+    const port = Number(new URL(server.baseUrl).port);
+    const count = () => gateways().map(({ pid }) => socketsOf(pid));
+    const before = count();
+    const sockets = Array.from({ length: 40 }, () => connect(port, "127.0.0.1"));
+    await eventually("both have twenty more", () => count().every((now, at) => now === before[at]! + 20));
+    for (const socket of sockets) socket.destroy();
+    await eventually("they are gone", () => count().every((now, at) => now <= before[at]!));
+  });
 });
+
+function socketsOf(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).filter((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith("socket:");
+    } catch {
+      // Closed meanwhile.
+      return false;
+    }
+  }).length;
+}
