@@ -110,7 +110,7 @@ export async function deleteApplication(context: CliContext, app: string): Promi
 }
 
 /** Follows an application until everything of it is ready. Throws when something is not. */
-export async function waitUntilReady(context: CliContext, app: string): Promise<void> {
+export async function waitUntilReady(context: CliContext, app: string): Promise<ApplicationState> {
   for (let shown = ""; ; await new Promise((resolve) => setTimeout(resolve, LOOK_MS))) {
     const state = await read(context, app);
     const now = statusTable(state).replace(/ {2,}/g, " ").split("\n").join("; ");
@@ -118,7 +118,7 @@ export async function waitUntilReady(context: CliContext, app: string): Promise<
     shown = now;
     const failed = state.resources.find(({ status }) => status === "error");
     if (failed !== undefined && !state.is_working) throw failure(app, failed);
-    if (state.resources.every(({ status }) => status === "ready")) return;
+    if (state.resources.every(({ status }) => status === "ready")) return state;
     const stopped = state.resources.find(({ status }) => status === "terminated");
     if (stopped !== undefined && !state.is_working)
       throw new CliError(`${app}: the deployment was stopped`, EXIT.failed);

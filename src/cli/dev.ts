@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
+import { waitUntilReady } from "./applications.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { type Deployed, sendProject, waitUntilLive } from "./deploy.ts";
 import { projectState } from "./pack-project.ts";
@@ -67,16 +68,26 @@ class DevSession {
     const { context } = this;
     const startedMs = performance.now();
     try {
-      const { value: deployed } = await sendProject(context, this.file, this.apis, false);
-      for (const { api, kind } of deployed) {
-        void this.follow(api);
-        if (kind === "RealtimeAPI") await waitUntilLive({ ...context, err: () => {} }, api);
-      }
+      // Of an application: what a change before this one has running is of no use any more.
+      const { value } = await sendProject(context, this.file, this.apis, false, { force: true });
+      const deployed = (await Promise.all(value.map((each) => this.settled(each)))).flat();
+      for (const { api } of deployed) void this.follow(api);
       context.err(summary(deployed, performance.now() - startedMs));
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
       context.err(`${error.message}\nthe last version that worked goes on; waiting for a change\n`);
     }
+  }
+
+  /** Resolves to the APIs that serve, when they do: of an application, those of its models. */
+  private async settled(deployed: Deployed): Promise<Pick<Deployed, "api" | "endpoint">[]> {
+    const { api, kind } = deployed;
+    if (kind === "RealtimeAPI") await waitUntilLive({ ...this.context, err: () => {} }, api);
+    if (kind !== "Application") return [deployed];
+    const { resources } = await waitUntilReady(this.context, api);
+    return resources.flatMap(({ api: served }) =>
+      served === undefined ? [] : [{ api: served.name, endpoint: served.endpoint }],
+    );
   }
 
   /** Prints what an API logs from now on, over restarts of the server. */
@@ -126,7 +137,7 @@ function changedFiles(before: string, now: string): string[] {
     : [...[...names].slice(0, NAMED_MAX), `${names.size - NAMED_MAX} more`];
 }
 
-function summary(deployed: readonly Deployed[], tookMs: number): string {
+function summary(deployed: readonly Pick<Deployed, "api" | "endpoint">[], tookMs: number): string {
   const lines = deployed.map(({ api, endpoint }) => `${api} is live at ${endpoint}`);
   return `${lines.join("\n")}\n(${(tookMs / 1000).toFixed(1)} s; deployed again when a file changes, Ctrl-C ends)\n`;
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { freePort } from "../harness/faulty-proxy.ts";
+import { applicationServer, IrisExample, SETOSA } from "../harness/iris-example.ts";
 import { root, TestServer } from "../harness/server.ts";
 
 const predictor = (word: string) =>
@@ -136,4 +137,34 @@ describe("quern dev", () => {
     expect([code, dev.err]).toEqual([2, expect.stringContaining("does not exist")]);
     expect(existsSync(server.dataDir)).toBe(false);
   });
+
+  it("trains an application anew for each change, and keeps the model that worked", async () => {
+    server = applicationServer();
+    await server.start();
+    const iris = new IrisExample(server);
+    iris.write();
+    running = new Dev(iris.directory, settings());
+    const dev = running;
+    const said = (text: RegExp) =>
+      eventually(
+        String(text),
+        () => text.test(dev.err),
+        30_000,
+        () => dev.err,
+      );
+    await said(/iris\.iris-type is live at \S+\/iris\/iris-type/);
+    const predict = async () => (await server.post("/iris/iris-type", SETOSA)).status;
+    expect(await predict()).toBe(200);
+    const file = join(iris.directory, "implementations", "models", "dnn.py");
+    const code = readFileSync(file, "utf8");
+    writeFileSync(file, code.replace("lbfgs", "no-such"));
+    await said(
+      /The 'solver' parameter of MLPClassifier must be .*\n.*\nthe last version that worked goes on/,
+    );
+    expect(await predict()).toBe(200);
+    dev.err = "";
+    writeFileSync(file, code.replace("lbfgs", "adam"));
+    await said(/iris\.iris-type is live at/);
+    expect(await predict()).toBe(200);
+  }, 90_000);
 });
