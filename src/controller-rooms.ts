@@ -182,7 +182,7 @@ export function buildJobs(ground: Ground, interrupted: Interrupted[], world: Wor
 }
 
 export function buildApplications(
-  { log, options, workerDeps }: Ground,
+  { log, options, workerDeps, account }: Ground,
   apis: Apis,
   world: World,
 ): Applications {
@@ -190,7 +190,7 @@ export function buildApplications(
   const { db, engine, environments } = workerDeps;
   const placed = new PlacedApis(db, apis);
   const work = new Workplace({
-    ...{ db, log, dataDir, engine, store: world.store },
+    ...{ db, log, dataDir, engine, account, store: world.store },
     prepare: (project, logFile) => environments.prepare(project, logFile),
     serving: {
       place: (placement) => placed.place(placement),

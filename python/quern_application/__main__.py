@@ -1,5 +1,6 @@
 """`python -m quern_application PLAN`: one stage of an application's pipeline, data or training, as the plan says."""
 
+import fcntl
 import json
 import os
 import sys
@@ -21,6 +22,9 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         plan = json.load(file)
     threading.Thread(target=_leave_when_abandoned, args=(plan["alive"],), daemon=True).start()
+    # A stage that a killed server had just started, and nobody knows of, may be at the same work: it is waited for.
+    lock = open(os.path.join(plan["artifacts"], "lock"), "wb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     _leave(_run(plan))
 
 

@@ -24,6 +24,8 @@ class TrainStage:
 
     def run(self):
         model_id = self._model["id"]
+        if self._artifacts.is_done(model_id):
+            return
         self._artifacts.begin(model_id)
         try:
             metrics = self._train()

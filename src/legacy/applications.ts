@@ -60,6 +60,7 @@ export class Applications implements Service {
         deployed_time: timestamp(),
       };
       const graph = this.work.graphOf(record);
+      this.work.assertGpus(graph);
       await this.work.assertAddresses(graph);
       if (dryRun) return `${name} is valid`;
       const running = this.running(name);
@@ -136,7 +137,9 @@ export class Applications implements Service {
     const nodes = nodesOf(graph);
     const states = await this.work.artifacts(name).states(nodes.map(({ id }) => id));
     const served = await this.work.served(graph);
-    const statuses = statusesOf(graph, states, !this.isIdle(name), served);
+    const { waiting } = this.running(name) ?? {};
+    const work = { isWorking: !this.isIdle(name), waiting: waiting?.id };
+    const statuses = statusesOf(graph, states, work, served);
     const resources = await Promise.all(
       nodes.map(async (node): Promise<ResourceState> => {
         const state = states.get(node.id);
@@ -145,6 +148,7 @@ export class Applications implements Service {
           ...(state === undefined ? {} : { started_time: state.started_time }),
           ...(state?.ended_time === undefined ? {} : { ended_time: state.ended_time }),
           ...(state?.reason === undefined ? {} : { reason: state.reason }),
+          ...(waiting?.id === node.id ? { reason: waiting.reason } : {}),
           ...(await this.work.resultOf(graph, node, served, withValues)),
           config: "resource" in node ? (node.resource as Record<string, unknown>) : {},
         };

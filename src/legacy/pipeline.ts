@@ -6,7 +6,8 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Log } from "../base/log.ts";
-import { parseBytes } from "../contracts/quantities.ts";
+import { parseBytes, parseCpuMillis } from "../contracts/quantities.ts";
+import type { Ask, Compute, Grant } from "../engine/compute-account.ts";
 import type { Engine, WorkerExit } from "../engine/engine.ts";
 import { OWN_REQUIREMENTS } from "../engine/python-environment.ts";
 import { describeExit } from "../engine/worker-exit.ts";
@@ -27,6 +28,15 @@ const ATTEMPTS = 3;
 export interface PipelineDeps {
   log: Log;
   engine: Engine;
+  /** What the machine has to give. */
+  account: {
+    ask: (need: Compute, onGranted: (grant: Grant) => void) => Ask;
+    cancel: (ask: Ask) => boolean;
+    occupyAgain: (need: Compute, gpus: readonly string[]) => Grant;
+    giveBack: (grant: Grant) => void;
+    describe: (need: Compute) => string;
+  };
+  hasGpus: boolean;
   store: ObjectStore;
   /** The interpreter for a project, with what it requires installed. */
   prepare: (project: string, logFile: string) => Promise<string>;
@@ -44,6 +54,8 @@ export interface PipelineDeps {
 export class Pipeline {
   readonly graph: ResourceGraph;
   isWorking = true;
+  /** The model that waits for its part of the machine, and what there is. */
+  waiting: { id: string; reason: string } | undefined;
   private readonly deps: PipelineDeps;
   private readonly stage: StageProcess;
   private ending: "terminated" | "left" | undefined;
@@ -53,7 +65,12 @@ export class Pipeline {
   constructor(graph: ResourceGraph, deps: PipelineDeps) {
     this.graph = graph;
     this.deps = deps;
-    this.stage = new StageProcess(deps);
+    const { account } = deps;
+    this.stage = new StageProcess({
+      ...deps,
+      occupyAgain: (grant) => account.occupyAgain({ ...grant, gpus: grant.gpus.length }, grant.gpus),
+      giveBack: (grant) => account.giveBack(grant),
+    });
   }
 
   /** Resolves when everything is served or something has failed; never rejects. */
@@ -107,7 +124,7 @@ export class Pipeline {
     const data = nodesOf(this.graph).filter(({ kind }) => DATA_KINDS.includes(kind));
     const ids = [environment.id, ...data.map(({ id }) => id)];
     if ((await this.undone(data.map(({ id }) => id))).length === 0) return true;
-    return this.attempt("data", ids, undefined, async (places) => {
+    return this.attempt("data", ids, NOTHING, async (places) => {
       const [isIngested] = await this.undone([environment.id]);
       const files = isIngested === undefined ? [] : await this.fetch();
       return dataPlan(this.graph, places, files);
@@ -131,9 +148,7 @@ export class Pipeline {
   private async train(model: ResourceGraph["models"][number]): Promise<void> {
     const { servingProject } = this.deps;
     const project = servingProject(model.id);
-    const { mem } = model.resource.compute;
-    const limit = mem == null ? undefined : parseBytes(String(mem));
-    await this.attempt(model.name, [model.id], limit, (places) =>
+    await this.attempt(model.name, [model.id], needOf(model), (places) =>
       Promise.resolve(trainPlan(this.graph, places, model, project)),
     );
   }
@@ -142,7 +157,7 @@ export class Pipeline {
   private async attempt(
     workload: string,
     ids: readonly string[],
-    memoryLimitBytes: number | undefined,
+    need: Compute,
     planOf: (places: Places) => Promise<object>,
   ): Promise<boolean> {
     const { artifacts, project, logFile } = this.deps;
@@ -152,12 +167,30 @@ export class Pipeline {
       const python = await this.prepare(workload);
       const places = { project, artifacts: artifacts.directory, alive: this.stage.alivePath };
       const plan = await planOf(places);
-      if (this.ending !== undefined) return false;
+      const grant = await this.granted(ids[0]!, need);
+      if (grant === undefined) return false;
+      const memoryLimitBytes = need.memoryBytes === 0 ? undefined : need.memoryBytes;
       const log = logFile(workload, "stage.log");
-      const exit = await this.stage.run({ plan, python, logFile: log, memoryLimitBytes });
+      const exit = await this.stage.run({ plan, python, logFile: log, memoryLimitBytes, grant });
       if (this.ending === undefined) await this.noteEnd(ids, exit, attempt);
     }
     return false;
+  }
+
+  /** Waits for a part of the machine; undefined where the pipeline was ended meanwhile. */
+  private async granted(id: string, need: Compute): Promise<Grant | undefined> {
+    if (this.ending !== undefined) return undefined;
+    const { account } = this.deps;
+    // What asks for nothing runs beside whatever else does, also where that has more than there is.
+    if (need.cpuMillis + need.memoryBytes + need.gpus === 0) return account.occupyAgain(need, []);
+    this.waiting = { id, reason: account.describe(need) };
+    const grant = await new Promise<Grant | undefined>((resolve) => {
+      const ask = account.ask(need, resolve);
+      this.abort.signal.addEventListener("abort", () => account.cancel(ask) && resolve(undefined));
+    });
+    this.waiting = undefined;
+    if (grant !== undefined && this.ending !== undefined) account.giveBack(grant);
+    return this.ending === undefined ? grant : undefined;
   }
 
   /** A stage that failed said why itself; one that was killed could not, nor one that the user's code ended. */
@@ -211,4 +244,16 @@ export class Pipeline {
     const [firstMissing] = (await this.undone(ids)).filter((id) => id !== this.graph.environment.id);
     if (firstMissing !== undefined) await this.deps.artifacts.markFailed(firstMissing, reason);
   }
+}
+
+/** Data is computed beside whatever else runs. */
+const NOTHING: Compute = { cpuMillis: 0, memoryBytes: 0, gpus: 0 };
+
+function needOf({ resource }: ResourceGraph["models"][number]): Compute {
+  const { cpu, mem, gpu } = resource.compute;
+  return {
+    cpuMillis: cpu == null ? 0 : parseCpuMillis(cpu)!,
+    memoryBytes: mem == null ? 0 : parseBytes(mem)!,
+    gpus: gpu ?? 0,
+  };
 }

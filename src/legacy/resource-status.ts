@@ -13,11 +13,11 @@ const RUNNING: Readonly<Record<NodeKind, ResourceStatus>> = {
   api: "updating",
 };
 
-/** By id; APIs that are served, by name. `isWorking`: stages run, or are about to. */
+/** By id; APIs that are served, by name. `isWorking`: stages run, or are about to; `waiting`: the id of what waits for compute. */
 export function statusesOf(
   graph: ResourceGraph,
   states: ReadonlyMap<string, ArtifactState>,
-  isWorking: boolean,
+  { isWorking, waiting }: { isWorking: boolean; waiting: string | undefined },
   served: ReadonlyMap<string, ServedApi>,
 ): Map<string, ResourceStatus> {
   const statuses = new Map<string, ResourceStatus>();
@@ -31,7 +31,7 @@ export function statusesOf(
     if (node.kind === "api") statuses.set(node.id, apiStatus(parents[0]!, served.get(node.name)));
     else {
       const state = states.get(node.id)?.state;
-      const own = ownStatus(node.kind, state);
+      const own = node.id === waiting ? "compute unavailable" : ownStatus(node.kind, state);
       const isOfFailedData = DATA_KINDS.includes(node.kind) && (hasFailed || wasTerminated);
       statuses.set(node.id, own ?? unbegun(parents, isWorking, isOfFailedData));
     }

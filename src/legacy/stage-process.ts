@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Grant } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
 import type { Artifacts } from "./artifacts.ts";
 
@@ -10,6 +11,11 @@ const ALIVE_MS = 5_000;
 
 export interface StageDeps {
   engine: Engine;
+  /** What a stage of the controller before has of the machine. */
+  occupyAgain: (grant: Grant) => Grant;
+  giveBack: (grant: Grant) => void;
+  /** Whether the machine has GPUs: a stage sees only those that it was given then. */
+  hasGpus: boolean;
   artifacts: Artifacts;
   /** The user's files. */
   project: string;
@@ -21,6 +27,8 @@ export interface StageSpec {
   python: string;
   logFile: string;
   memoryLimitBytes: number | undefined;
+  /** Its part of the machine; given back when it has ended. */
+  grant: Grant;
 }
 
 export class StageProcess {
@@ -43,13 +51,26 @@ export class StageProcess {
   async adopt(): Promise<WorkerExit | undefined> {
     const text = await readFile(this.recordPath, "utf8").catch(() => undefined);
     if (text === undefined) return undefined;
-    const worker = this.deps.engine.adopt(JSON.parse(text) as WorkerIdentity, undefined);
-    return worker === undefined ? undefined : this.wait(worker);
+    const { grant, ...identity } = JSON.parse(text) as WorkerIdentity & { grant: Grant };
+    const limit = grant.memoryBytes === 0 ? undefined : grant.memoryBytes;
+    const worker = this.deps.engine.adopt(identity, limit);
+    if (worker === undefined) return undefined;
+    const taken = this.deps.occupyAgain(grant);
+    return this.wait(worker).finally(() => this.deps.giveBack(taken));
   }
 
   /** Runs a stage to its end. */
-  async run({ plan, python, logFile, memoryLimitBytes }: StageSpec): Promise<WorkerExit> {
-    const { artifacts, engine, project } = this.deps;
+  async run(spec: StageSpec): Promise<WorkerExit> {
+    try {
+      return await this.wait(await this.start(spec));
+    } finally {
+      this.isRunning = false;
+      this.deps.giveBack(spec.grant);
+    }
+  }
+
+  private async start({ plan, python, logFile, memoryLimitBytes, grant }: StageSpec): Promise<RunningWorker> {
+    const { artifacts, engine, project, hasGpus } = this.deps;
     this.isRunning = true;
     this.isKilled = false;
     await mkdir(artifacts.directory, { recursive: true, mode: 0o700 });
@@ -62,11 +83,12 @@ export class StageProcess {
       ...{ project, python, logFile, memoryLimitBytes },
       python_path: undefined,
       env: {},
-      visibleGpus: undefined,
+      visibleGpus: hasGpus ? grant.gpus : undefined,
     });
-    await writeFile(`${this.recordPath}.new`, JSON.stringify(worker.identity), { mode: 0o600 });
+    const record = JSON.stringify({ ...worker.identity, grant });
+    await writeFile(`${this.recordPath}.new`, record, { mode: 0o600 });
     await rename(`${this.recordPath}.new`, this.recordPath);
-    return this.wait(worker);
+    return worker;
   }
 
   /** Also one that is just being started. */

@@ -7,12 +7,13 @@ import type { Log } from "../base/log.ts";
 import type { ResourceState, ServedApi } from "../contracts/applications.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
+import type { Compute } from "../engine/compute-account.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { checkApplication } from "./application.ts";
 import type { ApplicationRecord } from "./application-store.ts";
 import { Artifacts } from "./artifacts.ts";
-import { Pipeline } from "./pipeline.ts";
+import { Pipeline, type PipelineDeps } from "./pipeline.ts";
 import { DATA_KINDS, sampleFields } from "./plans.ts";
 import { buildGraph, type Node, nodesOf, type ResourceGraph } from "./resource-graph.ts";
 
@@ -33,6 +34,7 @@ export interface WorkplaceDeps {
   log: Log;
   dataDir: string;
   engine: Engine;
+  account: PipelineDeps["account"] & { total: Compute };
   store: ObjectStore;
   prepare: (project: string, logFile: string) => Promise<string>;
   /** The real-time APIs that serve. `assertFree` throws where an address is taken by another than `name`. */
@@ -94,12 +96,24 @@ export class Workplace {
     const graph = this.graphOf(record);
     return new Pipeline(graph, {
       ...{ log: deps.log, engine: deps.engine, store: deps.store, prepare: deps.prepare },
+      ...{ account: deps.account, hasGpus: deps.account.total.gpus > 0 },
       artifacts: this.artifacts(record.name),
       project: this.project(record),
       logFile: (workload, name) => join(this.workloadLogs(record.name, workload), name),
       servingProject: (modelId) => join(deps.dataDir, "projects", servingProjectId(modelId)),
       serve: (api) => deps.serving.place(servingSpec(graph.app, api)),
     });
+  }
+
+  /** Nothing may ask for GPUs that this machine never has. */
+  assertGpus({ models, apis }: ResourceGraph): void {
+    const has = this.deps.account.total.gpus;
+    for (const { kind, name, resource } of [...models, ...apis]) {
+      const asked = resource.compute.gpu ?? 0;
+      if (asked <= has) continue;
+      const message = `${kind}: ${name}: compute.gpu: ${asked} asked for, and this machine has ${has} to give out (nvidia-smi, or \`quern up --gpus\`, says which)`;
+      throw new ServiceError("invalid_request", message);
+    }
   }
 
   /** Every address must be free, or this application's own. */

@@ -220,6 +220,46 @@ describe("a data stage that is killed", () => {
   });
 });
 
+describe("a model's part of the machine", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  beforeAll(() => server.start({}, ["--gpus", "7", "--cpus", "2"]));
+  afterAll(() => server.stop());
+  const wants = (compute: string): Edit => ({
+    file: "resources/models.yaml",
+    from: "  aggregates: [class_index]",
+    to: `  aggregates: [class_index]\n  compute: {${compute}}`,
+  });
+  const says: Edit = {
+    file: "implementations/models/dnn.py",
+    from: "    return",
+    to: "    import os\n    print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'))\n    return",
+  };
+
+  it("is the GPUs that it asks for, and no others", () => {
+    iris.write(wants("gpu: 1"), says);
+    iris.deploy();
+    expect(server.cli(["logs", "-a", "iris", "dnn"]).out).toMatch(/sees 7$/m);
+  });
+
+  it("is refused where the machine never has as many", () => {
+    iris.write(wants("gpu: 2"));
+    expect(server.cli(["deploy", iris.directory]).err).toContain(
+      "model: dnn: compute.gpu: 2 asked for, and this machine has 1 to give out",
+    );
+  });
+
+  it("is waited for", async () => {
+    const another: Edit = { file: "resources/models.yaml", from: "[4, 2]", to: "[5, 2]" };
+    iris.write(wants("cpu: 64"), another);
+    expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
+    await eventually("it waits", async () => (await iris.statusOf("dnn")) === "compute unavailable");
+    expect(iris.resource("dnn").reason).toMatch(/^each takes 64 CPU; of 2 CPU and .* are free$/);
+    iris.write(wants("cpu: 1"), another);
+    expect(iris.deploy("--force")).toMatch(/^Running deployment stopped, new deployment /);
+  });
+});
+
 describe("an estimator's code", () => {
   const server = applicationServer();
   const iris = new IrisExample(server);
