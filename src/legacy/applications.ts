@@ -204,7 +204,7 @@ function isSameGraph(a: ResourceGraph, b: ResourceGraph): boolean {
     JSON.stringify([
       graph.environment.id,
       nodesOf(graph).map(({ kind, name, id }) => [kind, name, id]),
-      graph.apis.map(({ resource }) => resource.compute),
+      [...graph.models, ...graph.apis].map(({ resource }) => resource.compute),
     ]);
   return content(a) === content(b);
 }

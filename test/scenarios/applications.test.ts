@@ -82,7 +82,7 @@ const CHANGES: { name: string; edits: Edit[]; computed: string[]; message?: stri
       },
     ],
     computed: [],
-    message: "Deployment is up-to-date",
+    message: "Deployment updated",
   },
   {
     name: "the names of aggregates",
