@@ -1,0 +1,133 @@
+/** The statuses of an application's resources, each from what is known of it and of what it is made of. */
+import { describe, expect, it } from "vitest";
+import type { ResourceStatus, ServedApi } from "../../src/contracts/applications.ts";
+import type { ArtifactState } from "../../src/legacy/artifacts.ts";
+import type { ResourceGraph } from "../../src/legacy/resource-graph.ts";
+import { statusesOf } from "../../src/legacy/resource-status.ts";
+
+/** column ← mean ← normalized ← set ← model ← api; and another column. */
+const CHAIN = ["column", "mean", "normalized", "set", "model", "api"] as const;
+const node = (kind: string, name: string, dependsOn: string[]) => ({ kind, name, id: name, dependsOn });
+const GRAPH = {
+  raw_columns: [node("raw_column", "column", []), node("raw_column", "other", [])],
+  aggregates: [node("aggregate", "mean", ["column"])],
+  transformed_columns: [node("transformed_column", "normalized", ["column", "mean"])],
+  training_datasets: [node("training_dataset", "set", ["normalized"])],
+  models: [node("model", "model", ["set"])],
+  apis: [node("api", "api", ["model"])],
+} as unknown as ResourceGraph;
+
+type States = Partial<Record<(typeof CHAIN)[number] | "other", ArtifactState["state"]>>;
+type Api = Partial<ServedApi>;
+
+function statuses(states: States, given: { working?: boolean; waiting?: string; api?: Api } = {}) {
+  const known = Object.entries(states).map(([id, state]) => [id, { state, started_time: "" }] as const);
+  const served = given.api === undefined ? [] : [["api", given.api as ServedApi] as const];
+  const work = { isWorking: given.working ?? false, waiting: given.waiting };
+  const found = statusesOf(GRAPH, new Map(known), work, new Map(served));
+  return [...CHAIN, "other"].map((id) => found.get(id)!);
+}
+
+const DONE: States = {
+  ...{ column: "succeeded", other: "succeeded", mean: "succeeded", normalized: "succeeded" },
+  ...{ set: "succeeded", model: "succeeded" },
+};
+const serving = (status: ServedApi["status"], is_current = true, up_to_date_replicas = 1): Api => ({
+  ...{ status, is_current, up_to_date_replicas },
+});
+
+const READY = "ready";
+const SKIPPED = "skipped";
+const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
+  [
+    "nothing has begun",
+    [{}, { working: true }],
+    ["pending", "pending", "pending", "pending", "pending", "pending", "pending"],
+  ],
+  [
+    "data is ingested",
+    [{ column: "running", other: "running" }, { working: true }],
+    ["ingesting", "pending", "pending", "pending", "pending", "pending", "ingesting"],
+  ],
+  [
+    "each kind runs under its own name",
+    [
+      { ...DONE, mean: "running", normalized: "running", set: "running", model: "running" },
+      { working: true },
+    ],
+    [READY, "aggregating", "transforming", "generating", "training", "pending", READY],
+  ],
+  [
+    "a column was not what it must be: the rest of the data was skipped",
+    [{ column: "failed" }],
+    ["error", SKIPPED, SKIPPED, SKIPPED, "upstream error", "upstream error", SKIPPED],
+  ],
+  [
+    "an aggregate failed, and the columns had been validated",
+    [{ column: "succeeded", other: "succeeded", mean: "failed" }],
+    [READY, "error", SKIPPED, SKIPPED, "upstream error", "upstream error", READY],
+  ],
+  [
+    "the training failed, with nothing served",
+    [{ ...DONE, model: "failed" }],
+    [READY, READY, READY, READY, "error", "upstream error", READY],
+  ],
+  [
+    "the training failed, and the model before goes on",
+    [{ ...DONE, model: "failed" }, { api: serving("live", false) }],
+    [READY, READY, READY, READY, "error", "update skipped", READY],
+  ],
+  [
+    "a new model is trained, and the one before serves",
+    [
+      { ...DONE, model: "running" },
+      { working: true, api: serving("live", false) },
+    ],
+    [READY, READY, READY, READY, "training", "update pending", READY],
+  ],
+  [
+    "the deployment was stopped in the data",
+    [{ column: "succeeded", other: "succeeded", mean: "terminated" }],
+    [READY, "terminated", SKIPPED, SKIPPED, "upstream error", "upstream error", READY],
+  ],
+  [
+    "the deployment was stopped in the training",
+    [{ ...DONE, model: "terminated" }],
+    [READY, READY, READY, READY, "terminated", "upstream termination", READY],
+  ],
+  [
+    "the model waits for compute",
+    [
+      { ...DONE, model: "running" },
+      { working: true, waiting: "model" },
+    ],
+    [READY, READY, READY, READY, "compute unavailable", "pending", READY],
+  ],
+  ["everything serves", [DONE, { api: serving("live") }], [READY, READY, READY, READY, READY, READY, READY]],
+  [
+    "its first replica starts",
+    [DONE, { api: serving("updating", true, 0) }],
+    [READY, READY, READY, READY, READY, "pending", READY],
+  ],
+  [
+    "some replicas serve",
+    [DONE, { api: serving("updating", true, 1) }],
+    [READY, READY, READY, READY, READY, "updating", READY],
+  ],
+  [
+    "its replicas cannot start",
+    [DONE, { api: serving("error") }],
+    [READY, READY, READY, READY, READY, "error", READY],
+  ],
+  [
+    "its replicas have no room",
+    [DONE, { api: serving("compute unavailable") }],
+    [READY, READY, READY, READY, READY, "compute unavailable", READY],
+  ],
+];
+
+describe("the statuses of resources", () => {
+  it.each(CASES)("where %s", (_, given, expected) => {
+    expect(statuses(...given)).toEqual(expected);
+  });
+});
