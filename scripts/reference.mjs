@@ -75,8 +75,7 @@ function typeOf(field) {
 /** What of a field is refused for now, and what to do meanwhile. */
 function noteOn(path) {
   const found = NOT_YET.find((field) => field.path.every((part, i) => path[i] === part));
-  if (found === undefined) return "";
-  return `${found.values === undefined ? "" : `${found.values}: `}not supported yet; ${found.cure}`;
+  return found === undefined ? "" : `not supported yet; ${found.cure}`;
 }
 
 function jobStatus() {

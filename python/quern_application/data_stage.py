@@ -153,7 +153,12 @@ class DataStage:
         rows = self._connection.execute(query)
         heads = [column[0] for column in rows.description]
         for head, *values in zip(heads, *rows.fetchall()):
-            print("%s  %s" % ((head + ":").ljust(max(map(len, heads)) + 1), "  ".join(str(value).rjust(12) for value in values)))
+            print("%s  %s" % ((head + ":").ljust(max(map(len, heads)) + 1), "  ".join(_shown(value).rjust(12) for value in values)))
+
+
+def _shown(value):
+    """Six digits of a number: what 32 bits hold."""
+    return "%.6g" % value if isinstance(value, float) else str(value)
 
 
 def _section(title):

@@ -28,7 +28,10 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
   }
   return {
     value: document.toJS(),
-    exact: parseDocument(text, { intAsBigInt: true }).toJS(),
+    // Read once more, by those who need it only.
+    get exact() {
+      return parseDocument(text, { intAsBigInt: true }).toJS();
+    },
     positionOf: (path) => at(offsetOf(document, path)),
   };
 }

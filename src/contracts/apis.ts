@@ -164,18 +164,9 @@ export const API_STATUSES = [
 ] as const;
 export type ApiStatus = (typeof API_STATUSES)[number];
 
-type NotYet = {
-  path: readonly string[];
-  /** Which values are refused; all, where it is left out. For the docs. */
-  values?: string;
-  refused: (value: unknown, api: Record<string, unknown>) => boolean;
-  cure: string;
-};
-const given = (value: unknown) => value !== undefined;
-
 /** Legal fields of decisions section 5 that this release refuses, each with what to do meanwhile. */
-export const NOT_YET: readonly NotYet[] = [
-  { path: ["output"], refused: given, cure: "write results in predict()" },
+export const NOT_YET: readonly { path: readonly string[]; cure: string }[] = [
+  { path: ["output"], cure: "write results in predict()" },
 ];
 
 /** Fields that mean something for some kinds only; with the others they would be ignored without a word. */

@@ -34,8 +34,8 @@ export function applicationRoutes({ applications }: ApplicationRoutesDeps): Hono
 
   app.get("/-/applications/:name/resources/:resource/logs", async (c) => {
     const { name, resource } = c.req.param();
-    const directory = await applications.logDirectory(name, c.req.query("kind"), resource);
-    return logsResponse(c, directory, async () => applications.isIdle(name));
+    const { directory, isOver } = await applications.logOf(name, c.req.query("kind"), resource);
+    return logsResponse(c, directory, async () => isOver());
   });
 
   return app;

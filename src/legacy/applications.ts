@@ -114,21 +114,20 @@ export class Applications implements Service {
     return this.stateOf(await this.record(name), withValues);
   }
 
-  /** The log of what computed a resource: of the data, of a model, or of an API's replicas. */
-  async logDirectory(name: string, kind: string | undefined, resource: string): Promise<string> {
+  /** The log of what computed a resource, of the data or of a model, or of an API's replicas; and whether it is at its end. */
+  async logOf(
+    name: string,
+    kind: string | undefined,
+    resource: string,
+  ): Promise<{ directory: string; isOver: () => boolean }> {
     const graph = this.work.graphOf(await this.record(name));
-    const found = nodesOf(graph).filter(
-      (node) => node.name === resource && (kind === undefined || node.kind === kind),
+    const node = nodesOf(graph).find(
+      (each) => each.name === resource && (kind === undefined || each.kind === kind),
     );
-    const [node] = found;
     if (node === undefined)
       throw new ServiceError("resource_not_found", `${name} has no ${kind ?? "resource"} ${resource}`);
-    return this.work.logDirectory(name, node);
-  }
-
-  /** Whether nothing more will be written to its logs by stages. */
-  isIdle(name: string): boolean {
-    return this.running(name) === undefined;
+    const isOver = () => node.kind !== "api" && this.running(name) === undefined;
+    return { directory: this.work.logDirectory(name, node), isOver };
   }
 
   private async stateOf(record: ApplicationRecord, withValues: boolean): Promise<ApplicationState> {
@@ -138,7 +137,7 @@ export class Applications implements Service {
     const states = await this.work.artifacts(name).states(nodes.map(({ id }) => id));
     const served = await this.work.served(graph);
     const { waiting } = this.running(name) ?? {};
-    const work = { isWorking: !this.isIdle(name), waiting: waiting?.id };
+    const work = { isWorking: this.running(name) !== undefined, waiting: waiting?.id };
     const statuses = statusesOf(graph, states, work, served);
     const resources = await Promise.all(
       nodes.map(async (node): Promise<ResourceState> => {
@@ -154,7 +153,14 @@ export class Applications implements Service {
         };
       }),
     );
-    return { name, environment, data_version, deployed_time, is_working: !this.isIdle(name), resources };
+    return {
+      name,
+      environment,
+      data_version,
+      deployed_time,
+      is_working: this.running(name) !== undefined,
+      resources,
+    };
   }
 
   private async record(name: string): Promise<ApplicationRecord> {

@@ -22,6 +22,9 @@ import { StageProcess } from "./stage-process.ts";
 
 /** What the pipeline needs beside the user's packages. */
 const OWN_PACKAGES = "duckdb>=1.3\nnumpy>=1.22\n";
+/** What a stage does, as the name of its logs' directory: the data, or a model. */
+export const DATA = "data";
+export const modelWorkload = (model: string) => `model-${model}`;
 /** A stage that was killed from outside is begun again; who kills it more often means it. */
 const ATTEMPTS = 3;
 
@@ -43,7 +46,7 @@ export interface PipelineDeps {
   artifacts: Artifacts;
   /** The user's files. */
   project: string;
-  /** Of a workload: `data`, or a model's name. */
+  /** A file of a workload's logs. */
   logFile: (workload: string, name: string) => string;
   /** Where the project of a trained model is, by the model's id. */
   servingProject: (modelId: string) => string;
@@ -124,7 +127,7 @@ export class Pipeline {
     const data = nodesOf(this.graph).filter(({ kind }) => DATA_KINDS.includes(kind));
     const ids = [environment.id, ...data.map(({ id }) => id)];
     if ((await this.undone(data.map(({ id }) => id))).length === 0) return true;
-    return this.attempt("data", ids, NOTHING, async (places) => {
+    return this.attempt(DATA, ids, NOTHING, async (places) => {
       const [isIngested] = await this.undone([environment.id]);
       const files = isIngested === undefined ? [] : await this.fetch();
       return dataPlan(this.graph, places, files);
@@ -137,7 +140,7 @@ export class Pipeline {
     const store = new PatientStore(this.deps.store, {
       onWait: (error, pauseMs) =>
         appendLogLine(
-          logFile("data", "server.log"),
+          logFile(DATA, "server.log"),
           `${error.message}; trying again in ${(pauseMs / 1000).toFixed(1)} s`,
         ),
       signal: this.abort.signal,
@@ -148,7 +151,7 @@ export class Pipeline {
   private async train(model: ResourceGraph["models"][number]): Promise<void> {
     const { servingProject } = this.deps;
     const project = servingProject(model.id);
-    await this.attempt(model.name, [model.id], needOf(model), (places) =>
+    await this.attempt(modelWorkload(model.name), [model.id], needOf(model), (places) =>
       Promise.resolve(trainPlan(this.graph, places, model, project)),
     );
   }
@@ -170,7 +173,7 @@ export class Pipeline {
       const grant = await this.granted(ids[0]!, need);
       if (grant === undefined) return false;
       const memoryLimitBytes = need.memoryBytes === 0 ? undefined : need.memoryBytes;
-      const log = logFile(workload, "stage.log");
+      const log = logFile(workload, workload === DATA ? "data.log" : "training.log");
       const exit = await this.stage.run({ plan, python, logFile: log, memoryLimitBytes, grant });
       if (this.ending === undefined) await this.noteEnd(ids, exit, attempt);
     }

@@ -13,7 +13,7 @@ import type { ObjectStore } from "../object-store/object-store.ts";
 import { checkApplication } from "./application.ts";
 import type { ApplicationRecord } from "./application-store.ts";
 import { Artifacts } from "./artifacts.ts";
-import { Pipeline, type PipelineDeps } from "./pipeline.ts";
+import { DATA, modelWorkload, Pipeline, type PipelineDeps } from "./pipeline.ts";
 import { DATA_KINDS, sampleFields } from "./plans.ts";
 import { buildGraph, type Node, nodesOf, type ResourceGraph } from "./resource-graph.ts";
 
@@ -190,12 +190,11 @@ export class Workplace {
   /** The log of what computed it. */
   logDirectory(app: string, { kind, name }: Node<ResourceState["kind"]>): string {
     if (kind === "api") return this.deps.serving.logDirectory(servingName(app, name));
-    return this.workloadLogs(app, DATA_KINDS.includes(kind) ? "data" : name);
+    return this.workloadLogs(app, DATA_KINDS.includes(kind) ? DATA : modelWorkload(name));
   }
 
   private workloadLogs(app: string, workload: string): string {
-    const directory = workload === "data" ? "data" : `model-${workload}`;
-    return join(this.deps.dataDir, "logs", "applications", app, directory);
+    return join(this.deps.dataDir, "logs", "applications", app, workload);
   }
 
   private project({ project_id }: ApplicationRecord): string {

@@ -290,6 +290,8 @@ describe("the iris application", () => {
     );
     expect(server.cli(["logs", "-a", "iris", "model", "dnn"]).out).toMatch(/accuracy = 0\.\d+/);
     expect(server.cli(["logs", "-a", "iris", "petal_width_mean"]).out).toContain("150 rows ingested");
+    // Nothing is computed any more: there is an end to follow to.
+    expect(server.cli(["logs", "-a", "iris", "dnn", "-f"])).toMatchObject({ code: 0 });
     const samples = join(iris.directory, "samples.json");
     expect(server.cli(["predict", "-a", "iris", "iris-type", samples]).out).toMatch(
       /^iris-type was last updated on .+ UTC\n\nPredicted class:\nIris-setosa\n$/,
