@@ -183,7 +183,8 @@ export class TestServer {
   async stop(): Promise<void> {
     await this.stopProcesses();
     rmSync(runtimeDirectory(this.dataDir), { recursive: true, force: true });
-    rmSync(this.dir, { recursive: true, force: true });
+    // Packages that were being installed when the server stopped still come for a moment.
+    rmSync(this.dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 
   /** Its data stays: it may be started again. */
