@@ -1,11 +1,22 @@
 /** The example application in a directory of its own, to be changed; and what the server says of it. */
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { expect } from "vitest";
 import type { ApplicationState } from "../../src/contracts/applications.ts";
 import { root, TestServer } from "./server.ts";
 
 const EXAMPLES = join(root, "examples");
 export const SETOSA = readFileSync(join(EXAMPLES, "iris-app", "samples.json"), "utf8");
+
+/** What is answered for it, whatever estimator was trained. */
+export const SETOSA_PREDICTION = {
+  class_ids: ["0"],
+  classes: ["MA=="],
+  logits: [expect.any(Number), expect.any(Number), expect.any(Number)],
+  probabilities: [expect.any(Number), expect.any(Number), expect.any(Number)],
+  predicted_class: 0,
+  predicted_class_reversed: "Iris-setosa",
+};
 
 export const APPLICATION_PYTHON = join(root, ".servers", "python", "bin", "python");
 

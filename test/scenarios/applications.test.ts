@@ -2,7 +2,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { applicationServer, type Edit, IrisExample, SETOSA } from "../harness/iris-example.ts";
+import {
+  applicationServer,
+  type Edit,
+  IrisExample,
+  SETOSA,
+  SETOSA_PREDICTION,
+} from "../harness/iris-example.ts";
 
 const MODELS = "resources/models.yaml";
 const COLUMNS = "resources/transformed_columns.yaml";
@@ -172,16 +178,7 @@ describe("the iris application", () => {
     };
     expect(Date.now() - started).toBeLessThan(60_000);
     expect(answer.resource_id).toMatch(/^[0-9a-f]{63,64}$/);
-    expect(answer.classification_predictions).toEqual([
-      {
-        class_ids: ["0"],
-        classes: ["MA=="],
-        logits: [expect.any(Number), expect.any(Number), expect.any(Number)],
-        probabilities: [expect.any(Number), expect.any(Number), expect.any(Number)],
-        predicted_class: 0,
-        predicted_class_reversed: "Iris-setosa",
-      },
-    ]);
+    expect(answer.classification_predictions).toEqual([SETOSA_PREDICTION]);
     expect(iris.resource("iris-type").resource_id).toBe(answer.resource_id);
   });
 
