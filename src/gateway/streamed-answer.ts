@@ -45,11 +45,10 @@ export class StreamedAnswer {
     this.heartbeat = setInterval(() => this.beat(), STREAM_HEARTBEAT_MS).unref();
   }
 
-  /** `piece` is a view that is valid during the call only. */
   write(piece: Buffer): void {
     this.untaken += piece.length;
     const { response } = this;
-    if (this.format === "raw") response.write(Buffer.from(piece));
+    if (this.format === "raw") response.write(piece);
     else if (this.format === "events") response.write(Buffer.concat([DATA, piece, EVENT_END]));
     else response.write(Buffer.concat([piece, NEWLINE]));
     if (!response.writableNeedDrain) this.taken();

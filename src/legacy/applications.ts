@@ -67,7 +67,6 @@ export class Applications implements Service {
       const isSame = before !== undefined && isSameGraph(this.work.graphOf(before), graph);
       if (running !== undefined && isSame) return "Deployment is already running";
       await this.makeWay(name, request.force);
-      await this.work.forgetFailures(graph);
       const hasWork = await this.work.hasWork(graph);
       await this.replace(record, graph);
       const stopped = running === undefined ? "" : "Running deployment stopped, ";

@@ -16,16 +16,13 @@ const FLUSH_FRAMES = 32;
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Most messages are looked at and done with; a longer one is an answer on its way to a client. */
-export const VIEW_BYTES_MAX = 4096;
-
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
 /** A worker answers when its predict() returns; whoever listens at all is waited for. */
 const HANDSHAKE_MS = 600_000;
 
 export interface WorkerConnectionEvents {
-  /** `body` is the holder's where it has more than VIEW_BYTES_MAX; else it is a view that is valid during the call only. */
+  /** `body` is the holder's to keep: an answer may wait for one before it on its way to the client. */
   onMessage(type: number, id: number, body: Buffer): void;
   /** Once, also after `close()`. */
   onClose(): void;
@@ -128,8 +125,7 @@ export class WorkerConnection {
         return;
       }
       const whole = receiver.take(type, flags, id, body);
-      if (whole === body && body.length > VIEW_BYTES_MAX) events.onMessage(type, id, Buffer.from(body));
-      else if (whole !== undefined) events.onMessage(type, id, whole);
+      if (whole !== undefined) events.onMessage(type, id, whole === body ? Buffer.from(body) : whole);
       else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeGrant(body.length));
     });
     this.socket.on("close", () => events.onClose());

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { peakMiB, resetPeak } from "../harness/peak-memory.ts";
@@ -231,5 +232,41 @@ describe("payloads and answers", () => {
     );
     expect(performance.now() - started).toBeLessThan(5_000);
     expect((await server.post("/async", { raise: true })).status).toBe(500);
+  });
+});
+
+describe("answers that wait for one before them", () => {
+  const server = new TestServer();
+  beforeAll(async () => {
+    await server.start();
+    server.deploy({
+      "quern.yaml": "- name: bytes\n  predictor: {path: p.py, threads_per_process: 16}\n",
+      "p.py": `import time
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        # The first one of a connection is the last to be ready.
+        time.sleep(0.5 if payload == 0 else 0)
+        return b"%03d" % payload * 1000
+`,
+    });
+  });
+  afterAll(() => server.stop());
+
+  it("are what was answered, whatever came from the worker meanwhile", async () => {
+    const requests = Array.from({ length: 15 }, (_, n) => n);
+    const socket = connect(Number(new URL(server.baseUrl).port), "127.0.0.1");
+    let received = "";
+    socket.on("data", (piece) => (received += piece.toString("latin1")));
+    const head = "POST /bytes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    socket.write(requests.map((n) => `${head}Content-Length: ${String(n).length}\r\n\r\n${n}`).join(""));
+    const bodies = () =>
+      received
+        .split("\r\n\r\n")
+        .slice(1)
+        .map((part) => part.slice(0, 3000));
+    await eventually("all have come", () => bodies().length === 15 && bodies()[14]!.length === 3000);
+    socket.destroy();
+    expect(bodies()).toEqual(requests.map((n) => String(n).padStart(3, "0").repeat(1000)));
   });
 });
