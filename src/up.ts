@@ -11,6 +11,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { isLoopbackAddress } from "./access/host-check.ts";
 import { delay } from "./base/clock.ts";
+import { ConnectionDealer } from "./deal-connections.ts";
 import { hasAnyKey } from "./offline-keys.ts";
 import { packageRoot, pythonRuntimeDir, runtimeDirectory, version } from "./settings.ts";
 
@@ -143,14 +144,13 @@ class Parent {
   private readonly ready = new Set<string>();
   private isStopping = false;
   private exitCode = 0;
-  private dealt = 0;
-  private dealers: net.Server[] = [];
-  /** Connections that no gateway was ready for. */
-  private undealt: (() => void)[] = [];
+  /** Where there are several gateways; one has the sockets itself. */
+  private readonly dealer: ConnectionDealer | undefined;
 
   constructor(options: UpOptions, handles: SocketHandle[]) {
     this.options = options;
     this.handles = handles;
+    if (options.gateways > 1) this.dealer = new ConnectionDealer(handles, () => this.readyGateways());
     const hosts = [options.listen.host, options.controlListen?.host ?? ""];
     this.addresses = handles.map((handle, at) => this.addressOf(handle, hosts[at]!));
   }
@@ -159,40 +159,18 @@ class Parent {
     const childOptions = this.childOptions();
     const stop = () => void this.stop();
     process.on("SIGTERM", stop).on("SIGINT", stop);
-    if (this.isDealing) this.deal();
+    this.dealer?.start();
     const gateways = this.gatewayNames.map((name) => this.supervise("gateway", name, childOptions));
     await Promise.all([this.supervise("controller", "controller", childOptions), ...gateways]);
     return this.exitCode;
   }
 
-  /**
-   * Connections are dealt to several gateways in turn. Where each accepted for itself, the first to wake would take all
-   * that wait, and keep them as long as clients do.
-   */
-  private get isDealing(): boolean {
-    return this.options.gateways > 1;
-  }
-
-  private deal(): void {
-    this.dealers = this.handles.map((handle, listener) => {
-      // Paused: what a client has sent is for the gateway to read.
-      const server = net.createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) =>
-        this.dealOne(socket, listener),
-      );
-      return server.listen(handle as never);
-    });
-  }
-
-  /** Waits where no gateway is ready, as it would in the kernel. */
-  private dealOne(socket: net.Socket, listener: number): void {
-    const ready = this.gatewayNames.filter((name) => this.ready.has(name));
-    const name = ready[this.dealt++ % ready.length];
-    if (name === undefined) this.undealt.push(() => this.dealOne(socket, listener));
-    else this.children.get(name)!.send({ listener }, socket, {}, (error) => error && socket.destroy());
-  }
-
   private get gatewayNames(): string[] {
     return Array.from({ length: this.options.gateways }, (_, number) => `gateway ${number}`);
+  }
+
+  private readyGateways(): ChildProcess[] {
+    return this.gatewayNames.filter((name) => this.ready.has(name)).map((name) => this.children.get(name)!);
   }
 
   private addressOf(handle: SocketHandle, host: string): string {
@@ -277,7 +255,7 @@ class Parent {
 
   private runChild(role: ChildRole, name: string, childOptions: string): Promise<number | string> {
     const entry = fileURLToPath(new URL("./bin.js", import.meta.url));
-    const sockets = role === "gateway" && !this.isDealing ? (this.handles as never[]) : [];
+    const sockets = role === "gateway" && this.dealer === undefined ? (this.handles as never[]) : [];
     const child = spawn(process.execPath, [...NODE_OPTIONS[role], entry, `__${role}`], {
       stdio: ["ignore", "inherit", "inherit", "ipc", ...sockets],
       cwd: packageRoot,
@@ -296,7 +274,7 @@ class Parent {
     const all = this.options.gateways + 1;
     const wasReady = this.ready.size === all;
     this.ready.add(name);
-    for (const deal of this.undealt.splice(0)) deal();
+    this.dealer?.dealWaiting();
     if (this.ready.size < all || wasReady || this.isStopping) return;
     // Whoever waits for the file must not see half of it. The command line talks to the control plane.
     const file = join(this.options.dataDir, "address");
@@ -310,7 +288,7 @@ class Parent {
   private async stop(): Promise<void> {
     if (this.isStopping) return;
     this.isStopping = true;
-    for (const dealer of this.dealers) dealer.close();
+    this.dealer?.close();
     await Promise.all(this.gatewayNames.map((name) => this.stopChild(name)));
     await this.stopChild("controller");
   }
