@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { ApplicationState } from "../contracts/applications.ts";
 import { statusCounts } from "./application-tables.ts";
+import { change } from "./change.ts";
 import { confirm } from "./confirm.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { getJob, listJobs } from "./jobs.ts";
@@ -234,32 +235,19 @@ export async function logs(
 
 export async function remove(context: CliContext, api: string, job: string | undefined): Promise<number> {
   if (job === undefined) await confirm(context, `delete ${api}? Its jobs in progress are stopped.`);
-  const { value } = await context.client.json<{ message: string }>(
+  const path =
     job === undefined
       ? `/-/apis/${encodeURIComponent(api)}`
-      : `${await context.client.apiPath(api)}/${encodeURIComponent(job)}`,
-    { method: "DELETE" },
-  );
-  await context.out(context.output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
-  return EXIT.success;
+      : `${await context.client.apiPath(api)}/${encodeURIComponent(job)}`;
+  return change(context, path, { method: "DELETE" });
 }
 
 export function refresh(context: CliContext, api: string): Promise<number> {
-  return change(context, `/-/apis/${encodeURIComponent(api)}/refresh`, {});
+  return change(context, `/-/apis/${encodeURIComponent(api)}/refresh`);
 }
 
 export function rollback(context: CliContext, api: string, id: string | undefined): Promise<number> {
-  return change(context, `/-/apis/${encodeURIComponent(api)}/rollback`, { api_id: id });
-}
-
-async function change(
-  { client, output, out }: CliContext,
-  path: string,
-  query: Record<string, string | undefined>,
-): Promise<number> {
-  const { value } = await client.json<{ message: string }>(path, { method: "POST", query });
-  await out(output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
-  return EXIT.success;
+  return change(context, `/-/apis/${encodeURIComponent(api)}/rollback`, { query: { api_id: id } });
 }
 
 export async function showVersion(context: CliContext, own: string): Promise<number> {

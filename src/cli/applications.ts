@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { ApplicationState, ResourceState } from "../contracts/applications.ts";
 import { kindOf, resourceDetails, resourceTables, statusTable, TITLES } from "./application-tables.ts";
+import { change } from "./change.ts";
 import { confirm } from "./confirm.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { printStream } from "./print-stream.ts";
@@ -101,12 +102,13 @@ export async function refreshApplication(
   app: string,
   options: { force?: boolean },
 ): Promise<number> {
-  return change(context, `${addressOf(app)}/refresh`, "POST", options.force === true ? "true" : undefined);
+  const query = { force: options.force === true ? "true" : undefined };
+  return change(context, `${addressOf(app)}/refresh`, { query });
 }
 
 export async function deleteApplication(context: CliContext, app: string): Promise<number> {
   await confirm(context, `delete the application ${app}, with its models and data?`);
-  return change(context, addressOf(app), "DELETE", undefined);
+  return change(context, addressOf(app), { method: "DELETE" });
 }
 
 /** Follows an application until everything of it is ready. Throws when something is not. */
@@ -165,17 +167,6 @@ function select({ name: app, resources }: ApplicationState, given: readonly stri
       EXIT.usage,
     );
   return found;
-}
-
-async function change(
-  { client, output, out }: CliContext,
-  path: string,
-  method: string,
-  force: string | undefined,
-): Promise<number> {
-  const { value } = await client.json<{ message: string }>(path, { method, query: { force } });
-  await out(output === "json" ? `${JSON.stringify(value)}\n` : `${value.message}\n`);
-  return EXIT.success;
 }
 
 function addressOf(app: string): string {

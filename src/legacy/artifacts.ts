@@ -28,15 +28,12 @@ export class Artifacts {
     return new Map(found.flatMap(([id, state]) => (state === undefined ? [] : [[id, state]])));
   }
 
-  /** As text: a value may have infinities, which JSON has not. */
   async value(id: string): Promise<unknown> {
-    const text = await readFile(this.path(id, "value.json"), "utf8").catch(() => undefined);
-    return text === undefined ? undefined : (JSON.parse(withoutInfinities(text)) as { value: unknown }).value;
+    return ((await this.result(id, "value.json")) as { value: unknown } | undefined)?.value;
   }
 
   async metrics(id: string): Promise<Record<string, number> | undefined> {
-    const text = await readFile(this.path(id, "metrics.json"), "utf8").catch(() => undefined);
-    return text === undefined ? undefined : (JSON.parse(withoutInfinities(text)) as Record<string, number>);
+    return (await this.result(id, "metrics.json")) as Record<string, number> | undefined;
   }
 
   /** Those under way end so: nothing runs any more. */
@@ -67,6 +64,12 @@ export class Artifacts {
   async prune(ids: ReadonlySet<string>): Promise<void> {
     for (const id of await this.ids())
       if (!ids.has(id)) await rm(this.path(id), { recursive: true, force: true });
+  }
+
+  /** What Python wrote; undefined where it has not. */
+  private async result(id: string, name: string): Promise<unknown> {
+    const text = await readFile(this.path(id, name), "utf8").catch(() => undefined);
+    return text === undefined ? undefined : JSON.parse(withoutInfinities(text));
   }
 
   private async read(id: string): Promise<ArtifactState | undefined> {
