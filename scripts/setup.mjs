@@ -69,13 +69,17 @@ function build() {
   const stamp = join(root, "dist", ".built");
   const sources = Math.max(
     newestMtime(join(root, "src")),
+    newestMtime(join(root, "assembly")),
+    statSync(join(root, "asconfig.json")).mtimeMs,
     statSync(join(root, "tsconfig.json")).mtimeMs,
     statSync(join(root, "package-lock.json")).mtimeMs,
   );
   if (existsSync(stamp) && statSync(stamp).mtimeMs >= sources) return;
   console.error("building ...");
-  const tsc = createRequire(join(root, "package.json")).resolve("typescript/package.json");
-  run(process.execPath, [join(dirname(tsc), "bin", "tsc"), "-p", "tsconfig.build.json"]);
+  const packages = createRequire(join(root, "package.json"));
+  const bin = (name, ...path) => join(dirname(packages.resolve(`${name}/package.json`)), "bin", ...path);
+  run(process.execPath, [bin("typescript", "tsc"), "-p", "tsconfig.build.json"]);
+  run(process.execPath, [bin("assemblyscript", "asc.js")]);
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, "");
   utimesSync(stamp, new Date(), new Date());

@@ -12,7 +12,6 @@ import {
   decodeAck,
   decodeRelease,
   type Init,
-  LEASE_ENTRY_HEADER_BYTES,
   MESSAGE,
   type Ready,
   type WorkerFault,
@@ -26,6 +25,11 @@ import { diedInSetUp } from "./worker-death.ts";
 const CONNECT_RETRY_MS = 5;
 const LAST_WORDS_MS = 500;
 const LEASE_FRAME_BYTES = 64 * 1024;
+
+export interface LeasedBatch {
+  index: number;
+  segment: LoadedSegment;
+}
 
 export interface WorkerDeath {
   /** The batch that predict() was working on; undefined when there was none, or nobody knows. */
@@ -109,31 +113,18 @@ export class BatchWorker {
     return this.state === "ready" && !this.isStopping && !isFull ? this.credit.batches - this.uncommitted : 0;
   }
 
-  /** Sends batches in as few frames as they fit into. */
-  lease(batches: readonly { index: number; segment: LoadedSegment }[]): void {
+  /** Sends batches in as few frames as they fit into: those that lie behind each other as they lie. */
+  lease(batches: readonly LeasedBatch[]): void {
     if (this.outstanding.count === 0) this.lastProgressMs = performance.now();
     this.uncommitted += batches.length;
-    let frame = Buffer.allocUnsafe(LEASE_FRAME_BYTES);
-    let length = 0;
-    let firstDelivery = this.outstanding.next;
-    const send = () => {
-      if (length > 0) this.connection!.send(MESSAGE.LEASE, firstDelivery, frame.subarray(0, length));
-      firstDelivery = this.outstanding.next;
-      length = 0;
-    };
-    for (const { index, segment } of batches) {
-      const needed = LEASE_ENTRY_HEADER_BYTES + segment.payloadBytes(index);
-      if (length + needed > frame.length) {
-        send();
-        frame = Buffer.allocUnsafe(Math.max(LEASE_FRAME_BYTES, needed));
-      }
-      const end = segment.writePayload(index, frame, length + LEASE_ENTRY_HEADER_BYTES);
-      frame.writeUInt32LE(index, length);
-      frame.writeUInt32LE(end - length - LEASE_ENTRY_HEADER_BYTES, length + 4);
-      length = end;
-      this.outstanding.push(index, needed);
+    for (let from = 0; from < batches.length; ) {
+      const { index, segment } = batches[from]!;
+      const count = runLength(batches, from);
+      this.connection!.send(MESSAGE.LEASE, this.outstanding.next, segment.entries(index, count));
+      for (let batch = index; batch < index + count; batch++)
+        this.outstanding.push(batch, segment.entryBytes(batch));
+      from += count;
     }
-    send();
   }
 
   /** Runs `on_job_complete`; resolves to the fault it raised, `died` when the worker did not survive it. */
@@ -205,4 +196,18 @@ export class BatchWorker {
       timedOut: this.hasTimedOut,
     });
   }
+}
+
+/** How many batches from `from` on follow one another in memory and fit into one frame; at least one. */
+function runLength(batches: readonly LeasedBatch[], from: number): number {
+  const { index, segment } = batches[from]!;
+  let bytes = segment.entryBytes(index);
+  let count = 1;
+  for (; from + count < batches.length; count++) {
+    const next = batches[from + count]!;
+    if (next.segment !== segment || next.index !== index + count) break;
+    bytes += segment.entryBytes(next.index);
+    if (bytes > LEASE_FRAME_BYTES) break;
+  }
+  return count;
 }

@@ -9,10 +9,9 @@ import type { WorkerExit } from "../engine/engine.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { Ack, WorkerFault } from "../protocol/messages.ts";
 import type { FailedAttempt } from "./batch-records.ts";
-import type { BatchWorker, WorkerDeath } from "./batch-worker.ts";
+import type { BatchWorker, LeasedBatch, WorkerDeath } from "./batch-worker.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";
 import type { Letter } from "./letters.ts";
-import type { LoadedSegment } from "./segment-reader.ts";
 import type { Settlements } from "./settlements.ts";
 import { deathFault, evidenceOf } from "./worker-death.ts";
 
@@ -136,7 +135,7 @@ export class Dispatcher {
 
   private leaseTo(worker: BatchWorker): void {
     const { cursor } = this.options;
-    const batches: { index: number; segment: LoadedSegment }[] = [];
+    const batches: LeasedBatch[] = [];
     let { bytes } = worker.outstanding;
     for (let free = worker.freeCredit; free > 0 && bytes < CREDIT_BYTES_MAX; free--) {
       const index = this.takeBatch();
@@ -147,7 +146,7 @@ export class Dispatcher {
       }
       const segment = cursor.find(index);
       batches.push({ index, segment });
-      bytes += segment.payloadBytes(index);
+      bytes += segment.entryBytes(index);
       if (cursor.isSuspect(index)) break;
     }
     if (batches.length > 0) worker.lease(batches);

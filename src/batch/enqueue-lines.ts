@@ -8,7 +8,7 @@ import type { OpenObject } from "../object-store/object-store.ts";
 import { compressionOf, decompressed } from "./decompress.ts";
 import { type EnqueueCommits, type EnqueueCursor, EnqueueError, endCursor } from "./enqueue-commits.ts";
 import type { JobInput } from "./job-input.ts";
-import { LineScanner } from "./json-line.ts";
+import { LineScanner } from "./line-scanner.ts";
 import type { SegmentMaker } from "./make-segments.ts";
 import { OWN_ETAG, OWN_PATH, type OwnFileWriter } from "./own-file.ts";
 
@@ -39,9 +39,18 @@ interface Source {
   isCopied: boolean;
 }
 
+/** Whole lines of it that are in the buffer. */
+interface Block extends Source {
+  /** Where they stand in the file as it is read, and in the one that ranges refer to. */
+  position: number;
+  base: number;
+}
+
+/** One for all jobs: nothing awaits between loading a block and taking its last line. */
+let scanner: LineScanner | undefined;
+
 export class LineEnqueuer {
   private readonly options: EnqueueLinesOptions;
-  private readonly scanner = new LineScanner();
   private buffer = Buffer.allocUnsafe(2 * READ_BYTES);
 
   constructor(options: EnqueueLinesOptions) {
@@ -107,42 +116,56 @@ export class LineEnqueuer {
 
   /** Takes whole lines at the beginning of the buffer, which stand at `position` in the file. Returns the line count. */
   private takeBlock(end: number, position: number, source: Source, line: number): number {
-    const { buffer, scanner } = this;
-    const { mustBeObjects, maker, commits, own } = this.options;
-    const { entry, path, etag, isCopied } = source;
-    if (mustBeObjects && !isUtf8(buffer.subarray(0, end))) throw this.invalidUtf8(end, path, line);
+    const { mustBeObjects, maker, own } = this.options;
     // Where the block begins in the file that ranges refer to.
-    const base = isCopied ? own.bytes : position;
-    let at = 0;
-    if (mustBeObjects && position === 0 && buffer.subarray(0, Math.min(3, end)).equals(BYTE_ORDER_MARK)) {
-      at = BYTE_ORDER_MARK.length;
-      maker.skipTo(base + at);
-    }
+    const base = source.isCopied ? own.bytes : position;
+    const block = { ...source, base, position };
+    if (!mustBeObjects) return this.takeItems(end, block, line);
+    if (!isUtf8(this.buffer.subarray(0, end))) throw this.invalidUtf8(end, source.path, line);
+    const hasMark =
+      position === 0 && this.buffer.subarray(0, Math.min(3, end)).equals(BYTE_ORDER_MARK.subarray(0, end));
+    if (!hasMark) return this.takeObjects(0, end, block, line);
+    maker.skipTo(base + BYTE_ORDER_MARK.length);
+    return this.takeObjects(BYTE_ORDER_MARK.length, end, block, line);
+  }
+
+  /** Lines from `at` on, each of which must be a JSON object. */
+  private takeObjects(at: number, end: number, block: Block, line: number): number {
+    scanner ??= new LineScanner();
+    scanner.load(this.buffer, end);
     while (at < end) {
-      const start = at;
-      line++;
-      if (mustBeObjects) {
-        scanner.scan(buffer, at, end);
-        at = Math.min(scanner.next, end);
-        if (scanner.kind === "invalid") throw badLine(path, line, scanner.problem);
-        if (scanner.kind === "blank") {
-          maker.blankLine(base + at);
-          continue;
-        }
-      } else {
-        scanner.spaces = 0;
-        at = buffer.indexOf(NEWLINE, at) + 1;
-      }
-      const newline = buffer[at - 1] === NEWLINE ? 1 : 0;
-      const compactBytes = at - start - newline - scanner.spaces;
-      const segment = maker.item(base + at, compactBytes);
-      if (maker.batchBytes >= BATCH_BYTES_LIMIT) throw tooLarge(path, line, maker.batchBytes, compactBytes);
-      if (segment !== undefined) {
-        const own_bytes = isCopied ? base + at : own.bytes;
-        commits.keep(segment, { entry, path, etag, offset: position + at, line, own_bytes });
+      const count = scanner.scan(at);
+      if (count === 0) throw badLine(block.path, line + 1, scanner.problem);
+      for (let i = 0; i < count; i++) {
+        at = scanner.lineEnd(i);
+        line++;
+        const bytes = scanner.compactBytes(i);
+        if (bytes === 0) this.options.maker.blankLine(block.base + at);
+        else this.takeItem(at, bytes, block, line);
       }
     }
     return line;
+  }
+
+  /** The job's own lines, which were checked when they were submitted. */
+  private takeItems(end: number, block: Block, line: number): number {
+    for (let at = 0; at < end; ) {
+      const start = at;
+      at = this.buffer.indexOf(NEWLINE, at) + 1;
+      this.takeItem(at, at - start - 1, block, ++line);
+    }
+    return line;
+  }
+
+  /** One item, whose line ends at `at` of the buffer. */
+  private takeItem(at: number, compactBytes: number, block: Block, line: number): void {
+    const { maker, commits, own } = this.options;
+    const { entry, path, etag, isCopied, base, position } = block;
+    const segment = maker.item(base + at, compactBytes);
+    if (maker.batchBytes >= BATCH_BYTES_LIMIT) throw tooLarge(path, line, maker.batchBytes, compactBytes);
+    if (segment === undefined) return;
+    const own_bytes = isCopied ? base + at : own.bytes;
+    commits.keep(segment, { entry, path, etag, offset: position + at, line, own_bytes });
   }
 
   private makeRoom(kept: number, path: string, line: number): void {

@@ -98,6 +98,8 @@ class PayloadReader {
     if (this.job.pruned_time !== null)
       throw new InputError(`the batches of this job were removed at ${this.job.pruned_time}`);
     if (segment === undefined) throw new InputError(`the segment of batch ${batchIndex} is gone`);
+    if (this.loaded !== undefined) this.segments.letGo(this.loaded);
+    this.loaded = undefined;
     return this.segments.load(segment);
   }
 }

@@ -96,11 +96,12 @@ export class LeaseCursor {
   /** Lets go of segments that are settled and walked past. */
   dropSettled(): void {
     for (let i = 0; i < this.walking; ) {
-      const { segment } = this.loaded[i]!;
-      if (segment.settled_count < segment.batch_count) {
+      const loaded = this.loaded[i]!;
+      if (loaded.segment.settled_count < loaded.segment.batch_count) {
         i++;
       } else {
         this.loaded.splice(i, 1);
+        this.reader.letGo(loaded);
         this.walking--;
       }
     }

@@ -1,21 +1,23 @@
-/** A segment's bytes in memory, cut into batches. A batch's payload is its lines as they were read: `[` line `,` line `]`. */
+/** A segment's bytes in memory, as lease entries; and the reader that brings them there. */
 import type { ByteRange, Segment } from "../database/segment-store.ts";
 import { ObjectChanged, type OpenObject } from "../object-store/object-store.ts";
+import { LEASE_ENTRY_HEADER_BYTES } from "../protocol/messages.ts";
 import { InputError, type JobInput } from "./job-input.ts";
+import { entriesBytes, writeEntries } from "./lease-entries.ts";
+import { SegmentMemory } from "./segment-memory.ts";
 
 const NEWLINE = 0x0a;
-const COMMA = 0x2c;
 
 export class LoadedSegment {
   readonly segment: Segment;
-  private readonly data: Buffer;
-  /** Where each batch begins in `data`; one entry more than batches. */
+  readonly memory: Buffer;
+  /** Where each batch's entry begins in `memory`; one more than batches. */
   private readonly starts: Uint32Array;
 
-  constructor(segment: Segment, data: Buffer, batchSize: number) {
+  constructor(segment: Segment, memory: Buffer, starts: Uint32Array) {
     this.segment = segment;
-    this.data = data;
-    this.starts = batchStarts(data, segment.batch_count, batchSize);
+    this.memory = memory;
+    this.starts = starts;
   }
 
   holds(batchIndex: number): boolean {
@@ -23,44 +25,33 @@ export class LoadedSegment {
     return batchIndex >= first_batch && batchIndex < first_batch + batch_count;
   }
 
-  /** An upper bound of `writePayload`'s bytes. */
-  payloadBytes(batchIndex: number): number {
+  entryBytes(batchIndex: number): number {
     const at = batchIndex - this.segment.first_batch;
-    return this.starts[at + 1]! - this.starts[at]! + 1;
+    return this.starts[at + 1]! - this.starts[at]!;
   }
 
-  /** The batch's JSON array. */
+  /** The lease entries of `count` batches from `first` on, as they lie in memory: valid until the segment is let go of. */
+  entries(first: number, count: number): Buffer {
+    const at = first - this.segment.first_batch;
+    return this.memory.subarray(this.starts[at]!, this.starts[at + count]!);
+  }
+
+  /** The batch's JSON array, to keep. */
   payload(batchIndex: number): Buffer {
-    const target = Buffer.allocUnsafe(this.payloadBytes(batchIndex));
-    return target.subarray(0, this.writePayload(batchIndex, target, 0));
-  }
-
-  /** Writes the batch's JSON array to `target` and returns where it ends. */
-  writePayload(batchIndex: number, target: Buffer, offset: number): number {
-    const at = batchIndex - this.segment.first_batch;
-    const start = this.starts[at]!;
-    const end = this.starts[at + 1]! - 1;
-    target[offset] = 0x5b;
-    this.data.copy(target, offset + 1, start, end);
-    const stop = offset + 1 + end - start;
-    // Each line has its newline, the last one of the batch at `end`: the search never runs past the batch.
-    const shift = offset + 1 - start;
-    for (
-      let newline = this.data.indexOf(NEWLINE, start);
-      newline < end;
-      newline = this.data.indexOf(NEWLINE, newline + 1)
-    ) {
-      target[newline + shift] = COMMA;
-    }
-    target[stop] = 0x5d;
-    return stop + 1;
+    return Buffer.from(this.entries(batchIndex, 1).subarray(LEASE_ENTRY_HEADER_BYTES));
   }
 }
 
-/** Reads segments one after the other; the file of the last one stays open, because the next one mostly goes on in it. */
+/**
+ * Reads segments one after the other; the file of the last one stays open, because the next one mostly goes on in it. Memory is
+ * used again: whoever has done with a segment says so.
+ */
 export class SegmentReader {
   private readonly input: JobInput;
   private readonly batchSize: number;
+  private readonly memory = new SegmentMemory();
+  /** The lines of the segment that is being loaded. */
+  private lines: Buffer = Buffer.alloc(0);
   private open: OpenObject | undefined;
 
   constructor(input: JobInput, batchSize: number) {
@@ -68,24 +59,21 @@ export class SegmentReader {
     this.batchSize = batchSize;
   }
 
-  /** Throws InputError when a file is gone, shorter, or not what it was when it was enqueued. */
+  /** Throws InputError when a file is gone, shorter, or not what it was when it was enqueued. One at a time. */
   async load(segment: Segment): Promise<LoadedSegment> {
-    const parts: Buffer[] = [];
-    for (const range of segment.ranges) {
-      const part = await this.readRange(range).catch((error: Error) => {
-        throw error instanceof InputError
-          ? error
-          : new InputError(`${range.path || "the job's items"}: ${error.message}`, { cause: error });
-      });
-      parts.push(part);
-      if (part[part.length - 1] !== NEWLINE) parts.push(Buffer.from("\n"));
-    }
-    const data = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
-    return new LoadedSegment(
-      segment,
-      segment.has_blank_lines ? withoutBlankLines(data) : data,
-      this.batchSize,
-    );
+    const filled = await this.readRanges(segment.ranges);
+    const length = segment.has_blank_lines ? dropBlankLines(this.lines, filled) : filled;
+    const memory = this.memory.take(entriesBytes(segment.batch_count, length));
+    const { first_batch, batch_count } = segment;
+    const lines = this.lines.subarray(0, length);
+    const starts = writeEntries(lines, first_batch, batch_count, this.batchSize, memory);
+    if (starts !== undefined) return new LoadedSegment(segment, memory, starts);
+    throw new InputError(`${segment.ranges.at(-1)?.path} has fewer lines than when it was enqueued`);
+  }
+
+  /** The segment's batches are settled: whoever they were leased to has received them, or is dead. */
+  letGo(loaded: LoadedSegment): void {
+    this.memory.giveBack(loaded.memory);
   }
 
   async close(): Promise<void> {
@@ -94,15 +82,32 @@ export class SegmentReader {
     await open?.close();
   }
 
-  private async readRange(range: ByteRange): Promise<Buffer> {
+  /** Reads them one behind the other into `lines`; the last line of each has its newline. Returns the bytes of all. */
+  private async readRanges(ranges: readonly ByteRange[]): Promise<number> {
+    const needed = ranges.reduce((sum, { start, end }) => sum + end - start + 1, 0);
+    if (this.lines.length < needed) this.lines = Buffer.allocUnsafeSlow(needed);
+    let filled = 0;
+    for (const range of ranges) {
+      filled = await this.readRange(range, filled).catch((error: Error) => {
+        throw error instanceof InputError
+          ? error
+          : new InputError(`${range.path || "the job's items"}: ${error.message}`, { cause: error });
+      });
+      if (this.lines[filled - 1] !== NEWLINE) this.lines[filled++] = NEWLINE;
+    }
+    return filled;
+  }
+
+  /** Returns where the range ends in `lines`. */
+  private async readRange(range: ByteRange, filled: number): Promise<number> {
     const object = await this.objectOf(range);
-    const bytes = Buffer.allocUnsafe(range.end - range.start);
-    for (let filled = 0; filled < bytes.length; ) {
-      const read = await object.read(bytes, filled, range.start + filled, bytes.length - filled);
+    for (let position = range.start; position < range.end; ) {
+      const read = await object.read(this.lines, filled, position, range.end - position);
       if (read === 0) throw new InputError(`${range.path} is shorter than when it was enqueued`);
       filled += read;
+      position += read;
     }
-    return bytes;
+    return filled;
   }
 
   private async objectOf({ path, etag }: ByteRange): Promise<OpenObject> {
@@ -115,28 +120,18 @@ export class SegmentReader {
   }
 }
 
-function batchStarts(data: Buffer, batchCount: number, batchSize: number): Uint32Array {
-  const starts = new Uint32Array(batchCount + 1);
-  let at = 0;
-  for (let batch = 1; batch <= batchCount; batch++) {
-    for (let line = 0; line < batchSize && at < data.length; line++) {
-      const newline = data.indexOf(NEWLINE, at);
-      at = newline < 0 ? data.length : newline + 1;
+/** Moves the lines that are not blank together, in place. Returns the bytes of all. */
+function dropBlankLines(lines: Buffer, filled: number): number {
+  let kept = 0;
+  for (let at = 0; at < filled; ) {
+    const end = lines.indexOf(NEWLINE, at) + 1;
+    if (!isBlank(lines, at, end)) {
+      lines.copyWithin(kept, at, end);
+      kept += end - at;
     }
-    starts[batch] = at;
-  }
-  return starts;
-}
-
-function withoutBlankLines(data: Buffer): Buffer {
-  const kept: Buffer[] = [];
-  for (let at = 0; at < data.length; ) {
-    const newline = data.indexOf(NEWLINE, at);
-    const end = newline < 0 ? data.length : newline + 1;
-    if (!isBlank(data, at, end)) kept.push(data.subarray(at, end));
     at = end;
   }
-  return Buffer.concat(kept);
+  return kept;
 }
 
 function isBlank(data: Buffer, start: number, end: number): boolean {
