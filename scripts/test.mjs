@@ -1,5 +1,5 @@
 /**
- * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow` first, what needs that. Ends with one line over all
+ * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow` or `--own-kernel` first, what needs that. Ends with one line over all
  * stages: `N passed, N failed, N skipped`.
  */
 import { spawnSync } from "node:child_process";
@@ -7,11 +7,14 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { applicationPython, tensorflowPython } from "./application-python.mjs";
+import { hasOwnKernel, runInOwnKernel } from "./own-kernel.mjs";
 import { root, setUp } from "./setup.mjs";
 
 setUp();
 
 const TENSORFLOW = "--tensorflow";
+const OWN_KERNEL = "--own-kernel";
+const SUITES = [TENSORFLOW, OWN_KERNEL];
 
 const total = { passed: 0, failed: 0, skipped: 0 };
 /** What failed, told once more at the very end: a log of thousands of lines is read from there. */
@@ -23,27 +26,40 @@ function stage(name, runStage) {
   for (const key of Object.keys(total)) total[key] += counts[key];
 }
 
+const vitestCommand = (report) => [
+  process.execPath,
+  join(root, "node_modules", "vitest", "vitest.mjs"),
+  "run",
+  // Without a file beside the packages, which may not be writable.
+  "--configLoader=runner",
+  "--reporter=default",
+  "--reporter=json",
+  `--outputFile.json=${report}`,
+  ...process.argv.slice(2).filter((argument) => !SUITES.includes(argument)),
+];
+
 /** The TypeScript tests; extra arguments choose among them. */
 function vitest(env = {}) {
   const report = join(tmpdir(), `quern-vitest-${process.pid}.json`);
-  const args = [
-    join(root, "node_modules", "vitest", "vitest.mjs"),
-    "run",
-    "--reporter=default",
-    "--reporter=json",
-    `--outputFile.json=${report}`,
-    ...process.argv.slice(2).filter((argument) => argument !== TENSORFLOW),
-  ];
-  const { status } = spawnSync(process.execPath, args, {
+  const [command, ...args] = vitestCommand(report);
+  const { status } = spawnSync(command, args, {
     cwd: root,
     stdio: "inherit",
     env: { ...process.env, ...env },
   });
-  if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
-  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
-    readFileSync(report, "utf8"),
-  );
-  rmSync(report);
+  const text = textOf(report);
+  rmSync(report, { force: true });
+  return counted(status, text);
+}
+
+function textOf(file) {
+  return existsSync(file) ? readFileSync(file, "utf8") : undefined;
+}
+
+/** What a run came to, by its report; undefined where it wrote none. */
+function counted(status, report) {
+  if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(report);
   failures.push(...testResults.flatMap(failedTests));
   // A file that could not be loaded has no tests that failed.
   return {
@@ -81,12 +97,32 @@ function pythonTests(python, directory) {
 /** Applications with TensorFlow's estimators. */
 function tensorflow() {
   const python = tensorflowPython();
-  if (python !== undefined) return vitest({ QUERN_TEST_TENSORFLOW: python });
+  if (python !== undefined) return vitest({ QUERN_TEST_SUITE: "tensorflow", QUERN_TEST_TENSORFLOW: python });
   console.log("there is no TensorFlow with estimators for this Python: 3.9 to 3.11 have one");
   return { passed: 0, failed: 0, skipped: 1 };
 }
 
+/** What needs control groups with memory. */
+function ownKernel() {
+  if (!hasOwnKernel()) {
+    console.log("there is no user-mode Linux (linux.uml) on this machine: Debian has it as user-mode-linux");
+    return { passed: 0, failed: 0, skipped: 1 };
+  }
+  const python = spawnSync(
+    process.env.QUERN_PYTHON ?? "python3",
+    ["-c", "import sys; print(sys.executable)"],
+    {
+      encoding: "utf8",
+    },
+  ).stdout.trim();
+  const env = { QUERN_TEST_SUITE: "own-kernel", QUERN_PYTHON: python, NO_COLOR: "1" };
+  const read = (directory) => textOf(join(directory, "report.json"));
+  const { status, result } = runInOwnKernel(vitestCommand("/mnt/report.json"), env, read);
+  return counted(status, result);
+}
+
 if (process.argv[2] === TENSORFLOW) stage("TensorFlow", tensorflow);
+else if (process.argv[2] === OWN_KERNEL) stage("a kernel of its own", ownKernel);
 else {
   stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));
   stage("Python of applications", () => pythonTests(applicationPython(), "python/application_tests"));

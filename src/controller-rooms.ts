@@ -55,6 +55,8 @@ export interface ControllerOptions {
   python: string;
   localRoots: string[];
   serverEnv: NodeJS.ProcessEnv;
+  /** The control group that we were given (engine/own-group.ts). */
+  ownGroup: string | undefined;
   version: string;
   killAt: string;
   /** Tokens of an issuer are taken: APIs need one, or a key, where they do not say otherwise. */
@@ -114,6 +116,8 @@ export function buildReplicas(
     },
     forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
+    apiLog: (name: string, line: string) =>
+      appendLogLine(join(apiLogDirectory(workerDeps.dataDir, name), "server.log"), line),
     onChange: () =>
       void publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
   };
@@ -231,7 +235,7 @@ export function buildKeys({ db, options }: Ground, spread: () => Promise<void>):
 }
 
 export function buildControl(
-  { db, log, options }: Ground,
+  { db, log, options, workerDeps }: Ground,
   rooms: {
     apis: Apis;
     applications: Applications;
@@ -245,6 +249,7 @@ export function buildControl(
   const app = controlApp({
     log,
     version,
+    memoryLimits: workerDeps.engine.memoryLimits,
     ...rooms,
     audit: (line) => appendAudit(join(dataDir, "logs", "audit.jsonl"), line),
     queues: new Queues(db),

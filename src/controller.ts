@@ -13,7 +13,7 @@ import type { Replicas } from "./apis/replicas.ts";
 import { Reports } from "./apis/reports.ts";
 import { apiLogDirectory, jobLogDirectory } from "./apis/start-worker.ts";
 import { openLog } from "./base/log.ts";
-import { processStartTime, signalGroup } from "./base/process-identity.ts";
+import { processStartTime } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
 import type { Interrupted } from "./batch/job-deps.ts";
 import { ControlServer } from "./control/control-server.ts";
@@ -37,6 +37,7 @@ import { patientDatabase } from "./database/patient-database.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 import { allWorkers, deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
 import { ComputeAccount } from "./engine/compute-account.ts";
+import type { Engine } from "./engine/engine.ts";
 import { findGpus } from "./engine/gpus.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
@@ -61,7 +62,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const ground = await layGround(options);
   const { db, epoch } = ground;
   await removeCutOffUploads(dataDir);
-  const left = await endBatchWorkers(db, await allWorkers(db));
+  const left = await endBatchWorkers(db, ground.workerDeps.engine, await allWorkers(db));
   const routes = new RoutePublisher(options.routesFile, epoch);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
   const autoscaling = new Autoscaling(replicas);
@@ -124,7 +125,7 @@ async function layGround(options: ControllerOptions): Promise<Ground> {
   const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
   const db = openSqliteDatabase(join(dataDir, "quern.db"));
   await migrate(db);
-  const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv });
+  const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv, ownGroup: options.ownGroup });
   const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python });
   const gpus = await finding;
   const log = openLog("controller");
@@ -155,11 +156,12 @@ async function stopController(
  */
 async function endBatchWorkers(
   db: Database,
+  engine: Engine,
   records: WorkerRecord[],
 ): Promise<{ replicas: WorkerRecord[]; interrupted: Interrupted[] }> {
   const interrupted: Interrupted[] = [];
   for (const record of records.filter(({ job_id }) => job_id !== null)) {
-    if (processStartTime(record.pid) === record.process_start) signalGroup(record.pid, "SIGKILL");
+    engine.end(record);
     const note = readDeliveryNote(record.note);
     if (note?.busy) interrupted.push({ job_id: record.job_id!, batch_index: note.batch_index });
     rmSync(record.note, { force: true });

@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { isLoopbackAddress } from "./access/host-check.ts";
 import { delay } from "./base/clock.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
+import { claimOwnGroup } from "./engine/own-group.ts";
 import { hasAnyKey } from "./offline-keys.ts";
 import { packageRoot, pythonRuntimeDir, runtimeDirectory, version } from "./settings.ts";
 
@@ -144,6 +145,8 @@ class Parent {
   private readonly ready = new Set<string>();
   private isStopping = false;
   private exitCode = 0;
+  /** Before any child is there: they are to be where we are. */
+  private readonly ownGroup = claimOwnGroup();
   /** Where there are several gateways; one has the sockets itself. */
   private readonly dealer: ConnectionDealer | undefined;
 
@@ -215,6 +218,7 @@ class Parent {
       keepFailedMs,
       localRoots,
       version: version(),
+      ownGroup: this.ownGroup,
       killAt,
       parentPid: process.pid,
       publicUrl,

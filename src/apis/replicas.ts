@@ -38,6 +38,8 @@ export interface ReplicasDeps {
   adopt: (version: ApiVersion, record: WorkerRecord) => RunningWorker | undefined;
   forget: (workerId: string) => Promise<void>;
   initOf: (version: ApiVersion) => Init;
+  /** A line of the server's own in the API's log. */
+  apiLog: (name: string, line: string) => void;
   /** The replicas that serve have changed. */
   onChange: () => void;
 }
@@ -259,11 +261,11 @@ export class Replicas implements Service {
       group.failure = `a replica ${describeExit(exit)}`;
       group.failedForMemory = true;
     }
-    if (!this.isStopped && !replica.isLeaving)
-      this.deps.log.warn(
-        { api: replica.api_name, worker: replica.identity.worker_id, ...exit },
-        "a replica is gone",
-      );
+    if (!this.isStopped && !replica.isLeaving) {
+      const { worker_id } = replica.identity;
+      this.deps.log.warn({ api: replica.api_name, worker: worker_id, ...exit }, "a replica is gone");
+      this.deps.apiLog(replica.api_name, `replica ${worker_id} ${describeExit(exit)}`);
+    }
     this.changed();
   }
 

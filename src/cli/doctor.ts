@@ -4,6 +4,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { opendir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import type { MemoryLimits } from "../contracts/answers.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { table } from "./table.ts";
 
@@ -27,7 +28,7 @@ export async function doctor(context: CliContext): Promise<number> {
     dataDirectory(context.files.dataDir),
     await diskUse(context.files.dataDir),
     await openFiles(),
-    await server(context),
+    ...(await server(context)),
   ];
   if (context.output === "json") await context.out(`${JSON.stringify(findings, null, 2)}\n`);
   else {
@@ -153,17 +154,37 @@ async function openFiles(): Promise<Finding> {
   return { check, result: "warn", detail: stdout.trim(), cure };
 }
 
-async function server({ client, environment }: CliContext): Promise<Finding> {
+async function server({ client, environment }: CliContext): Promise<Finding[]> {
   const check = "server";
   const where = `${environment} (${client.baseUrl})`;
   try {
     const { value } = await client.json<{ version: string }>("/-/version");
-    return { check, result: "ok", detail: `${where}, version ${value.version}` };
+    const health = await client.json<{ memory_limits: MemoryLimits }>("/-/healthz");
+    const found: Finding = { check, result: "ok", detail: `${where}, version ${value.version}` };
+    return [found, memoryLimits(health.value.memory_limits)];
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const result = error.exitCode === EXIT.unreachable ? "warn" : "fail";
-    return { check, result, detail: `${where} does not answer as it should`, cure: error.message };
+    return [{ check, result, detail: `${where} does not answer as it should`, cure: error.message }];
   }
+}
+
+/** How `compute.mem` is enforced there. */
+function memoryLimits(by: MemoryLimits): Finding {
+  const check = "memory limits";
+  if (by === "kernel")
+    return { check, result: "ok", detail: "the kernel holds each worker to its compute.mem" };
+  if (by === "none")
+    return {
+      check,
+      result: "warn",
+      detail: "compute.mem is not enforced on this system",
+      cure: "run the server on Linux",
+    };
+  const detail = "workers over their compute.mem are found within a quarter of a second";
+  const cure =
+    "give the server a control group of its own (`Delegate=memory` in its systemd unit) for limits that the kernel holds";
+  return { check, result: "ok", detail, cure };
 }
 
 function firstLine(error: unknown): string {

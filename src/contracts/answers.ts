@@ -167,8 +167,14 @@ export const createdKeySchema = keySchema.extend({
 });
 
 export const versionSchema = z.strictObject({ version: z.string() });
+
+/** What holds workers to `compute.mem`: the kernel, a look at them four times a second, nothing. */
+const memoryLimits = z.enum(["kernel", "watched", "none"]);
+export type MemoryLimits = z.infer<typeof memoryLimits>;
+
 export const healthSchema = z.strictObject({
   status: z.literal("ok"),
+  memory_limits: memoryLimits,
   apis: z.array(z.strictObject({ name: z.string(), kind, status: z.string() })),
 });
 

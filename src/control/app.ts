@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import { isDiskFull } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
+import type { MemoryLimits } from "../contracts/answers.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import { type Report, reportSchema } from "../contracts/reports.ts";
 import type { RouteSnapshot } from "../contracts/routes.ts";
@@ -24,6 +25,7 @@ export interface ControlDeps
     MetricsRoutesDeps {
   log: Log;
   version: string;
+  memoryLimits: MemoryLimits;
   /** Who changed what; refusals too. */
   audit: (line: AuditLine) => void;
 }
@@ -62,6 +64,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.get("/-/healthz", async (c) =>
     c.json({
       status: "ok",
+      memory_limits: deps.memoryLimits,
       apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),
     }),
   );

@@ -1,4 +1,5 @@
 /** The port to where workers run: start one, learn of its end, stop it. Restart policy is the caller's. */
+import type { MemoryLimits } from "../contracts/answers.ts";
 import type { WorkerAddress } from "../protocol/worker-connection.ts";
 
 export interface WorkerSpec {
@@ -56,6 +57,9 @@ export interface RunningWorker {
 
 export interface Engine {
   start(spec: WorkerSpec): Promise<RunningWorker>;
+  readonly memoryLimits: MemoryLimits;
   /** Takes over a worker that an earlier controller started; undefined when its process is gone. */
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined;
+  /** Ends a worker that an earlier controller started, with all that it started; nobody learns of its exit, and its note stays. */
+  end(identity: WorkerIdentity): void;
 }

@@ -18,8 +18,10 @@ import { parseEnv } from "node:util";
 import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
+import type { MemoryLimits } from "../contracts/answers.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
-import { MemoryWatch } from "./memory-watch.ts";
+import { type MemoryGroup, MemoryGroups } from "./memory-groups.ts";
+import { MemoryWatch, type Watched } from "./memory-watch.ts";
 
 const ADOPTED_POLL_MS = 500;
 const LAST_BYTES = 4096;
@@ -36,14 +38,23 @@ export interface LocalEngineOptions {
   pythonRuntime: string;
   /** The server's environment, of which user code sees a part. */
   serverEnv: NodeJS.ProcessEnv;
+  /** The control group in which each worker gets one (own-group.ts); without it their memory is watched. */
+  ownGroup: string | undefined;
 }
 
 export class LocalEngine implements Engine {
   private readonly options: LocalEngineOptions;
   private readonly memory = new MemoryWatch();
+  private readonly groups: MemoryGroups;
 
   constructor(options: LocalEngineOptions) {
     this.options = options;
+    this.groups = new MemoryGroups(options.ownGroup);
+  }
+
+  get memoryLimits(): MemoryLimits {
+    if (this.groups.areThere) return "kernel";
+    return process.platform === "linux" ? "watched" : "none";
   }
 
   async start(spec: WorkerSpec): Promise<RunningWorker> {
@@ -82,7 +93,9 @@ export class LocalEngine implements Engine {
       note,
     };
     const { logFile, memoryLimitBytes } = spec;
-    return new LocalWorker(identity, exitOfChild(child), { memory: this.memory, logFile, memoryLimitBytes });
+    const group = this.groups.enclose(spec.worker_id, pid, memoryLimitBytes);
+    const { memory } = this;
+    return new LocalWorker(identity, exitOfChild(child), { memory, group, logFile, memoryLimitBytes });
   }
 
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined {
@@ -90,13 +103,21 @@ export class LocalEngine implements Engine {
       removeFiles(identity);
       return undefined;
     }
-    const watching = { memory: this.memory, logFile: undefined, memoryLimitBytes };
+    const group = this.groups.find(identity.worker_id, identity.pid);
+    const watching = { memory: this.memory, group, logFile: undefined, memoryLimitBytes };
     return new LocalWorker(identity, exitOfStranger(identity), watching);
+  }
+
+  end(identity: WorkerIdentity): void {
+    if (isSameProcess(identity.pid, identity.process_start)) signalGroup(identity.pid, "SIGKILL");
+    this.groups.clear(identity.worker_id);
   }
 }
 
 interface Watching {
   memory: MemoryWatch;
+  /** Where the kernel holds it to its limit, it is watched for what it uses only. */
+  group: MemoryGroup | undefined;
   /** Undefined where it is not known any more. */
   logFile: string | undefined;
   memoryLimitBytes: number | undefined;
@@ -106,25 +127,28 @@ class LocalWorker implements RunningWorker {
   readonly identity: WorkerIdentity;
   readonly address: { path: string };
   readonly exited: Promise<WorkerExit>;
+  private readonly group: MemoryGroup | undefined;
   private hasExited = false;
 
   constructor(identity: WorkerIdentity, exited: Promise<WorkerExit>, watching: Watching) {
     this.identity = identity;
     this.address = { path: identity.socket };
-    const { memory, logFile, memoryLimitBytes } = watching;
-    const watched = memory.add(identity.pid, memoryLimitBytes, () => this.kill());
+    const { memory, group, logFile, memoryLimitBytes } = watching;
+    this.group = group;
+    const watchedLimit = group === undefined ? memoryLimitBytes : undefined;
+    const watched = memory.add(identity.pid, watchedLimit, () => this.kill());
     this.exited = exited.then((exit) => {
       this.hasExited = true;
-      const isKernels = exit.signal === "SIGKILL" && !watched.isOverLimit && memory.hasKernelKilled();
+      const outOfMemory = outOfMemoryBy(exit, watching, watched);
       memory.remove(watched);
       // What it forked goes with it; the group has nobody of ours left.
       signalGroup(identity.pid, "SIGKILL");
+      void group?.remove();
       // Whoever waits for the exit reads the note first: it is removed a little later.
       setTimeout(() => removeFiles(identity), 5_000).unref();
       return {
         ...exit,
-        ...(watched.isOverLimit ? { outOfMemory: "limit" as const } : {}),
-        ...(isKernels ? { outOfMemory: "kernel" as const } : {}),
+        ...(outOfMemory === undefined ? {} : { outOfMemory }),
         ...(watched.peakBytes === undefined ? {} : { peakMemoryBytes: watched.peakBytes }),
         ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),
         ...(logFile === undefined ? {} : { lastLines: lastLines(logFile) }),
@@ -141,8 +165,23 @@ class LocalWorker implements RunningWorker {
   }
 
   kill(): void {
-    if (!this.hasExited) signalGroup(this.identity.pid, "SIGKILL");
+    if (this.hasExited) return;
+    signalGroup(this.identity.pid, "SIGKILL");
+    this.group?.kill();
   }
+}
+
+/** Who has ended it for its memory: we, or the kernel. */
+function outOfMemoryBy(
+  exit: WorkerExit,
+  { memory, group }: Watching,
+  watched: Watched,
+): WorkerExit["outOfMemory"] {
+  if (watched.isOverLimit) return "limit";
+  // Nobody knows how a stranger ended.
+  if (exit.signal !== "SIGKILL" && exit.code !== undefined) return undefined;
+  if (group !== undefined) return group.outOfMemory;
+  return exit.signal === "SIGKILL" && memory.hasKernelKilled() ? "kernel" : undefined;
 }
 
 /** The end of a log file. */

@@ -5,10 +5,17 @@ export function describeExit(exit: WorkerExit): string {
   const { outOfMemory, peakMemoryBytes, memoryLimitBytes } = exit;
   const peak = peakMemoryBytes === undefined ? "" : ` (it was seen to use ${mib(peakMemoryBytes)})`;
   if (outOfMemory === "limit")
-    return `was killed because it used ${mib(peakMemoryBytes ?? 0)}, over its compute.mem of ${mib(memoryLimitBytes ?? 0)}`;
+    return `was killed because it ${overLimit(peakMemoryBytes ?? 0, memoryLimitBytes ?? 0)}`;
   if (outOfMemory === "kernel") return `was killed by the kernel, which had no memory left${peak}`;
   if (exit.signal !== undefined) return `was killed by ${exit.signal}${peak}`;
   return exit.code === undefined ? "is gone" : `exited with code ${exit.code}`;
+}
+
+/** The kernel lets nobody use more: what was seen is less than the limit then. */
+function overLimit(peakBytes: number, limitBytes: number): string {
+  return peakBytes > limitBytes
+    ? `used ${mib(peakBytes)}, over its compute.mem of ${mib(limitBytes)}`
+    : `needed more than its compute.mem of ${mib(limitBytes)}`;
 }
 
 function mib(bytes: number): string {

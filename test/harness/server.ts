@@ -24,6 +24,11 @@ function findRoot(directory: string): string {
   return existsSync(join(directory, "package.json")) ? directory : findRoot(dirname(directory));
 }
 
+/** Node in a control group, alone from the beginning. */
+function entering(group: string): string[] {
+  return ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, process.execPath];
+}
+
 export interface Cli {
   code: number;
   out: string;
@@ -39,7 +44,11 @@ export class TestServer {
   parent: ChildProcess | undefined;
   private readonly env: NodeJS.ProcessEnv;
 
-  constructor(env: NodeJS.ProcessEnv = {}) {
+  /** The control group that the server is alone in, where it is to have one. */
+  private readonly group: string | undefined;
+
+  constructor(env: NodeJS.ProcessEnv = {}, group?: string) {
+    this.group = group;
     mkdirSync(this.inputs);
     this.env = { ...process.env, QUERN_HOST: undefined, QUERN_DATA_DIR: this.dataDir, NO_COLOR: "1", ...env };
     this.env.XDG_CONFIG_HOME = join(this.dir, "config");
@@ -49,14 +58,20 @@ export class TestServer {
   async start(env: NodeJS.ProcessEnv = {}, args: string[] = []): Promise<void> {
     rmSync(join(this.dataDir, "address"), { force: true });
     const port = this.baseUrl === "" ? "0" : new URL(this.baseUrl).port;
-    const parent = spawn(
-      process.execPath,
-      [QUERN, "up", "--listen", `127.0.0.1:${port}`, "--allow-local-root", this.inputs, ...args],
-      {
-        env: { ...this.env, ...env },
-        stdio: ["ignore", "ignore", "pipe"],
-      },
-    );
+    const command = [
+      QUERN,
+      "up",
+      "--listen",
+      `127.0.0.1:${port}`,
+      "--allow-local-root",
+      this.inputs,
+      ...args,
+    ];
+    const [file, ...rest] = this.group === undefined ? [process.execPath] : entering(this.group);
+    const parent = spawn(file!, [...rest, ...command], {
+      env: { ...this.env, ...env },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     this.parent = parent;
     parent.stderr!.on("data", (text) => {
       this.stderr += String(text);

@@ -1,0 +1,75 @@
+/**
+ * A control group that the operator gave us (cgroup v2; "Delegation" in the kernel's admin-guide/cgroup-v2, `Delegate=` in
+ * systemd.resource-control(5)). It is taken where nobody else's process is in it and it may be written; then the kernel holds
+ * each worker to its memory (memory-groups.ts).
+ */
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const MOUNT = "/sys/fs/cgroup";
+/** Where we go ourselves: a group that has groups with memory of their own may have no processes. */
+const LEAF = "quern";
+
+/** Makes the group that we are in one whose groups can have limits on memory. Its directory; undefined where it is not ours. */
+export function claimOwnGroup(): string | undefined {
+  const own = groupOf("self");
+  if (own === undefined) return undefined;
+  try {
+    // The root of all groups has no type: that is nobody's to give.
+    if (wordsOf(join(own, "cgroup.type"))[0] !== "domain") return undefined;
+    if (!wordsOf(join(own, "cgroup.controllers")).includes("memory")) return undefined;
+    const there = wordsOf(join(own, "cgroup.procs"));
+    const ours = new Set(selfAndAncestors());
+    return there.every((pid) => ours.has(pid)) && moveInto(own, there) ? own : undefined;
+  } catch {
+    // No cgroup v2, or one that is hidden from us.
+    return undefined;
+  }
+}
+
+/** The directory of a process's group; undefined where there is no cgroup v2. */
+export function groupOf(pid: number | "self"): string | undefined {
+  try {
+    const path = /^0::(\/.*)$/m.exec(readFileSync(`/proc/${pid}/cgroup`, "latin1"))?.[1];
+    return path === undefined || path.startsWith("/..") ? undefined : join(MOUNT, path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whoever started us, a shell or npm, waits in the same group and moves along. */
+function moveInto(own: string, pids: readonly string[]): boolean {
+  const leaf = join(own, LEAF);
+  const move = (to: string) => {
+    for (const pid of pids) writeFileSync(join(to, "cgroup.procs"), pid);
+  };
+  try {
+    mkdirSync(leaf, { recursive: true });
+    move(leaf);
+    writeFileSync(join(own, "cgroup.subtree_control"), "+memory");
+    return true;
+  } catch {
+    // Read-only, or another user's: all as it was.
+    try {
+      move(own);
+      rmdirSync(leaf);
+    } catch {
+      // It was not even made.
+    }
+    return false;
+  }
+}
+
+function selfAndAncestors(): string[] {
+  const pids: string[] = [];
+  for (let pid = String(process.pid); Number(pid) > 0; ) {
+    pids.push(pid);
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    pid = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]!;
+  }
+  return pids;
+}
+
+function wordsOf(file: string): string[] {
+  return readFileSync(file, "latin1").split(/\s+/).filter(Boolean);
+}
