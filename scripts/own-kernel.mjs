@@ -1,32 +1,41 @@
 /**
- * Runs a command in a Linux of its own: user-mode Linux (Debian: user-mode-linux), a kernel as a process, on this machine's files
- * read-only. For what needs a kernel that is set up otherwise than this machine's: cgroup v2 with memory.
+ * Runs a command in a Linux of its own: user-mode Linux (Debian: user-mode-linux), a kernel as a process, with systemd, on this
+ * machine's files read-only. For what needs a machine that is set up otherwise than this one: cgroup v2 with memory, services.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { root } from "./setup.mjs";
 
+const SYSTEMD = "/lib/systemd/systemd";
 const MEMORY = "3072M";
 const LIMIT_MS = 600_000;
+/** All that may be written there and is gone with the kernel. */
+const TEMPORARY = "/run/temporary";
 
-export function hasOwnKernel() {
-  return spawnSync("linux.uml", ["--version"], { stdio: "ignore" }).status === 0;
+/** What is missing on this machine, in words; undefined where nothing is. */
+export function missingForOwnKernel() {
+  const hasKernel = spawnSync("linux.uml", ["--version"], { stdio: "ignore" }).status === 0;
+  if (!hasKernel) return "user-mode Linux (linux.uml), in Debian's package user-mode-linux";
+  return existsSync(SYSTEMD) ? undefined : `systemd (${SYSTEMD})`;
 }
 
-/** Its exit status (undefined: it did not come to an end), and what `read` makes of the directory that it knows as /mnt. `env` is all that it sees beside PATH. */
+/**
+ * The command's exit status (undefined: it did not come to an end), and what `read` makes of the directory that it knows as /mnt.
+ * `env` is all that it sees beside PATH.
+ */
 export function runInOwnKernel(command, env, read) {
   const directory = mkdtempSync(join(tmpdir(), "quern-kernel-"));
   try {
     writeFileSync(join(directory, "status"), "");
-    writeFileSync(join(directory, "init"), init(directory, command, env), { mode: 0o755 });
+    writeFileSync(join(directory, "init"), init(directory), { mode: 0o755 });
+    writeFileSync(join(directory, "command"), shell(command, env));
     const args = [`mem=${MEMORY}`, "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"];
     spawnSync("linux.uml", [...args, `init=${join(directory, "init")}`, "con=null", "con0=fd:0,fd:1"], {
       stdio: ["ignore", "inherit", "ignore"],
       timeout: LIMIT_MS,
       killSignal: "SIGKILL",
-      // Its memory is a file there.
       env: { PATH: process.env.PATH, HOME: directory, TMPDIR: tmpdir() },
     });
     const status = readFileSync(join(directory, "status"), "utf8").trim();
@@ -36,23 +45,41 @@ export function runInOwnKernel(command, env, read) {
   }
 }
 
-function init(directory, command, env) {
-  const exports = Object.entries({
-    HOME: "/tmp",
-    ...env,
-    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-  })
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `export ${name}=${quoted(value)}`);
+/** The first process: makes room to write, and becomes systemd with one service, the command. */
+function init(directory) {
   return `#!/bin/sh
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
-# What is written there is on the machine's disk; the rest is gone with the kernel.
 mount -t hostfs -o ${quoted(directory)} none /mnt
-mount -t tmpfs tmp /tmp
 mount -t tmpfs run /run
-mount -t cgroup2 cgroup /sys/fs/cgroup
-ip link set lo up || ifconfig lo up
+mkdir -p -m 1777 ${TEMPORARY}
+mkdir -p /run/systemd/system
+cat > /run/systemd/system/command.service <<'UNIT'
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /mnt/command
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/console
+UNIT
+cat > /run/systemd/system/command.target <<'UNIT'
+[Unit]
+DefaultDependencies=no
+Wants=command.service
+UNIT
+exec ${SYSTEMD} --unit=command.target --show-status=no --log-level=err
+`;
+}
+
+function shell(command, env) {
+  const path = `${dirname(process.execPath)}:${process.env.PATH}`;
+  const exports = Object.entries({ HOME: TEMPORARY, TMPDIR: TEMPORARY, ...env, PATH: path })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `export ${name}=${quoted(value)}`);
+  return `ip link set lo up || ifconfig lo up
 ${exports.join("\n")}
 cd ${quoted(root)}
 { ${command.map(quoted).join(" ")}; echo $? > /mnt/status; } 2>&1 | cat
@@ -61,4 +88,6 @@ sleep 60
 `;
 }
 
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+function quoted(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { applicationPython, tensorflowPython } from "./application-python.mjs";
-import { hasOwnKernel, runInOwnKernel } from "./own-kernel.mjs";
+import { missingForOwnKernel, runInOwnKernel } from "./own-kernel.mjs";
 import { root, setUp } from "./setup.mjs";
 
 setUp();
@@ -104,8 +104,9 @@ function tensorflow() {
 
 /** What needs control groups with memory. */
 function ownKernel() {
-  if (!hasOwnKernel()) {
-    console.log("there is no user-mode Linux (linux.uml) on this machine: Debian has it as user-mode-linux");
+  const missing = missingForOwnKernel();
+  if (missing !== undefined) {
+    console.log(`this machine lacks ${missing}`);
     return { passed: 0, failed: 0, skipped: 1 };
   }
   const python = spawnSync(
@@ -117,7 +118,11 @@ function ownKernel() {
   ).stdout.trim();
   const env = { QUERN_TEST_SUITE: "own-kernel", QUERN_PYTHON: python, NO_COLOR: "1" };
   const read = (directory) => textOf(join(directory, "report.json"));
-  const { status, result } = runInOwnKernel(vitestCommand("/mnt/report.json"), env, read);
+  const { status, result } = runInOwnKernel(
+    [...vitestCommand("/mnt/report.json"), "--no-file-parallelism"],
+    env,
+    read,
+  );
   return counted(status, result);
 }
 
