@@ -146,13 +146,14 @@ class Parent {
   private isStopping = false;
   private exitCode = 0;
   /** Before any child is there: they are to be where we are. */
-  private readonly ownGroup = claimOwnGroup();
+  private readonly ownGroup: string | undefined;
   /** Where there are several gateways; one has the sockets itself. */
   private readonly dealer: ConnectionDealer | undefined;
 
   constructor(options: UpOptions, handles: SocketHandle[]) {
     this.options = options;
     this.handles = handles;
+    this.ownGroup = claimOwnGroup(options.python);
     if (options.gateways > 1) this.dealer = new ConnectionDealer(handles, () => this.readyGateways());
     const hosts = [options.listen.host, options.controlListen?.host ?? ""];
     this.addresses = handles.map((handle, at) => this.addressOf(handle, hosts[at]!));

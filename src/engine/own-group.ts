@@ -1,17 +1,31 @@
 /**
  * A control group that the operator gave us (cgroup v2; "Delegation" in the kernel's admin-guide/cgroup-v2, `Delegate=` in
- * systemd.resource-control(5)). It is taken where nobody else's process is in it and it may be written; then the kernel holds
- * each worker to its memory (memory-groups.ts).
+ * systemd.resource-control(5)). It is taken where it is marked as given, nobody else's process is in it and it may be written;
+ * then the kernel holds each worker to its memory (memory-groups.ts).
  */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 
 const MOUNT = "/sys/fs/cgroup";
 /** Where we go ourselves: a group that has groups with memory of their own may have no processes. */
 const LEAF = "quern";
+/** What systemd sets on groups that it gave away, to "1": the first since version 251, the other one for root's eyes. */
+const MARKS = ["user.delegate", "trusted.delegate"];
+/** Node cannot read extended attributes. */
+const READ_MARKS = `
+import os, sys
+for name in sys.argv[2:]:
+    try: print(os.getxattr(sys.argv[1], name).decode())
+    except OSError: pass
+`;
+const READ_MS = 5_000;
 
-/** Makes the group that we are in one whose groups can have limits on memory. Its directory; undefined where it is not ours. */
-export function claimOwnGroup(): string | undefined {
+/**
+ * Makes the group that we are in one whose groups can have limits on memory. Its directory; undefined where it is not ours.
+ * `python` is any interpreter.
+ */
+export function claimOwnGroup(python: string): string | undefined {
   const own = groupOf("self");
   if (own === undefined) return undefined;
   try {
@@ -20,11 +34,23 @@ export function claimOwnGroup(): string | undefined {
     if (!wordsOf(join(own, "cgroup.controllers")).includes("memory")) return undefined;
     const there = wordsOf(join(own, "cgroup.procs"));
     const ours = new Set(selfAndAncestors());
-    return there.every((pid) => ours.has(pid)) && moveInto(own, there) ? own : undefined;
+    const isOurs = there.every((pid) => ours.has(pid)) && isDelegated(own, python);
+    return isOurs && moveInto(own, there) ? own : undefined;
   } catch {
     // No cgroup v2, or one that is hidden from us.
     return undefined;
   }
+}
+
+/** A service manager takes back, at any time, what it has not given away. The root that a container sees was given with it. */
+function isDelegated(group: string, python: string): boolean {
+  if (relative(MOUNT, group) === "") return true;
+  const marks = execFileSync(python, ["-I", "-S", "-c", READ_MARKS, group, ...MARKS], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    timeout: READ_MS,
+  });
+  return marks.split("\n").includes("1");
 }
 
 /** The directory of a process's group; undefined where there is no cgroup v2. */

@@ -1,4 +1,5 @@
 /** `compute.mem` held by the kernel: runs in a kernel of its own, whose groups have memory (scripts/own-kernel.mjs). */
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -56,6 +57,12 @@ const groups = () =>
 const workerGroups = () => groups().filter((name) => name !== "quern");
 const replicaGroups = () => groups().filter((name) => name.startsWith("r-"));
 
+/** As systemd marks what it gives away. */
+function mark(group: string): void {
+  const code = "import os, sys; os.setxattr(sys.argv[1], 'user.delegate', b'1')";
+  execFileSync("python3", ["-c", code, group]);
+}
+
 /** What the server says of itself. */
 async function memoryLimits(server: TestServer): Promise<unknown> {
   const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
@@ -67,6 +74,7 @@ describe("a server with a control group of its own", () => {
   const server = new TestServer({}, UNIT);
   beforeAll(async () => {
     mkdirSync(UNIT);
+    mark(UNIT);
     await server.start();
     server.deploy(PROJECT);
   });
@@ -172,13 +180,18 @@ describe("a server with a control group of its own", () => {
   });
 });
 
-describe("a server that shares its group with others", () => {
-  it("watches, and changes nothing there", async () => {
-    const server = new TestServer();
+describe("a server that has no group of its own", () => {
+  it.each([
+    ["shares one with others", undefined],
+    ["is alone in one that nobody gave it", join(ROOT, "scope")],
+  ])("watches, and changes nothing there: it %s", async (_, group) => {
+    if (group !== undefined) mkdirSync(group);
+    const server = new TestServer({}, group);
     await server.start();
     expect(await memoryLimits(server)).toBe("watched");
     expect(server.cli(["doctor"]).out).toContain("Delegate=memory");
-    expect(existsSync(join(ROOT, "quern"))).toBe(false);
+    expect(existsSync(join(group ?? ROOT, "quern"))).toBe(false);
     await server.stop();
+    if (group !== undefined) rmdirSync(group);
   });
 });

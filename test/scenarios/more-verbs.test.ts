@@ -204,6 +204,7 @@ describe("quern doctor", () => {
       "disk use",
       "open files",
       "server",
+      "memory limits",
     ]);
     expect(findings.filter(({ result }) => result === "fail")).toEqual([]);
     const ill = new TestServer({ QUERN_PYTHON: "/no/python", QUERN_HOST: "http://127.0.0.1:1" });
