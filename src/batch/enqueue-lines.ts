@@ -122,8 +122,7 @@ export class LineEnqueuer {
     const block = { ...source, base, position };
     if (!mustBeObjects) return this.takeItems(end, block, line);
     if (!isUtf8(this.buffer.subarray(0, end))) throw this.invalidUtf8(end, source.path, line);
-    const hasMark =
-      position === 0 && this.buffer.subarray(0, Math.min(3, end)).equals(BYTE_ORDER_MARK.subarray(0, end));
+    const hasMark = position === 0 && this.buffer.subarray(0, Math.min(3, end)).equals(BYTE_ORDER_MARK);
     if (!hasMark) return this.takeObjects(0, end, block, line);
     maker.skipTo(base + BYTE_ORDER_MARK.length);
     return this.takeObjects(BYTE_ORDER_MARK.length, end, block, line);
