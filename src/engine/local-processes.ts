@@ -178,10 +178,11 @@ function outOfMemoryBy(
   watched: Watched,
 ): WorkerExit["outOfMemory"] {
   if (watched.isOverLimit) return "limit";
-  // Nobody knows how a stranger ended.
-  if (exit.signal !== "SIGKILL" && exit.code !== undefined) return undefined;
-  if (group !== undefined) return group.outOfMemory;
-  return exit.signal === "SIGKILL" && memory.hasKernelKilled() ? "kernel" : undefined;
+  const isKilled = exit.signal === "SIGKILL";
+  // How a stranger ended, only its group knows.
+  const isStranger = exit.signal === undefined && exit.code === undefined;
+  if (group !== undefined) return isKilled || isStranger ? group.outOfMemory : undefined;
+  return isKilled && memory.hasKernelKilled() ? "kernel" : undefined;
 }
 
 /** The end of a log file. */
