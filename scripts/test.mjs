@@ -14,7 +14,9 @@ setUp();
 
 const TENSORFLOW = "--tensorflow";
 const OWN_KERNEL = "--own-kernel";
-const SUITES = [TENSORFLOW, OWN_KERNEL];
+/** Without Python's own tests, to which another Node makes no difference. */
+const TYPESCRIPT = "--typescript";
+const SUITES = [TENSORFLOW, OWN_KERNEL, TYPESCRIPT];
 
 const total = { passed: 0, failed: 0, skipped: 0 };
 /** What failed, told once more at the very end: a log of thousands of lines is read from there. */
@@ -128,6 +130,7 @@ function ownKernel() {
 
 if (process.argv[2] === TENSORFLOW) stage("TensorFlow", tensorflow);
 else if (process.argv[2] === OWN_KERNEL) stage("a kernel of its own", ownKernel);
+else if (process.argv[2] === TYPESCRIPT) stage("TypeScript", vitest);
 else {
   stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));
   stage("Python of applications", () => pythonTests(applicationPython(), "python/application_tests"));

@@ -3,8 +3,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { claimOwnGroup } from "../../src/engine/own-group.ts";
 import { eventually } from "../harness/eventually.ts";
-import { TestServer } from "../harness/server.ts";
+import { root, TestServer } from "../harness/server.ts";
 
 const ROOT = "/sys/fs/cgroup";
 /** Beside systemd's: its root has memory to give. */
@@ -133,8 +134,8 @@ describe("a server with a control group of its own", () => {
   });
 
   it("tells its limit from the unit's: memory that is missing elsewhere is not the worker's fault", async () => {
-    writeFileSync(join(UNIT, "memory.max"), String(700 * MIB));
-    const job = await run("unlimited", [{ do: "take", mib: 1500 }]);
+    writeFileSync(join(UNIT, "memory.max"), String(450 * MIB));
+    const job = await run("unlimited", [{ do: "take", mib: 500 }]);
     writeFileSync(join(UNIT, "memory.max"), "max");
     expect(job).toMatchObject({
       status: "status_worker_oom",
@@ -180,18 +181,27 @@ describe("a server with a control group of its own", () => {
   });
 });
 
-describe("a server that has no group of its own", () => {
-  it.each([
-    ["shares one with others", undefined],
-    ["is alone in one that nobody gave it", join(ROOT, "scope")],
-  ])("watches, and changes nothing there: it %s", async (_, group) => {
-    if (group !== undefined) mkdirSync(group);
-    const server = new TestServer({}, group);
-    await server.start();
-    expect(await memoryLimits(server)).toBe("watched");
-    expect(server.cli(["doctor"]).out).toContain("Delegate=memory");
-    expect(existsSync(join(group ?? ROOT, "quern"))).toBe(false);
-    await server.stop();
-    if (group !== undefined) rmdirSync(group);
+describe("a group that is not ours", () => {
+  it("is left as it is where others are in it", () => {
+    expect(claimOwnGroup("python3")).toBeUndefined();
+  });
+
+  it("is left as it is where nobody gave it, and taken where somebody did", () => {
+    const group = join(ROOT, "scope");
+    mkdirSync(group);
+    const program = join(root, "dist", "engine", "own-group.js");
+    const claim = () => {
+      const code = `import(${JSON.stringify(program)}).then((m) => console.log(m.claimOwnGroup("python3")))`;
+      const shell = 'echo $$ > "$0/cgroup.procs" && exec "$@"';
+      return execFileSync("sh", ["-c", shell, group, process.execPath, "-e", code], {
+        encoding: "utf8",
+      }).trim();
+    };
+    expect(claim()).toBe("undefined");
+    expect(readdirSync(group)).not.toContain("quern");
+    mark(group);
+    expect(claim()).toBe(group);
+    rmdirSync(join(group, "quern"));
+    rmdirSync(group);
   });
 });
