@@ -9,7 +9,7 @@ import type { Apis } from "./apis/apis.ts";
 import type { Autoscaling } from "./apis/autoscaling.ts";
 import type { DeployDeps } from "./apis/deploy.ts";
 import { PlacedApis } from "./apis/placed-apis.ts";
-import type { RoutePublisher } from "./apis/publish-routes.ts";
+import { RoutePublisher } from "./apis/publish-routes.ts";
 import { Replicas } from "./apis/replicas.ts";
 import type { Reports } from "./apis/reports.ts";
 import {
@@ -225,6 +225,12 @@ export function buildRetention({ db, log, options }: Ground): Retention {
   return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs });
 }
 
+export function buildRoutes({ options, epoch, log }: Ground): RoutePublisher {
+  return new RoutePublisher(options.routesFile, epoch, (refused) =>
+    log.error(refused, "a route is not published: no gateway could read it"),
+  );
+}
+
 export function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {
   const store = {
     all: () => allKeys(db),
@@ -243,6 +249,7 @@ export function buildControl(
     keys: Keys;
     replicas: Replicas;
     reports: Reports;
+    routes: RoutePublisher;
   },
 ): RequestListener {
   const { dataDir, version } = options;
@@ -250,6 +257,7 @@ export function buildControl(
     log,
     version,
     memoryLimits: workerDeps.engine.memoryLimits,
+    warnings: () => rooms.routes.warnings,
     ...rooms,
     audit: (line) => appendAudit(join(dataDir, "logs", "audit.jsonl"), line),
     queues: new Queues(db),
@@ -270,7 +278,7 @@ export function buildInternal(
     snapshots: {
       current: () => routes.snapshot,
       subscribe: (gateway, listener) => routes.subscribe(gateway, listener),
-      applied: (gateway, version) => routes.applied(gateway, version),
+      applied: (gateway, stamp, refused) => routes.applied(gateway, stamp, refused),
     },
     killReplica: (workerId) => replicas.kill(workerId),
     replaceReplica: (workerId) => replicas.replace(workerId),

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { Apis } from "./apis/apis.ts";
 import { Autoscaling } from "./apis/autoscaling.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
-import { RoutePublisher } from "./apis/publish-routes.ts";
 import type { Replicas } from "./apis/replicas.ts";
 import { Reports } from "./apis/reports.ts";
 import { apiLogDirectory, jobLogDirectory } from "./apis/start-worker.ts";
@@ -26,6 +25,7 @@ import {
   buildKeys,
   buildReplicas,
   buildRetention,
+  buildRoutes,
   buildWorld,
   type ControllerOptions,
   type Ground,
@@ -60,10 +60,10 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const directory = await lockDataDirectory(dataDir, options.parentPid, LOCK_WAIT_MS, isAlive);
   const roots = await resolveRoots(options.localRoots, dataDir);
   const ground = await layGround(options);
-  const { db, epoch } = ground;
+  const { db } = ground;
   await removeCutOffUploads(dataDir);
   const left = await endBatchWorkers(db, ground.workerDeps.engine, await allWorkers(db));
-  const routes = new RoutePublisher(options.routesFile, epoch);
+  const routes = buildRoutes(ground);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(ground.workerDeps.db, ground.log);
@@ -92,7 +92,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const applications = buildApplications(ground, apis, world);
   const control = new ControlServer(
     options.controllerSocket,
-    buildControl(ground, { apis, applications, jobs, keys, replicas, reports }),
+    buildControl(ground, { apis, applications, jobs, keys, replicas, reports, routes }),
   );
   const internal = new ControlServer(
     options.internalSocket,

@@ -1,20 +1,27 @@
 /**
  * The route snapshot's one writer: to a file, from which a gateway starts when there is no controller, and to the
- * gateways that are connected. Versions rise, also over restarts.
+ * gateways that are connected. Epoch and version rise, also over restarts. Only what a gateway can read is published.
  */
-import { renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
-import type { AddressRoute, ApiRoute, RouteSnapshot, SplitterRoute } from "../contracts/routes.ts";
+import {
+  type AddressRoute,
+  type ApiRoute,
+  NO_ROUTES,
+  type RefusedRoute,
+  type RouteSnapshot,
+  readSnapshot,
+  type SnapshotStamp,
+  type SplitterRoute,
+} from "../contracts/routes.ts";
 import type { AnyVersion, ApiVersion, SplitterVersion } from "./api-store.ts";
 import { endpointOf } from "./endpoints.ts";
 import type { Replica } from "./replica.ts";
 import { replicaConcurrency } from "./scaling-rules.ts";
 import { timeoutMsOf } from "./start-worker.ts";
 
-/** Snapshots of one epoch; the next epoch's are all above them. */
-const VERSIONS_PER_EPOCH = 1_000_000;
 /** A gateway that takes longer to confirm is stuck. */
 const EVERYWHERE_MS = 5_000;
 const APPLIED_LOOK_MS = 5;
@@ -22,20 +29,25 @@ const APPLIED_LOOK_MS = 5;
 /** A gateway that is connected: given each snapshot, and asked which it has applied. */
 interface Subscriber {
   listener: (snapshot: RouteSnapshot) => void;
+  /** Of this epoch. */
   appliedVersion: number;
+  /** What it could not read. */
+  refused: readonly RefusedRoute[];
 }
 
 export class RoutePublisher {
   private readonly file: string;
-  private version: number;
+  private readonly onRefused: (refused: RefusedRoute) => void;
   private current: RouteSnapshot;
+  private refused: readonly RefusedRoute[] = [];
   /** By the gateway's own id. */
   private readonly subscribers = new Map<string, Subscriber>();
 
-  constructor(file: string, epoch: number) {
+  /** `onRefused`: a route is not published, because no gateway could read it. */
+  constructor(file: string, epoch: number, onRefused: (refused: RefusedRoute) => void) {
     this.file = file;
-    this.version = epoch * VERSIONS_PER_EPOCH;
-    this.current = { version: this.version, apis: [], splitters: [], keys: [] };
+    this.onRefused = onRefused;
+    this.current = { ...lastPublished(file), epoch, version: 0 };
   }
 
   get snapshot(): RouteSnapshot {
@@ -44,25 +56,45 @@ export class RoutePublisher {
 
   /** Calls back with each later snapshot; returns how to stop that. */
   subscribe(gateway: string, listener: (snapshot: RouteSnapshot) => void): () => void {
-    const subscriber = { listener, appliedVersion: 0 };
+    const subscriber: Subscriber = { listener, appliedVersion: -1, refused: [] };
     this.subscribers.set(gateway, subscriber);
     return () => {
       if (this.subscribers.get(gateway) === subscriber) this.subscribers.delete(gateway);
     };
   }
 
-  /** A gateway says that it acts by this version now. */
-  applied(gateway: string, version: number): void {
+  /** A gateway says by which snapshot it acts now, and what it could not read of the newest. */
+  applied(gateway: string, { epoch, version }: SnapshotStamp, refused: readonly RefusedRoute[]): void {
     const subscriber = this.subscribers.get(gateway);
-    if (subscriber !== undefined) subscriber.appliedVersion = Math.max(subscriber.appliedVersion, version);
+    if (subscriber === undefined) return;
+    subscriber.refused = refused;
+    // One of a former controller says nothing of ours.
+    if (epoch === this.current.epoch)
+      subscriber.appliedVersion = Math.max(subscriber.appliedVersion, version);
   }
 
-  publish(routes: Omit<RouteSnapshot, "version">): void {
-    this.current = { version: ++this.version, ...routes };
+  /** What does not serve as it was deployed, for people. */
+  get warnings(): string[] {
+    const refused = [this.refused, ...[...this.subscribers.values()].map((subscriber) => subscriber.refused)];
+    const texts = refused
+      .flat()
+      .map(({ name, detail }) => `the last good route of ${name} serves: ${detail}`);
+    return [...new Set(texts)];
+  }
+
+  /** A route that gateways could not read is not published: the one before it stays. */
+  publish(routes: Omit<RouteSnapshot, keyof SnapshotStamp>): void {
+    const { epoch, version } = this.current;
+    const { snapshot, refused } = readSnapshot({ epoch, version: version + 1, ...routes }, this.current);
+    for (const item of refused)
+      if (!this.refused.some(({ name, detail }) => name === item.name && detail === item.detail))
+        this.onRefused(item);
+    this.refused = refused;
+    this.current = snapshot;
     const temporary = `${this.file}.new`;
-    writeFileSync(temporary, JSON.stringify(this.current), { mode: 0o600 });
+    writeFileSync(temporary, JSON.stringify(snapshot), { mode: 0o600 });
     renameSync(temporary, this.file);
-    for (const { listener } of this.subscribers.values()) listener(this.current);
+    for (const { listener } of this.subscribers.values()) listener(snapshot);
   }
 
   /** Resolves when every connected gateway acts by the newest snapshot. Throws `server_unavailable` after a while. */
@@ -76,6 +108,15 @@ export class RoutePublisher {
       }
       await delay(APPLIED_LOOK_MS);
     }
+  }
+}
+
+/** What the controller before has published; a file that cannot be read holds nothing that is worth keeping. */
+function lastPublished(file: string): RouteSnapshot {
+  try {
+    return readSnapshot(JSON.parse(readFileSync(file, "utf8")), NO_ROUTES).snapshot;
+  } catch {
+    return NO_ROUTES;
   }
 }
 

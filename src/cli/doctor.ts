@@ -159,14 +159,22 @@ async function server({ client, environment }: CliContext): Promise<Finding[]> {
   const where = `${environment} (${client.baseUrl})`;
   try {
     const { value } = await client.json<{ version: string }>("/-/version");
-    const health = await client.json<{ memory_limits: MemoryLimits }>("/-/healthz");
+    const health = (await client.json<{ memory_limits: MemoryLimits; warnings: string[] }>("/-/healthz"))
+      .value;
     const found: Finding = { check, result: "ok", detail: `${where}, version ${value.version}` };
-    return [found, memoryLimits(health.value.memory_limits)];
+    return [found, memoryLimits(health.memory_limits), ...routes(health.warnings)];
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const result = error.exitCode === EXIT.unreachable ? "warn" : "fail";
     return [{ check, result, detail: `${where} does not answer as it should`, cure: error.message }];
   }
+}
+
+/** What does not serve as it was deployed. */
+function routes(warnings: readonly string[]): Finding[] {
+  const cure =
+    "this is a bug in Quern; deploy a former version (`quern rollback`) or other settings meanwhile";
+  return warnings.map((detail) => ({ check: "routes", result: "warn", detail, cure }));
 }
 
 /** How `compute.mem` is enforced there. */

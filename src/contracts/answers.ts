@@ -175,6 +175,7 @@ export type MemoryLimits = z.infer<typeof memoryLimits>;
 export const healthSchema = z.strictObject({
   status: z.literal("ok"),
   memory_limits: memoryLimits,
+  warnings: z.array(z.string()).meta({ description: "what does not serve as it was deployed" }),
   apis: z.array(z.strictObject({ name: z.string(), kind, status: z.string() })),
 });
 

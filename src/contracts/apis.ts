@@ -3,6 +3,7 @@
  * that are legal and refused for now, because a field that is silently ignored is a lie.
  */
 import { z } from "zod";
+import { DURATION_MS_MAX, REPLICAS_MAX, THREADS_MAX } from "./limits.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 
 /** As the ancestor: less does not start a Python. */
@@ -18,18 +19,27 @@ const DURATION_UNITS_MS: Record<string, number> = {
   h: 3_600_000,
 };
 
-/** A duration in Go's style (`500ms`, `1m30s`) in milliseconds; undefined when it is none. */
+/**
+ * A duration in Go's style (`500ms`, `1m30s`) in whole milliseconds, because everything behind this border counts in
+ * them; what is above 0 is 1 at least. Undefined when it is none.
+ */
 export function parseDurationMs(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/.test(text)) return undefined;
   let total = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)) {
     total += Number(amount) * DURATION_UNITS_MS[unit!]!;
   }
-  return total;
+  const whole = total > 0 ? Math.max(1, Math.round(total)) : 0;
+  return Number.isSafeInteger(whole) ? whole : undefined;
 }
 
 const DURATION_RULE = "must be a duration such as 500ms, 30s or 1m30s";
-const duration = z.string(DURATION_RULE).refine((text) => (parseDurationMs(text) ?? 0) > 0, DURATION_RULE);
+const isShort = (text: string) => (parseDurationMs(text) ?? 0) <= DURATION_MS_MAX;
+const SHORT_RULE = `must be at most ${DURATION_MS_MAX / 3_600_000}h`;
+const duration = z
+  .string(DURATION_RULE)
+  .refine((text) => (parseDurationMs(text) ?? 0) > 0, DURATION_RULE)
+  .refine(isShort, SHORT_RULE);
 const quantity = (parse: (text: string) => number | undefined, least: number, rule: string) =>
   z
     .union([z.string(), z.number()], rule)
@@ -40,12 +50,17 @@ const countFrom = (least: number) =>
 /** A stabilization period may be left out altogether. */
 const durationOrNone = z
   .string(DURATION_RULE)
-  .refine((text) => parseDurationMs(text) !== undefined, DURATION_RULE);
+  .refine((text) => parseDurationMs(text) !== undefined, DURATION_RULE)
+  .refine(isShort, SHORT_RULE);
+const replicasFrom = (least: number) => countFrom(least).max(REPLICAS_MAX, `must be at most ${REPLICAS_MAX}`);
 const fraction = z.number().min(0, "must be at least 0").lt(1, "must be below 1");
-const percentOrCount = z.union([
-  z.int().min(0, "must be at least 0"),
-  z.string().regex(/^\d+%$/, "must be a count or a percentage such as 25%"),
-]);
+const percentOrCount = z.union(
+  [
+    z.int().min(0, "must be at least 0").max(REPLICAS_MAX, `must be at most ${REPLICAS_MAX}`),
+    z.string().regex(/^\d{1,4}%$/, "must be a count or a percentage such as 25%"),
+  ],
+  `must be a count of at most ${REPLICAS_MAX} or a percentage such as 25%`,
+);
 
 /** A leading slash is added, a trailing one taken away, as the ancestor did. */
 const endpoint = z
@@ -69,7 +84,7 @@ const predictorSchema = z.strictObject({
     .default({}),
   python_path: z.string().optional(),
   processes_per_replica: countFrom(1).max(100, "must be at most 100").default(1),
-  threads_per_process: countFrom(1).default(1),
+  threads_per_process: countFrom(1).max(THREADS_MAX, `must be at most ${THREADS_MAX}`).default(1),
   server_side_batching: z
     .strictObject({ max_batch_size: z.int().min(2).max(1024), batch_interval: duration })
     .optional(),
@@ -129,9 +144,9 @@ export const apiSchema = z.strictObject({
     .optional(),
   autoscaling: z
     .strictObject({
-      min_replicas: countFrom(0).default(1),
-      max_replicas: countFrom(1).optional(),
-      init_replicas: countFrom(0).optional(),
+      min_replicas: replicasFrom(0).default(1),
+      max_replicas: replicasFrom(1).optional(),
+      init_replicas: replicasFrom(0).optional(),
       max_replica_concurrency: countFrom(1).max(30_000, "must be at most 30000").optional(),
       target_replica_concurrency: z.number().positive("must be above 0").optional(),
       window: duration.refine((text) => parseDurationMs(text)! >= 1_000, "must be at least 1s").optional(),

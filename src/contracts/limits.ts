@@ -96,6 +96,12 @@ export const CANCEL_GRACE_MS = 2_000;
 export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
 /** Decision 5: how long a request waits for the first replica of an API that was scaled to zero. */
 export const WAKE_UP_MS = 300_000;
+/** The longest duration of a configuration: a day less than the longest timer that Node has (2^31 ms, 24.8 days). */
+export const DURATION_MS_MAX = 23 * 86_400_000;
+/** Replicas of one API: a third of the processes that Linux gives by default. */
+export const REPLICAS_MAX = 10_000;
+/** `threads_per_process`: each takes a stack, and Linux gives a process about 32,000. */
+export const THREADS_MAX = 10_000;
 /** Decision 5: replicas of an API that names no maximum. */
 export const MAX_REPLICAS_DEFAULT = 100;
 /** Classes that a gateway counts apart for one API; what is behind them counts as `(others)`. */

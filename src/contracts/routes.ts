@@ -56,21 +56,94 @@ const apiRouteSchema = addressSchema.extend({
 });
 export type ApiRoute = z.infer<typeof apiRouteSchema>;
 
-export const routeSnapshotSchema = z.object({
-  version: z.int(),
-  apis: z.array(apiRouteSchema),
-  splitters: z.array(splitterRouteSchema),
-  keys: z.array(
-    z.object({
-      id: z.string(),
-      sha256: z.string(),
-      scope: z.enum(KEY_SCOPES),
-      api: z.string().nullable(),
-      created_time: z.string(),
-      rate: z.object({ requests: z.int(), seconds: z.int() }).nullable(),
-      expires_time: z.string().nullable(),
-      revoked_time: z.string().nullable(),
-    }),
-  ),
+const keyRouteSchema = z.object({
+  id: z.string(),
+  sha256: z.string(),
+  scope: z.enum(KEY_SCOPES),
+  api: z.string().nullable(),
+  created_time: z.string(),
+  rate: z.object({ requests: z.int(), seconds: z.int() }).nullable(),
+  expires_time: z.string().nullable(),
+  revoked_time: z.string().nullable(),
 });
-export type RouteSnapshot = z.infer<typeof routeSnapshotSchema>;
+
+/** Which snapshot it is: two fields, so that no number of publishes in one epoch reaches into the next one's. */
+const stampSchema = z.object({
+  /** The controller's. Files of releases before this field have none, and are older than any. */
+  epoch: z.int().default(0),
+  version: z.int(),
+});
+export type SnapshotStamp = z.infer<typeof stampSchema>;
+
+/** The items are read one by one: one that cannot be read costs no other its place. */
+const envelopeSchema = stampSchema.extend({
+  apis: z.array(z.unknown()),
+  splitters: z.array(z.unknown()),
+  keys: z.array(z.unknown()),
+});
+
+export interface RouteSnapshot extends SnapshotStamp {
+  apis: ApiRoute[];
+  splitters: SplitterRoute[];
+  keys: z.infer<typeof keyRouteSchema>[];
+}
+
+export const NO_ROUTES: RouteSnapshot = { epoch: -1, version: -1, apis: [], splitters: [], keys: [] };
+
+/** A part of a snapshot that could not be read. */
+const refusedRouteSchema = z.object({ name: z.string(), detail: z.string() });
+export type RefusedRoute = z.infer<typeof refusedRouteSchema>;
+
+/** What a gateway says once it acts by a snapshot. */
+export const appliedSchema = stampSchema.extend({
+  gateway: z.string(),
+  refused: z.array(refusedRouteSchema),
+});
+
+export function isNewer(one: SnapshotStamp, other: SnapshotStamp): boolean {
+  return one.epoch === other.epoch ? one.version > other.version : one.epoch > other.epoch;
+}
+
+/**
+ * Reads a snapshot item by item. An API that cannot be read keeps its route of `before`; a key that cannot be read opens
+ * nothing. Throws if it is no snapshot at all.
+ */
+export function readSnapshot(
+  value: unknown,
+  before: RouteSnapshot,
+): { snapshot: RouteSnapshot; refused: RefusedRoute[] } {
+  const envelope = envelopeSchema.safeParse(value);
+  if (!envelope.success) throw new Error(faultOf(envelope.error));
+  const { epoch, version, ...lists } = envelope.data;
+  const refused: RefusedRoute[] = [];
+  const apis = readItems(apiRouteSchema, lists.apis, refused);
+  const splitters = readItems(splitterRouteSchema, lists.splitters, refused);
+  const isRefused = ({ name }: AddressRoute) => refused.some((item) => item.name === name);
+  // What is kept goes first: an address that is another API's by now is the other's.
+  const snapshot = {
+    epoch,
+    version,
+    apis: [...before.apis.filter(isRefused), ...apis],
+    splitters: [...before.splitters.filter(isRefused), ...splitters],
+    keys: readItems(keyRouteSchema, lists.keys, refused),
+  };
+  return { snapshot, refused };
+}
+
+function readItems<Item>(
+  schema: z.ZodType<Item>,
+  items: readonly unknown[],
+  refused: RefusedRoute[],
+): Item[] {
+  return items.flatMap((item) => {
+    const read = schema.safeParse(item);
+    if (read.success) return [read.data];
+    const { name, id } = (item ?? {}) as { name?: unknown; id?: unknown };
+    refused.push({ name: String(name ?? id), detail: faultOf(read.error) });
+    return [];
+  });
+}
+
+function faultOf({ issues: [issue] }: z.ZodError): string {
+  return `${issue!.path.join(".")}: ${issue!.message}`;
+}

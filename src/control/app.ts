@@ -5,7 +5,12 @@ import type { Log } from "../base/log.ts";
 import type { MemoryLimits } from "../contracts/answers.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import { type Report, reportSchema } from "../contracts/reports.ts";
-import type { RouteSnapshot } from "../contracts/routes.ts";
+import {
+  appliedSchema,
+  type RefusedRoute,
+  type RouteSnapshot,
+  type SnapshotStamp,
+} from "../contracts/routes.ts";
 import type { AuditLine } from "../observe/audit.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
@@ -26,6 +31,8 @@ export interface ControlDeps
   log: Log;
   version: string;
   memoryLimits: MemoryLimits;
+  /** What does not serve as it was deployed, though it serves. */
+  warnings: () => string[];
   /** Who changed what; refusals too. */
   audit: (line: AuditLine) => void;
 }
@@ -65,6 +72,7 @@ export function controlApp(deps: ControlDeps): Hono {
     c.json({
       status: "ok",
       memory_limits: deps.memoryLimits,
+      warnings: deps.warnings(),
       apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),
     }),
   );
@@ -88,7 +96,7 @@ export interface InternalDeps {
   snapshots: {
     current: () => RouteSnapshot;
     subscribe: (gateway: string, listener: (snapshot: RouteSnapshot) => void) => () => void;
-    applied: (gateway: string, version: number) => void;
+    applied: (gateway: string, stamp: SnapshotStamp, refused: readonly RefusedRoute[]) => void;
   };
   killReplica: (workerId: string) => void;
   replaceReplica: (workerId: string) => void;
@@ -103,8 +111,9 @@ export interface InternalDeps {
  */
 export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, report }: InternalDeps): Hono {
   const app = new Hono();
-  app.post("/routes/applied", (c) => {
-    snapshots.applied(c.req.query("gateway") ?? "", Number(c.req.query("version")));
+  app.post("/routes/applied", async (c) => {
+    const { gateway, refused, ...stamp } = appliedSchema.parse(await c.req.json());
+    snapshots.applied(gateway, stamp, refused);
     return c.json({});
   });
   app.get("/routes", (c) => {

@@ -1,6 +1,7 @@
 /**
  * The gateway's view of what is deployed: the newest snapshot, from the file at the start and from the controller's
- * stream while there is one. A lower version is never taken.
+ * stream while there is one. An older one is never taken. What cannot be read of one changes nothing: the routes before serve
+ * on, and the controller is told.
  */
 import { readFileSync } from "node:fs";
 import { get, request as httpRequest } from "node:http";
@@ -10,7 +11,13 @@ import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
 import type { Report } from "../contracts/reports.ts";
-import { type RouteSnapshot, routeSnapshotSchema } from "../contracts/routes.ts";
+import {
+  isNewer,
+  NO_ROUTES,
+  type RefusedRoute,
+  type RouteSnapshot,
+  readSnapshot,
+} from "../contracts/routes.ts";
 import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
 import { Endpoints } from "./endpoints.ts";
 
@@ -29,8 +36,10 @@ export class RouteTable implements Service {
   private readonly pools = new Map<string, ApiPool>();
   private keys = new Map<string, GatewayKey>();
   /** Replaced as a whole: a request sees one snapshot or the next, never half of each. */
-  endpoints = new Endpoints({ version: -1, apis: [], splitters: [], keys: [] }, () => undefined);
-  private version = -1;
+  endpoints = new Endpoints(NO_ROUTES, () => undefined);
+  private snapshot = NO_ROUTES;
+  /** What could not be read of the newest one. */
+  private refused: readonly RefusedRoute[] = [];
   /** By this the controller knows which gateway has applied what. */
   private readonly id = newToken();
   private isStopped = false;
@@ -50,7 +59,7 @@ export class RouteTable implements Service {
 
   /** Whether any snapshot has been seen. */
   get isReady(): boolean {
-    return this.version >= 0;
+    return this.snapshot !== NO_ROUTES;
   }
 
   /** What a key opens now, by its hash. */
@@ -79,9 +88,28 @@ export class RouteTable implements Service {
     };
   }
 
+  /** Takes a snapshot as it came. */
+  private read(text: string): void {
+    try {
+      const { snapshot, refused } = readSnapshot(JSON.parse(text), this.snapshot);
+      if (!isNewer(snapshot, this.snapshot)) return;
+      this.apply(snapshot);
+      this.refuse(refused);
+    } catch (error) {
+      this.refuse([{ name: "the snapshot", detail: (error as Error).message }]);
+    }
+  }
+
+  /** Says what could not be read: here once, and to the controller with each confirmation. */
+  private refuse(refused: readonly RefusedRoute[]): void {
+    for (const { name, detail } of refused) {
+      if (this.refused.some((item) => item.name === name && item.detail === detail)) continue;
+      process.emitWarning(`cannot read the route of ${name}, so its last good one serves on: ${detail}`);
+    }
+    this.refused = refused;
+  }
+
   private apply(snapshot: RouteSnapshot): void {
-    if (snapshot.version <= this.version) return;
-    this.version = snapshot.version;
     this.keys = new Map(snapshot.keys.map((key) => [key.sha256, key]));
     const realtime = snapshot.apis.filter((api) => api.kind === "RealtimeAPI");
     for (const route of realtime) {
@@ -95,21 +123,23 @@ export class RouteTable implements Service {
       this.pools.delete(name);
     }
     this.endpoints = new Endpoints(snapshot, (name) => this.pools.get(name));
+    this.snapshot = snapshot;
   }
 
   /** Tells the controller what we act by now; it waits for that when a key is revoked. */
   private confirm(): void {
-    const path = `/routes/applied?gateway=${this.id}&version=${this.version}`;
+    const { epoch, version } = this.snapshot;
+    const path = "/routes/applied";
     const request = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
     // A controller that is gone waits for nothing.
     request.on("error", () => {});
     request.on("response", (answer) => answer.resume());
-    request.end();
+    request.end(JSON.stringify({ gateway: this.id, epoch, version, refused: this.refused }));
   }
 
   private readFile(): void {
     try {
-      this.apply(routeSnapshotSchema.parse(JSON.parse(readFileSync(this.options.file, "utf8"))));
+      this.read(readFileSync(this.options.file, "utf8"));
     } catch (error) {
       // Before the first deployment there is no file; anything else the controller will write anew.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT")
@@ -135,7 +165,7 @@ export class RouteTable implements Service {
           answer.on("data", (text: string) => {
             const lines = (rest + text).split("\n");
             rest = lines.pop()!;
-            for (const line of lines) this.apply(routeSnapshotSchema.parse(JSON.parse(line)));
+            for (const line of lines) this.read(line);
             if (lines.length > 0) this.confirm();
           });
           answer.on("close", resolve);

@@ -31,6 +31,39 @@ describe("a configuration", () => {
     expect(configText).toBe("{}");
   });
 
+  it.each([
+    ["2.01s", 2010],
+    ["4.1m", 246_000],
+    ["8.2m", 492_000],
+    ["16.1s", 16_100],
+    ["1500us", 2],
+    ["1ns", 1],
+    ["1.4ms", 1],
+    ["0s", 0],
+    [`${"9".repeat(400)}h`, undefined],
+  ])("has %s in whole milliseconds", (text, ms) => {
+    expect(parseDurationMs(text)).toBe(ms);
+  });
+
+  it("bounds every number that gateways and timers count with", () => {
+    const much = "9007199254740991";
+    for (const [extra, detail] of [
+      ["  autoscaling: {min_replicas: %}\n", "must be at most 10000"],
+      ["  autoscaling: {max_replicas: %}\n", "must be at most 10000"],
+      ["  autoscaling: {window: 600h}\n", "must be at most 552h"],
+      ["  update_strategy: {max_surge: 99999%, max_unavailable: 1}\n", "a percentage such as 25%"],
+      ["  update_strategy: {max_surge: %}\n", "must be at most 10000"],
+    ] as const)
+      expect([extra, errorsOf(api(extra.replace("%}", `${much}}`)))]).toEqual([
+        extra,
+        [expect.stringContaining(detail)],
+      ]);
+    for (const field of ["timeout: 600h", `threads_per_process: ${much}`])
+      expect(errorsOf(`- name: a\n  predictor: {path: p.py, ${field}}\n`)).toEqual([
+        expect.stringContaining("must be at most"),
+      ]);
+  });
+
   it("keeps every digit of predictor.config", () => {
     const [parsed] = parseConfig(
       "- name: a\n  predictor:\n    path: p.py\n    config: {big: 12345678901234567890, f: 1.5, n: null, l: [1]}\n",

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFi
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEMPLATES } from "../../src/cli/init.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT, project } from "../harness/projects.ts";
 import { root, TestServer } from "../harness/server.ts";
@@ -213,6 +214,28 @@ describe("quern doctor", () => {
     expect(out).toMatch(/python +fail +\/no\/python does not run/);
     expect(out).toContain("python: install Python 3.9 or later, or name one with --python or QUERN_PYTHON");
     expect(out).toMatch(/server +warn/);
+  });
+
+  it("tells which API serves by its last good route, and all others serve", async () => {
+    const deployment = {
+      "quern.yaml": "- name: ill\n  predictor: {path: p.py}\n- name: well\n  predictor: {path: p.py}\n",
+      "p.py":
+        "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return 1\n",
+    };
+    server.deploy(deployment);
+    // As a release that took other settings than this one might have left it.
+    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    await db.run(
+      `UPDATE api_versions SET spec_json = json_set(spec_json, '$.config.networking', json('{"cors_origins":[1]}')) WHERE name = 'ill'`,
+    );
+    await db.close();
+    expect(server.cli(["refresh", "well"]).code).toBe(0);
+    await eventually("it is told", () =>
+      /^routes +warn +the last good route of ill serves: cors_origins/m.test(server.cli(["doctor"]).out),
+    );
+    for (const api of ["ill", "well"]) expect((await server.post(`/${api}`, {})).status).toBe(200);
+    for (const api of ["ill", "well"]) expect(server.cli(["delete", api, "-y"]).code).toBe(0);
+    expect(server.cli(["doctor"]).out).not.toContain("routes");
   });
 });
 

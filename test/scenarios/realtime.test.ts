@@ -16,6 +16,25 @@ describe("a real-time API", () => {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
 
+  it("serves beside every legal duration, also those that are no whole milliseconds", async () => {
+    for (const timeout of ["2.01s", "1500us"]) {
+      server.deploy(
+        {
+          "quern.yaml": `- name: odd\n  predictor: {path: p.py, timeout: ${timeout}}\n  autoscaling: {window: 1.0001s}\n`,
+          "p.py":
+            "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return 1\n",
+        },
+        { wait: false },
+      );
+      expect([timeout, (await predict({ id: "here" })).body]).toEqual([timeout, "here"]);
+    }
+    const gateway = server.child("gateway");
+    // It would have ended by now, and been refused at every start.
+    expect((await predict({ id: "still here" })).body).toBe("still here");
+    expect(server.child("gateway")).toBe(gateway);
+    expect(server.cli(["delete", "odd", "-y"]).code).toBe(0);
+  });
+
   it("answers with what predict() returns, as JSON", async () => {
     const response = await server.post("/echo", { id: "setosa" });
     expect(response.status).toBe(200);
