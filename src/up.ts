@@ -109,14 +109,14 @@ async function bindSocket(host: string, port: number): Promise<SocketHandle> {
   };
   // Nothing else keeps this process alive yet, so the timer has to.
   const pause = () => new Promise((resolve) => setTimeout(resolve, RESTART_FIRST_MS));
-  for (const deadline = Date.now() + BIND_MS; ; await pause()) {
+  for (const deadline = performance.now() + BIND_MS; ; await pause()) {
     const handle = _createServerHandle(host, port, net.isIPv6(host) ? 6 : 4);
     // An address in use is told by getsockname: libuv keeps the error of the bind for later.
     if (typeof handle !== "number") {
       if (handle.getsockname({}) === 0) return handle;
       handle.close();
     }
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       throw new Error(
         `cannot listen on ${host}:${port}: it is in use or not allowed; choose another with --listen HOST:PORT (port 0 is any free one)`,
       );

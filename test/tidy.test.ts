@@ -97,6 +97,11 @@ describe("the house", () => {
     expect(readers.map((file) => relative(root, file))).toEqual(["src/settings.ts"]);
   });
 
+  it("reads the wall clock in base/clock.ts only, so that no duration or deadline is measured by it", () => {
+    const readers = files.filter((file) => /Date\.now\(|new Date\(\)/.test(readFileSync(file, "utf8")));
+    expect(readers.map((file) => relative(root, file))).toEqual(["src/base/clock.ts"]);
+  });
+
   it("keeps base small, files under 500 lines, and names that say something", () => {
     expect(files.filter((file) => roomOf(file) === "base").length).toBeLessThanOrEqual(BASE_FILES_MAX);
     for (const file of [...files, ...python]) {

@@ -53,13 +53,17 @@ def _stage_of(plan):
 
 
 def _leave_when_abandoned(alive):
+    # Monotonic, since the file last changed: a step of the wall clock or a suspended machine abandons nobody.
+    seen, seen_at = None, time.monotonic()
     while True:
         time.sleep(5)
         try:
-            age = time.time() - os.stat(alive).st_mtime
+            touched = os.stat(alive).st_mtime_ns
         except OSError:
-            age = ABANDONED_S + 1
-        if age > ABANDONED_S:
+            touched = None
+        if touched is not None and touched != seen:
+            seen, seen_at = touched, time.monotonic()
+        if touched is None or time.monotonic() - seen_at > ABANDONED_S:
             print("\nnobody waits for this any more; it goes on where it is when the server is there again")
             _leave(1)
 

@@ -11,6 +11,7 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from "jose";
+import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { type Grant, KEY_SCOPES, type KeyScope } from "../contracts/keys.ts";
 import { type Holder, sha256Of } from "./permission.ts";
@@ -50,7 +51,7 @@ export class JwtVerifier {
   /** At once, where this token was verified before. */
   known(token: string): Holder | undefined {
     const found = this.remembered.get(sha256Of(token));
-    return found !== undefined && found.expiresMs > Date.now() ? found.holder : undefined;
+    return found !== undefined && found.expiresMs > wallMs() ? found.holder : undefined;
   }
 
   /** Throws `unauthorized` with what is wrong, `server_unavailable` where the issuer's keys cannot be had. */

@@ -1,5 +1,5 @@
 /** The keys of this server: made, listed, rotated, revoked. A revocation is over when every connected gateway has it. */
-import { timestamp } from "../base/clock.ts";
+import { timestamp, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -79,7 +79,7 @@ export class Keys implements Service {
   }
 
   find(sha256: string): Holder | undefined {
-    return holderOf(sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256), Date.now());
+    return holderOf(sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256), wallMs());
   }
 
   /** All that gateways compare with, the admin token included. */
@@ -132,5 +132,5 @@ export class Keys implements Service {
 }
 
 function inMs(ms: number): string {
-  return new Date(Date.now() + ms).toISOString();
+  return new Date(wallMs() + ms).toISOString();
 }

@@ -1,5 +1,7 @@
 /** The rows of APIs and their versions. A version stays as long as a job may need it. */
 import { createHash } from "node:crypto";
+import { notBefore } from "../base/clock.ts";
+import { newToken } from "../base/ids.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 import { forgetMetrics } from "./api-metrics.ts";
 import type { DeployableConfig, SplitterConfig } from "./parse-config.ts";
@@ -46,7 +48,14 @@ export function identityOf(
 }
 
 export async function saveVersion(tx: Statements, version: AnyVersion): Promise<void> {
-  const { name, api_id, predictor_id, project_id, deployed_time, config, configText } = version;
+  const { name, api_id, predictor_id, project_id, config, configText } = version;
+  // The history is in the order of these times: what is deployed last is the newest, whatever was done to the clock.
+  const newest = await first<{ time: string | null }>(
+    tx,
+    "SELECT max(deployed_time) AS time FROM api_versions WHERE name = ?",
+    [name],
+  );
+  const deployed_time = notBefore(version.deployed_time, newest?.time ?? undefined);
   await tx.run(
     `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time`,
@@ -108,7 +117,7 @@ export async function renewPredictorId(
   db: Database,
   { name, api_id, predictor_id }: AnyVersion,
 ): Promise<void> {
-  const renewed = `${predictor_id.replace(/~.*$/, "")}~${Date.now().toString(36)}`;
+  const renewed = `${predictor_id.replace(/~.*$/, "")}~${newToken().slice(0, 8)}`;
   await db.run("UPDATE api_versions SET predictor_id = ? WHERE name = ? AND api_id = ?", [
     renewed,
     name,

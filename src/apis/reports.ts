@@ -1,4 +1,5 @@
 /** Takes the reports of gateways: keeps their numbers for `quern get`, and the newest of each for `/-/metrics`. */
+import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { METRICS_PRUNE_EVERY_MS } from "../contracts/limits.ts";
@@ -30,7 +31,7 @@ export class Reports implements Service {
 
   async start(): Promise<void> {
     this.timer = setInterval(
-      () => this.write(() => pruneMetrics(this.db, new Date())),
+      () => this.write(() => pruneMetrics(this.db, new Date(wallMs()))),
       METRICS_PRUNE_EVERY_MS,
     );
   }
@@ -45,7 +46,7 @@ export class Reports implements Service {
     const before = this.known.get(report.gateway);
     this.known.set(report.gateway, { report, atMs: performance.now() });
     const isNew = JSON.stringify(before?.report.tallies) !== JSON.stringify(report.tallies);
-    if (isNew) await this.write(() => addReport(this.db, report, new Date()));
+    if (isNew) await this.write(() => addReport(this.db, report, new Date(wallMs())));
   }
 
   /** Of all gateways together, by API: totals since this controller began to listen, and what is under way. */

@@ -1,11 +1,12 @@
 /** Identifiers: job ids (ULID, https://github.com/ulid/spec, in lower case) and short random tokens. */
 import { randomBytes } from "node:crypto";
+import { wallMs } from "./clock.ts";
 
 const CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz";
 const JOB_ID = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /** 26 characters, sortable by time, 80 random bits: unguessable. */
-export function newUlid(nowMs: number = Date.now()): string {
+export function newUlid(nowMs: number = wallMs()): string {
   let time = "";
   for (let rest = nowMs, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) time = CROCKFORD[rest % 32] + time;
   let random = "";
@@ -18,7 +19,7 @@ let inThisMs = 0;
 
 /** Like `newUlid`, and above all that this process made before (up to a million in one millisecond). */
 export function newOrderedUlid(): string {
-  const nowMs = Math.max(Date.now(), lastMs);
+  const nowMs = Math.max(wallMs(), lastMs);
   inThisMs = nowMs === lastMs ? inThisMs + 1 : 0;
   lastMs = nowMs;
   const id = newUlid(nowMs);

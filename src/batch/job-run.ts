@@ -2,7 +2,7 @@
  * One run of one job by its owner: enqueue, dispatch, finish. All causes of an end meet in `end`, which is the only
  * writer of the closing record here; a stop from outside wins or loses there like every other.
  */
-import { timestamp } from "../base/clock.ts";
+import { timestamp, wallMs } from "../base/clock.ts";
 import type { RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
@@ -17,6 +17,7 @@ import type { BatchWorkerEvents } from "./batch-worker.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { enqueueJob } from "./enqueue-job.ts";
 import { finishJob } from "./finish-job.ts";
+import { JobDeadline } from "./job-deadline.ts";
 import type { JobApi, JobDeps } from "./job-deps.ts";
 import { type JobInput, jobInput } from "./job-input.ts";
 import {
@@ -53,6 +54,7 @@ export class JobRun implements Service {
   /** Aborted when the server goes down: what the disk has no room for is lost, and done again. */
   private readonly gone = new AbortController();
   private readonly room: RoomWait;
+  private readonly deadline: JobDeadline;
   private readonly store: ObjectStore;
   private readonly input: JobInput;
   private readonly workers: JobWorkers;
@@ -74,6 +76,10 @@ export class JobRun implements Service {
     };
     this.deps = { ...deps, db: patientDatabase(deps.db, this.room) };
     this.job = job;
+    this.deadline = new JobDeadline(job.timeout_s, job.round_started_time ?? job.created_time, {
+      wallMs: wallMs(),
+      monotonicMs: performance.now(),
+    });
     this.condemned = condemned;
     this.stored = storedInput(job);
     this.store = new PatientStore(deps.store, {
@@ -298,10 +304,8 @@ export class JobRun implements Service {
   }
 
   private checkTimeout(): boolean {
-    const { timeout_s, created_time, round_started_time } = this.job;
-    const since = Date.parse(round_started_time ?? created_time);
-    if (timeout_s === null || Date.now() < since + timeout_s * 1000) return false;
-    void this.end({ kind: "timed_out", timeoutS: timeout_s });
+    if (!this.deadline.isOver(performance.now())) return false;
+    void this.end({ kind: "timed_out", timeoutS: this.job.timeout_s! });
     return true;
   }
 

@@ -3,6 +3,7 @@
  * unlinking files and deleting few rows at a time. The record of the job itself stays until its API is deleted.
  */
 import { rm } from "node:fs/promises";
+import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { PRUNE_EVERY_MS, PRUNED_JOBS_AT_ONCE, PRUNED_ROWS_AT_ONCE } from "../contracts/limits.ts";
@@ -51,7 +52,7 @@ export class Retention implements Service {
 
   private wakeIn(ms: number): void {
     this.timer = setTimeout(() => {
-      this.running = this.runOnce(Date.now())
+      this.running = this.runOnce(wallMs())
         .then((pruned) => {
           if (pruned.length > 0)
             this.options.log.info({ jobs: pruned.length }, "removed the data of old jobs");

@@ -1,6 +1,6 @@
 /** Records a job durably; its answer may be sent when `submitJob` resolves. Enqueuing comes after (decision 3.1). */
 import { rm } from "node:fs/promises";
-import { timestamp } from "../base/clock.ts";
+import { timestamp, wallMs } from "../base/clock.ts";
 import { newUlid } from "../base/ids.ts";
 import type { ReachKillPoint } from "../base/kill-points.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -47,7 +47,7 @@ export async function submitJob(
   idempotencyKey: string | undefined,
 ): Promise<Submitted> {
   const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
-  const before = key && (await findSubmission(deps.db, key, Date.now()));
+  const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true };
   const submission = parseSubmission(body);
   const { input } = submission;
@@ -73,10 +73,10 @@ export async function submitJob(
 /** Resolves to the id of the job that stands under the key now. */
 function record(db: Database, job: NewJob, key: SubmissionKey | undefined): Promise<string> {
   return db.transaction(async (tx) => {
-    const before = key && (await findSubmission(tx, key, Date.now()));
+    const before = key && (await findSubmission(tx, key, wallMs()));
     if (before !== undefined) return before;
     await insertJob(tx, job);
-    if (key !== undefined) await saveSubmission(tx, key, job.job_id, Date.now());
+    if (key !== undefined) await saveSubmission(tx, key, job.job_id, wallMs());
     return job.job_id;
   });
 }

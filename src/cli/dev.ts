@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
+import { wallMs } from "../base/clock.ts";
 import { waitUntilReady } from "./applications.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { type Deployed, sendProject, waitUntilLive } from "./deploy.ts";
@@ -51,7 +52,7 @@ class DevSession {
   private readonly gone = new AbortController();
   private readonly following = new Set<string>();
   /** Lines before it are of former sessions. */
-  private readonly startedTime = new Date().toISOString();
+  private readonly startedTime = new Date(wallMs()).toISOString();
 
   constructor(context: CliContext, file: string, apis: string[]) {
     this.context = context;

@@ -1,5 +1,6 @@
 /** `quern job …`. */
 import { readFileSync } from "node:fs";
+import { wallMs } from "../base/clock.ts";
 import type { JobStatus, JobStatusRecord } from "../contracts/jobs.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { printStream } from "./print-stream.ts";
@@ -137,7 +138,7 @@ function jobCells(job: StatusRecord): string[] {
 
 function duration(job: StatusRecord): string {
   return age(
-    (job.end_time === undefined ? Date.now() : Date.parse(job.end_time)) - Date.parse(job.created_time),
+    (job.end_time === undefined ? wallMs() : Date.parse(job.end_time)) - Date.parse(job.created_time),
   );
 }
 
@@ -218,7 +219,9 @@ export async function waitForJob(
 ): Promise<number> {
   const bar = new ProgressBar(context.err, context.isInteractive);
   const deadline =
-    options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + Number(options.timeout) * 1000;
+    options.timeout === undefined
+      ? Number.POSITIVE_INFINITY
+      : performance.now() + Number(options.timeout) * 1000;
   for (;;) {
     const { value, text } = await context.client.json<Envelope>(
       `${await context.client.apiPath(api)}/${jobId}`,
@@ -231,7 +234,7 @@ export async function waitForJob(
       context.out(context.output === "json" ? `${text}\n` : describeJob(value));
       return EXIT_BY_STATUS[status] ?? EXIT.jobFailed;
     }
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       bar.end();
       throw new CliError(
         `job ${jobId} is still ${STATUS_TEXT[status]} after ${options.timeout} s; it goes on`,

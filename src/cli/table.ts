@@ -1,4 +1,5 @@
 /** Tables, ages and durations as users of the ancestor know them (prior-art, section 3). */
+import { wallMs } from "../base/clock.ts";
 
 /** Columns padded, three spaces apart. Columns whose head ends in `*` are left out when all their cells are empty or 0. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -28,7 +29,7 @@ export function age(milliseconds: number): string {
   return `${Math.floor(s / 86_400)}d${Math.floor((s % 86_400) / 3600)}h`;
 }
 
-export function since(timestamp: string, nowMs = Date.now()): string {
+export function since(timestamp: string, nowMs = wallMs()): string {
   return age(nowMs - Date.parse(timestamp));
 }
 

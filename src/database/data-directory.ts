@@ -27,7 +27,7 @@ export async function lockDataDirectory(
   mkdirSync(path, { recursive: true, mode: 0o700 });
   chmodSync(path, 0o700);
   const holderFile = join(path, "lock.holder");
-  const deadline = Date.now() + waitMs;
+  const deadline = performance.now() + waitMs;
   for (;;) {
     const lock = tryLock(join(path, "lock"));
     if (lock !== undefined) {
@@ -35,7 +35,7 @@ export async function lockDataDirectory(
       return { path, release: () => lock.close() };
     }
     const holder = Number(readIfThere(holderFile));
-    if (Date.now() > deadline || (holder > 0 && holder !== parentPid && isAlive(holder))) {
+    if (performance.now() > deadline || (holder > 0 && holder !== parentPid && isAlive(holder))) {
       throw new Error(
         `the data directory ${path} is in use by the Quern with process id ${holder || "unknown"}: stop that one, or give another --data-dir`,
       );

@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { appendFile, mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
+import { wallMs } from "../base/clock.ts";
 
 const run = promisify(execFile);
 /** Written last: an environment without it is not whole. */
@@ -149,7 +150,7 @@ async function onPath(command: string): Promise<boolean> {
 
 async function note(logFile: string, line: string): Promise<void> {
   await mkdir(dirname(logFile), { recursive: true });
-  await appendFile(logFile, `${new Date().toISOString()} ${line}\n`);
+  await appendFile(logFile, `${new Date(wallMs()).toISOString()} ${line}\n`);
 }
 
 /** Runs the installer's commands with their output in the log; an error has the last lines of it. */

@@ -4,6 +4,7 @@ import { keyOf } from "../access/admin-token.ts";
 import { JwtVerifier } from "../access/jwt.ts";
 import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
 import { type Credential, isSigned, verifySignature } from "../access/sigv4.ts";
+import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { RateLimits } from "./rate-limits.ts";
 
@@ -44,7 +45,7 @@ export class Authorization {
   /** Throws `unauthorized` where the signature is not this request's. */
   signer({ method, url, headers }: IncomingMessage, body: readonly Buffer[]): Holder {
     const signed = { method: method!, url: url!, headers, body };
-    return verifySignature(signed, this.options.credentials, Date.now());
+    return verifySignature(signed, this.options.credentials, wallMs());
   }
 
   /**

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { get, request as httpRequest } from "node:http";
 import { holderOf } from "../access/keys.ts";
 import type { Holder } from "../access/permission.ts";
-import { delay } from "../base/clock.ts";
+import { delay, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
 import type { Report } from "../contracts/reports.ts";
@@ -64,7 +64,7 @@ export class RouteTable implements Service {
 
   /** What a key opens now, by its hash. */
   holder(sha256: string): Holder | undefined {
-    return holderOf(this.keys.get(sha256), Date.now());
+    return holderOf(this.keys.get(sha256), wallMs());
   }
 
   expire(nowMs: number): void {

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { wallMs } from "../base/clock.ts";
 import type { Grant } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
 import type { Artifacts } from "./artifacts.ts";
@@ -116,7 +117,7 @@ export class StageProcess {
   }
 
   private async sayAlive(): Promise<void> {
-    const now = new Date();
+    const now = new Date(wallMs());
     await utimes(this.alivePath, now, now).catch(() => writeFile(this.alivePath, ""));
   }
 }

@@ -5,7 +5,7 @@
 import { appendFileSync, mkdirSync, truncateSync } from "node:fs";
 import { copyFile, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { delay } from "../base/clock.ts";
+import { delay, wallMs } from "../base/clock.ts";
 import { isDiskFull } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { LOG_FILE_BYTES_MAX } from "../contracts/limits.ts";
@@ -25,7 +25,7 @@ const READ_BYTES = 1024 * 1024;
 export function appendLogLine(file: string, line: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    appendFileSync(file, `${new Date().toISOString()} ${line}\n`, { mode: 0o600 });
+    appendFileSync(file, `${new Date(wallMs()).toISOString()} ${line}\n`, { mode: 0o600 });
   } catch (error) {
     if (!isDiskFull(error)) throw error;
   }
