@@ -126,9 +126,11 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  function start(): void {
+  /** `first`: Python that runs before the worker does. */
+  function start(first = ""): void {
     const listen = "path" in address ? `unix:${address.path}` : `tcp:${address.host}:${address.port}`;
-    process = spawn("python3", ["-m", "quern_runtime", "--listen", listen, "--note", note], {
+    const boot = `${first}\nfrom quern_runtime.__main__ import main; main()`;
+    process = spawn("python3", ["-c", boot, "--listen", listen, "--note", note], {
       cwd: join(root, "python"),
       env: { ...globalThis.process.env, QUERN_WORKER_TOKEN: TOKEN },
       stdio: "ignore",
@@ -364,6 +366,15 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     controller.connection.close();
     await eventually("it has left", () => process.exitCode === 0, 5_000);
     expect(readDeliveryNote(note)).toMatchObject({ busy: false, delivery: 1 });
+  });
+
+  it("leaves when nobody has been connected for its patience", async () => {
+    process.kill("SIGKILL");
+    if ("path" in address) rmSync(address.path, { force: true });
+    start("import quern_runtime.worker as w; w.ORPHAN_EXIT_S = 1");
+    const gateway = await caller("gateway");
+    gateway.connection.close();
+    await eventually("it has left", () => process.exitCode === 0, 10_000);
   });
 
   it("runs on_job_complete when it is asked to", async () => {

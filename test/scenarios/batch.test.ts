@@ -162,12 +162,17 @@ describe("a job", () => {
       id,
       do: [50, 150, 151].includes(id) ? "kill" : "return",
     }));
-    const id = await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } });
+    const id = await server.submit("jobs", {
+      workers: 2,
+      config: withLog(),
+      item_list: { items, batch_size: 1 },
+    });
     const job = await server.ended("jobs", id);
     expect(job).toMatchObject({
       status: "status_worker_error",
       batch_metrics: { succeeded: 297, failed: 3 },
     });
+    expect(new Set(logged()).size).toBe(300);
     expect(job.reason!.message).toContain("3 of 300");
   });
 

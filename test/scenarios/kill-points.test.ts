@@ -21,16 +21,21 @@ describe("a controller that is killed at a step of the commit order", () => {
       const first = server.child("controller");
       const log = join(server.dir, "log");
       writeFileSync(log, "");
-      const path = server.writeInput(
-        "in.jsonl",
-        Array.from({ length: BATCHES }, (_, id) => `{"id":${id}${id === 777 ? ',"do":"raise"' : ""}}\n`).join(
-          "",
-        ),
-      );
-      const job = { workers: 2, config: { log }, delimited_files: { store_paths: [path], batch_size: 1 } };
+      // The first batch of each worker fails, so that the first commit has a failure and its letter.
+      const items = Array.from({ length: BATCHES }, (_, id) => (id < 2 ? { id, do: "raise" } : { id }));
+      const path = server.writeInput("in.jsonl", items.map((item) => `${JSON.stringify(item)}\n`).join(""));
+      const isSubmission = point.startsWith("submission");
+      const job = {
+        workers: 2,
+        config: { log },
+        queue_dead_letter_queue: { arn: "letters", max_receive_count: 1 },
+        // Inline items are the server's own to keep.
+        ...(isSubmission
+          ? { item_list: { items, batch_size: 1 } }
+          : { delimited_files: { store_paths: [path], batch_size: 1 } }),
+      };
       const answer = await server.post("/jobs", job);
-      if (!point.startsWith("submission"))
-        expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+      if (!isSubmission) expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
       await eventually("the controller was killed and is back", () =>
         server.stderr.includes("the controller ended (SIGKILL)"),
       );
@@ -40,7 +45,7 @@ describe("a controller that is killed at a step of the commit order", () => {
       );
       expect(server.child("controller")).not.toBe(first);
       const { jobs } = (await (await server.fetch("/jobs")).json()) as { jobs: { job_id: string }[] };
-      if (point.startsWith("submission")) {
+      if (isSubmission) {
         // Nobody was told of a job: whether there is one depends on the side of the commit; never a half one.
         expect(answer.status).toBe(503);
         expect(jobs).toHaveLength(point === "submission-before-commit" ? 0 : 1);
@@ -51,8 +56,12 @@ describe("a controller that is killed at a step of the commit order", () => {
         status: "status_completed_with_failures",
         total_batch_count: BATCHES,
         batches_in_queue: 0,
-        batch_metrics: { succeeded: BATCHES - 1, failed: 1 },
+        batch_metrics: { succeeded: BATCHES - 2, failed: 2 },
       });
+      const { out } = server.cli(["queue", "messages", "letters", "-o", "json"]);
+      const { messages } = JSON.parse(out) as { messages: { body: string }[] };
+      const letters = messages.map(({ body }) => (JSON.parse(body) as { id: number }[])[0]!.id);
+      expect(letters.sort()).toEqual([0, 1]);
       const handled = readFileSync(log, "utf8").trim().split("\n");
       expect(new Set(handled).size).toBe(BATCHES);
       if (!point.startsWith("ack")) expect(handled).toHaveLength(BATCHES);

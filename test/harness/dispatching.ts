@@ -1,0 +1,209 @@
+/**
+ * A job's dispatcher without a server: the real database, worker processes and segments, and a gate before each commit, so that a
+ * test can look at the moment between a report and its commit.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BatchWorker } from "../../src/batch/batch-worker.ts";
+import { Dispatcher } from "../../src/batch/dispatcher.ts";
+import { jobInput } from "../../src/batch/job-input.ts";
+import { insertJob, type JobRow, jobById } from "../../src/batch/job-store.ts";
+import { LeaseCursor } from "../../src/batch/lease-cursor.ts";
+import { ownFilePath, writeOwnFile } from "../../src/batch/own-file.ts";
+import { Settlements } from "../../src/batch/settlements.ts";
+import type { Database, Statements } from "../../src/database/database.ts";
+import { migrate } from "../../src/database/migrations.ts";
+import { appendSegment } from "../../src/database/segment-store.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { LocalEngine } from "../../src/engine/local-processes.ts";
+import type { ObjectStore } from "../../src/object-store/object-store.ts";
+import { eventually } from "./eventually.ts";
+import { root } from "./server.ts";
+
+const JOB = "job";
+const EPOCH = 1;
+
+interface Plan {
+  items: unknown[];
+  maxAttempts?: number;
+  suspects?: number[];
+  condemned?: number[];
+}
+
+/** What went to a worker in one go, and how many batches were there already. */
+interface Lease {
+  batches: number[];
+  before: number;
+}
+
+export class Dispatching {
+  readonly leases: Lease[] = [];
+  readonly workers: BatchWorker[] = [];
+  dispatcher!: Dispatcher;
+  /** Commits that have come to the gate. */
+  commits = 0;
+  isSettled = false;
+  error: Error | undefined;
+  private readonly directory = mkdtempSync(join(tmpdir(), "quern-dispatching-"));
+  private readonly engine: LocalEngine;
+  private readonly predictor: string;
+  private db!: Database;
+  private gate: Promise<void> = Promise.resolve();
+  private openGate: () => void = () => {};
+
+  /** `predictor`: a directory with `predictor.py`. */
+  constructor(predictor: string) {
+    this.predictor = predictor;
+    this.engine = new LocalEngine({
+      runtimeDir: join(this.directory, "run"),
+      pythonRuntime: join(root, "python"),
+      serverEnv: process.env,
+      ownGroup: undefined,
+    });
+  }
+
+  async start({ items, maxAttempts = 1, suspects = [], condemned = [] }: Plan): Promise<void> {
+    this.db = openSqliteDatabase(join(this.directory, "quern.db"));
+    await migrate(this.db);
+    const path = ownFilePath(this.directory, JOB);
+    const lines = Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(""));
+    await writeOwnFile(path, lines);
+    await insertJob(this.db, row(maxAttempts));
+    await this.db.run("UPDATE jobs SET epoch = ?", [EPOCH]);
+    const ranges = [{ path: "", etag: "own", start: 0, end: lines.length }];
+    const counts = { batch_count: items.length, item_count: items.length };
+    await appendSegment(this.db, JOB, { first_batch: 0, ...counts, ranges, has_blank_lines: false });
+    // Nothing but the job's own file is read.
+    const input = jobInput(undefined as unknown as ObjectStore, path);
+    const cursor = new LeaseCursor(this.db, JOB, input, 1, suspects);
+    const settlements = new Settlements(this.gated(), 0, {
+      jobId: JOB,
+      epoch: EPOCH,
+      round: 1,
+      reach: () => {},
+      onLetters: () => {},
+      onCommitted: () => this.dispatcher.committed(),
+      onError: (error) => this.fail(error),
+    });
+    this.dispatcher = new Dispatcher({
+      cursor,
+      settlements,
+      totalBatches: items.length,
+      condemned: new Set(condemned),
+      maxAttempts,
+      attempts: new Map(),
+      letterOf: undefined,
+      timeoutMs: undefined,
+      onAllSettled: () => {
+        this.isSettled = true;
+      },
+      onWorkersKeepDying: (_, reason) => this.fail(new Error(reason.message)),
+      onInputError: (error) => this.fail(error),
+    });
+    await cursor.fill();
+  }
+
+  /** Ready, and not yet given anything to do. */
+  async addWorker(): Promise<BatchWorker> {
+    const id = `b-${this.workers.length}`;
+    const running = await this.engine.start({
+      worker_id: id,
+      project: this.predictor,
+      python_path: undefined,
+      env: {},
+      python: process.env.QUERN_PYTHON ?? "python3",
+      logFile: join(this.directory, "worker.log"),
+      memoryLimitBytes: undefined,
+      visibleGpus: undefined,
+    });
+    let isReady = false;
+    const worker = new BatchWorker(running, {
+      onReady: () => {
+        isReady = true;
+      },
+      onSetUpFailed: (_, fault) => this.fail(new Error(fault.message)),
+      onAck: (from, ack) => this.dispatcher.acked(from, ack),
+      onReleased: (_, batches) => this.dispatcher.released(batches),
+      onDeath: (dead, death) => this.dispatcher.died(dead, death),
+    });
+    this.workers.push(worker);
+    this.watch(worker);
+    const spec = { api_id: "v1", project: this.predictor, path: "predictor.py", api_config: "{}" };
+    void worker.setUp({ ...spec, job_spec: { job_id: JOB }, concurrency: 1, threads: 1 }, EPOCH);
+    await eventually("the worker is ready", () => isReady);
+    return worker;
+  }
+
+  /** From here on each commit waits. */
+  closeGate(): void {
+    this.gate = new Promise((resolve) => {
+      this.openGate = resolve;
+    });
+  }
+
+  letCommitsPass(): void {
+    this.openGate();
+  }
+
+  async job(): Promise<JobRow> {
+    return (await jobById(this.db, JOB))!;
+  }
+
+  async settled(): Promise<void> {
+    await eventually("all batches are settled", () => {
+      if (this.error !== undefined) throw this.error;
+      return this.isSettled;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.openGate();
+    this.dispatcher.close();
+    await Promise.all(this.workers.map((worker) => worker.stop(0)));
+    await this.db.close();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  private gated(): Database {
+    const { db } = this;
+    return {
+      all: (sql, params) => db.all(sql, params),
+      run: (sql, params) => db.run(sql, params),
+      close: () => db.close(),
+      transaction: async <T>(work: (tx: Statements) => Promise<T>) => {
+        this.commits++;
+        await this.gate;
+        return db.transaction(work);
+      },
+    };
+  }
+
+  private watch(worker: BatchWorker): void {
+    const lease = worker.lease.bind(worker);
+    worker.lease = (batches) => {
+      this.leases.push({ batches: batches.map(({ index }) => index), before: worker.outstanding.count });
+      lease(batches);
+    };
+  }
+
+  private fail(error: Error): void {
+    this.error = error;
+  }
+}
+
+function row(max_receive_count: number) {
+  return {
+    job_id: JOB,
+    api_name: "jobs",
+    api_id: "v1",
+    submission_json: "{}",
+    config_json: "{}",
+    workers: 1,
+    timeout_s: null,
+    max_receive_count,
+    dead_letter_arn: null,
+    dead_letter_queue: null,
+    created_time: "2026-01-01T00:00:00.000000000Z",
+  };
+}
