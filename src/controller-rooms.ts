@@ -269,6 +269,7 @@ export function buildControl(
 }
 
 export function buildInternal(
+  { log }: Ground,
   replicas: Replicas,
   autoscaling: Autoscaling,
   reports: Reports,
@@ -283,8 +284,9 @@ export function buildInternal(
     killReplica: (workerId) => replicas.kill(workerId),
     replaceReplica: (workerId) => replicas.replace(workerId),
     wakeApi: (name) => autoscaling.wake(name),
-    report: async (report) => {
-      autoscaling.report(report.gateway, report.in_flight);
+    report: async ({ report, refused }) => {
+      for (const why of refused) log.error({ why }, "an API's numbers could not be read, and were left out");
+      autoscaling.report(report.gateway, new Map(report.apis.map((api) => [api.name, api.in_flight])));
       await reports.take(report);
     },
   });

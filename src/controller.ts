@@ -96,7 +96,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   );
   const internal = new ControlServer(
     options.internalSocket,
-    buildInternal(replicas, autoscaling, reports, routes),
+    buildInternal(ground, replicas, autoscaling, reports, routes),
   );
   const services = [
     new LogRotation(() => [

@@ -2,6 +2,9 @@
 
 import sys
 
+# Beyond this an integer is infinite as a number, and Python refuses to write some of them.
+_INT_BITS_MAX = 1023
+
 
 class Monitor:
     """`model_type` is `classification` or `regression`; `key` picks a field of an object; arrays count by element."""
@@ -28,6 +31,8 @@ class Monitor:
             element = element[self._key]
         if type(element).__module__.split(".")[0] == "numpy":
             element = element.tolist()
+        if isinstance(element, int) and element.bit_length() > _INT_BITS_MAX:
+            return self._tell("an integer of %d bits is too large to count" % element.bit_length())
         if self._is_classification:
             if isinstance(element, (str, int)) and not isinstance(element, bool):
                 return str(element)

@@ -99,7 +99,9 @@ function canonicalRequest(
 ): string {
   const query = url.indexOf("?");
   const path = query < 0 ? url : url.slice(0, query);
-  const lines = signedHeaders.map((name) => `${name}:${headerText(headers[name])}`);
+  const lines = signedHeaders.map(
+    (name) => `${name}:${headerText(Object.hasOwn(headers, name) ? headers[name] : undefined)}`,
+  );
   return [
     method,
     // Encoded as it came, and once more: every service but S3 does so.

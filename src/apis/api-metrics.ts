@@ -3,7 +3,7 @@
  * that restarts of any process lose none; a gateway's totals are kept beside, and only what they have grown by is added.
  */
 import { METRICS_KEPT_MS } from "../contracts/limits.ts";
-import { emptyTally, type Report, type Tally } from "../contracts/reports.ts";
+import { emptyTally, finite, type Report, type Tally } from "../contracts/reports.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 
 export interface ApiMetricsView {
@@ -26,9 +26,16 @@ interface Grown {
 }
 
 const CLASSES_SHOWN = 20;
+/** SQLite adds up to infinity, which no answer can hold. */
+const MOST = Number.MAX_VALUE;
 
-/** Adds what the totals of a gateway have grown by since it last told. */
-export async function addReport(db: Database, { gateway, tallies }: Report, now: Date): Promise<void> {
+/** Adds what the totals of a gateway have grown by since it last told. `talliesText`: they as JSON, by API in pairs. */
+export async function addReport(
+  db: Database,
+  { gateway, apis }: Report,
+  talliesText: string,
+  now: Date,
+): Promise<void> {
   const hour = `${now.toISOString().slice(0, 13)}:00Z`;
   await db.transaction(async (tx) => {
     const row = await first<{ totals_json: string }>(
@@ -36,12 +43,13 @@ export async function addReport(db: Database, { gateway, tallies }: Report, now:
       "SELECT totals_json FROM gateway_totals WHERE gateway = ?",
       [gateway],
     );
-    const before = row === undefined ? {} : (JSON.parse(row.totals_json) as Record<string, Tally>);
-    for (const [api, tally] of Object.entries(tallies))
-      for (const grown of growth(tally, before[api] ?? emptyTally())) await addRow(tx, api, hour, grown);
+    const before = new Map(row === undefined ? [] : (JSON.parse(row.totals_json) as [string, Tally][]));
+    for (const { name, tally } of apis)
+      for (const grown of growth(tally, before.get(name) ?? emptyTally()))
+        await addRow(tx, name, hour, grown);
     await tx.run(
       "INSERT INTO gateway_totals (gateway, totals_json, reported_time) VALUES (?, ?, ?) ON CONFLICT (gateway) DO UPDATE SET totals_json = excluded.totals_json, reported_time = excluded.reported_time",
-      [gateway, JSON.stringify(tallies), now.toISOString()],
+      [gateway, talliesText, now.toISOString()],
     );
   });
 }
@@ -66,7 +74,12 @@ export async function readMetrics(db: Database, api: string): Promise<ApiMetrics
     ...(value === undefined
       ? {}
       : {
-          values: { count: value.count, avg: value.sum / value.count, min: value.least!, max: value.most! },
+          values: {
+            count: value.count,
+            avg: finite(value.sum) / value.count,
+            min: value.least!,
+            max: value.most!,
+          },
         }),
   };
 }
@@ -91,12 +104,12 @@ function growth(now: Tally, before: Tally): Grown[] {
     add("answers", label, count - (before.answers[label] ?? 0));
   const requests = sumOf(now.duration.buckets) - sumOf(before.duration.buckets);
   add("duration", "", requests, now.duration.sum_s - before.duration.sum_s);
-  for (const [label, count] of Object.entries(now.classes))
-    add("class", label, count - (before.classes[label] ?? 0));
+  const classesBefore = new Map(before.classes);
+  for (const [label, count] of now.classes) add("class", label, count - (classesBefore.get(label) ?? 0));
   const { values } = now;
   const counted = (values?.count ?? 0) - (before.values?.count ?? 0);
   if (values !== null && counted > 0) {
-    const sum = values.sum - (before.values?.sum ?? 0);
+    const sum = finite(values.sum - (before.values?.sum ?? 0));
     grown.push({ kind: "value", label: "", count: counted, sum, least: values.least, most: values.most });
   }
   return grown;
@@ -105,7 +118,8 @@ function growth(now: Tally, before: Tally): Grown[] {
 async function addRow(tx: Statements, api: string, hour: string, grown: Grown): Promise<void> {
   await tx.run(
     `INSERT INTO api_metrics (api_name, hour, kind, label, count, sum, least, most) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (api_name, hour, kind, label) DO UPDATE SET count = count + excluded.count, sum = sum + excluded.sum,
+     ON CONFLICT (api_name, hour, kind, label) DO UPDATE SET count = count + excluded.count,
+       sum = CASE WHEN sum + excluded.sum > ${MOST} THEN ${MOST} WHEN sum + excluded.sum < -${MOST} THEN -${MOST} ELSE sum + excluded.sum END,
        least = CASE WHEN excluded.least < least THEN excluded.least ELSE least END,
        most = CASE WHEN excluded.most > most THEN excluded.most ELSE most END`,
     [api, hour, grown.kind, grown.label, grown.count, grown.sum, grown.least, grown.most],

@@ -21,7 +21,7 @@ interface Tracked {
 
 export class Autoscaling implements Service {
   private readonly replicas: Replicas;
-  private readonly reports = new Map<string, { atMs: number; inFlight: Record<string, number> }>();
+  private readonly reports = new Map<string, { atMs: number; inFlight: ReadonlyMap<string, number> }>();
   private readonly tracked = new Map<string, Tracked>();
   private timer: NodeJS.Timeout | undefined;
 
@@ -38,7 +38,7 @@ export class Autoscaling implements Service {
   }
 
   /** Requests that wait or run, by API, at one gateway. */
-  report(gateway: string, inFlight: Record<string, number>): void {
+  report(gateway: string, inFlight: ReadonlyMap<string, number>): void {
     this.reports.set(gateway, { atMs: performance.now(), inFlight });
   }
 
@@ -86,7 +86,7 @@ export class Autoscaling implements Service {
 
   private inFlight(name: string): number {
     let sum = 0;
-    for (const { inFlight } of this.reports.values()) sum += inFlight[name] ?? 0;
+    for (const { inFlight } of this.reports.values()) sum += inFlight.get(name) ?? 0;
     return sum;
   }
 }

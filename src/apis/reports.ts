@@ -3,7 +3,14 @@ import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { METRICS_PRUNE_EVERY_MS } from "../contracts/limits.ts";
-import { emptyTally, type Histogram, type Report, type Tally } from "../contracts/reports.ts";
+import {
+  type ApiReport,
+  addClass,
+  emptyTally,
+  type Histogram,
+  type Report,
+  type Tally,
+} from "../contracts/reports.ts";
 import type { Database } from "../database/database.ts";
 import { addReport, pruneMetrics } from "./api-metrics.ts";
 
@@ -12,6 +19,8 @@ const GONE_AFTER_MS = 60_000;
 
 interface Known {
   report: Report;
+  /** By which a report that says nothing new is known. */
+  talliesText: string;
   atMs: number;
 }
 
@@ -20,7 +29,7 @@ export class Reports implements Service {
   private readonly log: Log;
   private readonly known = new Map<string, Known>();
   /** Totals of gateways that are gone. */
-  private readonly gone: Record<string, Tally> = {};
+  private readonly gone = new Map<string, Tally>();
   private writing: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
 
@@ -43,24 +52,27 @@ export class Reports implements Service {
 
   /** Resolves when its numbers are durable. */
   async take(report: Report): Promise<void> {
+    const talliesText = JSON.stringify(report.apis.map(({ name, tally }) => [name, tally]));
     const before = this.known.get(report.gateway);
-    this.known.set(report.gateway, { report, atMs: performance.now() });
-    const isNew = JSON.stringify(before?.report.tallies) !== JSON.stringify(report.tallies);
-    if (isNew) await this.write(() => addReport(this.db, report, new Date(wallMs())));
+    this.known.set(report.gateway, { report, talliesText, atMs: performance.now() });
+    if (before?.talliesText === talliesText) return;
+    await this.write(() => addReport(this.db, report, talliesText, new Date(wallMs())));
   }
 
   /** Of all gateways together, by API: totals since this controller began to listen, and what is under way. */
   totals(): {
-    tallies: Record<string, Tally>;
-    inFlight: Record<string, number>;
-    waiting: Record<string, number>;
+    tallies: ReadonlyMap<string, Tally>;
+    inFlight: ReadonlyMap<string, number>;
+    waiting: ReadonlyMap<string, number>;
   } {
     this.retireGone(performance.now());
-    const reports = [...this.known.values()].map(({ report }) => report);
+    const apis = [...this.known.values()].flatMap(({ report }) => report.apis);
+    const tallies = new Map(this.gone);
+    for (const { name, tally } of apis) addTally(tallies, name, tally);
     return {
-      tallies: sumTallies([this.gone, ...reports.map((report) => report.tallies)]),
-      inFlight: sumCounts(reports.map((report) => report.in_flight)),
-      waiting: sumCounts(reports.map((report) => report.waiting)),
+      tallies,
+      inFlight: sumBy(apis, (api) => api.in_flight),
+      waiting: sumBy(apis, (api) => api.waiting),
     };
   }
 
@@ -68,7 +80,7 @@ export class Reports implements Service {
     for (const [gateway, { report, atMs }] of this.known) {
       if (nowMs - atMs < GONE_AFTER_MS) continue;
       this.known.delete(gateway);
-      Object.assign(this.gone, sumTallies([this.gone, report.tallies]));
+      for (const { name, tally } of report.apis) addTally(this.gone, name, tally);
     }
   }
 
@@ -80,30 +92,35 @@ export class Reports implements Service {
   }
 }
 
-function sumTallies(all: readonly Record<string, Tally>[]): Record<string, Tally> {
-  const sums: Record<string, Tally> = {};
-  for (const tallies of all) {
-    for (const [api, tally] of Object.entries(tallies)) {
-      sums[api] ??= emptyTally();
-      const sum = sums[api];
-      sum.answers = sumCounts([sum.answers, tally.answers]);
-      sum.rejected = sumCounts([sum.rejected, tally.rejected]);
-      sum.classes = sumCounts([sum.classes, tally.classes]);
-      addHistogram(sum.duration, tally.duration);
-      addHistogram(sum.wait, tally.wait);
-    }
-  }
+/** Replaces an API's sum by a new one: sums of others are not changed. */
+function addTally(sums: Map<string, Tally>, api: string, tally: Tally): void {
+  const sum = sums.get(api) ?? emptyTally();
+  const classes = new Map(sum.classes);
+  for (const [name, count] of tally.classes) addClass(classes, name, count);
+  sums.set(api, {
+    answers: sumCounts(sum.answers, tally.answers),
+    rejected: sumCounts(sum.rejected, tally.rejected),
+    classes: [...classes],
+    duration: sumHistograms(sum.duration, tally.duration),
+    wait: sumHistograms(sum.wait, tally.wait),
+    values: null,
+  });
+}
+
+function sumHistograms(one: Histogram, other: Histogram): Histogram {
+  const buckets = one.buckets.map((count, at) => count + other.buckets[at]!);
+  return { buckets, sum_s: one.sum_s + other.sum_s };
+}
+
+/** Of counts by words of our own. */
+function sumCounts(one: Record<string, number>, other: Record<string, number>): Record<string, number> {
+  const sums = { ...one };
+  for (const [name, count] of Object.entries(other)) sums[name] = (sums[name] ?? 0) + count;
   return sums;
 }
 
-function addHistogram(sum: Histogram, other: Histogram): void {
-  sum.buckets = sum.buckets.map((count, at) => count + other.buckets[at]!);
-  sum.sum_s += other.sum_s;
-}
-
-function sumCounts(all: readonly Record<string, number>[]): Record<string, number> {
-  const sums: Record<string, number> = {};
-  for (const counts of all)
-    for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;
+function sumBy(apis: readonly ApiReport[], countOf: (api: ApiReport) => number): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const api of apis) sums.set(api.name, (sums.get(api.name) ?? 0) + countOf(api));
   return sums;
 }

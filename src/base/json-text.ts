@@ -99,7 +99,7 @@ export function compactJson(text: Buffer, span: Span): Buffer {
 export function stringifyWithRaw(value: Record<string, unknown>, raw: Record<string, string>): string {
   const parts: string[] = [];
   for (const [name, member] of Object.entries(value)) {
-    if (member !== undefined && !(name in raw))
+    if (member !== undefined && !Object.hasOwn(raw, name))
       parts.push(`${JSON.stringify(name)}:${stringifyExact(member)}`);
   }
   for (const [name, text] of Object.entries(raw)) parts.push(`${JSON.stringify(name)}:${text}`);

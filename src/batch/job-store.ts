@@ -123,27 +123,20 @@ export async function jobSummary(db: Statements, apiName: string): Promise<JobSu
 }
 
 export interface JobTotals {
-  byStatus: Record<string, number>;
-  /** Batches, and failed attempts, of all jobs that are known. */
-  succeeded: number;
-  failed: number;
-  /** Messages by queue. */
-  letters: Record<string, number>;
+  /** Jobs that are known, with their batches and failed attempts. */
+  byApi: { api: string; status: string; jobs: number; succeeded: number; failed: number }[];
+  letters: { queue: string; messages: number }[];
 }
 
 export async function jobTotals(db: Statements): Promise<JobTotals> {
-  const jobs = await db.all<{ status: string; jobs: number; succeeded: number; failed: number }>(
-    "SELECT status, count(*) AS jobs, sum(succeeded) AS succeeded, sum(failed_attempts) AS failed FROM jobs GROUP BY status",
+  const byApi = await db.all<JobTotals["byApi"][number]>(
+    `SELECT api_name AS api, status, count(*) AS jobs, sum(succeeded) AS succeeded, sum(failed_attempts) AS failed
+     FROM jobs GROUP BY api_name, status ORDER BY api_name, status`,
   );
-  const letters = await db.all<{ queue: string; messages: number }>(
+  const letters = await db.all<JobTotals["letters"][number]>(
     "SELECT queue, count(*) AS messages FROM letters GROUP BY queue",
   );
-  return {
-    byStatus: Object.fromEntries(jobs.map(({ status, jobs: count }) => [status, count])),
-    succeeded: jobs.reduce((sum, row) => sum + row.succeeded, 0),
-    failed: jobs.reduce((sum, row) => sum + row.failed, 0),
-    letters: Object.fromEntries(letters.map(({ queue, messages }) => [queue, messages])),
-  };
+  return { byApi, letters };
 }
 
 /** Which of these ids are jobs. */

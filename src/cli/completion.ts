@@ -13,7 +13,7 @@ interface Verb {
 const SHELLS: Record<string, (verbs: readonly Verb[]) => string> = { bash, zsh, fish };
 
 export function completionScript(program: Command, shell: string): string {
-  const write = SHELLS[shell];
+  const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (write !== undefined) return write(verbsOf(program, ""));
   throw new CliError(`no completion for "${shell}"; there is ${Object.keys(SHELLS).join(", ")}`, EXIT.usage);
 }

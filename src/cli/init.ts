@@ -27,10 +27,11 @@ export async function initProject(
   directory: string,
   options: { template: string },
 ): Promise<number> {
-  const template = TEMPLATES[options.template];
+  const { template: name } = options;
+  const template = Object.hasOwn(TEMPLATES, name) ? TEMPLATES[name] : undefined;
   if (template === undefined)
     throw new CliError(
-      `there is no template "${options.template}"; there are ${Object.keys(TEMPLATES).join(", ")}`,
+      `there is no template "${name}"; there are ${Object.keys(TEMPLATES).join(", ")}`,
       EXIT.usage,
     );
   const target = resolve(directory);

@@ -104,8 +104,10 @@ export const REPLICAS_MAX = 10_000;
 export const THREADS_MAX = 10_000;
 /** Decision 5: replicas of an API that names no maximum. */
 export const MAX_REPLICAS_DEFAULT = 100;
-/** Classes that a gateway counts apart for one API; what is behind them counts as `(others)`. */
+/** Classes that a gateway counts apart for one API; all others count as `(others)`: 100 rows an hour, 100 labels. */
 export const CLASSES_COUNTED_MAX = 100;
+/** A class of more characters counts as `(others)`: longer labels are texts, and a hundred of them make each report long. */
+export const CLASS_LENGTH_MAX = 128;
 /** The numbers of `quern get` cover two weeks, as the ancestor's did. */
 export const METRICS_KEPT_MS = 14 * 86_400_000;
 export const METRICS_PRUNE_EVERY_MS = 3_600_000;

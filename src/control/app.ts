@@ -4,7 +4,7 @@ import { isDiskFull } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import type { MemoryLimits } from "../contracts/answers.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
-import { type Report, reportSchema } from "../contracts/reports.ts";
+import { type Report, readReport } from "../contracts/reports.ts";
 import {
   appliedSchema,
   type RefusedRoute,
@@ -102,7 +102,7 @@ export interface InternalDeps {
   replaceReplica: (workerId: string) => void;
   wakeApi: (name: string) => void;
   /** A gateway's numbers; resolves when they are durable. */
-  report: (report: Report) => Promise<void>;
+  report: (read: { report: Report; refused: string[] }) => Promise<void>;
 }
 
 /**
@@ -150,7 +150,7 @@ export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, r
     return c.json({});
   });
   app.post("/reports", async (c) => {
-    await report(reportSchema.parse(await c.req.json()));
+    await report(readReport(await c.req.json()));
     return c.json({});
   });
   return app;

@@ -12,6 +12,11 @@ export function baseUrl(c: Context): string {
   return c.req.header("x-quern-base-url") ?? "http://localhost";
 }
 
+/** Whether the request came by a way that reaches APIs with `api_gateway: none`. */
+export function isInternal(c: Context): boolean {
+  return c.req.header("x-quern-internal") === "true";
+}
+
 export function requestId(c: Context): string {
   return c.req.header("x-request-id") ?? "-";
 }

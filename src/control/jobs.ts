@@ -10,7 +10,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { JOB_STATUSES, type JobStatus, redriveSchema } from "../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
-import { assertKey, isTrue, jsonText, limitOf, parseJson, readBody } from "./http.ts";
+import { assertKey, isInternal, isTrue, jsonText, limitOf, parseJson, readBody } from "./http.ts";
 import { type JobAnswerDeps, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
@@ -105,6 +105,9 @@ async function redriveError(c: Context): Promise<string | undefined> {
 export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
   const name = c.req.param("api")!;
   const version = await apis.version(name);
+  // A gateway that has not heard yet of what was deployed a moment ago could not look.
+  if (version.config.networking?.api_gateway === "none" && !isInternal(c))
+    throw new ServiceError("route_not_found", `/${name} is not an address of this server`);
   if (needsKey(version, keys.isAny)) assertKey(c, keys, { scope: "submit", api: name });
   if (version.config.kind === "BatchAPI") return version;
   // Predictions never come here, unless the gateway has not heard yet of what was deployed a moment ago.

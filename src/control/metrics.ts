@@ -30,8 +30,8 @@ export const METRICS = {
   quern_replicas: ["gauge", "workers of real-time APIs, by state"],
   quern_replicas_wanted: ["gauge", "replicas that there should be"],
   quern_worker_restarts_total: ["counter", "workers of real-time APIs that ended unasked"],
-  quern_jobs: ["gauge", "jobs by status"],
-  quern_batches_total: ["counter", "batches by outcome: succeeded, or failed attempts"],
+  quern_jobs: ["gauge", "jobs by API and status"],
+  quern_batches_total: ["counter", "batches by API and outcome: succeeded, or failed attempts"],
   quern_dead_letters: ["gauge", "messages in dead letter queues, and those that wait for SQS"],
 } as const satisfies Record<string, readonly [Family["type"], string]>;
 
@@ -57,17 +57,19 @@ export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
 function requestSamples(reports: Reports) {
   const { tallies, inFlight, waiting } = reports.totals();
   const each = (samplesOf: (api: string, tally: Tally) => Sample[]) =>
-    Object.entries(tallies).flatMap(([api, tally]) => samplesOf(api, tally));
+    [...tallies].flatMap(([api, tally]) => samplesOf(api, tally));
   const histogram = (of: (tally: Tally) => Histogram) =>
     each((api, tally) => histogramSamples({ api }, DURATION_BOUNDS_S, of(tally).buckets, of(tally).sum_s));
   return {
-    quern_requests_total: each((api, { answers }) => counted(answers, (status) => ({ api, status }))),
+    quern_requests_total: each((api, { answers }) =>
+      counted(Object.entries(answers), (status) => ({ api, status })),
+    ),
     quern_request_duration_seconds: histogram(({ duration }) => duration),
     quern_queue_wait_seconds: histogram(({ wait }) => wait),
     quern_requests_in_flight: counted(inFlight, (api) => ({ api })),
     quern_queue_depth: counted(waiting, (api) => ({ api })),
     quern_requests_rejected_total: each((api, { rejected }) =>
-      counted(rejected, (reason) => ({ api, reason })),
+      counted(Object.entries(rejected), (reason) => ({ api, reason })),
     ),
     quern_predictions_total: each((api, { classes }) => counted(classes, (name) => ({ api, class: name }))),
   };
@@ -91,14 +93,24 @@ function replicaSamples(replicas: Replicas) {
 }
 
 async function jobSamples(jobs: Jobs) {
-  const { byStatus, succeeded, failed, letters } = await jobs.totals();
+  const { byApi, letters } = await jobs.totals();
+  const batches = new Map<string, { succeeded: number; failed: number }>();
+  for (const { api, succeeded, failed } of byApi) {
+    const sum = batches.get(api) ?? { succeeded: 0, failed: 0 };
+    batches.set(api, { succeeded: sum.succeeded + succeeded, failed: sum.failed + failed });
+  }
   return {
-    quern_jobs: counted(byStatus, (status) => ({ status })),
-    quern_batches_total: counted({ succeeded, failed }, (outcome) => ({ outcome })),
-    quern_dead_letters: counted(letters, (queue) => ({ queue })),
+    quern_jobs: byApi.map(({ api, status, jobs: value }) => ({ labels: { api, status }, value })),
+    quern_batches_total: [...batches].flatMap(([api, counts]) =>
+      counted(Object.entries(counts), (outcome) => ({ api, outcome })),
+    ),
+    quern_dead_letters: letters.map(({ queue, messages }) => ({ labels: { queue }, value: messages })),
   };
 }
 
-function counted(counts: Record<string, number>, labels: (name: string) => Record<string, string>): Sample[] {
-  return Object.entries(counts).map(([name, value]) => ({ labels: labels(name), value }));
+function counted(
+  counts: Iterable<readonly [string, number]>,
+  labels: (name: string) => Record<string, string>,
+): Sample[] {
+  return [...counts].map(([name, value]) => ({ labels: labels(name), value }));
 }

@@ -16,6 +16,9 @@ export interface SqliteDriver {
 interface NativeStatement {
   all(...params: readonly SqlValue[]): unknown[];
   run(...params: readonly SqlValue[]): { changes: number | bigint };
+  /** Of better-sqlite3 only: whether it changes nothing, and whether integers come as bigints. */
+  readonly?: boolean;
+  safeIntegers?(isOn: boolean): NativeStatement;
 }
 interface NativeDatabase {
   prepare(sql: string): NativeStatement;
@@ -36,23 +39,42 @@ export function openSqlite(file: string): SqliteDriver {
     return statement;
   };
   return {
-    all: (sql, params) => exact(prepare(sql).all(...params) as Row[]),
+    all: (sql, params) => exactRows(prepare(sql), params),
     run: (sql, params) => Number(prepare(sql).run(...params).changes),
     exec: (sql) => native.exec(sql),
     close: () => native.close(),
   };
 }
 
-/** node:sqlite throws where a number cannot hold an integer; better-sqlite3 rounds it, which shows as an unsafe one. */
-function exact(rows: Row[]): Row[] {
+/**
+ * node:sqlite throws where a number cannot hold an integer; better-sqlite3 rounds it, which shows as an unsafe one. A large
+ * REAL looks the same there: asked for exact integers, it is a number still.
+ */
+function exactRows(statement: NativeStatement, params: readonly SqlValue[]): Row[] {
+  const rows = statement.all(...params) as Row[];
+  const unsafe = statement.safeIntegers === undefined ? undefined : nameOfUnsafe(rows);
+  if (unsafe === undefined) return rows;
+  const integers = statement.readonly ? (statement.safeIntegers!(true).all(...params) as Row[]) : [];
+  statement.safeIntegers!(false);
+  const isReal = integers.length === rows.length && !integers.some(hasLargeInteger);
+  if (!isReal) throw new RangeError(`${unsafe} is too large for a number`);
+  return rows;
+}
+
+function nameOfUnsafe(rows: readonly Row[]): string | undefined {
   for (const row of rows) {
     for (const name in row) {
       const value = row[name];
-      if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value))
-        throw new RangeError(`${name}: ${value} is too large for a number`);
+      if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)) return name;
     }
   }
-  return rows;
+  return undefined;
+}
+
+function hasLargeInteger(row: Row): boolean {
+  return Object.values(row).some(
+    (value: unknown) => typeof value === "bigint" && !Number.isSafeInteger(Number(value)),
+  );
 }
 
 function openNodeSqlite(file: string): NativeDatabase | undefined {

@@ -20,6 +20,8 @@ export interface ForwardOptions {
   requestId: string;
   /** The address by which the client reached us, for addresses in answers. */
   baseUrl: string;
+  /** It came by a way that reaches APIs with `api_gateway: none`. */
+  isInternal: boolean;
   /** At the controller, where a batch API is known by its name. */
   path: string;
   /** The body, where it has been read already. */
@@ -48,7 +50,10 @@ export async function forward(
     headers: {
       ...headers,
       "x-request-id": requestId,
+      // Only gateways speak to the controller: what the client said is of no use there, and is read as part of a URL.
+      host: "controller",
       "x-quern-base-url": options.baseUrl,
+      "x-quern-internal": String(options.isInternal),
       ...(options.holder === undefined ? {} : { "x-quern-holder": JSON.stringify(options.holder) }),
       ...(options.endpoint === undefined ? {} : { "x-quern-endpoint": options.endpoint }),
       // Not `close`: the controller would end the connection behind an early answer, which is then lost.

@@ -79,13 +79,10 @@ export class RouteTable implements Service {
 
   /** What the controller is told once a second. */
   report(): Report {
-    const pools = [...this.pools];
-    return {
-      gateway: this.id,
-      in_flight: Object.fromEntries(pools.map(([name, pool]) => [name, pool.underWay])),
-      waiting: Object.fromEntries(pools.map(([name, pool]) => [name, pool.waitingCount])),
-      tallies: Object.fromEntries(pools.map(([name, pool]) => [name, pool.tally.counts])),
-    };
+    const apis = [...this.pools].map(([name, pool]) => {
+      return { name, in_flight: pool.underWay, waiting: pool.waitingCount, tally: pool.tally.counts };
+    });
+    return { gateway: this.id, apis };
   }
 
   /** Takes a snapshot as it came. */

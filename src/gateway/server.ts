@@ -26,6 +26,7 @@ import { forward } from "./forward.ts";
 import { Listener, type ListenOn, type TlsFiles } from "./listener.ts";
 import { sendError } from "./prediction.ts";
 import { Predictions } from "./predictions.ts";
+import { targetFault } from "./request-target.ts";
 import { RouteTable } from "./route-table.ts";
 
 const EXPIRE_EVERY_MS = 25;
@@ -131,13 +132,15 @@ export class Gateway implements Service {
       return sendError(response, misdirected(request.headers.host), requestId);
     const url = request.url!;
     const path = url.slice(0, pathEnd(url));
+    const fault = targetFault(path);
+    if (fault !== undefined) return sendError(response, notCanonical(path, fault), requestId);
     if (path.startsWith("/-")) return this.takeControl(request, response, requestId, path, hasControl);
     const endpoint = this.routes.endpoints.find(path);
-    if (endpoint === undefined) return this.takeUnknown(request, response, requestId, path);
+    if (endpoint === undefined) return this.takeUnknown(request, response, requestId, path, hasControl);
     const isReached = endpoint.address.is_public || this.isInternal(request, hasControl);
     if (!isReached) return sendError(response, unknownAddress(path), requestId);
     if (endpoint.kind !== "BatchAPI") return this.takePrediction(endpoint, request, response, requestId);
-    this.forward(request, response, requestId, {
+    this.forward(request, response, requestId, hasControl, {
       path: `/${endpoint.address.name}${url.slice(endpoint.address.endpoint.length)}`,
       endpoint: endpoint.address.endpoint,
     });
@@ -171,11 +174,12 @@ export class Gateway implements Service {
     response: ServerResponse,
     requestId: string,
     path: string,
+    hasControl: boolean,
   ): void {
     const name = path.slice(1).split("/")[0]!;
     if (name === "" || this.routes.endpoints.knows(name))
       return sendError(response, unknownAddress(path), requestId);
-    this.forward(request, response, requestId);
+    this.forward(request, response, requestId, hasControl);
   }
 
   private isInternal(request: IncomingMessage, hasControl: boolean): boolean {
@@ -200,7 +204,7 @@ export class Gateway implements Service {
       return this.routes.isReady
         ? sendText(response, 200, "ok\n", requestId)
         : sendText(response, 503, "starting\n", requestId);
-    if (hasControl) this.forward(request, response, requestId);
+    if (hasControl) this.forward(request, response, requestId, hasControl);
     else sendError(response, unknownAddress(path), requestId);
   }
 
@@ -208,6 +212,7 @@ export class Gateway implements Service {
     request: IncomingMessage,
     response: ServerResponse,
     requestId: string,
+    hasControl: boolean,
     target: { path: string; endpoint?: string } = { path: request.url! },
   ): void {
     const { origin, host } = request.headers;
@@ -221,9 +226,13 @@ export class Gateway implements Service {
     }
     const { controllerSocket } = this.options;
     const baseUrl = this.clients.baseUrl(request);
+    const isInternal = this.isInternal(request, hasControl);
     const pass = (holder: Holder | undefined, body?: readonly Buffer[]) => {
       if (body === undefined && request.headers.expect !== undefined) response.writeContinue();
-      void forward(request, response, { controllerSocket, requestId, baseUrl, holder, body, ...target });
+      void forward(request, response, {
+        ...{ controllerSocket, requestId, baseUrl, isInternal, holder, body },
+        ...target,
+      });
     };
     const refuse = (error: unknown) => sendError(response, error, requestId);
     try {
@@ -279,6 +288,10 @@ function misdirected(host: string | undefined): ServiceError {
     "misdirected_request",
     `the Host header ${JSON.stringify(host ?? "")} is not this server's; use localhost, or start it with --public-url`,
   );
+}
+
+function notCanonical(path: string, fault: string): ServiceError {
+  return new ServiceError("invalid_request", `the path ${JSON.stringify(path)} is not taken: ${fault}`);
 }
 
 function unknownAddress(path: string): ServiceError {

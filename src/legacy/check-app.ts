@@ -197,7 +197,8 @@ class AppCheck {
     own: ReadonlyMap<string, Implementation>,
   ): Implementation | undefined {
     const known = builtInName(name);
-    const found = known === undefined ? own.get(name) : builtIn[known];
+    const found =
+      known === undefined ? own.get(name) : Object.hasOwn(builtIn, known) ? builtIn[known] : undefined;
     if (found !== undefined) return found;
     const legal =
       known === undefined

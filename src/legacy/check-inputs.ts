@@ -39,7 +39,7 @@ function columnFaults(
 ): InputFault[] {
   const faults = setFaults(["inputs", "columns"], Object.keys(given), Object.keys(wanted));
   for (const [input, type] of Object.entries(wanted)) {
-    const value = given[input];
+    const value = Object.hasOwn(given, input) ? given[input] : undefined;
     if (value === undefined) continue;
     const path = ["inputs", "columns", input];
     if (Array.isArray(type) !== Array.isArray(value)) {
@@ -72,7 +72,7 @@ function argFaults(given: Given["args"], wanted: Implementation["args"], names: 
   const faults = setFaults(["args"], Object.keys(given), Object.keys(wanted));
   for (const [arg, declared] of Object.entries(wanted)) {
     const type = parseValueType(declared);
-    if (given[arg] === undefined || typeof type === "string") continue;
+    if (!Object.hasOwn(given, arg) || given[arg] === undefined || typeof type === "string") continue;
     const detail = argFault(given[arg], type, names);
     if (detail !== undefined) faults.push({ path: ["args", arg], detail });
   }

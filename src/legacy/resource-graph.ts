@@ -252,7 +252,7 @@ class GraphBuilder {
 
 function codeOf(name: string, path: string, builtIn: Readonly<Record<string, unknown>>): Code {
   const known = builtInName(name);
-  return known !== undefined && known in builtIn ? { built_in: known } : { path };
+  return known !== undefined && Object.hasOwn(builtIn, known) ? { built_in: known } : { path };
 }
 
 function named(names: readonly string[], ids: readonly string[]): Record<string, string> {

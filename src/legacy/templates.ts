@@ -10,11 +10,11 @@ export function fillTemplate(
   const filled = text.replace(/\{\{|\}\}|\{\s*([A-Za-z0-9_-]+)\s*\}/g, (found, arg: string | undefined) => {
     if (arg === undefined) return found[0]!;
     wanted.add(arg);
-    return String(args[arg] ?? "");
+    return String((Object.hasOwn(args, arg) ? args[arg] : undefined) ?? "");
   });
   const faults = [
     ...[...wanted]
-      .filter((arg) => !(arg in args))
+      .filter((arg) => !Object.hasOwn(args, arg))
       .map((arg) => `template "${name}" requires an arg named "${arg}"`),
     ...Object.keys(args)
       .filter((arg) => !wanted.has(arg))

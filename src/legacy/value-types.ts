@@ -40,13 +40,13 @@ function parseMap(given: Record<string, unknown>): ValueType | string {
     const of = parseValueType(only![1]);
     return typeof of === "string" ? of : { form: "map", key, of };
   }
-  const fields: Record<string, ValueType> = {};
+  const fields: [string, ValueType][] = [];
   for (const [name, type] of entries) {
     const parsed = parseValueType(type);
     if (typeof parsed === "string") return `${name}: ${parsed}`;
-    fields[name] = parsed;
+    fields.push([name, parsed]);
   }
-  return { form: "fields", fields };
+  return { form: "fields", fields: Object.fromEntries(fields) };
 }
 
 /** As it is written. */
@@ -84,7 +84,7 @@ export function isOfType(value: unknown, type: ValueType): boolean {
       const names = Object.keys(type.fields);
       return (
         Object.keys(value).length === names.length &&
-        names.every((name) => isOfType(value[name], type.fields[name]!))
+        names.every((name) => Object.hasOwn(value, name) && isOfType(value[name], type.fields[name]!))
       );
     }
     default:

@@ -157,6 +157,10 @@ describe.each([
       });
       await db.run("UPDATE things SET number = number + 10");
       await expect(db.all("SELECT number FROM things")).rejects.toThrow();
+      const [real] = await db.all(
+        "SELECT CAST(1.7e18 AS DOUBLE PRECISION) AS large, CAST(1e300 AS DOUBLE PRECISION) AS larger FROM things",
+      );
+      expect(real).toMatchObject({ large: 1.7e18, larger: 1e300 });
       await db.run("DELETE FROM things");
       for (const name of ["b", "B", "a", "~", "ä"])
         await db.run("INSERT INTO things (name) VALUES (?)", [name]);

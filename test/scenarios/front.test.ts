@@ -260,7 +260,9 @@ describe("a control listener", () => {
       `127.0.0.1:${await freePort()}`,
     ]);
     // The command line finds the control plane.
-    server.deploy(PROJECT);
+    const inner =
+      "- name: inner-jobs\n  kind: BatchAPI\n  predictor: {path: p.py}\n  networking: {api_gateway: none}\n";
+    server.deploy({ ...PROJECT, "quern.yaml": APIS + inner });
     const main = `http://127.0.0.1:${mainPort}`;
     expect(server.baseUrl).not.toBe(main);
     const post = (base: string, path: string, headers = {}) =>
@@ -276,6 +278,31 @@ describe("a control listener", () => {
     const elsewhere = { "x-forwarded-for": "203.0.113.7" };
     expect((await post(main, "/inner", elsewhere)).status).toBe(404);
     expect((await post(server.baseUrl, "/inner", elsewhere)).status).toBe(200);
+    // As they stand: fetch would resolve them.
+    const asIs = (path: string) =>
+      new Promise<[string, number]>((resolve, reject) => {
+        const headers = { ...elsewhere, host: "localhost", authorization: `Bearer ${token}` };
+        httpRequest({ host: "127.0.0.1", port: mainPort, path, headers }, (answer) => {
+          answer.resume().on("end", () => resolve([path, answer.statusCode!]));
+        })
+          .on("error", reject)
+          .end();
+      });
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    for (const path of [
+      "/x/../-/keys",
+      "/%2D/apis",
+      "/x/%2e%2e/-/keys",
+      "http://localhost/-/keys",
+      "http://localhost/inner-jobs",
+      "/%69nner-jobs",
+      "//localhost/-/keys",
+      "/x\\..\\-\\keys",
+    ])
+      expect(await asIs(path)).toEqual([path, 400]);
+    for (const path of ["/-/keys", "/inner-jobs", "/inner-jobs/"])
+      expect(await asIs(path)).toEqual([path, 404]);
+    expect(await asIs("/jobs?x=/../%2D")).toEqual(["/jobs?x=/../%2D", 200]);
   });
 });
 

@@ -27,6 +27,12 @@ const CONFIG = `
 - name: plain
   predictor: {path: p.py}
   autoscaling: {max_replica_concurrency: 2}
+- name: constructor
+  predictor: {path: p.py}
+  monitoring: {model_type: classification}
+- name: huge
+  predictor: {path: p.py}
+  monitoring: {model_type: regression}
 - name: jobs
   kind: BatchAPI
   predictor: {path: p.py}
@@ -95,6 +101,38 @@ describe("what is counted", () => {
     expect(server.cli(["get", "prices"]).out).toMatch(/min +max +avg +count\n-4 +2.5 +-0.166667 +3/);
   });
 
+  it("are never lost for one API's numbers and names, whatever these are", async () => {
+    await send("huge", "1.7e18");
+    await counted("huge", { values: { count: 1, avg: 1.7e18, min: 1.7e18, max: 1.7e18 } });
+    expect(server.cli(["get"]).code).toBe(0);
+    await send("huge", [1e308, 1e308, -1e308], "1".padEnd(400, "0"));
+    await send(
+      "constructor",
+      '"__proto__"',
+      ["constructor", "toString", "__proto__"],
+      `"${"x".repeat(129)}"`,
+    );
+    await counted("huge", { requests: { "2xx": 3, "4xx": 0, "5xx": 0 } });
+    expect((await metricsOf("huge")).values).toMatchObject({ count: 4, min: -1e308, max: 1e308 });
+    await counted("constructor", {
+      classes: [
+        { name: "__proto__", count: 2 },
+        { name: "(others)", count: 1 },
+        { name: "constructor", count: 1 },
+        { name: "toString", count: 1 },
+      ],
+    });
+    // Of others it is known what they do, too.
+    await send("keyed", { label: "c" });
+    await eventually("it is counted", async () =>
+      ((await metricsOf("keyed")).classes ?? []).some(({ name }) => name === "c"),
+    );
+    const text = await (await server.fetch("/-/metrics", { headers: admin() })).text();
+    expect(text).toContain('quern_predictions_total{api="constructor",class="__proto__"} 2');
+    expect(text).toContain('quern_requests_in_flight{api="constructor"} 0');
+    expect(server.cli(["get", "huge"]).code).toBe(0);
+  });
+
   it("survive restarts of the controller, the gateway and the whole server, neither lost nor doubled", async () => {
     process.kill(server.child("controller"), "SIGKILL");
     await send("flowers", '"setosa"');
@@ -146,8 +184,9 @@ describe("what is counted", () => {
     expect(value(all, 'quern_request_duration_seconds_bucket{api="plain",le="+Inf"}')).toBe(6);
     expect(value(all, 'quern_request_duration_seconds_count{api="plain"}')).toBe(6);
     expect(value(all, 'quern_replicas{api="plain",state="ready"}')).toBe(1);
-    expect(all).toMatch(/^quern_jobs\{status="status_\w+"\} 1$/m);
-    expect(all).toMatch(/^quern_batches_total\{outcome="succeeded"\} \d$/m);
+    expect(all).toMatch(/^quern_jobs\{api="jobs",status="status_\w+"\} 1$/m);
+    expect(value(all, 'quern_batches_total{api="jobs",outcome="succeeded"}')).toBe(2);
+    expect(value(all, 'quern_batches_total{api="jobs",outcome="failed"}')).toBe(0);
     // Each family once, with help and type; each line a sample.
     for (const line of all.trimEnd().split("\n"))
       expect(line).toMatch(/^(# (HELP|TYPE) quern_\w+ .+|quern_\w+(\{(\w+="[^"]*",?)+\})? \S+)$/);

@@ -1,0 +1,45 @@
+/** Reports of gateways: one API's numbers cost no other its own. */
+import { describe, expect, it } from "vitest";
+import { CLASSES_COUNTED_MAX } from "../../src/contracts/limits.ts";
+import { emptyTally, finite, readReport } from "../../src/contracts/reports.ts";
+import { RequestTally } from "../../src/gateway/tally.ts";
+
+describe("a report", () => {
+  const api = (name: string) => ({ name, in_flight: 3, waiting: 1, tally: emptyTally() });
+
+  it("is read API by API", () => {
+    const sick = { ...api("sick"), tally: { ...emptyTally(), values: { count: 1, sum: null } } };
+    const { report, refused } = readReport({ gateway: "g", apis: [sick, api("well"), null] });
+    expect(report).toEqual({ gateway: "g", apis: [api("well")] });
+    expect(refused).toEqual([
+      expect.stringContaining("sick: tally.values.sum"),
+      expect.stringContaining("undefined"),
+    ]);
+  });
+
+  it("has numbers and names that survive JSON, whatever was predicted", () => {
+    const tally = new RequestTally();
+    tally.predicted({ values: [1e308, 1e308, 1e308, Number.POSITIVE_INFINITY, Number.NaN] });
+    tally.predicted({ classes: ["constructor", "__proto__", "constructor", "x".repeat(129)] });
+    const wire = JSON.parse(JSON.stringify({ gateway: "g", apis: [{ ...api("a"), tally: tally.counts }] }));
+    const { report, refused } = readReport(wire);
+    expect(refused).toEqual([]);
+    expect(report.apis[0]!.tally).toMatchObject({
+      classes: [
+        ["constructor", 2],
+        ["__proto__", 1],
+        ["(others)", 1],
+      ],
+      values: { count: 3, sum: Number.MAX_VALUE, least: 1e308, most: 1e308 },
+    });
+    expect(finite(-1e308 - 1e308)).toBe(-Number.MAX_VALUE);
+  });
+
+  it("counts a bounded number of classes apart", () => {
+    const tally = new RequestTally();
+    for (let i = 0; i < 1000; i++) tally.predicted({ classes: [`class ${i}`] });
+    const { classes } = tally.counts;
+    expect(classes.length).toBe(CLASSES_COUNTED_MAX + 1);
+    expect(classes.at(-1)).toEqual(["(others)", 1000 - CLASSES_COUNTED_MAX]);
+  });
+});
