@@ -99,6 +99,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     buildInternal(ground, replicas, autoscaling, reports, routes),
   );
   const services = [
+    ground.workerDeps.environments,
     new LogRotation(() => [
       ...replicas.names.map((name) => apiLogDirectory(dataDir, name)),
       ...jobs.running.map((id) => jobLogDirectory(dataDir, id)),
@@ -126,7 +127,7 @@ async function layGround(options: ControllerOptions): Promise<Ground> {
   const db = openSqliteDatabase(join(dataDir, "quern.db"));
   await migrate(db);
   const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv, ownGroup: options.ownGroup });
-  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python });
+  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python, serverEnv });
   const gpus = await finding;
   const log = openLog("controller");
   const patientDb = patientDatabase(db, {

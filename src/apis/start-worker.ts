@@ -33,14 +33,14 @@ export async function startWorker(
   const project = projectDirectory(deps.dataDir, version.project_id);
   const logs =
     jobId === undefined ? apiLogDirectory(deps.dataDir, version.name) : jobLogDirectory(deps.dataDir, jobId);
-  const python = await deps.environments.prepare(project, join(logs, "install.log"));
+  const interpreter = await deps.environments.prepare(project, join(logs, "install.log"));
   const worker_id = `${jobId === undefined ? "r" : "b"}-${randomBytes(4).toString("hex")}`;
   const worker = await deps.engine.start({
     worker_id,
     project,
     python_path: predictor.python_path,
     env: predictor.env,
-    python,
+    interpreter,
     logFile: join(logs, `${worker_id}.log`),
     memoryLimitBytes: memoryLimitOf(version),
     visibleGpus: deps.hasGpus ? gpus : undefined,

@@ -1,6 +1,7 @@
 /** The port to where workers run: start one, learn of its end, stop it. Restart policy is the caller's. */
 import type { MemoryLimits } from "../contracts/answers.ts";
 import type { WorkerAddress } from "../protocol/worker-connection.ts";
+import type { Interpreter } from "./interpreter.ts";
 
 export interface WorkerSpec {
   worker_id: string;
@@ -9,8 +10,8 @@ export interface WorkerSpec {
   python_path: string | undefined;
   /** From `predictor.env`. */
   env: Record<string, string>;
-  /** The interpreter, from `PythonEnvironments.prepare`. */
-  python: string;
+  /** From `PythonEnvironments.prepare`. */
+  interpreter: Interpreter;
   /** Where stdout and stderr go. */
   logFile: string;
   /** `compute.mem`: the worker is ended when it and its children use more. */

@@ -20,6 +20,7 @@ import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
 import type { MemoryLimits } from "../contracts/answers.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
+import { activated } from "./interpreter.ts";
 import { type MemoryGroup, MemoryGroups } from "./memory-groups.ts";
 import { MemoryWatch, type Watched } from "./memory-watch.ts";
 
@@ -71,7 +72,7 @@ export class LocalEngine implements Engine {
     const boot = `import sys; sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
     mkdirSync(dirname(spec.logFile), { recursive: true, mode: 0o700 });
     const log = openSync(spec.logFile, "a", 0o600);
-    const child = spawn(spec.python, ["-E", "-c", boot, ...program.args], {
+    const child = spawn(spec.interpreter.python, ["-E", "-c", boot, ...program.args], {
       cwd: runtimeDir,
       env: {
         ...userEnvironment(spec, this.options.serverEnv),
@@ -82,7 +83,7 @@ export class LocalEngine implements Engine {
       detached: true,
     });
     closeSync(log);
-    await spawned(child, spec.python);
+    await spawned(child, spec.interpreter.python);
     const pid = child.pid!;
     const identity = {
       worker_id: spec.worker_id,
@@ -244,5 +245,7 @@ function userEnvironment(spec: WorkerSpec, serverEnv: NodeJS.ProcessEnv): Record
     spec.project,
     ...(spec.python_path === undefined ? [] : [join(spec.project, spec.python_path)]),
   ];
-  return { ...env, ...spec.env, ...fromFile, PYTHONPATH: roots.join(":"), PYTHONUNBUFFERED: "1" };
+  const own = { PYTHONPATH: roots.join(":"), PYTHONUNBUFFERED: "1" };
+  // Also in front of a PATH of the user's: `python` there is what runs the predictor.
+  return activated({ ...env, ...spec.env, ...fromFile, ...own }, spec.interpreter);
 }

@@ -1,113 +1,173 @@
 /**
  * Python environments from `requirements.txt` and `dependencies.sh`: made once per content, shared by all that have the
- * same content, repeated from scratch when one was cut off (decision 4.7).
+ * same content, repeated from scratch when one was cut off. An environment is made empty, `dependencies.sh` runs with it
+ * active, then the requirements are installed into it.
  */
-import { execFile, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { appendFile, mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
-import { wallMs } from "../base/clock.ts";
+import type { Service } from "../base/service.ts";
+import { environmentIdentity, requirementsOf } from "./environment-id.ts";
+import { endFormerInstaller, forgetInstaller, Installers, note, type Steps } from "./installers.ts";
+import { activated, type Interpreter, type InterpreterFacts, interpreterFacts } from "./interpreter.ts";
 
 const run = promisify(execFile);
 /** Written last: an environment without it is not whole. */
 const COMPLETE = ".quern-complete";
-const LAST_LINES = 15;
-/** Beside the user's `requirements.txt`. */
-export const OWN_REQUIREMENTS = ".quern/requirements.txt";
-
-export class EnvironmentError extends Error {}
+/** In the environment, a copy of the project whose directories are installed: building writes into them, `-e` points at them. */
+const SOURCES = "project";
 
 export interface PythonEnvironmentOptions {
   /** Where environments are kept, a directory for each. */
   root: string;
   /** The interpreter that Quern runs with. */
   python: string;
+  /** The server's variables, of which installers see all but Quern's own. */
+  serverEnv: NodeJS.ProcessEnv;
 }
 
-export class PythonEnvironments {
+export class PythonEnvironments implements Service {
   private readonly options: PythonEnvironmentOptions;
-  private readonly underWay = new Map<string, Promise<string>>();
+  private readonly underWay = new Map<string, Promise<Interpreter>>();
+  private readonly installers = new Installers();
   private interpreter: Promise<InterpreterFacts> | undefined;
 
   constructor(options: PythonEnvironmentOptions) {
-    this.options = options;
+    this.options = { ...options, root: resolve(options.root) };
   }
 
   /** The interpreter for a project; installs what it requires, with the installer's own words in `logFile`. */
-  async prepare(project: string, logFile: string): Promise<string> {
-    const requirements = requirementsOf(project);
-    const script = join(project, "dependencies.sh");
-    if (requirements.length === 0 && !existsSync(script)) return this.options.python;
+  async prepare(project: string, logFile: string): Promise<Interpreter> {
+    const { root, serverEnv } = this.options;
+    if (requirementsOf(project).length === 0 && !existsSync(join(project, "dependencies.sh")))
+      return this.own();
     const facts = await this.facts();
-    const directory = join(this.options.root, await environmentId(project, requirements, script, facts));
+    const { id, hasLocalDirectories } = await environmentIdentity(project, root, facts, serverEnv);
+    const directory = join(root, id);
     const underWay = this.underWay.get(directory);
     if (underWay !== undefined) {
       await note(logFile, "the same packages are being installed for another API or job; waiting for them");
       return underWay;
     }
-    const work = this.install(directory, project, logFile, facts).finally(() =>
+    const work = this.install(directory, { project, hasLocalDirectories, logFile, facts }).finally(() =>
       this.underWay.delete(directory),
     );
     this.underWay.set(directory, work);
     return work;
   }
 
+  /** Asks the interpreter what it is, so that the first worker need not wait for it. */
+  async start(): Promise<void> {
+    this.facts().catch(() => {
+      // Whoever needs it asks again, and says what is wrong.
+    });
+  }
+
+  /** Ends what is being installed; whoever waits for it learns nothing any more. */
+  async stop(): Promise<void> {
+    await this.installers.stop();
+  }
+
+  /** The interpreter that Quern runs with: nobody waits for an environment that nothing is installed into. */
+  private async own(): Promise<Interpreter> {
+    const { python } = this.options;
+    const facts = await this.facts().catch(() => undefined);
+    return {
+      python,
+      bin: facts === undefined ? undefined : dirname(facts.executable),
+      virtualEnv: facts?.virtualEnv ?? undefined,
+    };
+  }
+
   private facts(): Promise<InterpreterFacts> {
-    this.interpreter ??= interpreterFacts(this.options.python);
+    this.interpreter ??= interpreterFacts(this.options.python).catch((error: unknown) => {
+      this.interpreter = undefined;
+      throw error;
+    });
     return this.interpreter;
   }
 
   private async install(
     directory: string,
-    project: string,
-    logFile: string,
-    facts: InterpreterFacts,
-  ): Promise<string> {
-    const python = join(directory, "bin", "python");
-    if (existsSync(join(directory, COMPLETE))) return python;
+    { project, hasLocalDirectories, logFile, facts }: Installation,
+  ): Promise<Interpreter> {
+    const bin = join(directory, "bin");
+    const made = { python: join(bin, "python"), bin, virtualEnv: directory };
+    if (existsSync(join(directory, COMPLETE))) return made;
+    await endFormerInstaller(directory);
     await rm(directory, { recursive: true, force: true });
     await mkdir(dirname(directory), { recursive: true });
-    const steps = new Steps(project, logFile);
+    const env = activated(withoutOwn(this.options.serverEnv), made);
+    const stepsIn = (cwd: string) => this.installers.steps({ cwd, logFile, env, environment: directory });
+    const steps = stepsIn(project);
+    const hasUv = await this.makeEmpty(made, steps, facts);
+    await seeInterpretersPackages(made.python, facts);
     const script = join(project, "dependencies.sh");
     if (existsSync(script)) await steps.run("dependencies.sh", "bash", ["-e", script]);
-    const uv = await onPath("uv");
-    if (uv) await steps.run("uv venv", "uv", ["venv", "--quiet", "--python", this.options.python, directory]);
-    else await steps.run("venv", this.options.python, ["-m", "venv", directory]);
-    await seeInterpretersPackages(python, facts);
-    const requirements = requirementsOf(project);
-    if (requirements.length > 0) {
-      const install = uv
-        ? ["uv", "pip", "install", "--python", python]
-        : [python, "-m", "pip", "install", "--disable-pip-version-check"];
-      const files = requirements.flatMap((file) => ["-r", file]);
-      await steps.run("requirements.txt", install[0]!, [...install.slice(1), ...files]);
-    }
+    const sources = hasLocalDirectories ? join(directory, SOURCES) : project;
+    if (hasLocalDirectories) await cp(project, sources, { recursive: true });
+    await installRequirements(made, hasUv, stepsIn(sources), sources);
     await writeFile(join(directory, COMPLETE), "");
-    return python;
+    await forgetInstaller(directory);
+    return made;
+  }
+
+  /** An environment with nothing in it but pip. Whether uv is there. */
+  private async makeEmpty(
+    made: MadeInterpreter,
+    steps: Steps,
+    { hasPip }: InterpreterFacts,
+  ): Promise<boolean> {
+    const { python } = this.options;
+    const hasUv = await isOnPath("uv");
+    const { virtualEnv } = made;
+    if (hasUv) await steps.run("uv venv", "uv", ["venv", "--quiet", "--python", python, virtualEnv]);
+    else await steps.run("venv", python, ["-m", "venv", ...(hasPip ? ["--without-pip"] : []), virtualEnv]);
+    if (hasPip || hasUv) await addPip(made);
+    return hasUv;
   }
 }
 
-/** The user's, and in a project that Quern made, what Quern itself needs there. */
-function requirementsOf(project: string): string[] {
-  return [join(project, "requirements.txt"), join(project, OWN_REQUIREMENTS)].filter((file) =>
-    existsSync(file),
-  );
+interface Installation {
+  project: string;
+  hasLocalDirectories: boolean;
+  logFile: string;
+  facts: InterpreterFacts;
 }
 
-interface InterpreterFacts {
-  version: string;
-  platform: string;
-  sitePackages: string[];
+interface MadeInterpreter extends Interpreter {
+  bin: string;
+  virtualEnv: string;
 }
 
-async function interpreterFacts(python: string): Promise<InterpreterFacts> {
-  const code =
-    "import json,site,sys,sysconfig;print(json.dumps({'version':sys.version,'platform':sysconfig.get_platform()," +
-    "'sitePackages':list(dict.fromkeys(site.getsitepackages()+[sysconfig.get_paths()['purelib']]))}))";
-  const { stdout } = await run(python, ["-c", code]);
-  return JSON.parse(stdout) as InterpreterFacts;
+/**
+ * The interpreter's pip is seen in the environment, and installs into it when it is run by the environment's Python: a pip of its
+ * own would take seconds. Where neither is there, it says so, and the host's is not found behind it.
+ */
+async function addPip({ python, bin }: MadeInterpreter): Promise<void> {
+  const text = `#!/bin/sh\nexec ${shellWord(python)} -m pip "$@"\n`;
+  for (const name of ["pip", "pip3"]) await writeFile(join(bin, name), text, { mode: 0o755 });
+}
+
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+async function installRequirements(
+  { python }: MadeInterpreter,
+  hasUv: boolean,
+  steps: Steps,
+  project: string,
+): Promise<void> {
+  const requirements = requirementsOf(project);
+  if (requirements.length === 0) return;
+  const install = hasUv
+    ? ["uv", "pip", "install", "--python", python]
+    : [python, "-m", "pip", "install", "--disable-pip-version-check"];
+  const files = requirements.flatMap((file) => ["-r", relative(project, file)]);
+  await steps.run("requirements.txt", install[0]!, [...install.slice(1), ...files]);
 }
 
 /**
@@ -119,64 +179,14 @@ async function seeInterpretersPackages(python: string, facts: InterpreterFacts):
   await writeFile(join(stdout.trim(), "quern-interpreter.pth"), `${facts.sitePackages.join("\n")}\n`);
 }
 
-/** What the environment depends on: requirements, the files that they name, the script, interpreter and platform. */
-async function environmentId(
-  project: string,
-  requirements: readonly string[],
-  script: string,
-  facts: InterpreterFacts,
-): Promise<string> {
-  const hash = createHash("sha256").update(`${facts.version}\n${facts.platform}\n`);
-  const seen = new Set<string>();
-  const add = async (file: string): Promise<void> => {
-    if (seen.has(file) || !existsSync(file)) return;
-    seen.add(file);
-    const text = await readFile(file, "utf8");
-    hash.update(`${relative(project, file)}\n${text}\n`);
-    for (const [, named] of text.matchAll(/^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)/gm))
-      await add(resolve(dirname(file), named!));
-  };
-  for (const file of requirements) await add(file);
-  if (existsSync(script)) hash.update(await readFile(script));
-  return hash.digest("hex").slice(0, 24);
+/** `dependencies.sh` and the build scripts of packages are user code: they see no key and no address of ours. */
+function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("QUERN_")));
 }
 
-async function onPath(command: string): Promise<boolean> {
+async function isOnPath(command: string): Promise<boolean> {
   return run(command, ["--version"]).then(
     () => true,
     () => false,
   );
-}
-
-async function note(logFile: string, line: string): Promise<void> {
-  await mkdir(dirname(logFile), { recursive: true });
-  await appendFile(logFile, `${new Date(wallMs()).toISOString()} ${line}\n`);
-}
-
-/** Runs the installer's commands with their output in the log; an error has the last lines of it. */
-class Steps {
-  private readonly project: string;
-  private readonly logFile: string;
-
-  constructor(project: string, logFile: string) {
-    this.project = project;
-    this.logFile = logFile;
-  }
-
-  async run(what: string, command: string, args: readonly string[]): Promise<void> {
-    await note(this.logFile, `installing: ${what}`);
-    const log = await open(this.logFile, "a", 0o600);
-    const from = (await log.stat()).size;
-    try {
-      const code = await new Promise<number | null>((done, reject) => {
-        const child = spawn(command, args, { cwd: this.project, stdio: ["ignore", log.fd, log.fd] });
-        child.once("error", reject).once("exit", (exitCode) => done(exitCode));
-      });
-      if (code === 0) return;
-    } finally {
-      await log.close();
-    }
-    const output = (await readFile(this.logFile)).subarray(from).toString();
-    throw new EnvironmentError(`${what} failed:\n${output.trim().split("\n").slice(-LAST_LINES).join("\n")}`);
-  }
 }

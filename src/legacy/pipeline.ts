@@ -2,14 +2,14 @@
  * Brings an application to where its graph says: the data, then each model, then its APIs. What was computed before is not
  * computed again, so that whoever begins anew goes on where the one before was cut off.
  */
-import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { parseBytes, parseCpuMillis } from "../contracts/quantities.ts";
 import type { Ask, Compute, Grant } from "../engine/compute-account.ts";
 import type { Engine, WorkerExit } from "../engine/engine.ts";
-import { OWN_REQUIREMENTS } from "../engine/python-environment.ts";
+import { OWN_REQUIREMENTS } from "../engine/environment-id.ts";
+import type { Interpreter } from "../engine/interpreter.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
@@ -42,7 +42,7 @@ export interface PipelineDeps {
   hasGpus: boolean;
   store: ObjectStore;
   /** The interpreter for a project, with what it requires installed. */
-  prepare: (project: string, logFile: string) => Promise<string>;
+  prepare: (project: string, logFile: string) => Promise<Interpreter>;
   artifacts: Artifacts;
   /** The user's files. */
   project: string;
@@ -167,14 +167,14 @@ export class Pipeline {
     for (let attempt = 1; this.ending === undefined; attempt++) {
       if ((await this.undone(ids)).length === 0) return true;
       if (await this.hasFailed(ids)) return false;
-      const python = await this.prepare(workload);
+      const interpreter = await this.prepare(workload);
       const places = { project, artifacts: artifacts.directory, alive: this.stage.alivePath };
       const plan = await planOf(places);
       const grant = await this.granted(ids[0]!, need);
       if (grant === undefined) return false;
       const memoryLimitBytes = need.memoryBytes === 0 ? undefined : need.memoryBytes;
       const log = logFile(workload, workload === DATA ? "data.log" : "training.log");
-      const exit = await this.stage.run({ plan, python, logFile: log, memoryLimitBytes, grant });
+      const exit = await this.stage.run({ plan, interpreter, logFile: log, memoryLimitBytes, grant });
       if (this.ending === undefined) await this.noteEnd(ids, exit, attempt);
     }
     return false;
@@ -206,10 +206,11 @@ export class Pipeline {
     await this.fail(ids, reason);
   }
 
-  private async prepare(workload: string): Promise<string> {
+  private async prepare(workload: string): Promise<Interpreter> {
     const { project, prepare, logFile } = this.deps;
     const own = join(project, OWN_REQUIREMENTS);
-    if (!existsSync(own)) {
+    // A power failure may have emptied it.
+    if ((await readFile(own, "utf8").catch(() => undefined)) !== OWN_PACKAGES) {
       await mkdir(dirname(own), { recursive: true });
       await writeFile(own, OWN_PACKAGES);
     }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { wallMs } from "../base/clock.ts";
 import type { Grant } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
+import type { Interpreter } from "../engine/interpreter.ts";
 import type { Artifacts } from "./artifacts.ts";
 
 /** The stage leaves when nobody has said for 30 s that it is waited for. */
@@ -24,8 +25,8 @@ export interface StageDeps {
 
 export interface StageSpec {
   plan: object;
-  /** The interpreter of the project. */
-  python: string;
+  /** The project's. */
+  interpreter: Interpreter;
   logFile: string;
   memoryLimitBytes: number | undefined;
   /** Its part of the machine; given back when it has ended. */
@@ -70,7 +71,13 @@ export class StageProcess {
     }
   }
 
-  private async start({ plan, python, logFile, memoryLimitBytes, grant }: StageSpec): Promise<RunningWorker> {
+  private async start({
+    plan,
+    interpreter,
+    logFile,
+    memoryLimitBytes,
+    grant,
+  }: StageSpec): Promise<RunningWorker> {
     const { artifacts, engine, project, hasGpus } = this.deps;
     this.isRunning = true;
     this.isKilled = false;
@@ -81,7 +88,7 @@ export class StageProcess {
     const worker = await engine.start({
       worker_id: `s-${randomBytes(4).toString("hex")}`,
       program: { package: "quern_application", args: [planFile] },
-      ...{ project, python, logFile, memoryLimitBytes },
+      ...{ project, interpreter, logFile, memoryLimitBytes },
       python_path: undefined,
       env: {},
       visibleGpus: hasGpus ? grant.gpus : undefined,

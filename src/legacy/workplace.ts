@@ -9,6 +9,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import type { Compute } from "../engine/compute-account.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { Interpreter } from "../engine/interpreter.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { checkApplication } from "./application.ts";
 import type { ApplicationRecord } from "./application-store.ts";
@@ -36,7 +37,7 @@ export interface WorkplaceDeps {
   engine: Engine;
   account: PipelineDeps["account"] & { total: Compute };
   store: ObjectStore;
-  prepare: (project: string, logFile: string) => Promise<string>;
+  prepare: (project: string, logFile: string) => Promise<Interpreter>;
   /** The real-time APIs that serve. `assertFree` throws where an address is taken by another than `name`. */
   serving: {
     place: (spec: ServingSpec) => Promise<void>;

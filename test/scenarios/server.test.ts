@@ -187,13 +187,21 @@ describe("a server", () => {
     );
     writeFileSync(join(wheel, "tiny_quern_test", "__init__.py"), "WORD = 'installed'\n");
     const files = project(
-      "import tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return tiny_quern_test.WORD\n",
+      "import os, shutil, sys, tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n" +
+        "  def predict(self, payload): return [tiny_quern_test.WORD, shutil.which('python'), shutil.which('pip'), os.environ['VIRTUAL_ENV'], sys.prefix]\n",
     );
     server.deploy({ ...files, "requirements.txt": `${wheel}\n` }, { wait: false });
     // pip builds the package, with a setuptools that it downloads.
     const answers = async () => (await server.post("/echo", 1)).status === 200;
     await eventually("it is installed", answers, 150_000);
-    expect(await (await server.post("/echo", 1)).json()).toBe("installed");
+    // Its commands are the environment's, not the host's.
+    const [word, python, pip, virtualEnv, prefix] = (await (
+      await server.post("/echo", 1)
+    ).json()) as string[];
+    expect([word, python, pip, virtualEnv]).toEqual([
+      ...["installed", `${prefix}/bin/python`, `${prefix}/bin/pip`, prefix],
+    ]);
+    expect(prefix).toContain(join(server.dataDir, "environments"));
     const started = Date.now();
     const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
     expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
