@@ -24,11 +24,12 @@ import {
 } from "./apis/start-worker.ts";
 import { armKillPoint } from "./base/kill-points.ts";
 import type { Log } from "./base/log.ts";
-import type { Interrupted, JobDeps } from "./batch/job-deps.ts";
+import type { JobDeps } from "./batch/job-deps.ts";
 import { Jobs } from "./batch/jobs.ts";
 import { Outbox } from "./batch/outbox.ts";
 import { Queues } from "./batch/queues.ts";
 import { Retention } from "./batch/retention.ts";
+import { Solitude } from "./batch/solitude.ts";
 import { Sqs } from "./batch/sqs.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
@@ -151,7 +152,7 @@ export function buildWorld(
   return { outbox, world: { store, isQueueMissing, onLetters: () => outbox.poke() } };
 }
 
-export function buildJobs(ground: Ground, interrupted: Interrupted[], world: World): Jobs {
+export function buildJobs(ground: Ground, lostWorkers: ReadonlyMap<string, number>, world: World): Jobs {
   const { db, epoch, log, options, workerDeps, account } = ground;
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
@@ -168,6 +169,7 @@ export function buildJobs(ground: Ground, interrupted: Interrupted[], world: Wor
     log,
     reach: armKillPoint(options.killAt),
     account,
+    solitude: new Solitude(),
     findApi: async (name, apiId) => {
       const version = await findApiVersion(name, apiId);
       return {
@@ -182,7 +184,7 @@ export function buildJobs(ground: Ground, interrupted: Interrupted[], world: Wor
     forgetWorker: (workerId) => deleteWorker(workerDeps.db, workerId),
     jobLog: jobLogOf(dataDir),
   };
-  return new Jobs(deps, interrupted);
+  return new Jobs(deps, lostWorkers);
 }
 
 export function buildApplications(

@@ -3,18 +3,17 @@
  * another arrives here, as a function.
  */
 
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { Apis } from "./apis/apis.ts";
 import { Autoscaling } from "./apis/autoscaling.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
 import type { Replicas } from "./apis/replicas.ts";
 import { Reports } from "./apis/reports.ts";
-import { apiLogDirectory, jobLogDirectory } from "./apis/start-worker.ts";
+import { apiLogDirectory, jobLogDirectory, noteDirectory } from "./apis/start-worker.ts";
 import { openLog } from "./base/log.ts";
-import { processStartTime } from "./base/process-identity.ts";
+import { bootId, processStartTime } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
-import type { Interrupted } from "./batch/job-deps.ts";
+import { endFormerWorkers } from "./batch/former-workers.ts";
 import { ControlServer } from "./control/control-server.ts";
 import {
   applicationDeploy,
@@ -35,15 +34,12 @@ import type { Database } from "./database/database.ts";
 import { migrate, takeEpoch } from "./database/migrations.ts";
 import { patientDatabase } from "./database/patient-database.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
-import { allWorkers, deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
 import { ComputeAccount } from "./engine/compute-account.ts";
-import type { Engine } from "./engine/engine.ts";
 import { findGpus } from "./engine/gpus.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
 import { LogRotation } from "./observe/log-files.ts";
-import { readDeliveryNote } from "./protocol/delivery-note.ts";
 
 /** A former controller whose parent has died needs this long to leave at most. */
 const LOCK_WAIT_MS = 20_000;
@@ -62,13 +58,13 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const ground = await layGround(options);
   const { db } = ground;
   await removeCutOffUploads(dataDir);
-  const left = await endBatchWorkers(db, ground.workerDeps.engine, await allWorkers(db));
+  const left = await endFormerWorkers(db, ground.workerDeps.engine, noteDirectory(dataDir), bootId());
   const routes = buildRoutes(ground);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(ground.workerDeps.db, ground.log);
   const { outbox, world } = buildWorld(ground, roots);
-  const jobs = buildJobs(ground, left.interrupted, world);
+  const jobs = buildJobs(ground, left.lostWorkers, world);
   const { python, pythonRuntime } = options;
   const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
   const spread = async () => {
@@ -149,25 +145,4 @@ async function stopController(
   await stopInReverse(services);
   await db.close();
   directory.release();
-}
-
-/**
- * Batch workers of a former controller stop after the batch in hand; we do not wait for that, because its result has
- * nobody to go to. Their notes tell which batches were interrupted.
- */
-async function endBatchWorkers(
-  db: Database,
-  engine: Engine,
-  records: WorkerRecord[],
-): Promise<{ replicas: WorkerRecord[]; interrupted: Interrupted[] }> {
-  const interrupted: Interrupted[] = [];
-  for (const record of records.filter(({ job_id }) => job_id !== null)) {
-    engine.end(record);
-    const note = readDeliveryNote(record.note);
-    if (note?.busy) interrupted.push({ job_id: record.job_id!, batch_index: note.batch_index });
-    rmSync(record.note, { force: true });
-    rmSync(record.socket, { force: true });
-    await deleteWorker(db, record.worker_id);
-  }
-  return { replicas: records.filter(({ job_id }) => job_id === null), interrupted };
 }

@@ -44,6 +44,7 @@ export async function startWorker(
     logFile: join(logs, `${worker_id}.log`),
     memoryLimitBytes: memoryLimitOf(version),
     visibleGpus: deps.hasGpus ? gpus : undefined,
+    ...(jobId === undefined ? {} : { noteFile: join(noteDirectory(deps.dataDir), `${worker_id}.note`) }),
   });
   const { api_id, predictor_id, name } = version;
   await saveWorker(deps.db, {
@@ -105,6 +106,11 @@ export function memoryLimitOf(version: ApiVersion): number | undefined {
   const { compute, predictor } = version.config;
   if (compute.mem === undefined) return undefined;
   return Math.floor(parseBytes(compute.mem)! / predictor.processes_per_replica);
+}
+
+/** The notes of batch workers. Not beside the sockets: a reboot would empty that directory. */
+export function noteDirectory(dataDir: string): string {
+  return join(dataDir, "notes");
 }
 
 export function apiLogDirectory(dataDir: string, apiName: string): string {

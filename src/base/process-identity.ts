@@ -45,3 +45,14 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
   }
   return false;
 }
+
+/** Tells one boot of the machine from the next: the same text until the machine starts anew; undefined where the system does not tell. */
+export function bootId(): string | undefined {
+  try {
+    return process.platform === "linux"
+      ? readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()
+      : execFileSync("sysctl", ["-n", "kern.boottime"], { encoding: "utf8" }).trim();
+  } catch {
+    return undefined;
+  }
+}

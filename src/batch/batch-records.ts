@@ -24,7 +24,7 @@ export async function saveFailedAttempt(
      VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?)
      ON CONFLICT (job_id, batch_index) DO UPDATE SET round = excluded.round, attempts = batches.attempts + 1,
        failed = excluded.failed, by_death = excluded.by_death, by_oom = excluded.by_oom, error_json = excluded.error_json,
-       error_group = excluded.error_group`,
+       error_group = excluded.error_group, in_hand = 0`,
     [
       jobId,
       batch_index,
@@ -55,33 +55,81 @@ export async function chargedAttempts(db: Statements, jobId: string): Promise<Ma
   return new Map(rows.map(({ batch_index, attempts }) => [batch_index, attempts]));
 }
 
-/** One more loss of a worker that was not the batch's doing; resolves to the number of them. */
-export async function addInterruption(
-  db: Statements,
+/**
+ * A batch that is recorded as in hand before it goes out. `alone`: it was interrupted too often, and nothing else is in hand
+ * meanwhile; whatever takes the server down then is charged to it.
+ */
+export type InHand = "no" | "recorded" | "alone";
+const IN_HAND: Record<InHand, number> = { no: 0, recorded: 1, alone: 2 };
+
+export async function saveInHand(
+  tx: Statements,
   jobId: string,
   round: number,
   batchIndex: number,
-): Promise<number> {
-  await db.run(
-    `INSERT INTO batches (job_id, batch_index, round, interruptions) VALUES (?, ?, ?, 1)
-     ON CONFLICT (job_id, batch_index) DO UPDATE SET interruptions = batches.interruptions + 1`,
-    [jobId, batchIndex, round],
+  inHand: InHand,
+): Promise<void> {
+  if (inHand === "no") return saveBack(tx, jobId, batchIndex);
+  await tx.run(
+    `INSERT INTO batches (job_id, batch_index, round, in_hand) VALUES (?, ?, ?, ?)
+     ON CONFLICT (job_id, batch_index) DO UPDATE SET in_hand = excluded.in_hand`,
+    [jobId, batchIndex, round, IN_HAND[inHand]],
   );
-  const row = await first<{ interruptions: number }>(
-    db,
-    "SELECT interruptions FROM batches WHERE job_id = ? AND batch_index = ?",
-    [jobId, batchIndex],
-  );
-  return row?.interruptions ?? 0;
 }
 
-/** Batches that have been interrupted too often: each runs alone, and is charged. */
-export async function suspects(db: Statements, jobId: string, interruptionsMax: number): Promise<number[]> {
+async function saveBack(tx: Statements, jobId: string, batchIndex: number): Promise<void> {
+  const which = "job_id = ? AND batch_index = ?";
+  await tx.run(`UPDATE batches SET in_hand = 0 WHERE ${which}`, [jobId, batchIndex]);
+  // A row that says nothing more.
+  await tx.run(`DELETE FROM batches WHERE ${which} AND attempts = 0 AND interruptions = 0`, [
+    jobId,
+    batchIndex,
+  ]);
+}
+
+/**
+ * Counts the batches that were in hand when a former controller died, once each: those that were recorded, and those that notes
+ * name. One that was alone is not counted but stays recorded: it is charged (`condemned`), unless its job is ending.
+ */
+export async function addInterruptions(
+  tx: Statements,
+  noted: readonly { job_id: string; batch_index: number }[],
+): Promise<void> {
+  for (const { job_id, batch_index } of noted)
+    await tx.run(
+      `INSERT INTO batches (job_id, batch_index, round, interruptions)
+       SELECT job_id, CAST(? AS INTEGER), round, 1 FROM jobs WHERE job_id = ? AND closing IS NULL
+       ON CONFLICT (job_id, batch_index) DO UPDATE SET interruptions = batches.interruptions + 1
+       WHERE batches.in_hand = 0`,
+      [batch_index, job_id],
+    );
+  await tx.run("UPDATE batches SET interruptions = interruptions + 1, in_hand = 0 WHERE in_hand = 1");
+  await tx.run(
+    `UPDATE batches SET in_hand = 0
+     WHERE in_hand > 0 AND job_id IN (SELECT job_id FROM jobs WHERE closing IS NOT NULL)`,
+  );
+}
+
+/** Batches that were alone in hand when the server died: each is charged for that attempt. */
+export async function condemned(db: Statements, jobId: string): Promise<Set<number>> {
   const rows = await db.all<{ batch_index: number }>(
-    "SELECT batch_index FROM batches WHERE job_id = ? AND failed = 0 AND interruptions >= ? ORDER BY batch_index",
+    "SELECT batch_index FROM batches WHERE job_id = ? AND failed = 0 AND in_hand = ?",
+    [jobId, IN_HAND.alone],
+  );
+  return new Set(rows.map((row) => row.batch_index));
+}
+
+/** Batches that have been interrupted too often: each runs alone, and is charged the next time. */
+export async function suspects(
+  db: Statements,
+  jobId: string,
+  interruptionsMax: number,
+): Promise<Set<number>> {
+  const rows = await db.all<{ batch_index: number }>(
+    "SELECT batch_index FROM batches WHERE job_id = ? AND failed = 0 AND interruptions >= ?",
     [jobId, interruptionsMax],
   );
-  return rows.map((row) => row.batch_index);
+  return new Set(rows.map((row) => row.batch_index));
 }
 
 /** Of the batches that finally failed, those whose worker died in them: for memory, and otherwise. */

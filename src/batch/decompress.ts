@@ -5,8 +5,9 @@
 import { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
 import { Decompress as ZstdStream } from "fzstd";
+import { ServiceError } from "../contracts/errors.ts";
 import { COMPRESSION_FREE_BYTES, COMPRESSION_RATIO_MAX } from "../contracts/limits.ts";
-import type { OpenObject } from "../object-store/object-store.ts";
+import { ObjectChanged, type OpenObject } from "../object-store/object-store.ts";
 import { EnqueueError } from "./enqueue-commits.ts";
 
 export type Compression = "gz" | "zst";
@@ -60,7 +61,9 @@ class DecompressedObject implements OpenObject {
   private async take(length: number): Promise<number> {
     while (this.taken === this.chunk.length) {
       const { value, done } = await this.chunks.next().catch((error: Error) => {
-        throw damaged(this.path, error);
+        throw error instanceof ObjectChanged || error instanceof ServiceError
+          ? error
+          : damaged(this.path, error);
       });
       if (done) return 0;
       this.chunk = value as Buffer;

@@ -13,14 +13,20 @@ import type { BatchWorker, LeasedBatch, WorkerDeath } from "./batch-worker.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";
 import type { Letter } from "./letters.ts";
 import type { Settlements } from "./settlements.ts";
+import type { Solitude, SolitudeMember } from "./solitude.ts";
 import { deathFault, evidenceOf } from "./worker-death.ts";
 
 export interface DispatcherOptions {
   cursor: LeaseCursor;
   settlements: Settlements;
   totalBatches: number;
-  /** Batches that were interrupted too often, even alone: charged instead of leased. */
-  condemned: ReadonlySet<number>;
+  /** Batches that were alone in hand when the server died: charged for that, once, before they go out again. */
+  condemned: Set<number>;
+  /** Batches that were interrupted too often: each runs alone on the server, recorded before it goes out. */
+  alone: ReadonlySet<number>;
+  /** Those before this one go out one to a worker, recorded: the machine may have died of one of them. */
+  recordedBefore: number;
+  solitude: Solitude;
   /** Attempts of each batch, and what those that have failed once were charged. */
   maxAttempts: number;
   attempts: Map<number, number>;
@@ -33,15 +39,24 @@ export interface DispatcherOptions {
   onInputError: (error: Error) => void;
 }
 
-export class Dispatcher {
+export class Dispatcher implements SolitudeMember {
   private readonly options: DispatcherOptions;
   private readonly workers = new Set<BatchWorker>();
+  /** Workers that get a batch as soon as it is recorded that they do. */
+  private readonly recording = new Set<BatchWorker>();
+  private isAlone = false;
   private idleDeaths = 0;
   private deadlyBatches = 0;
   private isClosed = false;
 
   constructor(options: DispatcherOptions) {
     this.options = options;
+    options.solitude.join(this);
+  }
+
+  get isIdle(): boolean {
+    for (const worker of this.workers) if (worker.outstanding.count > 0) return false;
+    return this.recording.size === 0;
   }
 
   addWorker(worker: BatchWorker): void {
@@ -52,23 +67,31 @@ export class Dispatcher {
   /** Nothing more is leased, and nothing that still comes back counts. */
   close(): void {
     this.isClosed = true;
+    this.options.settlements.recordAllBack();
+    this.options.solitude.leave(this);
   }
 
   /** Gives out work wherever there is credit; workers with little to do first. */
   pump(): void {
     if (this.isClosed) return;
+    if (this.isAlone && this.isIdle) this.endSolitude();
     if (this.options.settlements.settledBatches >= this.options.totalBatches)
       return this.options.onAllSettled();
-    const ready = [...this.workers]
-      .filter((worker) => worker.freeCredit > 0)
-      .sort((a, b) => a.outstanding.count - b.outstanding.count);
-    for (const worker of ready) this.leaseTo(worker);
+    this.lease();
     const { cursor } = this.options;
     if (!cursor.needsFill) return;
     cursor.fill().then(
       () => this.pump(),
       (error: Error) => this.options.onInputError(error),
     );
+  }
+
+  private lease(): void {
+    if (!this.options.solitude.isOpenTo(this)) return;
+    const ready = [...this.workers]
+      .filter((worker) => worker.freeCredit > 0 && !this.recording.has(worker))
+      .sort((a, b) => a.outstanding.count - b.outstanding.count);
+    for (const worker of ready) if (!this.isAlone) this.leaseTo(worker);
   }
 
   acked(worker: BatchWorker, ack: Ack): void {
@@ -109,7 +132,7 @@ export class Dispatcher {
     const guilty = death.inHand ?? (isAlone ? death.outstanding[0] : undefined);
     if (death.isNoteLost && guilty === undefined)
       for (const batch of death.outstanding) cursor.suspect(batch);
-    cursor.putBack(death.outstanding.filter((batch) => batch !== guilty));
+    this.giveBack(death.outstanding.filter((batch) => batch !== guilty));
     if (guilty === undefined) {
       this.idleDeath(death);
     } else {
@@ -117,13 +140,17 @@ export class Dispatcher {
       const isFinal = this.fail(guilty, death.timedOut ? "fault" : causeOf(death), fault);
       if (isFinal && !death.timedOut) this.deadlyBatch(death);
     }
+    // Whoever waits to be alone needs a worker for it: others may use what it has freed.
+    if (this.workers.size === 0) this.endSolitude();
     this.pump();
+    this.options.solitude.hasChanged();
   }
 
   /** After each commit: credit has come back, and segments may be done with. */
   committed(): void {
     this.options.cursor.dropSettled();
     this.pump();
+    this.options.solitude.hasChanged();
   }
 
   /** Workers whose batch in hand is past its time. */
@@ -140,27 +167,65 @@ export class Dispatcher {
     for (let free = worker.freeCredit; free > 0 && bytes < CREDIT_BYTES_MAX; free--) {
       const index = this.takeBatch();
       if (index === undefined) break;
-      if (cursor.isSuspect(index) && (batches.length > 0 || worker.outstanding.count > 0)) {
+      const isRecorded = this.isRecorded(index);
+      const isByItself = isRecorded || cursor.isSuspect(index);
+      if (isByItself && (batches.length > 0 || worker.outstanding.count > 0)) {
         cursor.putBack([index]);
         break;
       }
+      if (isRecorded) return this.leaseRecorded(worker, index);
       const segment = cursor.find(index);
       batches.push({ index, segment });
       bytes += segment.entryBytes(index);
-      if (cursor.isSuspect(index)) break;
+      if (isByItself) break;
     }
     if (batches.length > 0) worker.lease(batches);
+  }
+
+  private isRecorded(batch: number): boolean {
+    const { recordedBefore, alone } = this.options;
+    return batch < recordedBefore || (alone.size > 0 && alone.has(batch));
+  }
+
+  /** The batch goes out when it is durable that it does. */
+  private leaseRecorded(worker: BatchWorker, index: number): void {
+    const { alone, solitude, settlements, cursor } = this.options;
+    const isAlone = alone.has(index);
+    if (isAlone && !solitude.enter(this)) return cursor.putBack([index]);
+    this.isAlone = isAlone;
+    this.recording.add(worker);
+    settlements.recordInHand(index, isAlone ? "alone" : "recorded");
+    settlements.commitSoon(() => {
+      this.recording.delete(worker);
+      if (this.isClosed) return;
+      if (this.workers.has(worker)) worker.lease([{ index, segment: cursor.find(index) }]);
+      else this.giveBack([index]);
+    });
+  }
+
+  /** These never began, or nobody knows: they are next, without a charge. */
+  private giveBack(batches: readonly number[]): void {
+    const { cursor, settlements } = this.options;
+    for (const batch of batches) settlements.recordBack(batch);
+    cursor.putBack(batches);
+    settlements.commitSoon(() => {});
+  }
+
+  private endSolitude(): void {
+    this.isAlone = false;
+    this.options.solitude.exit(this);
   }
 
   private takeBatch(): number | undefined {
     const { cursor, condemned } = this.options;
     for (;;) {
       const index = cursor.take();
-      if (index === undefined || !condemned.has(index)) return index;
+      if (index === undefined || !condemned.delete(index)) return index;
       const fault = {
         stage: "predict",
         type: "WorkerDied",
-        message: "the server or its machine died each time this batch was in hand",
+        message:
+          "the server or its machine died each time this batch was in hand, the last time with nothing else in hand",
         traceback: "",
       };
       this.fail(index, "death", fault);

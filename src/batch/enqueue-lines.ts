@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { BATCH_BYTES_LIMIT, LINE_BYTES_LIMIT } from "../contracts/limits.ts";
-import type { OpenObject } from "../object-store/object-store.ts";
+import { ObjectChanged, type OpenObject } from "../object-store/object-store.ts";
 import { compressionOf, decompressed } from "./decompress.ts";
 import { type EnqueueCommits, type EnqueueCursor, EnqueueError, endCursor } from "./enqueue-commits.ts";
 import type { JobInput } from "./job-input.ts";
@@ -81,6 +81,8 @@ export class LineEnqueuer {
       if (resumed !== undefined && resumed.etag !== object.etag) throw changed(path);
       const source = { entry, path, etag: object.etag, isCopied: compression !== undefined };
       await this.enqueueLines(object, source, resumed?.offset ?? 0, resumed?.line ?? 0);
+    } catch (error) {
+      throw error instanceof ObjectChanged ? changed(path) : error;
     } finally {
       await object.close();
     }

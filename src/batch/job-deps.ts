@@ -7,6 +7,7 @@ import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
+import type { Solitude } from "./solitude.ts";
 
 /** The API version that a job was submitted to, as far as a job needs it. */
 export interface JobApi {
@@ -18,12 +19,6 @@ export interface JobApi {
   compute: Compute;
 }
 
-/** A batch that a former controller's death found in a worker's hand. */
-export interface Interrupted {
-  job_id: string;
-  batch_index: number;
-}
-
 export interface JobDeps {
   db: Database;
   store: ObjectStore;
@@ -33,6 +28,7 @@ export interface JobDeps {
   reach: ReachKillPoint;
   /** What the machine has to give: workers that it has no room for wait. */
   account: ComputeAccount;
+  solitude: Solitude;
   findApi: (apiName: string, apiId: string) => Promise<JobApi>;
   /** Installs what the API requires, then starts a worker process and records it. EnvironmentError when it cannot. */
   startWorker: (

@@ -39,16 +39,18 @@ export function completionFailed(fault: WorkerFault): JobReason {
 
 export function enqueueFailed(error: Error): JobReason {
   if (error instanceof EnqueueError) return { code: error.code, message: error.message, hint: error.hint };
-  if (error instanceof ObjectChanged)
-    return {
-      code: "input_changed",
-      message: error.message,
-      hint: "submit the job again, and leave its input as it is until it has ended",
-    };
-  return inputUnreadable(error);
+  return inputLost(error);
 }
 
-export function inputUnreadable(error: Error): JobReason {
+/** The input is not what it was, or cannot be read. */
+export function inputLost(error: Error): JobReason {
+  const changed = error instanceof ObjectChanged ? error : error.cause;
+  if (changed instanceof ObjectChanged)
+    return {
+      code: "input_changed",
+      message: changed.message,
+      hint: "submit the job again, and leave its input as it is until it has ended",
+    };
   return {
     code: error instanceof ServiceError ? error.code : "input_unreadable",
     message: `the input could not be read: ${error.message}`,

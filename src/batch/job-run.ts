@@ -6,13 +6,14 @@ import { timestamp, wallMs } from "../base/clock.ts";
 import type { RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
-import { INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
+import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { patientDatabase } from "../database/patient-database.ts";
+import { afterUnsettled } from "../database/segment-store.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
-import { chargedAttempts, suspects } from "./batch-records.ts";
+import { chargedAttempts, condemned, suspects } from "./batch-records.ts";
 import type { BatchWorkerEvents } from "./batch-worker.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { enqueueJob } from "./enqueue-job.ts";
@@ -23,7 +24,7 @@ import { type JobInput, jobInput } from "./job-input.ts";
 import {
   completionFailed,
   enqueueFailed,
-  inputUnreadable,
+  inputLost,
   setUpFailed,
   startFailed,
   unexpected,
@@ -47,7 +48,7 @@ export class JobRun implements Service {
   private resolveEnded: () => void = () => {};
   private readonly deps: JobDeps;
   private readonly job: JobRow;
-  private readonly condemned: ReadonlySet<number>;
+  private readonly lostWorkers: number;
   private readonly stored: StoredInput;
   /** Aborted when nobody waits for the input any more. */
   private readonly over = new AbortController();
@@ -68,8 +69,8 @@ export class JobRun implements Service {
   private hasToldOfWaiting = false;
   private ticker: NodeJS.Timeout | undefined;
 
-  /** `condemned`: batches that are charged instead of run (decision 3.7). */
-  constructor(deps: JobDeps, job: JobRow, condemned: ReadonlySet<number>) {
+  /** `lostWorkers`: how many the job had when the machine went down. */
+  constructor(deps: JobDeps, job: JobRow, lostWorkers: number) {
     this.room = {
       onWait: () => deps.jobLog(job.job_id, "the server's disk is full: the job waits until there is room"),
       signal: this.gone.signal,
@@ -80,7 +81,7 @@ export class JobRun implements Service {
       wallMs: wallMs(),
       monotonicMs: performance.now(),
     });
-    this.condemned = condemned;
+    this.lostWorkers = lostWorkers;
     this.stored = storedInput(job);
     this.store = new PatientStore(deps.store, {
       onWait: (error, pauseMs) => deps.jobLog(job.job_id, `${error.message}; trying again in ${pauseMs} ms`),
@@ -174,7 +175,6 @@ export class JobRun implements Service {
 
   private async dispatch(): Promise<void> {
     const { deps, job } = this;
-    const alone = await suspects(deps.db, job.job_id, INTERRUPTIONS_MAX);
     this.settlements = new Settlements(deps.db, job.succeeded + job.failed_batches, {
       jobId: job.job_id,
       epoch: deps.epoch,
@@ -184,22 +184,34 @@ export class JobRun implements Service {
       onCommitted: () => this.dispatcher?.committed(),
       onError: (error) => this.unexpected(error),
     });
-    this.cursor = new LeaseCursor(deps.db, job.job_id, this.input, this.stored.batch_size, alone);
+    this.cursor = new LeaseCursor(deps.db, job.job_id, this.input, this.stored.batch_size);
     this.dispatcher = new Dispatcher({
       cursor: this.cursor,
       settlements: this.settlements,
       totalBatches: this.totalBatches!,
-      condemned: this.condemned,
+      condemned: await condemned(deps.db, job.job_id),
+      alone: await suspects(deps.db, job.job_id, INTERRUPTIONS_MAX),
+      recordedBefore: await this.recordedBefore(),
+      solitude: deps.solitude,
       maxAttempts: job.max_receive_count,
       attempts: await chargedAttempts(deps.db, job.job_id),
       letterOf: this.letterOf(),
       timeoutMs: this.api!.timeoutMs,
       onAllSettled: () => void this.complete(),
       onWorkersKeepDying: (kind, reason) => void this.end({ kind, reason }),
-      onInputError: (error) => void this.end({ kind: "enqueue_failed", reason: inputUnreadable(error) }),
+      onInputError: (error) => void this.end({ kind: "enqueue_failed", reason: inputLost(error) }),
     });
     for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
     this.startMissingWorkers();
+  }
+
+  /**
+   * After the machine went down nobody knows what was in hand: notes are not synced with every batch. It was one of the first
+   * batches that are not settled. Twice the credit, because as many may have been released and not yet leased again.
+   */
+  private async recordedBefore(): Promise<number> {
+    const unknown = 2 * CREDIT_BATCHES_MAX * this.lostWorkers;
+    return unknown === 0 ? 0 : afterUnsettled(this.deps.db, this.job.job_id, unknown);
   }
 
   /** Those of Quern's own queues are where they belong already. */

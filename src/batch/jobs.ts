@@ -3,12 +3,11 @@ import { whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
-import { INTERRUPTIONS_MAX } from "../contracts/limits.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { addInterruption, failureGroups } from "./batch-records.ts";
+import { failureGroups } from "./batch-records.ts";
 import { type FailurePage, failurePage } from "./failures.ts";
 import { finishJob, makeTerminal } from "./finish-job.ts";
-import type { Interrupted, JobDeps } from "./job-deps.ts";
+import type { JobDeps } from "./job-deps.ts";
 import { JobRun } from "./job-run.ts";
 import {
   claimJob,
@@ -34,14 +33,14 @@ const NO_WORKERS = { pending: 0, initializing: 0, running: 0, succeeded: 0, fail
 
 export class Jobs implements Service {
   private readonly deps: JobDeps;
-  private readonly interrupted: readonly Interrupted[];
+  private readonly lostWorkers: ReadonlyMap<string, number>;
   private readonly runs = new Map<string, JobRun>();
   private readonly gone = new AbortController();
 
-  /** `interrupted`: the batches that workers of a former controller had in hand. */
-  constructor(deps: JobDeps, interrupted: readonly Interrupted[]) {
+  /** `lostWorkers`: how many workers each job had when the machine went down, if it did. */
+  constructor(deps: JobDeps, lostWorkers: ReadonlyMap<string, number>) {
     this.deps = deps;
-    this.interrupted = interrupted;
+    this.lostWorkers = lostWorkers;
   }
 
   /** The ids of those that run here. */
@@ -51,9 +50,8 @@ export class Jobs implements Service {
 
   async start(): Promise<void> {
     await removeOrphans(this.deps.dataDir, (ids) => existingJobs(this.deps.db, ids));
-    const condemned = await this.chargeInterruptions();
     for (const row of await unfinishedJobs(this.deps.db)) {
-      if (row.closing === null) await this.run(row.job_id, condemned.get(row.job_id));
+      if (row.closing === null) await this.run(row.job_id, this.lostWorkers.get(row.job_id));
       else await makeTerminal(this.deps, row.job_id);
     }
   }
@@ -165,31 +163,18 @@ export class Jobs implements Service {
     for (const row of rows) await this.stopJob(apiName, row.job_id).catch(ignoreWrongState);
   }
 
-  private async run(jobId: string, condemned: ReadonlySet<number> = new Set()): Promise<void> {
+  private async run(jobId: string, lostWorkers = 0): Promise<void> {
     const { db, epoch, jobLog } = this.deps;
     const onWait = () => jobLog(jobId, "the server's disk is full: the job waits until there is room");
     // It is recorded already: whoever submitted it is not told otherwise.
     const row = await whenThereIsRoom(() => claimJob(db, jobId, epoch), { onWait, signal: this.gone.signal });
     if (row === undefined) return;
-    const run = new JobRun(this.deps, row, condemned);
+    const run = new JobRun(this.deps, row, lostWorkers);
     this.runs.set(jobId, run);
     void run.ended.then(() => {
       if (this.runs.get(jobId) === run) this.runs.delete(jobId);
     });
     await run.start();
-  }
-
-  /** Counts each loss; a batch that was lost once too often, alone at the end, is charged. */
-  private async chargeInterruptions(): Promise<Map<string, Set<number>>> {
-    const condemned = new Map<string, Set<number>>();
-    for (const { job_id, batch_index } of this.interrupted) {
-      const row = await jobById(this.deps.db, job_id);
-      if (row === undefined || row.end_time !== null) continue;
-      const times = await addInterruption(this.deps.db, job_id, row.round, batch_index);
-      if (times > INTERRUPTIONS_MAX)
-        condemned.set(job_id, (condemned.get(job_id) ?? new Set()).add(batch_index));
-    }
-    return condemned;
   }
 }
 

@@ -14,7 +14,7 @@ export class LeaseCursor {
   private readonly db: Database;
   private readonly jobId: string;
   private readonly reader: SegmentReader;
-  private readonly suspects: Set<number>;
+  private readonly suspects = new Set<number>();
   /** Loaded segments by their first batch, in order; dropped when all their batches are settled. */
   private readonly loaded: LoadedSegment[] = [];
   private readonly returned: number[] = [];
@@ -26,11 +26,10 @@ export class LeaseCursor {
   private nextBatch = 0;
   private filling: Promise<void> | undefined;
 
-  constructor(db: Database, jobId: string, input: JobInput, batchSize: number, suspects: readonly number[]) {
+  constructor(db: Database, jobId: string, input: JobInput, batchSize: number) {
     this.db = db;
     this.jobId = jobId;
     this.reader = new SegmentReader(input, batchSize);
-    this.suspects = new Set(suspects);
   }
 
   /** The next batch to lease, taken; undefined when none is loaded (see `fill`). */

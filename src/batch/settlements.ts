@@ -6,7 +6,7 @@ import type { ReachKillPoint } from "../base/kill-points.ts";
 import { COMMIT_INTERVAL_MS } from "../contracts/limits.ts";
 import type { Database } from "../database/database.ts";
 import { markSettled, type Segment, writeSettled } from "../database/segment-store.ts";
-import { type FailedAttempt, saveFailedAttempt } from "./batch-records.ts";
+import { type FailedAttempt, type InHand, saveFailedAttempt, saveInHand } from "./batch-records.ts";
 import { addSettled } from "./job-store.ts";
 import { type Letter, saveLetter } from "./letters.ts";
 
@@ -31,6 +31,9 @@ export class Settlements {
   private touched = new Set<Segment>();
   private failures: FailedAttempt[] = [];
   private letters: Letter[] = [];
+  /** Batches that are recorded as in hand, and what of that is not committed yet. */
+  private readonly recorded = new Set<number>();
+  private inHand = new Map<number, InHand>();
   private succeeded = 0;
   private successUs = 0;
   private onDurable: (() => void)[] = [];
@@ -49,7 +52,24 @@ export class Settlements {
     if (!markSettled(segment, batchIndex)) return false;
     this.touched.add(segment);
     this.succeeded++;
+    if (this.recorded.size > 0) this.recordBack(batchIndex);
     return true;
+  }
+
+  /** Records, in the next commit, that a batch goes out. */
+  recordInHand(batchIndex: number, inHand: "recorded" | "alone"): void {
+    this.recorded.add(batchIndex);
+    this.inHand.set(batchIndex, inHand);
+  }
+
+  /** It is in nobody's hand any more, if it was recorded as such. */
+  recordBack(batchIndex: number): void {
+    if (this.recorded.delete(batchIndex)) this.inHand.set(batchIndex, "no");
+  }
+
+  /** Nothing is in anybody's hand that will be heard of. */
+  recordAllBack(): void {
+    for (const batchIndex of this.recorded) this.recordBack(batchIndex);
   }
 
   addSuccessTime(microseconds: number): void {
@@ -59,6 +79,7 @@ export class Settlements {
   /** An attempt that failed. The final one settles the batch; its letter is in the same commit. */
   fail(segment: Segment, failed: FailedAttempt, letter: Letter | undefined): void {
     if (failed.isFinal && !markSettled(segment, failed.batch_index)) return;
+    this.recordBack(failed.batch_index);
     if (failed.isFinal) this.touched.add(segment);
     this.failures.push(failed);
     if (letter !== undefined) this.letters.push(letter);
@@ -79,7 +100,7 @@ export class Settlements {
   /** Commits what is there now and waits for it. */
   async drain(): Promise<void> {
     await this.committing;
-    if (this.onDurable.length > 0 || this.touched.size > 0) await this.commit();
+    if (this.onDurable.length > 0 || this.touched.size > 0 || this.inHand.size > 0) await this.commit();
   }
 
   private async commit(): Promise<void> {
@@ -95,16 +116,18 @@ export class Settlements {
     const { jobId, epoch, round, reach } = this.options;
     // As they are now: while the disk is full, more is marked before this is written.
     const segments = [...this.touched].map((segment) => ({ ...segment, settled: segment.settled.slice() }));
-    const { failures, letters, succeeded, successUs, onDurable } = this;
+    const { failures, letters, inHand, succeeded, successUs, onDurable } = this;
     const failedBatches = failures.filter(({ isFinal }) => isFinal).length;
     this.touched = new Set();
     this.failures = [];
     this.letters = [];
+    this.inHand = new Map();
     this.succeeded = 0;
     this.successUs = 0;
     this.onDurable = [];
     await this.db.transaction(async (tx) => {
       for (const segment of segments) await writeSettled(tx, jobId, segment);
+      for (const [batch, state] of inHand) await saveInHand(tx, jobId, round, batch, state);
       for (const failed of failures) await saveFailedAttempt(tx, jobId, round, failed);
       for (const letter of letters) await saveLetter(tx, letter);
       const counts = {

@@ -2,7 +2,7 @@
  * The schema, as numbered steps that run once each. A data directory of a newer Quern is refused, never guessed at.
  * Wire and row names are the same words; JSON columns end in `_json` and hold texts as they came.
  */
-import { type Database, first } from "./database.ts";
+import { type Database, first, type Statements } from "./database.ts";
 
 const STEPS: readonly (readonly string[])[] = [
   [
@@ -173,6 +173,13 @@ const STEPS: readonly (readonly string[])[] = [
       deployed_time TEXT NOT NULL
     ) STRICT, WITHOUT ROWID`,
   ],
+  [
+    // Batches that are recorded before they go out: 1, and 2 for one that runs alone (batch/batch-records.ts).
+    "ALTER TABLE batches ADD COLUMN in_hand INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX batches_in_hand ON batches (job_id) WHERE in_hand > 0",
+    // The boot of the machine in which the owner started.
+    "ALTER TABLE owner ADD COLUMN boot TEXT",
+  ],
 ];
 
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */
@@ -200,4 +207,11 @@ export async function takeEpoch(db: Database): Promise<number> {
     await tx.run("UPDATE owner SET epoch = epoch + 1");
     return (await first<{ epoch: number }>(tx, "SELECT epoch FROM owner"))!.epoch;
   });
+}
+
+/** Notes the boot of the machine that the owner runs in; resolves to the one before, null where none was noted. */
+export async function takeBoot(tx: Statements, boot: string | undefined): Promise<string | null> {
+  const before = await first<{ boot: string | null }>(tx, "SELECT boot FROM owner");
+  await tx.run("UPDATE owner SET boot = ?", [boot ?? null]);
+  return before!.boot;
 }

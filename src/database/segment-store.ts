@@ -59,6 +59,20 @@ export async function unsettledSegments(
   return rows.map(toSegment);
 }
 
+/** The batch after the first `count` unsettled ones, rounded up to the end of a segment. */
+export async function afterUnsettled(db: Statements, jobId: string, count: number): Promise<number> {
+  const row = await first<{ next: number | null }>(
+    db,
+    `SELECT max(first_batch + batch_count) AS next FROM
+       (SELECT first_batch, batch_count, sum(batch_count - settled_count) OVER (ORDER BY first_batch)
+          - (batch_count - settled_count) AS unsettled_before
+        FROM segments WHERE job_id = ? AND settled_count < batch_count) AS counted
+     WHERE unsettled_before < ?`,
+    [jobId, count],
+  );
+  return Number(row?.next ?? 0);
+}
+
 /** The segment that holds a batch. */
 export async function findSegment(
   db: Statements,

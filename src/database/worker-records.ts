@@ -1,5 +1,5 @@
 /** The rows of running workers, so that the next controller can adopt or end them. */
-import type { Database } from "./database.ts";
+import type { Database, Statements } from "./database.ts";
 
 export interface WorkerRecord {
   worker_id: string;
@@ -35,10 +35,10 @@ export async function saveWorker(db: Database, record: WorkerRecord): Promise<vo
   ]);
 }
 
-export async function deleteWorker(db: Database, workerId: string): Promise<void> {
+export async function deleteWorker(db: Statements, workerId: string): Promise<void> {
   await db.run("DELETE FROM workers WHERE worker_id = ?", [workerId]);
 }
 
-export function allWorkers(db: Database): Promise<WorkerRecord[]> {
+export function allWorkers(db: Statements): Promise<WorkerRecord[]> {
   return db.all<WorkerRecord>("SELECT * FROM workers ORDER BY worker_id");
 }

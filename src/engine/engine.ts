@@ -18,6 +18,8 @@ export interface WorkerSpec {
   memoryLimitBytes: number | undefined;
   /** The GPUs that it may see; undefined where the machine has none to give out. */
   visibleGpus: readonly string[] | undefined;
+  /** Where it notes what it has in hand, if that is to outlive a reboot; otherwise it is beside its socket. */
+  noteFile?: string;
   /** What runs: a package of ours, started with these arguments. A worker that listens, where it is left out. */
   program?: { package: string; args: readonly string[] };
 }

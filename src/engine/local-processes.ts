@@ -12,6 +12,7 @@ import {
   readFileSync,
   readSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
@@ -19,6 +20,7 @@ import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
 import type { MemoryLimits } from "../contracts/answers.ts";
+import { NOTE_BYTES } from "../protocol/delivery-note.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
 import { activated } from "./interpreter.ts";
 import { type MemoryGroup, MemoryGroups } from "./memory-groups.ts";
@@ -62,7 +64,7 @@ export class LocalEngine implements Engine {
     const { runtimeDir, pythonRuntime } = this.options;
     mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
     const socket = join(runtimeDir, `${spec.worker_id}.sock`);
-    const note = join(runtimeDir, `${spec.worker_id}.note`);
+    const note = spec.noteFile ?? join(runtimeDir, `${spec.worker_id}.note`);
     const token = newToken();
     // The runtime imports its own modules before the project is on the path, so that no file of the user's shadows them.
     const program = spec.program ?? {
@@ -70,7 +72,9 @@ export class LocalEngine implements Engine {
       args: ["--listen", `unix:${socket}`, "--note", note],
     };
     const boot = `import sys; sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
-    mkdirSync(dirname(spec.logFile), { recursive: true, mode: 0o700 });
+    for (const file of [spec.logFile, note]) mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    // Here a full disk is an error; where the worker first writes to the mapped file, it would be its death.
+    writeFileSync(note, Buffer.alloc(NOTE_BYTES), { mode: 0o600 });
     const log = openSync(spec.logFile, "a", 0o600);
     const child = spawn(spec.interpreter.python, ["-E", "-c", boot, ...program.args], {
       cwd: runtimeDir,

@@ -5,6 +5,8 @@
 import { readFileSync } from "node:fs";
 
 const MAGIC = 0x314e5451;
+/** Bytes of the file. */
+export const NOTE_BYTES = 32;
 
 export interface DeliveryNote {
   epoch: number;

@@ -4,13 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  addInterruption,
+  addInterruptions,
   chargedAttempts,
+  condemned,
   countDeadly,
   failedBatches,
   failureGroups,
   forgetBatches,
   saveFailedAttempt,
+  saveInHand,
   suspects,
 } from "../../src/batch/batch-records.ts";
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/idempotency.ts";
@@ -39,6 +41,7 @@ import { allKeys, saveKey } from "../../src/database/key-records.ts";
 import { migrate, takeEpoch } from "../../src/database/migrations.ts";
 import { openPostgresDatabase } from "../../src/database/postgres.ts";
 import {
+  afterUnsettled,
   appendSegment,
   findSegment,
   isSettled,
@@ -218,6 +221,7 @@ describe.each([
     markSettled(again!, 9);
     await writeSettled(db, "job-1", again!);
     expect((await unsettledSegments(db, "job-1", 0, 10)).map(({ first_batch }) => first_batch)).toEqual([10]);
+    expect([await afterUnsettled(db, "job-1", 3), await afterUnsettled(db, "job-1", 0)]).toEqual([20, 0]);
     expect((await findSegment(db, "job-1", 12))!.ranges[0]).toMatchObject({ start: 10, end: 20 });
   });
 
@@ -239,10 +243,20 @@ describe.each([
     ]);
     await forgetBatches(db, "job-1", [4, 5]);
     expect(await countDeadly(db, "job-1")).toEqual({ failedByDeath: 1, failedByOom: 0 });
-    expect([await addInterruption(db, "job-1", 1, 7), await addInterruption(db, "job-1", 1, 7)]).toEqual([
-      1, 2,
-    ]);
-    expect(await suspects(db, "job-1", 2)).toEqual([7]);
+    const noted = { job_id: "job-2", batch_index: 7 };
+    for (let times = 0; times < 2; times++) await addInterruptions(db, [noted]);
+    await saveInHand(db, "job-2", 1, 8, "recorded");
+    await saveInHand(db, "job-2", 1, 9, "recorded");
+    await saveInHand(db, "job-2", 1, 9, "no");
+    // What is recorded is counted once, whatever its note says.
+    await addInterruptions(db, [{ ...noted, batch_index: 8 }]);
+    expect(await suspects(db, "job-2", 2)).toEqual(new Set([7]));
+    expect(await suspects(db, "job-2", 1)).toEqual(new Set([7, 8]));
+    await saveInHand(db, "job-2", 1, 7, "alone");
+    await addInterruptions(db, [noted]);
+    expect([await condemned(db, "job-2"), await suspects(db, "job-2", 3)]).toEqual([new Set([7]), new Set()]);
+    await saveFailedAttempt(db, "job-2", 1, { batch_index: 7, cause: "death", isFinal: false, fault });
+    expect(await condemned(db, "job-2")).toEqual(new Set());
   });
 
   it.runIf(isHere)("keeps letters in their queues, oldest first, each with its bytes", async () => {

@@ -4,7 +4,9 @@ import {
   readdirSync,
   realpathSync,
   rmSync,
+  statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,6 +14,7 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FileStore } from "../../src/object-store/file-store.ts";
+import type { OpenObject } from "../../src/object-store/object-store.ts";
 import { type FileSelection, selectFiles } from "../../src/object-store/select-files.ts";
 import { sortedNames } from "../../src/object-store/sorted-names.ts";
 
@@ -45,6 +48,34 @@ async function select(selection: FileSelection, from?: { entry: number; path: st
 
 const under = (...prefixes: string[]) => ({
   store_paths: prefixes.map((prefix) => `file://${root}/${prefix}`),
+});
+
+describe("a file that is open", () => {
+  const path = () => join(root, "in.jsonl");
+  const change = () => {
+    const { atime, mtime } = statSync(path());
+    writeFileSync(path(), "{2}\n", { flag: "r+" });
+    utimesSync(path(), atime, mtime);
+  };
+  const read = async (object: OpenObject) => object.read(Buffer.alloc(4), 0, 0, 4);
+
+  it("is not read any more once it was changed in place, whatever its time says", async () => {
+    writeFileSync(path(), "{1}\n");
+    const object = await store.open(`file://${path()}`);
+    expect(await read(object)).toBe(4);
+    change();
+    await expect(read(object)).rejects.toThrow("was changed");
+    await object.close();
+  });
+
+  it("has the etag that an earlier release gave it, for whoever has that one", async () => {
+    writeFileSync(path(), "{1}\n");
+    const { mtimeNs, size, ino } = statSync(path(), { bigint: true });
+    const former = `${mtimeNs}-${size}-${ino}`;
+    const object = await store.open(`file://${path()}`, former);
+    expect([object.etag, await read(object)]).toEqual([former, 4]);
+    await object.close();
+  });
 });
 
 describe("the files that a submission selects", () => {

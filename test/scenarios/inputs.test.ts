@@ -1,5 +1,15 @@
 /** What a job's batches are made of: paths, plain and compressed files (decisions 3.2 to 3.4), over real HTTP. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  futimesSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -9,11 +19,13 @@ import { TestServer } from "../harness/server.ts";
 
 /** Writes each batch to a file of its own process, as it was given. */
 const RECORDER = `
-import json, os
+import json, os, time
 class PythonPredictor:
     def __init__(self, config):
         self.log = open("%s.%d" % (config["log"], os.getpid()), "a")
+        self.wait = config.get("wait")
     def predict(self, payload):
+        while self.wait and not os.path.exists(self.wait): time.sleep(0.01)
         self.log.write(json.dumps(payload) + "\\n")
         self.log.flush()
 `;
@@ -64,6 +76,33 @@ async function runThroughKill(killAt: string, input: Record<string, unknown>) {
     wentOnAt: Number(/went on enqueuing after (\d+)/.exec(log)?.[1]),
   };
 }
+
+describe("a file that is changed in place while a job has it open", () => {
+  it("ends the job, and no batch has what was written", async () => {
+    const lines = Array.from({ length: 12_000 }, (_, id) => `{"id":${id},"text":"${"o".repeat(1000)}"}\n`);
+    write("in-place.jsonl", lines.join(""));
+    const wait = join(server.dir, "go-on");
+    const config = { log: join(server.dir, "in-place"), wait };
+    const delimited_files = { store_paths: [uri("in-place.jsonl")], batch_size: 10 };
+    const id = await server.submit("jobs", { workers: 1, config, delimited_files });
+    await eventually(
+      "a worker runs",
+      async () => (await server.job("jobs", id)).worker_counts?.running === 1,
+    );
+    const file = openSync(join(server.inputs, "in-place.jsonl"), "r+");
+    const { atime, mtime, size } = fstatSync(file);
+    const last = lines.at(-1)!.replaceAll("o", "x");
+    writeSync(file, last, size - last.length);
+    // As tools do that copy times too.
+    futimesSync(file, atime, mtime);
+    closeSync(file);
+    writeFileSync(wait, "");
+    const job = await server.ended("jobs", id);
+    expect(job).toMatchObject({ status: "status_enqueue_failed", reason: { code: "input_changed" } });
+    expect(job.reason!.message).toContain("in-place.jsonl was changed");
+    expect(JSON.stringify(recorded(server, "in-place"))).not.toContain("xxx");
+  });
+});
 
 function write(name: string, content: string | Buffer): void {
   const file = join(server.inputs, name);
