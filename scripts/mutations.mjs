@@ -10,7 +10,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeCopy } from "./mutations/copy.mjs";
+import { makeCopy, makeOriginal } from "./mutations/copy.mjs";
 import { parseHead, readPatches } from "./mutations/patches.mjs";
 import { runTests } from "./mutations/red-tests.mjs";
 import { root, setUp } from "./setup.mjs";
@@ -45,10 +45,10 @@ async function unbroken(patches) {
 }
 
 /** One breakage: each of its tests must fail, by itself. */
-async function broken(patch, cannotRun) {
+async function broken(patch, original, cannotRun) {
   if (patch.red.some((test) => cannotRun.has(test)))
     return { verdict: "skipped", what: "its test cannot run here" };
-  const copy = makeCopy();
+  const copy = makeCopy(original.directory);
   try {
     copy.apply(patch.file);
     await copy.build(patch.touches);
@@ -91,11 +91,13 @@ async function main(args) {
   if (args.length === 0) assertComplete(patches);
   const cannotRun = await unbroken(patches);
   const waiting = [...patches];
+  const original = await makeOriginal();
   const worker = async () => {
     for (let patch = waiting.shift(); patch !== undefined; patch = waiting.shift())
-      await timed(patch.name, () => broken(patch, cannotRun));
+      await timed(patch.name, () => broken(patch, original, cannotRun));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  original.remove();
   console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
   process.exitCode = total.failed === 0 ? 0 : 1;
 }

@@ -7,15 +7,23 @@ import { root } from "../setup.mjs";
 
 const LINKED = ["node_modules", ".servers"];
 const LEFT_OUT = new Set([...LINKED, ".git", ".bench", ".demo", "shared"]);
+const INCREMENTAL = ["--incremental", "--tsBuildInfoFile", ".tsbuildinfo"];
 const BUILD_MS = 120_000;
 
-export function makeCopy() {
+/** The unbroken one, built so that a copy of it builds what was changed only. */
+export async function makeOriginal() {
+  const original = makeCopy(root);
+  await original.build(["src/"]);
+  return original;
+}
+
+export function makeCopy(from) {
   const directory = mkdtempSync(join(realpathSync(tmpdir()), "quern-mutation-"));
-  for (const name of readdirSync(root)) {
-    if (!LEFT_OUT.has(name)) cpSync(join(root, name), join(directory, name), { recursive: true });
+  for (const name of readdirSync(from)) {
+    if (!LEFT_OUT.has(name)) cpSync(join(from, name), join(directory, name), { recursive: true });
   }
   for (const name of LINKED) {
-    if (existsSync(join(root, name))) symlinkSync(realpathSync(join(root, name)), join(directory, name));
+    if (existsSync(join(from, name))) symlinkSync(realpathSync(join(from, name)), join(directory, name));
   }
   return {
     directory,
@@ -39,7 +47,7 @@ function apply(directory, file) {
 /** Python runs as it lies. */
 async function build(directory, touches) {
   if (touches.some((file) => file.startsWith("src/")))
-    await run(directory, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"]);
+    await run(directory, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", ...INCREMENTAL]);
   if (touches.some((file) => file.startsWith("assembly/")))
     await run(directory, ["node_modules/assemblyscript/bin/asc.js"]);
 }

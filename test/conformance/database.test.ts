@@ -215,6 +215,7 @@ describe.each([
     }
     const [segment] = await unsettledSegments(db, "job-1", 0, 1);
     for (let batch = 0; batch < 9; batch++) expect(markSettled(segment!, batch)).toBe(true);
+    expect(markSettled(segment!, 8)).toBe(false);
     await db.transaction((tx) => writeSettled(tx, "job-1", segment!));
     const again = await findSegment(db, "job-1", 9);
     expect([again!.first_batch, isSettled(again!, 8), isSettled(again!, 9)]).toEqual([0, true, false]);

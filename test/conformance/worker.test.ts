@@ -331,7 +331,9 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     const gateway = await caller("gateway");
     gateway.predict(1, { do: "fork", id: "parent" });
     gateway.predict(2, { do: "child", id: "with a child" });
-    expect([await gateway.result(1), await gateway.result(2)]).toEqual(["parent", "with a child"]);
+    gateway.predict(3, { do: "linger", id: "with a child of its own" });
+    const answers = [await gateway.result(1), await gateway.result(2), await gateway.result(3)];
+    expect(answers).toEqual(["parent", "with a child", "with a child of its own"]);
     process.kill("SIGKILL");
     await eventually("the connection is closed with the process", () => gateway.isClosed, 2_000);
     expect(gateway.received).toEqual([]);

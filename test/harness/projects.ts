@@ -51,6 +51,8 @@ class PythonPredictor:
         if do == "print": print("x" * 1000 + "\\n" * 3, end=""); [print("y" * 999) for _ in range(item["times"])]
         if do == "fork":
             if os.fork() == 0: return "from the child"
+        if do == "linger" and os.fork() == 0:
+            time.sleep(10); os._exit(0)
         if do == "stdin": return sys.stdin.read()
         if do == "chdir": os.chdir("/")
         if do == "thread":

@@ -18,6 +18,7 @@ class PythonPredictor:
         item = payload[0] if isinstance(payload, list) else payload
         with open(self.log, "a") as log: log.write("%s %d\\n" % (item["id"], os.getpid()))
         while item.get("holds") and os.path.exists(self.hold): ctypes.PyDLL(None).usleep(ctypes.c_uint(10000))
+        if item["id"] == "files": return [os.readlink("/proc/self/fd/%d" % number) for number in range(3)]
         return item["id"]
 `;
 
@@ -87,6 +88,14 @@ describe("a replica that dies", () => {
     const later = await Promise.all(behind.map(async (one) => (await one).json()));
     expect(later).toEqual(["behind0", "behind1", "behind2"]);
     expect(begunWith("first")).toHaveLength(1);
+  });
+});
+
+describe("user code", () => {
+  it("reads nothing, and writes to a log file, through no pipe of ours", async () => {
+    const [input, output, errors] = (await (await server.post("/ask", { id: "files" })).json()) as string[];
+    expect(input).toBe("/dev/null");
+    for (const file of [output, errors]) expect(file).toContain(join(server.dataDir, "logs"));
   });
 });
 
