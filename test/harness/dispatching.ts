@@ -12,6 +12,7 @@ import { insertJob, type JobRow, jobById } from "../../src/batch/job-store.ts";
 import { LeaseCursor } from "../../src/batch/lease-cursor.ts";
 import { ownFilePath, writeOwnFile } from "../../src/batch/own-file.ts";
 import { Settlements } from "../../src/batch/settlements.ts";
+import { Solitude } from "../../src/batch/solitude.ts";
 import type { Database, Statements } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrations.ts";
 import { appendSegment } from "../../src/database/segment-store.ts";
@@ -76,7 +77,7 @@ export class Dispatching {
     await appendSegment(this.db, JOB, { first_batch: 0, ...counts, ranges, has_blank_lines: false });
     // Nothing but the job's own file is read.
     const input = jobInput(undefined as unknown as ObjectStore, path);
-    const cursor = new LeaseCursor(this.db, JOB, input, 1, suspects);
+    const cursor = new LeaseCursor(this.db, JOB, input, 1);
     const settlements = new Settlements(this.gated(), 0, {
       jobId: JOB,
       epoch: EPOCH,
@@ -91,6 +92,9 @@ export class Dispatching {
       settlements,
       totalBatches: items.length,
       condemned: new Set(condemned),
+      alone: new Set(suspects),
+      recordedBefore: 0,
+      solitude: new Solitude(),
       maxAttempts,
       attempts: new Map(),
       letterOf: undefined,
@@ -112,7 +116,7 @@ export class Dispatching {
       project: this.predictor,
       python_path: undefined,
       env: {},
-      python: process.env.QUERN_PYTHON ?? "python3",
+      interpreter: { python: process.env.QUERN_PYTHON ?? "python3", bin: undefined, virtualEnv: undefined },
       logFile: join(this.directory, "worker.log"),
       memoryLimitBytes: undefined,
       visibleGpus: undefined,
