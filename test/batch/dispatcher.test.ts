@@ -48,6 +48,42 @@ describe("a dispatcher", () => {
     expect(await job.job()).toMatchObject({ succeeded: 0, failed_attempts: 2, failed_batches: 1 });
   });
 
+  it("charges a batch that was alone at the server's death once, and runs it again", async () => {
+    await job.start({ items: [{ id: 0 }, { id: 1 }], condemned: [1], suspects: [1], maxAttempts: 3 });
+    job.dispatcher.addWorker(await job.addWorker());
+    await job.settled();
+    expect(await job.job()).toMatchObject({ succeeded: 2, failed_attempts: 1, failed_batches: 0 });
+  });
+
+  it.each([
+    ["alone", { suspects: [0] }],
+    ["after a crash of the machine", { recordedBefore: 1 }],
+  ])("lets a batch that runs %s go out only when it is durable that it does", async (_, plan) => {
+    await job.start({ items: [{ id: 0 }, { id: 1 }], ...plan });
+    job.closeGate();
+    const workers = [await job.addWorker(), await job.addWorker()];
+    job.dispatcher.addWorker(workers[0]!);
+    await eventually("it is about to be recorded", () => job.commits === 1);
+    job.dispatcher.pump();
+    expect(job.leases).toEqual([]);
+    job.letCommitsPass();
+    await eventually("it goes out", () => job.leases.length > 0);
+    expect(job.leases[0]).toEqual({ batches: [0], before: 0 });
+    await job.settled();
+  });
+
+  it("leases nothing while another job's batch runs alone, and goes on afterwards", async () => {
+    await job.start({ items: [{ id: 0 }] });
+    const other = { isIdle: true, pump: () => {} };
+    job.solitude.join(other);
+    expect(job.solitude.enter(other)).toBe(true);
+    job.dispatcher.addWorker(await job.addWorker());
+    job.dispatcher.pump();
+    expect(job.leases).toEqual([]);
+    job.solitude.exit(other);
+    await job.settled();
+  });
+
   it("runs a suspect alone: nothing else is at its worker, before or behind it", async () => {
     const suspects = [40, 41, 150];
     await job.start({ items: Array.from({ length: 300 }, (_, id) => ({ id })), suspects });

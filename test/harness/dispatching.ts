@@ -30,6 +30,7 @@ interface Plan {
   maxAttempts?: number;
   suspects?: number[];
   condemned?: number[];
+  recordedBefore?: number;
 }
 
 /** What went to a worker in one go, and how many batches were there already. */
@@ -45,6 +46,7 @@ export class Dispatching {
   /** Commits that have come to the gate. */
   commits = 0;
   isSettled = false;
+  readonly solitude = new Solitude();
   error: Error | undefined;
   private readonly directory = mkdtempSync(join(tmpdir(), "quern-dispatching-"));
   private readonly engine: LocalEngine;
@@ -64,7 +66,13 @@ export class Dispatching {
     });
   }
 
-  async start({ items, maxAttempts = 1, suspects = [], condemned = [] }: Plan): Promise<void> {
+  async start({
+    items,
+    maxAttempts = 1,
+    suspects = [],
+    condemned = [],
+    recordedBefore = 0,
+  }: Plan): Promise<void> {
     this.db = openSqliteDatabase(join(this.directory, "quern.db"));
     await migrate(this.db);
     const path = ownFilePath(this.directory, JOB);
@@ -93,8 +101,8 @@ export class Dispatching {
       totalBatches: items.length,
       condemned: new Set(condemned),
       alone: new Set(suspects),
-      recordedBefore: 0,
-      solitude: new Solitude(),
+      recordedBefore,
+      solitude: this.solitude,
       maxAttempts,
       attempts: new Map(),
       letterOf: undefined,
