@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
 import { Keys } from "./access/keys.ts";
-import { type ApiVersion, currentVersions, findVersion, hasPredictor } from "./apis/api-store.ts";
+import { type ApiVersion, currentVersions, exactSpec, findVersion, hasPredictor } from "./apis/api-store.ts";
 import type { Apis } from "./apis/apis.ts";
 import type { Autoscaling } from "./apis/autoscaling.ts";
 import type { DeployDeps } from "./apis/deploy.ts";
@@ -265,7 +265,10 @@ export function buildControl(
     queues: new Queues(db),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
-    specOf: async (name, apiId) => (await findVersion(db, name, apiId))?.config ?? {},
+    specOf: async (name, apiId) => {
+      const version = await findVersion(db, name, apiId);
+      return version === undefined ? {} : exactSpec(version);
+    },
   });
   return getRequestListener(app.fetch, { overrideGlobalObjects: false });
 }

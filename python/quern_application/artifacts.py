@@ -27,6 +27,8 @@ class Artifacts:
         self._write(resource_id, {"state": "running", "started_time": _now()})
 
     def succeed(self, resource_id):
+        # A state that outlives a power failure must not tell of files that do not.
+        sync_tree(self.path(resource_id))
         self._end(resource_id, {"state": "succeeded"})
 
     def fail(self, resource_id, reason):
@@ -67,6 +69,29 @@ def write_durably(path, content):
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+    _sync(os.path.dirname(path))
+
+
+def sync_tree(directory):
+    """All files and names under it are on the disk when this returns."""
+    for parent, _, files in os.walk(directory):
+        for name in files:
+            _sync(os.path.join(parent, name))
+        _sync(parent)
+
+
+def _sync(path):
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        # A dangling link, or a socket that a training left.
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
 
 
 def _from_numpy(value):

@@ -8,7 +8,7 @@ import shutil
 import duckdb
 
 from . import fitted_model
-from .artifacts import write_durably
+from .artifacts import sync_tree, write_durably
 from .sql import name, text
 from .user_code import function_of, load_module
 
@@ -82,6 +82,7 @@ class TrainStage:
         serving.pop("config")
         write_durably(os.path.join(inner, "serving.json"), json.dumps(serving).encode())
         write_durably(os.path.join(inner, "predictor.py"), PREDICTOR.encode())
+        sync_tree(temporary)
         shutil.rmtree(target, ignore_errors=True)
         os.replace(temporary, target)
 

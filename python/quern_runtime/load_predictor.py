@@ -88,7 +88,9 @@ def load_predictor(init):
     config = merge_config(json.loads(init["api_config"]), json.loads(init.get("job_config") or "{}"))
     arguments = {"config": config}
     if "job_spec" in inspect.signature(predictor_class.__init__).parameters:
-        arguments["job_spec"] = init.get("job_spec")
+        # `config` comes as the submitter's text, so that its numbers are what was sent.
+        spec = init.get("job_spec")
+        arguments["job_spec"] = spec if spec is None else {**spec, "config": json.loads(init.get("job_config") or "{}")}
     return Predictor(predictor_class(**arguments))
 
 

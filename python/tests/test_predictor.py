@@ -60,12 +60,14 @@ class Signatures(unittest.TestCase):
 
     def test_arguments_are_passed_by_declared_name(self):
         source = "class PythonPredictor:\n    def __init__(self, job_spec, config): self.spec = job_spec\n    def predict(self, batch_id, payload, headers): self.seen = [payload, headers, batch_id, self.spec]\n"
-        predictor = self.load(source, job_spec={"job_id": "j"})
+        predictor = self.load(source, job_spec={"job_id": "j"}, job_config='{"one":1.0,"big":12345678901234567890}')
+        spec = {"job_id": "j", "config": {"one": 1.0, "big": 12345678901234567890}}
         self.assertEqual(predictor.wants, ["headers"])
         predictor.call({"payload": "p", "headers": {"a": "b"}})
-        self.assertEqual(predictor.instance.seen, ["p", {"a": "b"}, None, {"job_id": "j"}])
+        self.assertEqual(predictor.instance.seen, ["p", {"a": "b"}, None, spec])
         predictor.predict_batch("p", "j-1")
-        self.assertEqual(predictor.instance.seen, ["p", None, "j-1", {"job_id": "j"}])
+        self.assertEqual(predictor.instance.seen, ["p", None, "j-1", spec])
+        self.assertIsInstance(predictor.instance.seen[3]["config"]["one"], float)
 
     def test_a_batch_runs_async_predictors_and_generators_to_their_end(self):
         for kind, body in (("async def", "await asyncio.sleep(0); self.seen.append(payload)"), ("def", "self.seen.append(payload); yield 1")):

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { notBefore } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
+import { parseExact } from "../base/json-text.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 import { forgetMetrics } from "./api-metrics.ts";
 import type { DeployableConfig, SplitterConfig } from "./parse-config.ts";
@@ -135,6 +136,13 @@ export async function deleteApi(db: Database, name: string): Promise<void> {
       [name, name],
     );
   });
+}
+
+/** The configuration as it was given, with every number as it was written. */
+export function exactSpec({ config, configText }: AnyVersion): unknown {
+  const { predictor } = config;
+  if (predictor?.config == null) return config;
+  return { ...config, predictor: { ...predictor, config: parseExact(configText) } };
 }
 
 function toVersion({ spec_json, ...row }: VersionRow): AnyVersion {

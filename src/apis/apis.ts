@@ -13,6 +13,7 @@ import {
   allCurrent,
   currentVersion,
   deleteApi,
+  exactSpec,
   findVersion,
   hasPredictor,
   renewPredictorId,
@@ -188,7 +189,14 @@ export class Apis implements Service {
   private stateOf(version: AnyVersion): ApiState {
     const { name, api_id, deployed_time, config } = version;
     const endpoint = endpointOf(config);
-    const common = { name, kind: config.kind, api_id, endpoint, last_updated: deployed_time, spec: config };
+    const common = {
+      name,
+      kind: config.kind,
+      api_id,
+      endpoint,
+      last_updated: deployed_time,
+      spec: exactSpec(version),
+    };
     if (config.kind !== "RealtimeAPI") return { ...common, status: "live", ...NO_REPLICAS };
     const group = this.deps.replicas.group(name);
     // A moment after it was deployed.

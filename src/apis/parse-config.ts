@@ -2,7 +2,7 @@
  * The configuration file: YAML into checked API entries, or all that is wrong with file, line and column at once
  * (decisions, section 5). `predictor.config` is kept as JSON text, with every digit of its integers.
  */
-import { stringifyExact } from "../base/json-text.ts";
+import { JsonNumber, stringifyExact } from "../base/json-text.ts";
 import { readYamlFile, type YamlPath } from "../config/yaml-file.ts";
 import { ruleFaults } from "../contracts/api-rules.ts";
 import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../contracts/apis.ts";
@@ -82,20 +82,26 @@ function parseEntry(
     add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
     return undefined;
   }
-  const configText = configToText(exact?.predictor?.config ?? {}, (detail) =>
-    add(["predictor", "config"], detail),
-  );
+  const values = exact?.predictor?.config ?? {};
+  for (const { path, text } of notFinite(values))
+    add(
+      ["predictor", "config", ...path],
+      `${text} is no number that a predictor can be given: JSON has none without an end; write it in quotes and convert it in __init__`,
+    );
   return {
     config: checked.data as ParsedApi["config"],
-    configText,
+    configText: stringifyExact(values),
     positionOf: (path) => positionOf([index, ...path]),
   };
 }
 
-function configToText(config: unknown, onError: (detail: string) => void): string {
-  const text = stringifyExact(config);
-  if (/[:[,](undefined)[,\]}]/.test(text)) onError("has a value that JSON cannot hold");
-  return text;
+/** `.inf`, `.nan`, and what is too large for any float. */
+function notFinite(value: unknown, path: Path = []): { path: Path; text: string }[] {
+  if (value instanceof JsonNumber)
+    return value.isInteger || Number.isFinite(Number(value.text)) ? [] : [{ path, text: value.text }];
+  if (value === null || typeof value !== "object") return [];
+  if (Array.isArray(value)) return value.flatMap((item, at) => notFinite(item, [...path, at]));
+  return Object.entries(value).flatMap(([name, member]) => notFinite(member, [...path, name]));
 }
 
 function duplicateNames(entries: readonly unknown[], positionOf: (path: Path) => string): FieldError[] {

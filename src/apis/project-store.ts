@@ -2,15 +2,15 @@
  * Projects as they were deployed: unpacked once per content under `<data>/projects/<project_id>`, shared by all APIs
  * and jobs with the same files.
  */
-import { createHash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract } from "tar";
 import { ServiceError } from "../contracts/errors.ts";
 import { PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
+import { contentId, filesOf, makeDurable, type ProjectFile, repair, sync } from "./project-files.ts";
 
 export interface UnpackedProject {
   project_id: string;
@@ -41,13 +41,31 @@ export async function unpackProject(dataDir: string, archive: Readable): Promise
     await unpack(archive, temporary);
     const configText = await readFile(join(temporary, CONFIG), "utf8");
     await mkdir(join(temporary, FILES), { recursive: true });
-    const project_id = await contentId(join(temporary, FILES));
+    const files = await filesOf(join(temporary, FILES));
+    const project_id = contentId(files);
     const directory = join(root, project_id);
-    if (!existsSync(directory)) await rename(join(temporary, FILES), directory);
+    await place(join(temporary, FILES), directory, files);
     return { project_id, directory, configText };
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
+}
+
+/** One that is there is used again, and verified: a power failure or somebody's hand may have changed its files. */
+async function place(unpacked: string, directory: string, files: readonly ProjectFile[]): Promise<void> {
+  if (!existsSync(directory)) {
+    await makeDurable(unpacked, files);
+    const isPlaced = await rename(unpacked, directory).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => {
+        // Another deployment of the same content was faster.
+        if (error.code === "ENOTEMPTY" || error.code === "EEXIST") return false;
+        throw error;
+      },
+    );
+    if (isPlaced) return sync(join(directory, ".."));
+  }
+  await repair(directory, unpacked, files);
 }
 
 async function unpack(archive: Readable, into: string): Promise<void> {
@@ -74,17 +92,4 @@ async function unpack(archive: Readable, into: string): Promise<void> {
   }
   if (!existsSync(join(into, CONFIG)))
     throw new ServiceError("invalid_project", `the project's archive has no ${CONFIG}`);
-}
-
-/** A hash of all paths and contents, in the order of paths. */
-async function contentId(directory: string): Promise<string> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const hash = createHash("sha256");
-  for (const file of files.sort()) {
-    const content = createHash("sha256");
-    for await (const chunk of createReadStream(file)) content.update(chunk as Buffer);
-    hash.update(`${relative(directory, file)}\0${content.digest("hex")}\n`);
-  }
-  return hash.digest("hex").slice(0, 24);
 }

@@ -62,6 +62,13 @@ export function memberSpans(text: Buffer, span: Span): Map<string, Span> {
   return members;
 }
 
+/** The text of one member of an object. */
+export function memberText(text: string, name: string): string {
+  const bytes = Buffer.from(text);
+  const { start, end } = memberSpans(bytes, { start: 0, end: bytes.length }).get(name)!;
+  return bytes.toString("utf8", start, end);
+}
+
 /** The elements of the array in `span`, in order. */
 export function* elementSpans(text: Buffer, span: Span): Generator<Span> {
   let at = skipSpace(text, skipSpace(text, span.start) + 1);
@@ -106,9 +113,56 @@ export function stringifyWithRaw(value: Record<string, unknown>, raw: Record<str
   return `{${parts.join(",")}}`;
 }
 
-/** `JSON.stringify` that also takes bigint, as an exact integer. */
+/** A number as it was written: JSON tells 1 from 1.0, and has as many digits as there are. */
+export class JsonNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get isInteger(): boolean {
+    return /^-?\d+$/.test(this.text);
+  }
+}
+
+/** `JSON.parse` of a text that is valid, with each number as a JsonNumber. */
+export function parseExact(text: string): unknown {
+  const bytes = Buffer.from(text);
+  const exactly = ({ start, end }: Span): unknown => {
+    const first = bytes[start]!;
+    if (first === 0x7b)
+      return Object.fromEntries(
+        [...memberSpans(bytes, { start, end })].map(([name, span]) => [name, exactly(span)]),
+      );
+    if (first === 0x5b) return Array.from(elementSpans(bytes, { start, end }), exactly);
+    const scalar = bytes.toString("utf8", start, end);
+    return first === 0x2d || (first >= 0x30 && first <= 0x39) ? new JsonNumber(scalar) : JSON.parse(scalar);
+  };
+  const start = skipSpace(bytes, 0);
+  return exactly({ start, end: skipValue(bytes, start) });
+}
+
+/** A JSON text over several lines, as `JSON.stringify(value, null, 2)` has it, with every number as it was written. */
+export function prettyJson(text: string): string {
+  const write = (value: unknown, indent: string): string => {
+    if (value === null || typeof value !== "object" || value instanceof JsonNumber)
+      return stringifyExact(value);
+    const inner = `${indent}  `;
+    const isList = Array.isArray(value);
+    const parts = isList
+      ? value.map((item) => inner + write(item, inner))
+      : Object.entries(value).map(([name, item]) => `${inner}${JSON.stringify(name)}: ${write(item, inner)}`);
+    const [open, close] = isList ? "[]" : "{}";
+    return parts.length === 0 ? `${open}${close}` : `${open}\n${parts.join(",\n")}\n${indent}${close}`;
+  };
+  return write(parseExact(text), "");
+}
+
+/** `JSON.stringify` that also takes bigint, as an exact integer, and JsonNumber. */
 export function stringifyExact(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
+  if (value instanceof JsonNumber) return value.text;
   if (Array.isArray(value)) return `[${value.map(stringifyExact).join(",")}]`;
   if (value !== null && typeof value === "object") {
     const members = Object.entries(value).filter(([, member]) => member !== undefined);

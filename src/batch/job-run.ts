@@ -257,12 +257,11 @@ export class JobRun implements Service {
     if (!this.isEnding) this.workers.keepAt(this.wantedWorkers());
   }
 
-  /** What a predictor that declares `job_spec` is given. */
+  /** What a predictor that declares `job_spec` is given. `config` is added by the worker, from the text in `job_config`. */
   private jobSpec(): Record<string, unknown> {
-    const { job_id, api_name, api_id, workers, created_time, round, config_json } = this.job;
+    const { job_id, api_name, api_id, workers, created_time, round } = this.job;
     const total_batch_count = this.totalBatches ?? null;
-    const config = JSON.parse(config_json) as unknown;
-    return { job_id, api_name, api_id, workers, total_batch_count, config, created_time, round };
+    return { job_id, api_name, api_id, workers, total_batch_count, created_time, round };
   }
 
   /** All batches are settled: `on_job_complete` on one worker, once; then the end. */

@@ -1,5 +1,6 @@
 /** `quern get`, `predict`, `logs`, `delete`, `version`. */
 import { readFileSync } from "node:fs";
+import { memberText, prettyJson } from "../base/json-text.ts";
 import type { ApplicationState } from "../contracts/applications.ts";
 import { statusCounts } from "./application-tables.ts";
 import { change } from "./change.ts";
@@ -40,8 +41,8 @@ export async function get(
 ): Promise<number> {
   if (api !== undefined && job !== undefined) return getJob(context, api, job);
   if (api !== undefined) return getApi(context, api);
-  const { value } = await context.client.json<{ apis: ApiState[] }>("/-/apis");
-  if (context.output === "json") await context.out(`${JSON.stringify(value.apis, null, 2)}\n`);
+  const { value, text } = await context.client.json<{ apis: ApiState[] }>("/-/apis");
+  if (context.output === "json") await context.out(`${prettyJson(memberText(text, "apis"))}\n`);
   else {
     const { applications } = (
       await context.client.json<{ applications: ApplicationState[] }>("/-/applications")
@@ -193,7 +194,7 @@ export function historyTable({ api_id: current, history }: ApiState): string {
 async function getApi(context: CliContext, name: string): Promise<number> {
   const { value: api, text } = await context.client.json<ApiState>(`/-/apis/${encodeURIComponent(name)}`);
   if (context.output === "json") {
-    await context.out(`${JSON.stringify(JSON.parse(text), null, 2)}\n`);
+    await context.out(`${prettyJson(text)}\n`);
     return EXIT.success;
   }
   if (api.kind === "BatchAPI") await listJobs(context, name, {});

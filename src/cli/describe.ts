@@ -1,5 +1,6 @@
 /** `quern describe API`: everything that the server knows of one API, for people. */
-import { stringify } from "yaml";
+import { isCollection, parseDocument, Scalar, visit } from "yaml";
+import { memberText } from "../base/json-text.ts";
 import { type ApiState, apiRow, historyTable, predictionsTable } from "./apis.ts";
 import { type CliContext, EXIT } from "./context.ts";
 import { table } from "./table.ts";
@@ -21,10 +22,22 @@ export async function describeApi({ client, output, out }: CliContext, name: str
     ...(api.message === undefined ? [] : [`why: ${api.message}`]),
     `endpoint: ${api.endpoint}`,
     historyTable(api),
-    `configuration\n${stringify(api.spec).trimEnd()}`,
+    `configuration\n${asYaml(memberText(text, "spec"))}`,
   ];
   await out(`${sections.filter((section) => section !== "").join("\n\n")}\n`);
   return EXIT.success;
+}
+
+/** JSON is YAML in another style; numbers stay as they were written. */
+function asYaml(json: string): string {
+  const document = parseDocument(json, { intAsBigInt: true });
+  // A name of over 1,024 characters, for one.
+  if (document.errors.length > 0) return json;
+  visit(document, (_key, node) => {
+    if (isCollection(node)) node.flow = false;
+    else if (node instanceof Scalar) delete node.type;
+  });
+  return document.toString().trimEnd();
 }
 
 function replicas({ replicas: all }: ApiState): string {

@@ -1,12 +1,13 @@
 /** One YAML text with the place of everything in it: values, exact integers, and `file:line:column` of any path. */
-import { type Document, isMap, LineCounter, type Node, parseDocument } from "yaml";
+import { type Document, isMap, LineCounter, type Node, parseDocument, type Scalar, visit } from "yaml";
+import { JsonNumber } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 
 export type YamlPath = readonly (string | number)[];
 
 export interface YamlFile {
   value: unknown;
-  /** The same with integers as bigints, so that none loses a digit. */
+  /** The same with every number as JSON writes it, digit by digit. Those that JSON does not have keep their words (`.inf`). */
   exact: unknown;
   /** `file:line:column` of a key or value; of the nearest thing around it where it is missing. */
   positionOf: (path: YamlPath) => string;
@@ -30,10 +31,29 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
     value: document.toJS(),
     // Read once more, by those who need it only.
     get exact() {
-      return parseDocument(text, { intAsBigInt: true }).toJS();
+      const again = parseDocument(text, { intAsBigInt: true });
+      visit(again, { Scalar: keepNumber });
+      return again.toJS();
     },
     positionOf: (path) => at(offsetOf(document, path)),
   };
+}
+
+function keepNumber(key: unknown, node: Scalar): void {
+  const { value, source } = node;
+  if (typeof value !== "bigint" && typeof value !== "number") return;
+  const text = typeof value === "bigint" ? String(value) : jsonFloat(source ?? String(value));
+  // The names of members are texts.
+  node.value = key === "key" ? (source ?? text) : new JsonNumber(text);
+}
+
+/** `+.5`, `1.` and `007.5` are floats of YAML; JSON wants digits on both sides of the point, and no plus. */
+function jsonFloat(source: string): string {
+  const parts = /^([-+]?)0*(\d*)(?:\.(\d*))?(e[-+]?\d+)?$/i.exec(source);
+  if (parts === null) return source;
+  const [, sign, whole, fraction, exponent] = parts;
+  const point = fraction === undefined ? "" : `.${fraction || "0"}`;
+  return `${sign === "-" ? "-" : ""}${whole || "0"}${point}${exponent ?? ""}`;
 }
 
 function offsetOf(document: Document, path: YamlPath): number {

@@ -2,8 +2,9 @@
 import { Readable } from "node:stream";
 import { type Context, Hono } from "hono";
 import type { ApiState, Apis } from "../apis/apis.ts";
+import { stringifyExact } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import { baseUrl, isTrue } from "./http.ts";
+import { baseUrl, isTrue, jsonText } from "./http.ts";
 import { logsResponse } from "./logs.ts";
 
 export interface ApiRoutesDeps {
@@ -36,12 +37,12 @@ export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono 
 
   app.get("/-/apis", async (c) => {
     const states = await apis.list();
-    return c.json({ apis: await Promise.all(states.map((state) => view(c, state))) });
+    return jsonText(stringifyExact({ apis: await Promise.all(states.map((state) => view(c, state))) }));
   });
 
   app.get("/-/apis/:name", async (c) => {
     const state = await apis.get(c.req.param("name"));
-    return c.json({ ...(await view(c, state)), history: await apis.history(state.name) });
+    return jsonText(stringifyExact({ ...(await view(c, state)), history: await apis.history(state.name) }));
   });
 
   app.post("/-/apis/:name/refresh", async (c) => {

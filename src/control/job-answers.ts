@@ -1,7 +1,7 @@
 /** A job's row as the answers of the contract (interface 2.2 to 2.4). */
-import { encode } from "@msgpack/msgpack";
 import type { Context } from "hono";
 import { stringifyWithRaw } from "../base/json-text.ts";
+import { encodeExact } from "../base/message-pack.ts";
 import type { JobRow } from "../batch/job-store.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { jobRecord, jobStatus } from "../batch/read-job.ts";
@@ -32,7 +32,7 @@ export function statusText(c: Context, jobs: Jobs, row: JobRow): string {
 export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRow): Promise<Response> {
   const spec = await deps.specOf(row.api_name, row.api_id);
   const envelope = {
-    api_spec: Buffer.from(encode(spec, { useBigInt64: true, ignoreUndefined: true })).toString("base64"),
+    api_spec: encodeExact(spec).toString("base64"),
     endpoint: `${baseUrl(c)}${c.req.header("x-quern-endpoint") ?? `/${row.api_name}`}/${row.job_id}`,
   };
   return jsonText(stringifyWithRaw(envelope, { job_status: statusText(c, deps.jobs, row) }));

@@ -16,6 +16,7 @@ import { activated, type Interpreter, type InterpreterFacts, interpreterFacts } 
 const run = promisify(execFile);
 /** Written last: an environment without it is not whole. */
 const COMPLETE = ".quern-complete";
+const SYNC_MS = 60_000;
 /** In the environment, a copy of the project whose directories are installed: building writes into them, `-e` points at them. */
 const SOURCES = "project";
 
@@ -109,6 +110,7 @@ export class PythonEnvironments implements Service {
     const sources = hasLocalDirectories ? join(directory, SOURCES) : project;
     if (hasLocalDirectories) await cp(project, sources, { recursive: true });
     await installRequirements(made, hasUv, stepsIn(sources), sources);
+    await syncFileSystem(directory);
     await writeFile(join(directory, COMPLETE), "");
     await forgetInstaller(directory);
     return made;
@@ -177,6 +179,13 @@ async function installRequirements(
 async function seeInterpretersPackages(python: string, facts: InterpreterFacts): Promise<void> {
   const { stdout } = await run(python, ["-c", "import sysconfig;print(sysconfig.get_paths()['purelib'])"]);
   await writeFile(join(stdout.trim(), "quern-interpreter.pth"), `${facts.sitePackages.join("\n")}\n`);
+}
+
+/** The mark must not outlive a power failure that empties what it speaks of; thousands of files are synced best all at once. */
+async function syncFileSystem(directory: string): Promise<void> {
+  await run("sync", ["-f", directory], { timeout: SYNC_MS }).catch(() => {
+    // A system without it, or a disk that is busy for longer: all will be written in time, where nobody pulls the plug.
+  });
 }
 
 /** `dependencies.sh` and the build scripts of packages are user code: they see no key and no address of ours. */

@@ -59,7 +59,7 @@ export interface Init {
   project: string;
   path: string;
   python_path?: string;
-  /** JSON texts: Python parses them, so that integers keep all their digits. */
+  /** JSON texts: Python parses them, so that numbers are what was written. `job_config` is also the `config` of `job_spec`. */
   api_config: string;
   job_config?: string;
   job_spec?: Record<string, unknown>;

@@ -72,6 +72,36 @@ describe("a configuration", () => {
     expect(parsed!.configText).toBe('{"big":12345678901234567890,"f":1.5,"n":null,"l":[1]}');
   });
 
+  it("keeps every number of predictor.config as a number of JSON with the same digits", () => {
+    const written =
+      "[1.0, 1.50, .5, -.5, 5., +7, 007, 0x1F, 0o17, 1e5, -1.5E-3, +1.0e+2, -0.0, 0.1000, 123456789012345678901234567890]";
+    const [parsed] = parseConfig(
+      `- name: a\n  predictor:\n    path: p.py\n    config: {n: ${written}, 1.50: &x 2.0, y: *x}\n`,
+      "q",
+    );
+    expect(parsed!.configText).toBe(
+      '{"n":[1.0,1.50,0.5,-0.5,5.0,7,7,31,15,1e5,-1.5E-3,1.0e+2,-0.0,0.1000,123456789012345678901234567890],"1.50":2.0,"y":2.0}',
+    );
+    expect(JSON.parse(parsed!.configText).n[1]).toBe(1.5);
+  });
+
+  it.each([[".inf"], ["-.Inf"], [".NaN"], ["1e999"]])(
+    "refuses %s in predictor.config, with its place",
+    (number) => {
+      const text = `- name: a\n  predictor:\n    path: p.py\n    config:\n      fine: "${number}"\n      list:\n        - 1\n        - deep: ${number}\n`;
+      expect(errorsOf(text)).toEqual([
+        expect.stringContaining(
+          `quern.yaml:8:11 a: predictor.config.list.1.deep: ${number} is no number that a predictor`,
+        ),
+      ]);
+    },
+  );
+
+  it("takes any text of predictor.config", () => {
+    const [parsed] = parseConfig('- name: a\n  predictor: {path: p.py, config: {a: "b:undefined,"}}\n', "q");
+    expect(parsed!.configText).toBe('{"a":"b:undefined,"}');
+  });
+
   it("tells everything that is wrong at once, each with line and column", () => {
     const text =
       "- name: Bad_Name\n  kind: RealTimeAPI\n  predictor:\n    path: p.py\n    timout: 5s\n- name: b\n  predictor: {path: q.py, timeout: soon}\n- 7\n";

@@ -1,12 +1,17 @@
+import { decode } from "@msgpack/msgpack";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   compactJson,
   elementSpans,
   memberSpans,
+  parseExact,
+  prettyJson,
   stringifyExact,
   stringifyWithRaw,
 } from "../../src/base/json-text.ts";
+
+import { encodeExact } from "../../src/base/message-pack.ts";
 
 describe("JSON as text", () => {
   it("cuts members and elements out of any document, and compacts them", () => {
@@ -32,6 +37,35 @@ describe("JSON as text", () => {
     const text = Buffer.from('{"a": 1, "\\u0061": 2}');
     const span = memberSpans(text, { start: 0, end: text.length }).get("a")!;
     expect(text.subarray(span.start, span.end).toString()).toBe("2");
+  });
+
+  it("reads and writes any document with its numbers as they were written", () => {
+    const text =
+      '{"a":[1.0,-0,1e999,12345678901234567890,"1.0",true,null,{}],"__proto__":{"b":[]},"c\\n":0.10}';
+    expect(stringifyExact(parseExact(text))).toBe(text);
+    expect(stringifyExact(parseExact(prettyJson(text)))).toBe(text);
+    expect(stringifyExact(parseExact(" 1.50 "))).toBe("1.50");
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(prettyJson(JSON.stringify(value))).toBe(JSON.stringify(value, null, 2));
+      }),
+    );
+  });
+
+  it("is MessagePack with the same numbers", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(decode(encodeExact(parseExact(JSON.stringify(value))))).toEqual(
+          JSON.parse(JSON.stringify(value)),
+        );
+      }),
+    );
+    const long = JSON.stringify(Array.from({ length: 70_000 }, (_, at) => at));
+    expect(decode(encodeExact(parseExact(long)))).toEqual(JSON.parse(long));
+    expect(encodeExact(parseExact("1.0"))).toEqual(Buffer.from("cb3ff0000000000000", "hex"));
+    expect(encodeExact(parseExact("18446744073709551615"))).toEqual(Buffer.from("cfffffffffffffffff", "hex"));
+    expect(encodeExact(parseExact("-9223372036854775808"))).toEqual(Buffer.from("d38000000000000000", "hex"));
+    expect(decode(encodeExact(parseExact("18446744073709551616")))).toBe("18446744073709551616");
   });
 
   it("writes raw texts and big integers untouched", () => {

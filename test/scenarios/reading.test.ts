@@ -1,5 +1,5 @@
 /** Reading jobs: lists, failures, events (decisions 3.5, 3.6), and submitting with a key (3.1), over real HTTP. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decode } from "@msgpack/msgpack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -70,6 +70,44 @@ describe("a record", () => {
     expect(body.job_status).not.toHaveProperty("worker_counts");
     const spec = decode(Buffer.from(String(body.api_spec), "base64")) as Record<string, unknown>;
     expect(spec).toMatchObject({ name: "jobs", kind: "BatchAPI", compute: { cpu: "0.5" } });
+  });
+
+  it("and the API's configuration have every number as it was written, down to Python and back", async () => {
+    const numbers = '{"big":12345678901234567890,"huge":123456789012345678901234567890,"one":1.0,"exp":1e2}';
+    const seen = join(server.inputs, "numbers");
+    const code = `class PythonPredictor:\n  def __init__(self, config, job_spec):\n    with open(${JSON.stringify(seen)}, "w") as file: file.write(repr([config, job_spec["config"]]))\n  def predict(self, payload): pass\n`;
+    const yaml = `- name: numbers\n  kind: BatchAPI\n  predictor: {path: p.py, config: {of_api: ${numbers}}}\n`;
+    server.deploy({ "quern.yaml": yaml, "p.py": code }, { wait: false });
+    const body = `{"workers":1,"item_list":{"items":[1],"batch_size":1},"config":{"of_job":${numbers}}}`;
+    const record = await (await server.post("/numbers", body)).text();
+    expect(record).toContain(`"config":{"of_job":${numbers}}`);
+    const id = (JSON.parse(record) as { job_id: string }).job_id;
+    expect((await server.ended("numbers", id)).status).toBe("status_succeeded");
+    const inPython =
+      "{'big': 12345678901234567890, 'huge': 123456789012345678901234567890, 'one': 1.0, 'exp': 100.0}";
+    expect(readFileSync(seen, "utf8")).toBe(
+      `[{'of_api': ${inPython}, 'of_job': ${inPython}}, {'of_job': ${inPython}}]`,
+    );
+    const answer = await (await server.fetch(`/numbers/${id}`)).text();
+    expect(answer).toContain(`"config":{"of_job":${numbers}}`);
+    const { api_spec } = JSON.parse(answer) as { api_spec: string };
+    const packed = Buffer.from(api_spec, "base64");
+    const spec = decode(packed, { useBigInt64: true }) as { predictor: { config: { of_api: unknown } } };
+    // What has no room in 64 bits is its digits.
+    expect(spec.predictor.config.of_api).toEqual({
+      ...{ big: 12345678901234567890n, huge: "123456789012345678901234567890" },
+      ...{ one: 1, exp: 100 },
+    });
+    const one = Buffer.from([0xa3, ...Buffer.from("one"), 0xcb, ...Buffer.from("3ff0000000000000", "hex")]);
+    expect(packed.includes(one)).toBe(true);
+    const shown = server.cli(["get", "numbers", "-o", "json"]).out;
+    expect(shown).toContain('"big": 12345678901234567890,');
+    expect(shown).toContain('"one": 1.0,');
+    expect(server.cli(["get", "-o", "json"]).out).toContain('"huge": 123456789012345678901234567890,');
+    expect(server.cli(["describe", "numbers"]).out).toMatch(
+      /^ +big: 12345678901234567890\n.*\n +one: 1\.0$/m,
+    );
+    server.cli(["delete", "numbers", "-y"]);
   });
 });
 

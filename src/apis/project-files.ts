@@ -1,0 +1,102 @@
+/** The files of a deployed project: what they are by content, made durable when they are new, and put right where they were damaged. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+
+/** Files synced or read at a time: enough to keep a disk busy. */
+const AT_ONCE = 16;
+
+export interface ProjectFile {
+  /** Relative to the project. */
+  path: string;
+  digest: string;
+}
+
+/** All files in the order of their paths. */
+export async function filesOf(directory: string): Promise<ProjectFile[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const found: ProjectFile[] = [];
+  for (const file of files.sort())
+    found.push({ path: relative(directory, file), digest: await digestOf(file) });
+  return found;
+}
+
+/** The same files have the same id. */
+export function contentId(files: readonly ProjectFile[]): string {
+  const hash = createHash("sha256");
+  for (const { path, digest } of files) hash.update(`${path}\0${digest}\n`);
+  return hash.digest("hex").slice(0, 24);
+}
+
+/** Whatever names the project is durable; so must it be before: a power failure would leave empty files under the id of full ones. */
+export async function makeDurable(directory: string, files: readonly ProjectFile[]): Promise<void> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const directories = entries.filter((entry) => entry.isDirectory());
+  await inPieces(files, ({ path }) => sync(join(directory, path)));
+  await inPieces(directories, ({ parentPath, name }) => sync(join(parentPath, name)));
+  await sync(directory);
+}
+
+/**
+ * Puts each file of `directory` that is missing, or is not what it was deployed as, in its place from `source`, which is used up.
+ * What user code wrote beside them stays. Returns the paths.
+ */
+export async function repair(
+  directory: string,
+  source: string,
+  files: readonly ProjectFile[],
+): Promise<string[]> {
+  const damaged: string[] = [];
+  for (const { path, digest } of files) {
+    const target = join(directory, path);
+    if ((await isFile(target)) && (await digestOf(target)) === digest) continue;
+    await sync(join(source, path));
+    await makeDirectory(directory, dirname(target));
+    await rm(target, { recursive: true, force: true });
+    await rename(join(source, path), target);
+    await sync(dirname(target));
+    damaged.push(path);
+  }
+  return damaged;
+}
+
+/** A file may stand where a directory was. */
+async function makeDirectory(root: string, directory: string): Promise<void> {
+  if (directory === root) return;
+  await makeDirectory(root, dirname(directory));
+  const info = await lstat(directory).catch(() => undefined);
+  if (info?.isDirectory() === true) return;
+  await rm(directory, { force: true });
+  await mkdir(directory);
+  await sync(dirname(directory));
+}
+
+/** A file's content, or a directory's names, are on the disk when this resolves. */
+export async function sync(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function isFile(path: string): Promise<boolean> {
+  return lstat(path).then(
+    (info) => info.isFile(),
+    () => false,
+  );
+}
+
+async function digestOf(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  return hash.digest("hex");
+}
+
+async function inPieces<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += AT_ONCE)
+    await Promise.all(items.slice(at, at + AT_ONCE).map(work));
+}

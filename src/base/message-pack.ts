@@ -1,0 +1,47 @@
+/** MessagePack of a value from JSON with every number as it was written: 1.0 is a float, integers are exact. */
+import { encode } from "@msgpack/msgpack";
+import { JsonNumber } from "./json-text.ts";
+
+const INTEGERS = { least: -(2n ** 63n), most: 2n ** 64n - 1n };
+
+export function encodeExact(value: unknown): Buffer {
+  const parts: Uint8Array[] = [];
+  write(value, parts);
+  return Buffer.concat(parts);
+}
+
+function write(value: unknown, parts: Uint8Array[]): void {
+  if (value instanceof JsonNumber) parts.push(encodeNumber(value));
+  else if (Array.isArray(value)) {
+    parts.push(head(value.length, { fixed: 0x90, fixedMax: 15, wide: 0xdc }));
+    for (const item of value) write(item, parts);
+  } else if (value !== null && typeof value === "object") {
+    const members = Object.entries(value).filter(([, member]) => member !== undefined);
+    parts.push(head(members.length, { fixed: 0x80, fixedMax: 15, wide: 0xde }));
+    for (const [name, member] of members) {
+      parts.push(encode(name));
+      write(member, parts);
+    }
+  } else parts.push(encode(value));
+}
+
+/** An integer that the format has no room for is its digits, as a text. */
+function encodeNumber(number: JsonNumber): Uint8Array {
+  if (!number.isInteger) return encode(Number(number.text), { forceIntegerToFloat: true });
+  const integer = BigInt(number.text);
+  if (Number.isSafeInteger(Number(integer))) return encode(Number(integer));
+  const hasRoom = integer >= INTEGERS.least && integer <= INTEGERS.most;
+  return hasRoom ? encode(integer, { useBigInt64: true }) : encode(number.text);
+}
+
+/** Of a list or a map: one byte, or a byte with a count of two bytes, or of four. */
+function head(
+  count: number,
+  { fixed, fixedMax, wide }: Record<"fixed" | "fixedMax" | "wide", number>,
+): Buffer {
+  if (count <= fixedMax) return Buffer.from([fixed | count]);
+  const bytes = Buffer.alloc(count < 0x10000 ? 3 : 5);
+  bytes[0] = count < 0x10000 ? wide : wide + 1;
+  bytes.writeUIntBE(count, 1, bytes.length - 1);
+  return bytes;
+}
