@@ -23,6 +23,12 @@ import {
   version,
 } from "./settings.ts";
 
+/** What else a server that is reached at a loopback address may be called. */
+const LOOPBACK_NAMES: ReadonlyMap<string, readonly string[]> = new Map([
+  ["127.0.0.1", ["localhost", "0.0.0.0"]],
+  ["[::1]", ["localhost", "127.0.0.1", "0.0.0.0", "[::]"]],
+]);
+
 type Verb = (context: CliContext) => Promise<number>;
 
 interface GlobalOptions {
@@ -124,11 +130,28 @@ function targetOf(
   const own = readLine(join(dataDir, "address")) ?? SETTINGS.host.default;
   const token = readLine(join(dataDir, "admin-token"));
   const host = givenHost();
-  if (given === undefined && host !== undefined)
-    return { name: host, host, key: host.replace(/\/+$/, "") === own ? token : undefined };
+  if (given === undefined && host !== undefined) {
+    const address = ownAddress(host, own);
+    return { name: host, host: address ?? host, key: address === undefined ? undefined : token };
+  }
   const name = given ?? readEnvironments(environments).current;
   if (name !== LOCAL) return { name, ...findEnvironment(environments, name) };
   return { name: LOCAL, host: own, key: token };
+}
+
+/**
+ * Where to reach the server of the data directory, if `host` is another name for it on this machine; undefined if it is
+ * not. Without TLS nothing proves who answers, so that the server's own address is taken.
+ */
+function ownAddress(host: string, own: string): string | undefined {
+  if (host.replace(/\/+$/, "") === own) return own;
+  if (!URL.canParse(host) || !URL.canParse(own)) return undefined;
+  const [given, known] = [new URL(host), new URL(own)];
+  const isSamePort = given.protocol === known.protocol && given.port === known.port;
+  const isSame =
+    isSamePort && given.pathname === "/" && LOOPBACK_NAMES.get(known.hostname)?.includes(given.hostname);
+  if (!isSame) return undefined;
+  return known.protocol === "https:" ? host : own;
 }
 
 function readLine(file: string): string | undefined {

@@ -283,7 +283,11 @@ class Parent {
     if (this.ready.size < all || wasReady || this.isStopping) return;
     // Whoever waits for the file must not see half of it. The command line talks to the control plane.
     const file = join(this.options.dataDir, "address");
-    writeFileSync(`${file}.new`, `${this.addresses.at(-1)}\n`, { mode: 0o600 });
+    const address = this.addresses
+      .at(-1)!
+      .replace("//0.0.0.0:", "//127.0.0.1:")
+      .replace("//[::]:", "//[::1]:");
+    writeFileSync(`${file}.new`, `${address}\n`, { mode: 0o600 });
     renameSync(`${file}.new`, file);
     const control = this.addresses.length > 1 ? `, its control plane at ${this.addresses[1]}` : "";
     process.stderr.write(`quern is ready at ${this.addresses[0]}${control}\n`);

@@ -62,8 +62,8 @@ export class Client {
   async apiPath(name: string): Promise<string> {
     const known = this.apiPaths.get(name);
     if (known !== undefined) return known;
-    const path = await this.json<{ endpoint: string }>(`/-/apis/${encodeURIComponent(name)}`).then(
-      ({ value }) => new URL(value.endpoint).pathname,
+    const path = await this.json<{ path: string }>(`/-/apis/${encodeURIComponent(name)}`).then(
+      ({ value }) => value.path,
       (error: unknown) => {
         const isOurs = error instanceof CliError && error.exitCode !== EXIT.unreachable;
         if (!isOurs) throw error;

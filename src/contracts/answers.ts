@@ -142,6 +142,7 @@ const apiSchema = z.strictObject({
   last_updated: time,
   spec: z.unknown().meta({ description: "the normalised configuration" }),
   endpoint: z.string(),
+  path: z.string().meta({ description: "of the endpoint, without what stands before it at a proxy" }),
   metrics: metricsSchema.optional().meta({ description: "of a real-time API, over two weeks" }),
   running_jobs: count.optional(),
   latest_job: z.strictObject({ job_id: z.string(), created_time: time }).nullable().optional(),

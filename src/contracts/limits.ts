@@ -92,8 +92,14 @@ export const REDRIVE_BYTES_LIMIT = 64 * 1024;
 export const STREAM_HEARTBEAT_MS = 15_000;
 /** An async call or a generator that was told to end has this long before its worker is replaced. */
 export const CANCEL_GRACE_MS = 2_000;
-/** Bodies of real-time requests that a gateway holds at once, in bytes, beside one of the largest size. */
+/** Bodies of requests that a gateway holds at once, in bytes, announced ones included; more where --max-body is more. */
 export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
+/** Of these, kept for small bodies: 1,000 of them, while large ones that were announced come slowly or not at all. */
+export const HELD_SMALL_BODIES_BYTES = 64 * 1024 * 1024;
+export const SMALL_BODY_BYTES = 64 * 1024;
+/** Bodies of submissions that a controller holds at once: twelve of the largest, or 128 small ones beside ten. */
+export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
+export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
 /** Decision 5: how long a request waits for the first replica of an API that was scaled to zero. */
 export const WAKE_UP_MS = 300_000;
 /** The longest duration of a configuration: a day less than the longest timer that Node has (2^31 ms, 24.8 days). */

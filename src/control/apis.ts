@@ -33,6 +33,7 @@ export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono 
     ...(state.kind === "BatchAPI" ? await jobs.summary(state.name) : {}),
     ...(state.kind === "RealtimeAPI" ? { metrics: await apis.metrics(state.name) } : {}),
     endpoint: `${baseUrl(c)}${state.endpoint}`,
+    path: state.endpoint,
   });
 
   app.get("/-/apis", async (c) => {

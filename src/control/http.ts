@@ -2,10 +2,17 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import { keyOf } from "../access/admin-token.ts";
+import { BodyBudget } from "../access/body-budget.ts";
 import type { Keys } from "../access/keys.ts";
 import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../contracts/limits.ts";
+import {
+  CONTROL_BODIES_BYTES_MAX,
+  CONTROL_SMALL_BODIES_BYTES,
+  LIST_LIMIT_DEFAULT,
+  LIST_LIMIT_MAX,
+  SMALL_BODY_BYTES,
+} from "../contracts/limits.ts";
 
 /** The address by which the client reached the gateway, for addresses in answers (decision 1.5). */
 export function baseUrl(c: Context): string {
@@ -44,16 +51,50 @@ function keyText(c: Context): string | undefined {
   return keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
 }
 
-/** Reads the whole body; throws `body_too_large` as soon as it reaches `limit` bytes, not after. */
+/** All bodies that this process holds. */
+const bodies = new BodyBudget({
+  most: CONTROL_BODIES_BYTES_MAX,
+  forSmall: CONTROL_SMALL_BODIES_BYTES,
+  smallBytes: SMALL_BODY_BYTES,
+});
+
+/** Holds bytes of the budget until the answer has gone. Throws `queue_full` where there is no room. */
+function bodyHolder({ outgoing }: HttpBindings): (bytes: number, inAll: number) => void {
+  let held = 0;
+  let isOver = outgoing.destroyed;
+  outgoing.once("close", () => {
+    isOver = true;
+    bodies.release(held);
+  });
+  return (bytes, inAll) => {
+    if (isOver) return;
+    if (bodies.reserve(bytes, inAll)) {
+      held += bytes;
+      return;
+    }
+    const message =
+      "the bodies of the requests under way are as many bytes as this process holds; try again later";
+    throw new ServiceError("queue_full", message, { retryAfterS: 1 });
+  };
+}
+
+/**
+ * Reads the whole body; throws `body_too_large` as soon as it reaches `limit` bytes, not after, and `queue_full` where
+ * there is no room for it.
+ */
 export async function readBody(c: Context, limit: number, cure: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
+  const announced = c.req.header("content-length");
+  const hold = bodyHolder(c.env as HttpBindings);
   let bytes = 0;
   const tooLarge = () =>
     new ServiceError("body_too_large", `the body must be smaller than ${limit} bytes; ${cure}`);
-  if (Number(c.req.header("content-length") ?? 0) >= limit) throw tooLarge();
+  if (Number(announced ?? 0) >= limit) throw tooLarge();
+  if (announced !== undefined) hold(Number(announced), Number(announced));
   for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     if (bytes >= limit) throw tooLarge();
+    if (announced === undefined) hold(chunk.length, bytes);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

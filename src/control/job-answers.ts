@@ -17,6 +17,11 @@ export function queueUrl(c: Context, row: Pick<JobRow, "job_id">): string {
   return `${baseUrl(c)}/-/queues/${row.job_id}`;
 }
 
+/** Where a job is, as the client that asks reaches it. */
+export function jobAddress(c: Context, row: Pick<JobRow, "api_name" | "job_id">): string {
+  return `${baseUrl(c)}${c.req.header("x-quern-endpoint") ?? `/${row.api_name}`}/${row.job_id}`;
+}
+
 /** Section 2.2: the answer to a submission. */
 export function recordText(c: Context, row: JobRow): string {
   return stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config: row.config_json });
@@ -33,7 +38,7 @@ export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRo
   const spec = await deps.specOf(row.api_name, row.api_id);
   const envelope = {
     api_spec: encodeExact(spec).toString("base64"),
-    endpoint: `${baseUrl(c)}${c.req.header("x-quern-endpoint") ?? `/${row.api_name}`}/${row.job_id}`,
+    endpoint: jobAddress(c, row),
   };
   return jsonText(stringifyWithRaw(envelope, { job_status: statusText(c, deps.jobs, row) }));
 }

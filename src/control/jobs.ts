@@ -11,7 +11,7 @@ import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { JOB_STATUSES, type JobStatus, redriveSchema } from "../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
 import { assertKey, isInternal, isTrue, jsonText, limitOf, parseJson, readBody } from "./http.ts";
-import { type JobAnswerDeps, recordText, statusResponse, statusText } from "./job-answers.ts";
+import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
 import { logsResponse } from "./logs.ts";
@@ -44,7 +44,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key));
     const { row, isReplay } = await jobs.submit(version, body, key);
     return jsonText(recordText(c, row), 200, {
-      location: `/${version.name}/${row.job_id}`,
+      location: jobAddress(c, row),
       ...(isReplay ? { "idempotent-replayed": "true" } : {}),
     });
   });

@@ -3,8 +3,9 @@
  * as they came, nothing is parsed.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { BodyBudget } from "../access/body-budget.ts";
 import type { Holder, Need } from "../access/permission.ts";
-import { ServiceError } from "../contracts/errors.ts";
+import { asServiceError, ServiceError } from "../contracts/errors.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import type { ApiPool } from "./api-pool.ts";
 import type { Authorization } from "./authorization.ts";
@@ -23,8 +24,7 @@ export interface Destination {
 export interface ArrivalDeps {
   authorization: Authorization;
   maxBodyBytes: number;
-  /** Bytes of a body have come, or (below 0) been let go of. */
-  hold: (bytes: number) => void;
+  bodies: BodyBudget;
 }
 
 export class Arrival {
@@ -36,6 +36,10 @@ export class Arrival {
   private readonly startedMs = performance.now();
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
+  /** Bytes of the budget that this body has. */
+  private reserved = 0;
+  /** The prediction and its copy for a shadow, as long as they need the body. */
+  private bodyUsers = 0;
   private prediction: Prediction | undefined;
 
   constructor(
@@ -61,28 +65,32 @@ export class Arrival {
     if (holder instanceof Promise) {
       holder.then(
         (verified) => this.isAllowed(verified) && this.receive(false),
-        (error: unknown) => this.refuse(error as ServiceError),
+        (error: unknown) => this.refuse(error),
       );
     } else if (this.isAllowed(holder)) this.receive(false);
   }
 
   /** Answers at once: the rest of the body is not wanted. */
-  refuse(error: ServiceError): void {
+  refuse(thrown: unknown): void {
+    const error = asServiceError(thrown);
     this.destination.pool.tally.rejected(error.code);
     this.request.removeAllListeners("data");
+    this.chunks.length = 0;
+    this.releaseBody();
+    // Whoever waits for leave to send does not know what becomes of a second request here.
+    if (this.request.headers.expect !== undefined) this.response.setHeader("connection", "close");
     sendError(this.response, error, this.requestId);
     discardRest(this.request);
   }
 
   /** `isSigned`: who it is from shows with the whole body only. */
   private receive(isSigned: boolean): void {
-    const { deps, request } = this;
-    request.on("data", (chunk: Buffer) => {
-      this.bytes += chunk.length;
-      deps.hold(chunk.length);
-      if (this.bytes > deps.maxBodyBytes) this.refuse(bodyTooLarge(deps.maxBodyBytes));
-      else this.chunks.push(chunk);
-    });
+    const { request } = this;
+    const announced = request.headers["content-length"];
+    if (announced !== undefined && !this.reserve(Number(announced))) return this.refuse(bodiesFull());
+    if (request.headers.expect !== undefined) this.response.writeContinue();
+    if (announced !== undefined) request.on("data", (chunk: Buffer) => this.chunks.push(chunk));
+    else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
     request.on("end", () => {
       if (this.response.headersSent) return;
       if (isSigned && !this.isSignerAllowed()) return;
@@ -91,17 +99,42 @@ export class Arrival {
     });
   }
 
+  /** Of a body whose length nobody has announced. */
+  private takeChunk(chunk: Buffer): void {
+    const { maxBodyBytes } = this.deps;
+    this.bytes += chunk.length;
+    if (this.bytes > maxBodyBytes) this.refuse(bodyTooLarge(maxBodyBytes));
+    else if (this.reserve(chunk.length)) this.chunks.push(chunk);
+    else this.refuse(bodiesFull());
+  }
+
+  private reserve(bytes: number): boolean {
+    if (!this.deps.bodies.reserve(bytes, this.reserved + bytes)) return false;
+    this.reserved += bytes;
+    return true;
+  }
+
+  /** A prediction needs the body no more. */
+  bodyDone(): void {
+    if (--this.bodyUsers === 0) this.releaseBody();
+  }
+
+  private releaseBody(): void {
+    this.deps.bodies.release(this.reserved);
+    this.reserved = 0;
+  }
+
   private submit(): void {
     const { request, requestId, startedMs, chunks: body } = this;
     const { pool, shadow } = this.destination;
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
     const meta = metaOf(pool.route.wants, request);
-    this.prediction = new Prediction(this.response, { startedMs, requestId, meta, body, wantsEvents });
+    this.bodyUsers = shadow === undefined ? 1 : 2;
+    const common = { startedMs, requestId, body, owner: this };
+    this.prediction = new Prediction(this.response, { ...common, meta, wantsEvents });
     if (shadow !== undefined) {
       const theirs = metaOf(shadow.route.wants, request);
-      shadow.submit(
-        new Prediction(undefined, { startedMs, requestId, meta: theirs, body, wantsEvents: false }),
-      );
+      shadow.submit(new Prediction(undefined, { ...common, meta: theirs, wantsEvents: false }));
     }
     pool.submit(this.prediction);
   }
@@ -125,7 +158,7 @@ export class Arrival {
       this.deps.authorization.assert(this.request, this.response, need, tokenHolder);
       return true;
     } catch (error) {
-      this.refuse(error as ServiceError);
+      this.refuse(error);
       return false;
     }
   }
@@ -134,14 +167,14 @@ export class Arrival {
     try {
       return this.isAllowed(this.deps.authorization.signer(this.request, this.chunks));
     } catch (error) {
-      this.refuse(error as ServiceError);
+      this.refuse(error);
       return false;
     }
   }
 
   private onClose(): void {
     const { pool } = this.destination;
-    this.deps.hold(-this.bytes);
+    if (this.prediction === undefined) this.releaseBody();
     pool.tally.answered(this.status(), performance.now() - this.startedMs);
     if (this.prediction !== undefined) pool.abandon(this.prediction);
   }
@@ -160,4 +193,9 @@ export function bodyTooLarge(maxBodyBytes: number): ServiceError {
     "body_too_large",
     `the body has more than ${maxBodyBytes} bytes; start the server with a larger --max-body, or send less`,
   );
+}
+
+export function bodiesFull(): ServiceError {
+  const message = `the bodies of the requests under way are as many bytes as this process holds; try again later`;
+  return new ServiceError("queue_full", message, { retryAfterS: 1 });
 }

@@ -28,6 +28,10 @@ export interface Holder {
   abandon(prediction: Prediction): void;
 }
 
+interface BodyOwner {
+  bodyDone(): void;
+}
+
 export class Prediction {
   /** Of PREDICT, in the parts that came from the client. Let go of when it has been answered. */
   body: readonly Buffer[];
@@ -45,6 +49,8 @@ export class Prediction {
   holder: Holder | undefined;
   /** Once the first piece of a streamed answer has come. */
   stream: StreamedAnswer | undefined;
+  /** Hears once that the body is needed no more. */
+  private owner: BodyOwner | undefined;
   /** Let go of with the answer: predictions outlive it in the order of deadlines, and must be small then. */
   private response: ServerResponse | undefined;
 
@@ -57,6 +63,7 @@ export class Prediction {
       meta: string | undefined;
       body: readonly Buffer[];
       wantsEvents: boolean;
+      owner?: BodyOwner;
     },
   ) {
     this.response = response;
@@ -65,6 +72,7 @@ export class Prediction {
     this.meta = request.meta;
     this.body = request.body;
     this.wantsEvents = request.wantsEvents;
+    this.owner = request.owner;
   }
 
   /** The predictor's answer. Returns its head, which says what it counts as. */
@@ -135,10 +143,12 @@ export class Prediction {
 
   /** The response, for the one answer; undefined when it has been given. */
   private take(): ServerResponse | undefined {
-    const { response } = this;
+    const { response, owner } = this;
     this.isAnswered = true;
     this.response = undefined;
     this.body = NO_BODY;
+    this.owner = undefined;
+    owner?.bodyDone();
     return response;
   }
 }

@@ -1,29 +1,16 @@
-/** Takes requests to real-time APIs, and holds their bodies: once each, and together no more than it should. */
+/** Takes requests to real-time APIs that may be what they are sent as; each is an arrival from then on. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ServiceError } from "../contracts/errors.ts";
-import { HELD_BODIES_BYTES_MAX } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import { Arrival, type ArrivalDeps, bodyTooLarge, type Destination } from "./arrival.ts";
-import type { Authorization } from "./authorization.ts";
 
 const METHODS = "GET, HEAD, POST, OPTIONS";
 
-export interface PredictionOptions {
-  maxBodyBytes: number;
-  authorization: Authorization;
-}
-
 export class Predictions {
   private readonly deps: ArrivalDeps;
-  private heldBytes = 0;
 
-  constructor(options: PredictionOptions) {
-    this.deps = {
-      ...options,
-      hold: (bytes) => {
-        this.heldBytes += bytes;
-      },
-    };
+  constructor(deps: ArrivalDeps) {
+    this.deps = deps;
   }
 
   take(
@@ -44,11 +31,6 @@ export class Predictions {
     }
     const { maxBodyBytes } = this.deps;
     const announced = Number(headers["content-length"] ?? 0);
-    if (announced > maxBodyBytes) return bodyTooLarge(maxBodyBytes);
-    if (this.heldBytes + announced > HELD_BODIES_BYTES_MAX + maxBodyBytes) {
-      const message = `the bodies of the requests under way have ${this.heldBytes} bytes together, which is as many as a gateway holds; try again later`;
-      return new ServiceError("queue_full", message, { retryAfterS: 1 });
-    }
-    return undefined;
+    return announced > maxBodyBytes ? bodyTooLarge(maxBodyBytes) : undefined;
   }
 }

@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { BodyBudget } from "../access/body-budget.ts";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import { type JwtOptions, JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
@@ -15,8 +16,14 @@ import { delay } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
+import {
+  HELD_BODIES_BYTES_MAX,
+  HELD_SMALL_BODIES_BYTES,
+  SMALL_BODY_BYTES,
+  SUBMISSION_BYTES_LIMIT,
+} from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
+import { bodiesFull } from "./arrival.ts";
 import { Authorization } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
@@ -61,6 +68,7 @@ export class Gateway implements Service {
   private readonly options: GatewayOptions;
   private readonly routes: RouteTable;
   private readonly authorization: Authorization;
+  private readonly bodies: BodyBudget;
   private readonly predictions: Predictions;
   private readonly clients: ClientAddress;
   private readonly listeners: Listener[];
@@ -89,7 +97,13 @@ export class Gateway implements Service {
           : parseCredentials(readFileSync(options.sigv4Credentials, "utf8")),
       gateways: options.gateways,
     });
-    this.predictions = new Predictions({ maxBodyBytes, authorization: this.authorization });
+    this.bodies = new BodyBudget({
+      most: Math.max(HELD_BODIES_BYTES_MAX, maxBodyBytes + HELD_SMALL_BODIES_BYTES),
+      forSmall: HELD_SMALL_BODIES_BYTES,
+      smallBytes: SMALL_BODY_BYTES,
+    });
+    const { authorization, bodies } = this;
+    this.predictions = new Predictions({ maxBodyBytes, authorization, bodies });
     this.clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
     const { listen, controlListen } = options;
     this.listeners = [
@@ -156,7 +170,6 @@ export class Gateway implements Service {
     const isAllowed =
       request.headers.origin !== undefined && allowOrigin(request, response, address.cors_origins);
     if (request.method === "OPTIONS") return answerOptions(request, response, isAllowed);
-    if (request.headers.expect !== undefined) response.writeContinue();
     if (endpoint.kind === "RealtimeAPI")
       return this.predictions.take({ address, pool: endpoint.pool }, { request, response, requestId });
     const { splitter } = endpoint;
@@ -241,6 +254,12 @@ export class Gateway implements Service {
       return refuse(error);
     }
     if (this.authorization.isSigned(request)) {
+      const bytes = Math.min(
+        Number(request.headers["content-length"] ?? SUBMISSION_BYTES_LIMIT),
+        SUBMISSION_BYTES_LIMIT,
+      );
+      if (!this.bodies.reserve(bytes)) return refuse(bodiesFull());
+      response.once("close", () => this.bodies.release(bytes));
       if (request.headers.expect !== undefined) response.writeContinue();
       return void collectBody(request, SUBMISSION_BYTES_LIMIT)
         .then((body) => pass(this.authorization.signer(request, body), body))

@@ -40,9 +40,12 @@ describe("addresses", () => {
     expect((await ask("/models/deep?x=1")).status).toBe(200);
     for (const path of ["/deep", "/models", "/models/deep/x", "/models/deeper"])
       expect([path, (await ask(path)).status]).toEqual([path, 404]);
-    const submitted = (await (
-      await server.post("/models/jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } })
-    ).json()) as { job_id: string };
+    const answer = await server.post("/models/jobs", {
+      workers: 1,
+      item_list: { items: [1], batch_size: 1 },
+    });
+    const submitted = (await answer.json()) as { job_id: string };
+    expect(answer.headers.get("location")).toBe(`${server.baseUrl}/models/jobs/${submitted.job_id}`);
     const { endpoint } = (await (await server.fetch(`/models/jobs/${submitted.job_id}`)).json()) as {
       endpoint: string;
     };

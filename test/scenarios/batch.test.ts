@@ -36,7 +36,7 @@ describe("a job", () => {
     });
     expect(response.status).toBe(200);
     const record = (await response.json()) as Record<string, unknown>;
-    expect(response.headers.get("location")).toBe(`/jobs/${record.job_id}`);
+    expect(response.headers.get("location")).toBe(`${server.baseUrl}/jobs/${record.job_id}`);
     expect(record.job_id).toMatch(/^[0-9a-hjkmnp-tv-z]{26}$/);
     expect(record.created_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);
     expect(record).toMatchObject({

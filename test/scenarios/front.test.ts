@@ -85,6 +85,7 @@ http {
       headers: { "content-type": "application/json" },
     });
     const job = (await response.json()) as { job_id: string; queue_url: string };
+    expect(response.headers.get("location")).toBe(`https://models.example.com/prod/jobs/${job.job_id}`);
     expect(job.queue_url).toBe(`https://models.example.com/prod/-/queues/${job.job_id}`);
     const status = (await (await through(`/jobs/${job.job_id}`)).json()) as { endpoint: string };
     expect(status.endpoint).toBe(`https://models.example.com/prod/jobs/${job.job_id}`);

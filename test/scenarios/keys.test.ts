@@ -186,7 +186,37 @@ describe("a server on more than loopback", () => {
     const outside = new TestServer({ QUERN_DATA_DIR: dataDir, QUERN_LISTEN: "0.0.0.0:0" });
     rmSync(outside.dataDir, { recursive: true, force: true });
     Object.assign(outside, { dataDir });
-    await outside.start({}, ["--listen", "0.0.0.0:0"]);
+    await outside.start({}, ["--listen", "0.0.0.0:0", "--public-url", "https://models.example.com/prod/"]);
+    outside.deploy(project(ECHO), { wait: false });
+    // The token of the data directory goes to its server, by whatever name of this machine it is asked for.
+    const { port } = new URL(outside.baseUrl);
+    for (const host of ["127.0.0.1", "localhost", "0.0.0.0"]) {
+      const asked = spawnSync(process.execPath, [join(root, "bin", "quern"), "get", "jobs"], {
+        env: { ...env, QUERN_HOST: `http://${host}:${port}` },
+        encoding: "utf8",
+      });
+      expect([host, asked.status, asked.stderr]).toEqual([host, 0, ""]);
+      expect(asked.stdout).toContain("endpoint: https://models.example.com/prod/jobs\n");
+    }
+    const elsewhere = spawnSync(process.execPath, [join(root, "bin", "quern"), "get"], {
+      env: { ...env, QUERN_HOST: `http://127.0.0.2:${port}` },
+      encoding: "utf8",
+    });
+    expect([elsewhere.status, elsewhere.stderr]).toEqual([3, expect.stringContaining("key")]);
+    const submitted = await outside.post(
+      "/jobs",
+      { workers: 1, item_list: { items: [1], batch_size: 1 } },
+      { authorization: `Bearer ${made.stdout.trim()}` },
+    );
+    expect(submitted.status).toBe(403);
+    const admin = readFileSync(join(dataDir, "admin-token"), "utf8").trim();
+    const accepted = await outside.post(
+      "/jobs",
+      { workers: 1, item_list: { items: [1], batch_size: 1 } },
+      { authorization: `Bearer ${admin}` },
+    );
+    const { job_id } = (await accepted.json()) as { job_id: string };
+    expect(accepted.headers.get("location")).toBe(`https://models.example.com/prod/jobs/${job_id}`);
     expect(outside.cli(["keys", "create", "--scope", "predict", "--data-dir", dataDir]).err).toContain(
       "in use",
     );

@@ -1,4 +1,4 @@
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { peakMiB, resetPeak } from "../harness/peak-memory.ts";
@@ -190,6 +190,52 @@ describe("payloads and answers", () => {
     };
     expect((await grownMiB(download))[0]).toBeLessThan(120);
   });
+
+  it("lets in as many large bodies as it can hold, from when they are announced", async () => {
+    const bytes = 95_000_000;
+    const sockets: Socket[] = [];
+    const first = (head: string) =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connect(Number(new URL(server.baseUrl).port), "127.0.0.1");
+        sockets.push(socket);
+        socket.on("error", reject).once("data", (data) => resolve(String(data)));
+        socket.write(
+          `POST /sink HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\n${head}\r\n\r\n`,
+        );
+      });
+    // It says "100 Continue" to whom it lets in.
+    const announce = () => first(`expect: 100-continue\r\ncontent-length: ${bytes}`);
+    const answers = [];
+    for (let i = 0; i < 6; i++) answers.push(await announce());
+    expect(answers.map((text) => text.slice(9, 12))).toEqual(["100", "100", "100", "100", "503", "503"]);
+    expect(answers[4]).toMatch(/retry-after: 1\r\n[\s\S]*queue_full/);
+    // A body of unknown length gets as far as there is room; small ones have room of their own.
+    const refused = first("transfer-encoding: chunked");
+    const [chunked] = sockets.slice(-1);
+    chunked!.on("error", () => {});
+    const chunk = Buffer.from(`100000\r\n${"x".repeat(0x100000)}\r\n`);
+    for (let i = 0; i < 95 && chunked!.writable; i++)
+      if (!chunked!.write(chunk))
+        await Promise.race([refused, new Promise((resolve) => chunked!.once("drain", resolve))]);
+    expect((await refused).slice(9, 12)).toBe("503");
+    expect((await server.post("/async", { id: 1 })).status).toBe(200);
+    for (const socket of sockets) socket.on("error", () => {}).destroy();
+    await eventually("what clients that left had announced is free", async () => {
+      const [answer] = await Promise.all([announce()]);
+      sockets
+        .at(-1)!
+        .on("error", () => {})
+        .destroy();
+      return answer.includes("100 Continue");
+    });
+    // Exactly once: else there would be room for more than four, or for fewer.
+    await eventually("there is room for four, and no more", async () => {
+      const again = [];
+      for (let i = 0; i < 5; i++) again.push((await announce()).slice(9, 12));
+      for (const socket of sockets) socket.on("error", () => {}).destroy();
+      return again.join() === "100,100,100,100,503";
+    });
+  }, 60_000);
 
   it("does not delay neighbours while large bodies pass", async () => {
     const body = Buffer.alloc(100_000_000, 7);

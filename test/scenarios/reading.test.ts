@@ -36,7 +36,7 @@ describe("a record", () => {
       config: { big: 1 },
     });
     expect(Math.abs(Date.parse(String(record.created_time)) - before)).toBeLessThan(5_000);
-    expect(answer.headers.get("location")).toBe(`/jobs/${String(job_id)}`);
+    expect(answer.headers.get("location")).toBe(`${server.baseUrl}/jobs/${String(job_id)}`);
     const full = (await (await server.post("/jobs", { ...items(1), timeout: 60 })).json()) as Record<
       string,
       unknown
