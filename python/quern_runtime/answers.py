@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+from .answer_heads import checked_headers, checked_status
+
 PLAIN = frozenset((dict, list, str, int, float, bool, tuple, type(None)))
 NO_HEAD = b""
 _OCTETS = json.dumps({"headers": [["content-type", "application/octet-stream"]]}).encode()
@@ -22,7 +24,7 @@ def encode_answer(value):
     if type(value) in PLAIN:
         return NO_HEAD, encode_json(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _OCTETS, bytes(value)
+        return _OCTETS, plain_bytes(value)
     if is_streamed(value):
         return Streamed({"format": "json"}, value, encode_json)
     if _is_response(value):
@@ -48,33 +50,39 @@ def encode_json(value):
     return _encode(value).encode()
 
 
+def plain_bytes(value):
+    """Bytes themselves, of what may be a subclass with methods of its own."""
+    return memoryview(value).tobytes()
+
+
 def _is_response(value):
     """An object with `status_code`, `headers` and a body: ours to send as it is. Starlette's and Flask's are such."""
     return (
-        isinstance(getattr(value, "status_code", None), int)
+        hasattr(value, "status_code")
         and hasattr(value, "headers")
         and any(hasattr(value, name) for name in ("body", "body_iterator", "get_data"))
+        and (isinstance(value.status_code, int) or not isinstance(value, (dict, list, tuple, str, int, float)))
         and not isinstance(value, type)
     )
 
 
 def _encode_response(value):
-    headers = _headers_of(value)
+    status, headers = checked_status(value.status_code), checked_headers(_headers_of(value))
     body = _body_of(value)
     if is_streamed(body) or hasattr(body, "__aiter__"):
-        head = {"status": value.status_code, "headers": headers, "format": "raw"}
+        head = {"status": status, "headers": headers, "format": "raw"}
         return Streamed(head, body if is_streamed(body) else body.__aiter__(), _raw_piece)
     if isinstance(body, str):
-        body, default = body.encode(), "text/plain; charset=utf-8"
+        body, default = str.encode(body), "text/plain; charset=utf-8"
     elif isinstance(body, (bytes, bytearray, memoryview)):
-        body, default = bytes(body), "application/octet-stream"
+        body, default = plain_bytes(body), "application/octet-stream"
     elif body is None:
         body, default = b"", None
     else:
         body, default = encode_json(body), "application/json"
     if default is not None and not any(name.lower() == "content-type" for name, _ in headers):
         headers.append(["content-type", default])
-    return json.dumps({"status": value.status_code, "headers": headers}).encode(), body
+    return json.dumps({"status": status, "headers": headers}).encode(), body
 
 
 def _body_of(value):
@@ -91,14 +99,14 @@ def _headers_of(value):
         return [[name.decode("latin-1"), content.decode("latin-1")] for name, content in raw]
     headers = value.headers or {}
     pairs = headers.items() if hasattr(headers, "items") else headers
-    return [[str(name), str(content)] for name, content in pairs]
+    return [[str.__str__(str(name)), str.__str__(str(content))] for name, content in pairs]
 
 
 def _raw_piece(piece):
     if isinstance(piece, str):
-        return piece.encode()
+        return str.encode(piece)
     if isinstance(piece, (bytes, bytearray, memoryview)):
-        return bytes(piece)
+        return plain_bytes(piece)
     raise TypeError("the body of a response may give bytes or str only, not %s" % type(piece).__name__)
 
 

@@ -1,13 +1,15 @@
 """One call of predict(): from a request, or a batch of them, to what goes back. In whichever thread it is called."""
 
 import json
-import sys
 import time
 
 from . import protocol
+from .answer_heads import HeadError
 from .answers import NO_HEAD, Streamed, encode_answer
-from .faults import PayloadError, encode_fault, fault
+from .faults import PayloadError, encode, fault
+from .forks import leave_if_child
 from .http_payload import parse_payload
+from .log_stream import report
 from .streams import Stream, sliced
 
 BUSY = (protocol.BUSY, b"")
@@ -46,6 +48,7 @@ class Calls:
             arguments = self._arguments(request)
             stage = "predict"
             value = self._predictor.call(arguments)
+            leave_if_child()
             stage = "serialize"
             return self._outcome(request, arguments, value, started)
         except BaseException as error:
@@ -60,10 +63,12 @@ class Calls:
             value = self._predictor.call(arguments)
             if hasattr(value, "__await__"):
                 value = await value
+            leave_if_child()
             stage = "serialize"
             outcome = self._outcome(request, arguments, value, started)
             return await outcome.begin_async() if type(outcome) is Stream else outcome
         except BaseException as error:
+            leave_if_child(error)
             return BUSY if request.is_cancelled else _failure(stage, error)
 
     def call_many(self, requests):
@@ -73,6 +78,7 @@ class Calls:
         try:
             if given:
                 values = self._predictor.call(self._columns(given))
+                leave_if_child()
                 self._spread(given, values, started, outcomes)
         except BaseException as error:
             outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
@@ -86,6 +92,7 @@ class Calls:
                 values = self._predictor.call(self._columns(given))
                 if hasattr(values, "__await__"):
                     values = await values
+                leave_if_child()
                 self._spread(given, values, started, outcomes)
         except BaseException as error:
             outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
@@ -97,10 +104,20 @@ class Calls:
         if after is None:
             return None
         try:
-            return self._predictor.post_predict(*after)
+            pending = self._predictor.post_predict(*after)
+            leave_if_child()
+            return pending
         except BaseException as error:
-            print("post_predict failed\n%s" % fault("post_predict", error)["traceback"], end="", file=sys.stderr)
-            return None
+            leave_if_child(error)
+            return _after_failed(error)
+
+    async def finish_after(self, pending):
+        """An async post_predict() to its end."""
+        try:
+            await pending
+            leave_if_child()
+        except BaseException as error:
+            _after_failed(error)
 
     def _arguments(self, request):
         meta = request.meta
@@ -118,7 +135,7 @@ class Calls:
         for request in requests:
             try:
                 given.append((request, self._arguments(request)))
-            except PayloadError as error:
+            except BaseException as error:
                 outcomes[request] = _failure("payload", error)
         return outcomes, given
 
@@ -126,13 +143,13 @@ class Calls:
     def _columns(given):
         return {name: [arguments[name] for _, arguments in given] for name in given[0][1]}
 
-    def _spread(self, given, values, started, outcomes):
+    def _spread(self, given, returned, started, outcomes):
         try:
-            count = None if isinstance(values, (str, bytes, dict)) else len(values)
+            values = None if isinstance(returned, (str, bytes, dict)) else _list_of(returned)
         except TypeError:
-            count = None
-        if count != len(given):
-            what = type(values).__name__ if count is None else "%d values" % count
+            values = None
+        if values is None or len(values) != len(given):
+            what = type(returned).__name__ if values is None else "%d values" % len(values)
             raise TypeError("predict() got %d payloads and returned %s; return a list of one value for each" % (len(given), what))
         for (request, arguments), value in zip(given, values):
             if isinstance(value, BaseException):
@@ -140,7 +157,7 @@ class Calls:
                 continue
             try:
                 outcomes[request] = self._outcome(request, arguments, value, started)
-            except Exception as error:
+            except BaseException as error:
                 outcomes[request] = _failure("serialize", error)
 
     def _outcome(self, request, arguments, value, started):
@@ -158,7 +175,20 @@ class Calls:
         return protocol.RESULT, protocol.encode_result(took_us, head or NO_HEAD, body)
 
 
+def _list_of(values):
+    """What has a length, as a list: iterated once, because user code may be behind it."""
+    len(values)
+    return list(values)
+
+
 def _failure(stage, error):
+    leave_if_child(error)
+    described = fault("response" if isinstance(error, HeadError) else stage, error)
     if not isinstance(error, PayloadError):
-        print("request failed\n%s" % fault(stage, error)["traceback"], end="", file=sys.stderr)
-    return protocol.ERROR, encode_fault(stage, error)
+        report("request failed\n%s" % described["traceback"])
+    return protocol.ERROR, encode(described)
+
+
+def _after_failed(error):
+    leave_if_child(error)
+    report("post_predict failed\n%s" % fault("post_predict", error)["traceback"])

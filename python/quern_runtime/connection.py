@@ -4,6 +4,7 @@ import io
 import socket
 
 from . import protocol
+from .log_stream import report
 
 # A longer body is not copied to stand behind its head.
 JOINED_BYTES_MAX = 8 * 1024
@@ -21,7 +22,10 @@ class Connection:
         self._reader = protocol.FrameReader()
         # What came in META, by the id of the PREDICT that follows.
         self.metas = {}
+        # Bodies that have begun to come, by id: (type, BytesIO).
         self._parts = {}
+        # The highest id of a request of this caller that was begun. Ids that come later may begin earlier.
+        self.begun_up_to = 0
         self._outgoing = []
         # Among these is a body that is not copied to stand beside the others.
         self._has_long = False
@@ -41,33 +45,60 @@ class Connection:
             return []
         messages = []
         for message_type, flags, message_id, body in self._reader.filled(count):
+            if flags or self._parts or message_type not in protocol.ORDINARY or not message_id:
+                self._check(message_type, flags, message_id, len(body))
             if message_type == protocol.WINDOW:
                 self._grant(message_id, protocol.decode_u32(body))
             elif flags & protocol.FLAG_MORE:
-                self._parts.setdefault(message_id, io.BytesIO()).write(body)
+                self._keep(message_type, message_id, body)
                 self.send(protocol.WINDOW, message_id, protocol.encode_u32(len(body)))
             else:
-                messages.append((message_type, message_id, self._whole(message_id, body)))
+                messages.append((message_type, message_id, self._whole(message_type, message_id, body)))
         return messages
 
-    def _whole(self, message_id, body):
+    def _check(self, message_type, flags, message_id, length):
+        protocol.check_frame(message_type, flags, message_id, length)
+        if self.role is None and flags:
+            raise protocol.ProtocolError("a stranger sends a long body")
+        known = self._parts.get(message_id) if self._parts else None
+        if known is not None and known[0] != message_type and message_type not in protocol.BESIDE_A_BODY:
+            raise protocol.ProtocolError("a message of type %d came inside of the body of message %d" % (message_type, message_id))
+
+    def _keep(self, message_type, message_id, body):
+        """A part of a body that more will follow."""
+        _, parts = self._parts.setdefault(message_id, (message_type, io.BytesIO()))
+        if parts.tell() + len(body) > protocol.MESSAGE_BYTES_MAX:
+            raise protocol.ProtocolError("the body of message %d has over %d bytes" % (message_id, protocol.MESSAGE_BYTES_MAX))
+        parts.write(body)
+
+    def _whole(self, message_type, message_id, body):
         """The body with the parts that came before. BytesIO gives its bytes away without a copy: they are held once."""
-        parts = self._parts.pop(message_id, None)
-        if parts is None:
+        if not self._parts or message_type in protocol.BESIDE_A_BODY or message_id not in self._parts:
             return body
+        _, parts = self._parts.pop(message_id)
         parts.write(body)
         return parts.getvalue()
 
     def send(self, message_type, message_id, body):
-        """Queues a message; it leaves with the next flush()."""
+        """Queues a message; it leaves with the next flush(). What breaks the protocol breaks the connection instead."""
+        if self._streams and message_type != protocol.WINDOW and message_id in self._streams:
+            return self.break_off("a message of type %d would overtake the body of message %d" % (message_type, message_id))
         if len(body) <= JOINED_BYTES_MAX:
             self._outgoing.append(protocol.frame(message_type, message_id, body))
         elif len(body) <= protocol.FRAME_BODY_BYTES_MAX:
             self._outgoing += (protocol.frame_head(message_type, message_id, len(body)), body)
             self._has_long = True
+        elif message_type not in protocol.MAY_BE_LONG:
+            return self.break_off("a message of type %d has %d bytes and must fit into one frame" % (message_type, len(body)))
         else:
             self._streams[message_id] = [message_type, body, 0, protocol.STREAM_WINDOW_BYTES]
             self._advance(message_id)
+        return None
+
+    def break_off(self, why):
+        """The end of this connection, said loudly: it is dropped with the next flush, and the caller counts us as dead."""
+        report("closing connection %d, whose protocol was broken: %s" % (self.number, why))
+        self.is_open = False
 
     def forget(self, message_id):
         """Nobody waits for this body any more. True when it had not come in whole."""

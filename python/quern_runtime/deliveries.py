@@ -4,7 +4,8 @@ import time
 from collections import deque
 
 from . import protocol
-from .faults import encode_fault, fault
+from .faults import encode, fault
+from .forks import leave_if_child
 from .http_payload import parse_batch
 
 # START goes out before a delivery once the last one took this long.
@@ -14,22 +15,45 @@ RELEASE_AFTER_NS = 50_000_000
 
 
 class Progress:
-    """What is not yet acknowledged of one controller's deliveries."""
+    """What is not yet acknowledged of one controller's deliveries, in ACKs of one frame each, which keep their order."""
 
     def __init__(self):
-        self.up_to = 0
-        self.succeeded = 0
-        self.success_ns = 0
-        self.failures = []
         self.last_ns = START_AFTER_NS
+        # ACKs that are full, as (up_to, body).
+        self._full = []
+        self._up_to = 0
+        self._empty()
 
-    def take_ack(self):
-        """(up_to, body) of the next ACK, or None."""
-        if not self.succeeded and not self.failures:
-            return None
-        body = protocol.encode_ack(self.succeeded, self.success_ns // 1000, self.failures)
-        self.succeeded, self.success_ns, self.failures = 0, 0, []
-        return self.up_to, body
+    def _empty(self):
+        self._succeeded = 0
+        self._success_ns = 0
+        self._failures = []
+        self._bytes = 0
+
+    def succeeded(self, delivery, took_ns):
+        self._succeeded += 1
+        self._success_ns += took_ns
+        self._up_to = delivery
+
+    def failed(self, delivery, fault):
+        added = protocol.failure_bytes(fault)
+        if self._bytes + added > protocol.ACK_FAILURES_BYTES_MAX:
+            self._close()
+        self._failures.append((delivery, fault))
+        self._bytes += added
+        self._up_to = delivery
+
+    def take_acks(self):
+        """(up_to, body) of each ACK, in order."""
+        if self._succeeded or self._failures:
+            self._close()
+        acks, self._full = self._full, []
+        return acks
+
+    def _close(self):
+        body = protocol.encode_ack(self._succeeded, self._success_ns // 1000, self._failures)
+        self._full.append((self._up_to, body))
+        self._empty()
 
 
 class Deliveries:
@@ -57,17 +81,18 @@ class Deliveries:
         if self._waiting:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not connection)
 
-
-
     def take(self, connection, delivery, body):
+        if self._predictor is None:
+            raise protocol.ProtocolError("a LEASE came to a worker that is set up for no job")
         for offset, (batch_index, payload) in enumerate(protocol.decode_lease(body)):
             self._waiting.append((connection, delivery + offset, batch_index, payload))
 
     def acknowledge(self, connection):
         progress = self._progress.get(connection.number)
-        ack = progress.take_ack() if progress is not None else None
-        if ack is not None:
-            connection.send(protocol.ACK, *ack)
+        if progress is None:
+            return
+        for up_to, body in progress.take_acks():
+            connection.send(protocol.ACK, up_to, body)
 
     def run_one(self):
         connection, delivery, batch_index, raw = self._waiting.popleft()
@@ -81,15 +106,16 @@ class Deliveries:
         started = time.perf_counter_ns()
         try:
             self._predictor.predict_batch(parse_batch(raw), "%s-%d" % (self._job_id, batch_index))
+            leave_if_child()
             took = time.perf_counter_ns() - started
-            progress.succeeded += 1
-            progress.success_ns += took
+            progress.succeeded(delivery, took)
         except BaseException as error:
+            leave_if_child(error)
             took = time.perf_counter_ns() - started
-            self._log_fault(fault("predict", error), "batch %d failed" % batch_index)
-            progress.failures.append((delivery, encode_fault("predict", error)))
+            described = fault("predict", error)
+            self._log_fault(described, "batch %d failed" % batch_index)
+            progress.failed(delivery, encode(described))
         self._note.put_down()
-        progress.up_to = delivery
         progress.last_ns = took
         if took > RELEASE_AFTER_NS:
             self._release(connection)

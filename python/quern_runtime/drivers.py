@@ -183,4 +183,4 @@ class Tasks:
     async def _after(self, request):
         pending = self._calls.run_after(request)
         if hasattr(pending, "__await__"):
-            await pending
+            await self._calls.finish_after(pending)

@@ -68,6 +68,16 @@ def _now():
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%03dZ" % (seconds % 1 * 1000)
 
 
+def report(text):
+    """A line or more of the runtime's own among user code's, whatever user code has put in the place of sys.stderr."""
+    for stream in (sys.stderr, sys.__stderr__):
+        try:
+            stream.write(text if text.endswith("\n") else text + "\n")
+            return
+        except BaseException:
+            continue
+
+
 def redirect_standard_streams():
     """Puts stamped streams in the place of sys.stdout and sys.stderr."""
     sys.stdout = sys.__stdout__ = StampedLines(1)

@@ -2,7 +2,8 @@
 
 Written before each predict() at the cost of a fraction of a microsecond, so that after a death exactly the batch or
 request in hand is charged. Layout, little endian: magic u32 | epoch u32 | connection u32 | delivery u32 |
-batch index u32 | busy u8. `delivery` stays after predict() returned: all later ones were never started.
+batch index u32 | busy u8. `delivery` stays after predict() returned, and for one connection it never goes down: all
+above it were never started.
 """
 
 import mmap
@@ -45,3 +46,7 @@ class Note:
 
     def put_down(self):
         self._map[_BUSY_AT] = 0
+
+    def detach(self):
+        """In a child of a fork: what it writes from now on is nobody's. The memory is the parent's too."""
+        self._map = bytearray(SIZE)

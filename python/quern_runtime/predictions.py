@@ -1,6 +1,5 @@
 """The real-time requests of this worker: taken, waiting, running, answered. Everything here is in the worker's thread."""
 
-import os
 import time
 from collections import deque
 
@@ -24,8 +23,6 @@ class Predictions:
         self._batching = None
         self._driver = None
         self._concurrency = 0
-        # A child that user code forked came back out of predict(): it must not answer for us.
-        self.is_forked = False
 
     def set_up(self, predictor, init):
         """The predictor is ready: requests are taken from now on."""
@@ -115,8 +112,6 @@ class Predictions:
                 return
             self._note_begin(unit)
             self._driver.start(unit)
-            if self.is_forked:
-                os._exit(0)
             if self._driver.is_idle:
                 self._note.put_down()
             if time.perf_counter_ns() >= until_ns:
@@ -130,11 +125,15 @@ class Predictions:
         return None
 
     def _note_begin(self, unit):
-        """Requests begin in the order in which they came: the last one tells of all before it."""
+        """The note says up to which id requests of a connection may have begun; a long body begins later than its id says."""
         if type(unit) is Stream:
             return
-        last = unit if type(unit) is Request else unit[-1]
-        self._note.take_in_hand(last.connection.number, last.id, 0)
+        requests = (unit,) if type(unit) is Request else unit
+        for request in requests:
+            connection = request.connection
+            if request.id > connection.begun_up_to:
+                connection.begun_up_to = request.id
+        self._note.take_in_hand(connection.number, connection.begun_up_to, 0)
 
     def _is_waiting(self, request):
         if self._batching is not None:
@@ -153,14 +152,18 @@ class Predictions:
         elif request.is_cancelled and stream is None:
             outcome = (protocol.BUSY, b"")
         message_type, body = outcome
+        if message_type == protocol.CHUNK and request.is_cancelled:
+            # Nobody reads it, and its end, which comes next, must not overtake a long one.
+            return stream.proceed()
         request.connection.send(message_type, request.id, body)
         if message_type != protocol.CHUNK:
             request.stream = None
             self._open.pop((request.connection.number, request.id), None)
-            return
+            return None
         stream.credit -= len(body)
-        if stream.credit > 0 or request.is_cancelled:
+        if stream.credit > 0:
             stream.proceed()
+        return None
 
     def _open_stream(self, request, stream):
         """Announces a stream whose first piece is there; an ERROR in its place is an answer like any other."""

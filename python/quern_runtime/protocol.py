@@ -13,6 +13,7 @@ HEADER_BYTES = HEADER.size
 FLAG_MORE = 1
 FRAME_BODY_BYTES_MAX = 256 * 1024
 STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX
+MESSAGE_BYTES_MAX = 512 * 1024 * 1024
 
 HELLO = 1
 INIT = 2
@@ -38,10 +39,40 @@ REFUSED = 74
 CHUNK = 75
 END = 76
 
+# What must always hold of a frame, the same as in src/protocol/frame-rules.ts: what callers send, what may be longer than
+# a frame (every other message is one frame, so that messages keep their order), what names a request or a delivery.
+FROM_CALLER = frozenset((HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META))
+MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, RESULT, CHUNK))
+WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, WELCOME, READY, INIT_FAILED, REFUSED))
+# May come while a body of the same id is under way: they grant room, or end it.
+BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
+_BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4}
+# One frame of these with an id is in order whatever its length: most frames need no closer look.
+ORDINARY = frozenset((PREDICT, META, LEASE))
+
+
+class ProtocolError(ValueError):
+    """The other side, or this one, has broken a rule of the protocol: the connection is of no use any more."""
+
+
+def check_frame(message_type, flags, message_id, length):
+    """Raises for a frame that no caller sends."""
+    if message_type not in FROM_CALLER:
+        raise ProtocolError("a message of type %d is none that a caller sends" % message_type)
+    if flags and (flags != FLAG_MORE or message_type not in MAY_BE_LONG):
+        raise ProtocolError("a message of type %d cannot have the flags %d" % (message_type, flags))
+    if (message_id == 0) != (message_type in WITHOUT_ID):
+        raise ProtocolError("a message of type %d cannot have the id %d" % (message_type, message_id))
+    if _BODY_BYTES.get(message_type, length) != length:
+        raise ProtocolError("a message of type %d cannot have %d bytes" % (message_type, length))
+
+
 _U32 = struct.Struct("<I")
 _RESULT_HEAD = struct.Struct("<II")
 _LEASE_ENTRY = struct.Struct("<II")
 _ACK_HEAD = struct.Struct("<IIQ")
+# What an ACK has room for beside its head: each failure with its own.
+ACK_FAILURES_BYTES_MAX = FRAME_BODY_BYTES_MAX - _ACK_HEAD.size
 
 
 def frame(message_type, message_id, body, flags=0):
@@ -82,14 +113,16 @@ class FrameReader:
         return self._view[self._end :]
 
     def filled(self, count):
-        """The frames that are complete now, as [(type, flags, id, body)]. Raises ValueError for a body over the limit."""
+        """The frames that are complete now, as [(type, flags, id, body)]. Raises for what is no frame."""
         frames = []
         start = self._start
         end = self._end = self._end + count
         while end - start >= HEADER_BYTES:
-            length, message_type, flags, _, message_id = HEADER.unpack_from(self._buffer, start)
+            length, message_type, flags, reserved, message_id = HEADER.unpack_from(self._buffer, start)
             if length > FRAME_BODY_BYTES_MAX:
-                raise ValueError("frame of %d bytes is over the limit of %d" % (length, FRAME_BODY_BYTES_MAX))
+                raise ProtocolError("frame of %d bytes is over the limit of %d" % (length, FRAME_BODY_BYTES_MAX))
+            if reserved:
+                raise ProtocolError("the reserved field of a frame is %d, not 0" % reserved)
             body = start + HEADER_BYTES
             if body + length > end:
                 break
@@ -109,8 +142,12 @@ def decode_lease(body):
     entries = []
     at = 0
     while at < len(body):
+        if at + _LEASE_ENTRY.size > len(body):
+            raise ProtocolError("a LEASE ends inside of an entry's head")
         batch_index, length = _LEASE_ENTRY.unpack_from(body, at)
         at += _LEASE_ENTRY.size
+        if at + length > len(body):
+            raise ProtocolError("a LEASE ends inside of a batch")
         entries.append((batch_index, body[at : at + length]))
         at += length
     return entries
@@ -123,6 +160,11 @@ def encode_ack(succeeded, success_us, failures):
         parts.append(_LEASE_ENTRY.pack(delivery, len(fault)))
         parts.append(fault)
     return b"".join(parts)
+
+
+def failure_bytes(fault):
+    """What this fault (JSON bytes) takes inside an ACK."""
+    return _LEASE_ENTRY.size + len(fault)
 
 
 def encode_u32(value):

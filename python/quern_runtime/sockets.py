@@ -2,7 +2,6 @@
 
 import os
 import selectors
-import sys
 import time
 
 from .connection import accept
@@ -85,6 +84,8 @@ class Sockets:
         self._selector.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
+        # The numbers may be other files' by now: nothing wakes a child.
+        self._is_woken = True
 
     def _accept(self):
         self._connections_made += 1
@@ -97,9 +98,9 @@ class Sockets:
         try:
             for message_type, message_id, body in connection.receive():
                 self._on_message(connection, message_type, message_id, body)
-        except (ValueError, KeyError) as error:
-            print("closing a connection that speaks no protocol of ours: %s" % error, file=sys.stderr)
-            connection.is_open = False
+        except Exception as error:
+            # Whatever a peer sends, it costs its own connection only; nothing of user code runs in here.
+            connection.break_off("%s: %s" % (type(error).__name__, error))
         if not connection.is_open:
             self.drop(connection)
 

@@ -1,12 +1,13 @@
 """An answer in pieces (decision 4.5). A piece is made when the client has room for it: a slow reader holds the producer up."""
 
 import json
-import sys
 import time
 
 from . import protocol
 from .answers import Streamed, blocking_iterator
-from .faults import encode_fault, fault
+from .faults import encode, fault
+from .forks import leave_if_child
+from .log_stream import report
 
 SLOW_NS = 100_000
 
@@ -28,8 +29,11 @@ class Stream:
 
     def begin(self):
         """Makes the first piece, so that an exception before it is an answer with a status of its own."""
-        self._pieces = blocking_iterator(self._pieces)
-        self.first = self.next()
+        try:
+            self._pieces = blocking_iterator(self._pieces)
+            self.first = self.next()
+        except BaseException as error:
+            self.first = self._failed(error)
         self.is_slow = True
         return self
 
@@ -43,10 +47,13 @@ class Stream:
             if self.request.is_cancelled:
                 self.close()
                 return protocol.BUSY, b""
-            piece = self._encode(next(self._pieces))
+            piece = next(self._pieces)
+            leave_if_child()
+            piece = self._encode(piece)
             self.is_slow = time.perf_counter_ns() - started > SLOW_NS
             return protocol.CHUNK, piece
         except StopIteration:
+            leave_if_child()
             return protocol.END, b""
         except BaseException as error:
             return self._failed(error)
@@ -60,10 +67,13 @@ class Stream:
                 piece = await self._pieces.__anext__()
             else:
                 piece = next(self._pieces)
+            leave_if_child()
             return protocol.CHUNK, self._encode(piece)
         except (StopAsyncIteration, StopIteration):
+            leave_if_child()
             return protocol.END, b""
         except BaseException as error:
+            leave_if_child(error)
             if self.request.is_cancelled:
                 await self.close_async()
                 return protocol.BUSY, b""
@@ -74,20 +84,30 @@ class Stream:
         try:
             if hasattr(self._pieces, "close"):
                 self._pieces.close()
+            leave_if_child()
         except BaseException as error:
-            print("a generator could not be closed: %s" % error, file=sys.stderr)
+            _log_not_closed(error)
 
     async def close_async(self):
         if not hasattr(self._pieces, "aclose"):
             return self.close()
         try:
             await self._pieces.aclose()
+            leave_if_child()
         except BaseException as error:
-            print("a generator could not be closed: %s" % error, file=sys.stderr)
+            _log_not_closed(error)
+        return None
 
     def _failed(self, error):
-        print("a stream failed\n%s" % fault("predict", error)["traceback"], end="", file=sys.stderr)
-        return protocol.ERROR, encode_fault("predict", error)
+        leave_if_child(error)
+        described = fault("predict", error)
+        report("a stream failed\n%s" % described["traceback"])
+        return protocol.ERROR, encode(described)
+
+
+def _log_not_closed(error):
+    leave_if_child(error)
+    report("a generator could not be closed\n%s" % fault("predict", error)["traceback"])
 
 
 def sliced(head, body):

@@ -10,15 +10,15 @@ import gc
 import hmac
 import os
 import signal
-import sys
 import time
 from collections import deque
 
 from . import protocol
 from .deliveries import Deliveries
-from .faults import encode_fault, fault
+from .faults import encode, fault
+from .forks import leave_if_child, watch_forks
 from .load_predictor import PredictorError, load_predictor
-from .log_stream import close_standard_streams
+from .log_stream import close_standard_streams, report
 from .predictions import Predictions
 from .sockets import Sockets
 
@@ -42,23 +42,25 @@ class Worker:
         self._job_id = None
         self._predictor = None
         self._draining = False
-        self._forked = False
-        self._handlers = {
-            protocol.INIT: self._on_init,
+        of_both = {
             protocol.META: self._on_meta,
             protocol.PREDICT: self._on_predict,
-            protocol.LEASE: self._deliveries.take,
             protocol.CREDIT: self._on_credit,
             protocol.CANCEL: self._on_cancel,
+        }
+        of_controllers = {
+            protocol.INIT: self._on_init,
+            protocol.LEASE: self._deliveries.take,
             protocol.DRAIN: self._on_drain,
             protocol.JOB_COMPLETE: self._on_job_complete,
         }
+        self._handlers = {"gateway": of_both, "controller": {**of_both, **of_controllers}}
 
     def run(self):
         """Serves until told to drain, or until nobody has been connected for ORPHAN_EXIT_S."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        os.register_at_fork(after_in_child=self._after_fork)
+        watch_forks(self._after_fork)
         while not self._is_over():
             if self._predictions.is_async:
                 asyncio.run(self._run_async())
@@ -86,9 +88,11 @@ class Worker:
 
     def _dispatch(self, connection, message_type, message_id, body):
         if connection.role is None:
-            self._on_hello(connection, message_type, body)
-        elif message_type in self._handlers:
-            self._handlers[message_type](connection, message_id, body)
+            return self._on_hello(connection, message_type, body)
+        handler = self._handlers[connection.role].get(message_type)
+        if handler is None:
+            raise protocol.ProtocolError("a message of type %d came from a %s that said hello" % (message_type, connection.role))
+        return handler(connection, message_id, body)
 
     def _forget(self, connection):
         """Nobody is left to whom this work could be answered."""
@@ -138,6 +142,8 @@ class Worker:
             return "protocol %s is not spoken here, only %d" % (hello.get("protocol"), protocol.PROTOCOL_VERSION)
         if not hmac.compare_digest(str(hello.get("token", "")).encode(), self._token.encode()):
             return "wrong token"
+        if hello.get("role") not in self._handlers:
+            return "a caller is a gateway or a controller"
         if hello["role"] == "controller" and hello["epoch"] < self._epoch:
             return "epoch %d is over; the owner's is %d" % (hello["epoch"], self._epoch)
         return None
@@ -191,9 +197,6 @@ class Worker:
                 function(*arguments)
             else:
                 self._deliveries.run_one()
-            if self._forked:
-                # User code forked and its child came back out of predict(): the child must not answer for us.
-                os._exit(0)
             if time.perf_counter_ns() >= until:
                 return
         self._predictions.work(until)
@@ -204,13 +207,15 @@ class Worker:
         self._job_id = (init.get("job_spec") or {}).get("job_id")
         try:
             self._predictor = load_predictor(init)
+            leave_if_child()
         except BaseException as error:
+            leave_if_child(error)
             self._state = "failed"
             self._draining = True
             stage = error.stage if isinstance(error, PredictorError) else "init"
             described = fault(stage, error)
-            print(described["traceback"], end="", file=sys.stderr)
-            connection.send(protocol.INIT_FAILED, 0, protocol.json.dumps(described).encode())
+            report(described["traceback"])
+            connection.send(protocol.INIT_FAILED, 0, encode(described))
             return
         if self._job_id is not None:
             self._deliveries.set_up(self._predictor, self._job_id)
@@ -231,10 +236,13 @@ class Worker:
         self._note.take_in_hand(connection.number, message_id, 0)
         try:
             self._predictor.complete_job()
+            leave_if_child()
             connection.send(protocol.RESULT, message_id, protocol.encode_result(0, b"", b"null"))
         except BaseException as error:
-            _log_fault(fault("on_job_complete", error), "on_job_complete failed")
-            connection.send(protocol.ERROR, message_id, encode_fault("on_job_complete", error))
+            leave_if_child(error)
+            described = fault("on_job_complete", error)
+            _log_fault(described, "on_job_complete failed")
+            connection.send(protocol.ERROR, message_id, encode(described))
         self._note.put_down()
 
     # -- the end ---------------------------------------------------------------------------------------------------
@@ -254,16 +262,15 @@ class Worker:
         self._sockets.wake()
 
     def _after_fork(self):
-        """A child of user code: none of our sockets is its own."""
-        self._forked = True
-        self._predictions.is_forked = True
+        """A child of user code: none of our sockets is its own, and no note."""
+        self._note.detach()
         self._sockets.close_in_child()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _log_fault(described, what):
-    print("%s\n%s" % (what, described["traceback"]), end="", file=sys.stderr)
+    report("%s\n%s" % (what, described["traceback"]))
 
 
 def leave(code):

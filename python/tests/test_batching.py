@@ -50,6 +50,7 @@ class FakeConnection:
     number = 1
 
     def __init__(self):
+        self.begun_up_to = 0
         self.sent = {}
 
     def send(self, message_type, message_id, body):

@@ -2,6 +2,7 @@
 import { delay } from "../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { type Init, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
+import { readFault } from "../protocol/read-fault.ts";
 import { ConnectionRefused, WorkerConnection } from "../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
@@ -85,7 +86,7 @@ export class Replica {
 
   private onMessage(type: number, body: Buffer): void {
     if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
-    if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, JSON.parse(body.toString()) as WorkerFault);
+    if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, readFault(body));
   }
 
   private ready({ wants, is_async }: Pick<Ready, "wants" | "is_async">): void {

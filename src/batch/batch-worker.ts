@@ -7,6 +7,7 @@ import { delay } from "../base/clock.ts";
 import { CREDIT_BYTES_MAX } from "../contracts/limits.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { readDeliveryNote } from "../protocol/delivery-note.ts";
+import { ProtocolError } from "../protocol/frame-rules.ts";
 import {
   type Ack,
   decodeAck,
@@ -16,7 +17,9 @@ import {
   type Ready,
   type WorkerFault,
 } from "../protocol/messages.ts";
+import { readFault } from "../protocol/read-fault.ts";
 import { WorkerConnection } from "../protocol/worker-connection.ts";
+import { checkAck } from "./check-ack.ts";
 import { Credit } from "./credit.ts";
 import { Outstanding } from "./outstanding.ts";
 import type { LoadedSegment } from "./segment-reader.ts";
@@ -41,6 +44,8 @@ export interface WorkerDeath {
   exit: WorkerExit;
   /** We killed it because a batch ran past `predictor.timeout`. */
   timedOut: boolean;
+  /** We killed it because of what it sent: nothing is known of what it had in hand. */
+  broken: string | undefined;
 }
 
 export interface BatchWorkerEvents {
@@ -69,6 +74,7 @@ export class BatchWorker {
   });
   private isStopping = false;
   private hasTimedOut = false;
+  private broken: string | undefined;
   private completion: ((fault: WorkerFault | "died" | undefined) => void) | undefined;
 
   constructor(process: RunningWorker, events: BatchWorkerEvents) {
@@ -90,7 +96,8 @@ export class BatchWorker {
     const hello = { role: "controller", token: this.identity.token, epoch } as const;
     const events = {
       onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
-      onClose: () => {
+      onClose: (broken: ProtocolError | undefined) => {
+        this.broken = broken?.message;
         this.markClosed();
         this.process.kill();
       },
@@ -146,6 +153,7 @@ export class BatchWorker {
     await this.process.stop(graceMs);
   }
 
+  /** What it throws is a fault of the worker's: the connection ends, and with it the worker. */
   private onMessage(type: number, id: number, body: Buffer): void {
     this.lastProgressMs = performance.now();
     switch (type) {
@@ -155,22 +163,31 @@ export class BatchWorker {
         return this.events.onReady(this);
       case MESSAGE.INIT_FAILED:
         this.isStopping = true;
-        return this.events.onSetUpFailed(this, JSON.parse(body.toString()) as WorkerFault);
-      case MESSAGE.ACK:
-        return this.events.onAck(this, decodeAck(id, body));
+        return this.events.onSetUpFailed(this, readFault(body));
+      case MESSAGE.ACK: {
+        const ack = decodeAck(id, body);
+        checkAck(ack, this.outstanding);
+        return this.events.onAck(this, ack);
+      }
       case MESSAGE.RELEASE: {
         const { first, last } = decodeRelease(id, body);
         const batches = this.outstanding.takeRange(first, last);
+        if (batches === undefined)
+          throw new ProtocolError(
+            `deliveries ${first} to ${last} are given back, which the worker did not have`,
+          );
         this.uncommitted -= batches.length;
         return this.events.onReleased(this, batches);
       }
       case MESSAGE.RESULT:
         return this.completion?.(undefined);
       case MESSAGE.ERROR:
-        return this.completion?.(JSON.parse(body.toString()) as WorkerFault);
-      default:
-        // START is progress, which is noted above; messages of later releases are ignored.
+        return this.completion?.(readFault(body));
+      case MESSAGE.START:
+        // Progress, which is noted above.
         return;
+      default:
+        throw new ProtocolError(`a message of type ${type} came from a worker of a job`);
     }
   }
 
@@ -183,17 +200,18 @@ export class BatchWorker {
     this.completion?.("died");
     if (this.isStopping) return;
     if (!wasReady) {
-      this.events.onSetUpFailed(this, diedInSetUp(exit));
+      this.events.onSetUpFailed(this, diedInSetUp(exit, this.broken));
       return;
     }
     const outstanding = this.outstanding.takeAll();
-    const isBusy = note?.busy === true && note.connection === ours;
+    const isBusy = note?.busy === true && note.connection === ours && this.broken === undefined;
     this.events.onDeath(this, {
       inHand: isBusy && outstanding.includes(note.batch_index) ? note.batch_index : undefined,
       outstanding,
-      isNoteLost: note === undefined,
+      isNoteLost: note === undefined && this.broken === undefined,
       exit,
       timedOut: this.hasTimedOut,
+      broken: this.broken,
     });
   }
 }

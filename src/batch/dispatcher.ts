@@ -4,7 +4,12 @@
  */
 
 import type { JobReason } from "../contracts/jobs.ts";
-import { CREDIT_BYTES_MAX, DEADLY_BATCHES_MAX, IDLE_DEATHS_MAX } from "../contracts/limits.ts";
+import {
+  BROKEN_WORKERS_MAX,
+  CREDIT_BYTES_MAX,
+  DEADLY_BATCHES_MAX,
+  IDLE_DEATHS_MAX,
+} from "../contracts/limits.ts";
 import type { WorkerExit } from "../engine/engine.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { Ack, WorkerFault } from "../protocol/messages.ts";
@@ -47,6 +52,7 @@ export class Dispatcher implements SolitudeMember {
   private isAlone = false;
   private idleDeaths = 0;
   private deadlyBatches = 0;
+  private brokenWorkers = 0;
   private isClosed = false;
 
   constructor(options: DispatcherOptions) {
@@ -94,8 +100,9 @@ export class Dispatcher implements SolitudeMember {
     for (const worker of ready) if (!this.isAlone) this.leaseTo(worker);
   }
 
+  /** An ACK that is true (check-ack.ts). */
   acked(worker: BatchWorker, ack: Ack): void {
-    if (this.isClosed) return;
+    if (this.isClosed) return worker.outstanding.dropUpTo(ack.upTo);
     const { cursor, settlements } = this.options;
     const failures = new Map(ack.failures.map(({ delivery, fault }) => [delivery, fault]));
     let count = 0;
@@ -133,7 +140,9 @@ export class Dispatcher implements SolitudeMember {
     if (death.isNoteLost && guilty === undefined)
       for (const batch of death.outstanding) cursor.suspect(batch);
     this.giveBack(death.outstanding.filter((batch) => batch !== guilty));
-    if (guilty === undefined) {
+    if (death.broken !== undefined) {
+      this.brokenWorker(death, death.broken);
+    } else if (guilty === undefined) {
       this.idleDeath(death);
     } else {
       const fault = death.timedOut ? timeoutFault(this.options.timeoutMs ?? 0) : deathFault(death.exit);
@@ -251,6 +260,12 @@ export class Dispatcher implements SolitudeMember {
   private idleDeath({ exit }: WorkerDeath): void {
     if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
     this.giveUp(exit, `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand`);
+  }
+
+  /** Counted over the whole run: such a worker may do some batches well before it breaks again. */
+  private brokenWorker({ exit }: WorkerDeath, broken: string): void {
+    if (++this.brokenWorkers < BROKEN_WORKERS_MAX) return;
+    this.giveUp(exit, `${BROKEN_WORKERS_MAX} workers broke the protocol (the last one: ${broken})`);
   }
 
   private deadlyBatch({ exit }: WorkerDeath): void {

@@ -14,7 +14,7 @@ import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
 import { chargedAttempts, condemned, suspects } from "./batch-records.ts";
-import type { BatchWorkerEvents } from "./batch-worker.ts";
+import type { BatchWorkerEvents, WorkerDeath } from "./batch-worker.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { enqueueJob } from "./enqueue-job.ts";
 import { finishJob } from "./finish-job.ts";
@@ -238,12 +238,19 @@ export class JobRun implements Service {
       onReleased: (_, batches) => this.dispatcher?.released(batches),
       onDeath: (worker, death) => {
         const { worker_id } = worker.identity;
-        if (!this.isEnding)
-          this.deps.jobLog(this.job.job_id, `worker ${worker_id} ${describeExit(death.exit)}`);
+        if (!this.isEnding) this.logDeath(worker_id, death);
         this.dispatcher?.died(worker, death);
         this.startMissingWorkers();
       },
     };
+  }
+
+  private logDeath(worker_id: string, { exit, broken }: WorkerDeath): void {
+    const { log, jobLog } = this.deps;
+    const { job_id } = this.job;
+    if (broken === undefined) return jobLog(job_id, `worker ${worker_id} ${describeExit(exit)}`);
+    log.error({ job_id, worker_id, broken }, "a worker broke the protocol and was killed");
+    jobLog(job_id, `worker ${worker_id} broke the protocol and was killed: ${broken}`);
   }
 
   /** More workers than batches are not started. */

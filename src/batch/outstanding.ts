@@ -26,6 +26,21 @@ export class Outstanding {
     return delivery;
   }
 
+  /** Whether the oldest `count` deliveries are those up to `upTo`, and it is the last of them. */
+  endsAt(upTo: number, count: number): boolean {
+    return count > 0 && count <= this.count && this.deliveries[this.head + count - 1] === upTo;
+  }
+
+  has(delivery: number): boolean {
+    let low = this.head;
+    for (let high = this.deliveries.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (this.deliveries[middle]! < delivery) low = middle + 1;
+      else high = middle;
+    }
+    return this.deliveries[low] === delivery;
+  }
+
   /** Takes the oldest delivery if it is not above `upTo`. */
   shiftUpTo(upTo: number): { delivery: number; batchIndex: number } | undefined {
     if (this.count === 0 || this.deliveries[this.head]! > upTo) return undefined;
@@ -38,12 +53,20 @@ export class Outstanding {
     return taken;
   }
 
-  /** Takes the deliveries from `first` to `last` out of the middle or the end; their batches, in order. */
-  takeRange(first: number, last: number): number[] {
+  /** What is settled and counts no more. */
+  dropUpTo(upTo: number): void {
+    while (this.shiftUpTo(upTo) !== undefined);
+  }
+
+  /**
+   * Takes the deliveries from `first` to `last` out of the middle or the end; their batches, in order. Undefined, and none is
+   * taken, where not all of them are here.
+   */
+  takeRange(first: number, last: number): number[] | undefined {
     const from = this.deliveries.findIndex((delivery, i) => i >= this.head && delivery >= first);
-    if (from < 0) return [];
-    let to = from;
-    while (to < this.deliveries.length && this.deliveries[to]! <= last) to++;
+    const to = from + last - first + 1;
+    if (last < first || from < 0 || this.deliveries[from] !== first || this.deliveries[to - 1] !== last)
+      return undefined;
     this.deliveries.splice(from, to - from);
     for (const bytes of this.sizes.splice(from, to - from)) this.bytes -= bytes;
     return this.batches.splice(from, to - from);

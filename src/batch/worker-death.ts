@@ -16,11 +16,13 @@ export function deathFault(exit: WorkerExit): WorkerFault {
   };
 }
 
-export function diedInSetUp(exit: WorkerExit): WorkerFault {
+/** `broken`: what it sent that no worker sends, for which it was killed. */
+export function diedInSetUp(exit: WorkerExit, broken: string | undefined): WorkerFault {
+  const because = broken === undefined ? "" : ` and broke the protocol (${broken})`;
   return {
     stage: "init",
     type: exit.outOfMemory === undefined ? "WorkerDied" : "OutOfMemory",
-    message: `the worker process ${describeExit(exit)} before its predictor was ready`,
+    message: `the worker process ${describeExit(exit)} before its predictor was ready${because}`,
     traceback: "",
     evidence: evidenceOf(exit),
   };

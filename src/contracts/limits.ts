@@ -20,6 +20,16 @@ export const FRAME_BODY_BYTES_MAX = 256 * 1024;
 export const STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX;
 /** A body may not be reassembled past this many bytes. */
 export const MESSAGE_BYTES_MAX = 512 * 1024 * 1024;
+/**
+ * An exception of user code as a fault: bytes of each field's JSON text as the worker sends it (python/quern_runtime/faults.py
+ * cuts them and has the same numbers). Together they are 97 KiB, so that a fault always fits into a frame, and an ACK has room
+ * for at least two. A message of 8 KiB is read by nobody to its end; a traceback of 24 KiB has some 150 calls; a detail is
+ * an answer to a client, such as a list of 500 invalid fields.
+ */
+export const FAULT_TYPE_BYTES_MAX = 256;
+export const FAULT_MESSAGE_BYTES_MAX = 8 * 1024;
+export const FAULT_TRACEBACK_BYTES_MAX = 24 * 1024;
+export const FAULT_DETAIL_BYTES_MAX = 64 * 1024;
 
 /** A segment ends at whichever comes first. 1 MiB reads in under a millisecond; 8,192 batches are a bitmap of 1 KiB. */
 export const SEGMENT_BYTES_TARGET = 1024 * 1024;
@@ -40,6 +50,11 @@ export const INTERRUPTIONS_MAX = 3;
 /** Decision 3.8: deaths in a row with no batch in hand, and batches in a row lost to deaths, that end a job. */
 export const IDLE_DEATHS_MAX = 3;
 export const DEADLY_BATCHES_MAX = 10;
+/**
+ * Workers of a job that broke the protocol, in all, that end it. Two may be the doing of a predictor that writes into files that
+ * are not its own; the third would go on for ever.
+ */
+export const BROKEN_WORKERS_MAX = 3;
 /** Decision 3.6: SIGTERM, then SIGKILL after this grace. */
 export const STOP_GRACE_MS = 10_000;
 

@@ -12,6 +12,8 @@ import { ReplicaClient } from "./replica-client.ts";
 import { RequestTally } from "./tally.ts";
 
 const RETRY_AFTER_S = 1;
+/** The front of the queue is let go of when so many have gone, and half of it. */
+const COMPACT_AFTER = 1024;
 
 export interface ApiPoolDeps {
   /** A request ran past its time at this replica, and nothing but its death ends it. */
@@ -20,6 +22,8 @@ export interface ApiPoolDeps {
   replace: (replica: ReplicaRoute) => void;
   /** A request came while there was no replica at all: one is to be started. */
   wake: (api: string) => void;
+  /** A replica broke the protocol of workers. */
+  broken: (replica: ReplicaRoute, why: string) => void;
 }
 
 export class ApiPool {
@@ -86,20 +90,19 @@ export class ApiPool {
   abandon(prediction: Prediction): void {
     if (prediction.isAnswered) return;
     this.settle(prediction, () => prediction.abandon());
-    prediction.holder?.abandon(prediction);
+    const { holder } = prediction;
+    if (holder?.has(prediction) !== true) return;
+    holder.abandon(prediction);
+    // It still holds its replica, and is watched to its time; a stream has the time of one more piece to end.
+    const isStream = prediction.stream !== undefined;
+    const atMs = isStream ? performance.now() + this.route.timeout_ms : prediction.deadlineMs;
+    this.deadlines.add(prediction, atMs);
   }
 
   /** Answers what is past its deadline; a replica that is at work on it is told, and replaced where that does not help. */
   expire(nowMs: number): void {
-    // What its client abandoned may still hold a replica: it is watched to its deadline. Streams have their own.
-    const isDone = (prediction: Prediction) =>
-      (prediction.isAnswered && !prediction.isAbandoned) || prediction.stream !== undefined;
-    this.deadlines.expire(nowMs, isDone, (prediction) => this.expireOne(prediction));
-    this.asleep.expire(
-      nowMs,
-      (prediction) => prediction.isAnswered,
-      (prediction) => this.expireOne(prediction),
-    );
+    this.deadlines.expire(nowMs, (prediction) => this.expireOne(prediction));
+    this.asleep.expire(nowMs, (prediction) => this.expireOne(prediction));
     for (const prediction of this.streaming) {
       if (prediction.stream!.lastTakenMs + this.route.timeout_ms < nowMs) this.expireStream(prediction);
     }
@@ -128,7 +131,6 @@ export class ApiPool {
 
   private awake(): void {
     for (const prediction of this.asleep.take()) {
-      if (prediction.isAnswered) continue;
       this.deadlines.add(prediction, performance.now() + this.route.timeout_ms);
       this.waiting.push(prediction);
     }
@@ -182,7 +184,7 @@ export class ApiPool {
       const prediction = this.waiting[this.waitingHead]!;
       if (!prediction.isAnswered) {
         const client = this.choose();
-        if (client === undefined) return;
+        if (client === undefined) return this.compact();
         prediction.holder = client;
         this.tally.began(performance.now() - prediction.startedMs);
         client.send(prediction);
@@ -190,6 +192,13 @@ export class ApiPool {
       this.waitingHead++;
     }
     this.waiting.length = 0;
+    this.waitingHead = 0;
+  }
+
+  /** Lets go of those at the front of the queue that replicas have been given. */
+  private compact(): void {
+    if (this.waitingHead < COMPACT_AFTER || this.waitingHead * 2 < this.waiting.length) return;
+    this.waiting = this.waiting.slice(this.waitingHead);
     this.waitingHead = 0;
   }
 
@@ -206,8 +215,15 @@ export class ApiPool {
   private settle(prediction: Prediction, answer: () => void): void {
     if (prediction.isAnswered) return;
     answer();
+    this.forget(prediction);
     this.streaming.delete(prediction);
     this.pending--;
+  }
+
+  /** Its time is of no concern any more. */
+  private forget(prediction: Prediction): void {
+    this.deadlines.delete(prediction);
+    this.asleep.delete(prediction);
   }
 
   private putBack(predictions: Prediction[]): void {
@@ -220,39 +236,57 @@ export class ApiPool {
     const died = `the worker died while it was at work on the request; \`quern logs ${name}\` has what it said last`;
     return new ReplicaClient(replica, parallel, {
       onConnected: () => this.dispatch(),
-      onResult: (prediction, result) => {
-        this.settle(prediction, () => this.tally.predicted(prediction.succeed(result)));
-        this.dispatch();
+      onResult: (prediction, head, body) => {
+        this.settle(prediction, () => prediction.succeed(head, body));
+        if (head !== undefined) this.tally.predicted(head);
+        this.ended(prediction);
       },
       onStream: (prediction, head, onRoom) => {
         if (prediction.isAnswered) return;
         this.tally.predicted(head);
         prediction.beginStream(head, onRoom);
-        // Of a copy nobody reads the stream.
+        // Nobody reads it: the request is a copy, or the answer cannot be sent.
         if (prediction.stream === undefined) return this.abandon(prediction);
+        this.deadlines.delete(prediction);
         this.streaming.add(prediction);
         this.dispatch();
       },
       onStreamEnd: (prediction) => {
         this.settle(prediction, () => prediction.endStream());
-        this.dispatch();
+        this.ended(prediction);
       },
       onFault: (prediction, fault) => {
         this.settle(prediction, () => this.answerFault(prediction, fault));
-        this.dispatch();
+        this.ended(prediction);
+      },
+      onUnreadable: (prediction, why) => {
+        const error = new ServiceError("prediction_failed", `the replica's answer cannot be read: ${why}`);
+        this.settle(prediction, () => prediction.fail(error));
+        this.ended(prediction);
       },
       onBusy: (prediction) => {
-        if (prediction.isAnswered) return this.dispatch();
+        if (prediction.isAnswered) return this.ended(prediction);
         this.putBack([prediction]);
         this.dispatchLater();
       },
       onLost: (begun, notBegun) => {
         const error = new ServiceError("worker_died", died);
         for (const prediction of begun) this.settle(prediction, () => prediction.fail(error));
+        for (const prediction of [...begun, ...notBegun]) if (prediction.isAnswered) this.forget(prediction);
         this.putBack(notBegun);
         this.dispatch();
       },
+      onBroken: (why) => {
+        this.deps.broken(replica, why);
+        this.deps.replace(replica);
+      },
     });
+  }
+
+  /** A replica is done with it. */
+  private ended(prediction: Prediction): void {
+    this.forget(prediction);
+    this.dispatch();
   }
 
   private answerFault(prediction: Prediction, fault: WorkerFault): void {

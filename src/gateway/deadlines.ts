@@ -1,45 +1,46 @@
-/** Requests in the order of their deadlines, which is the order in which they came: all of an API have the same time. */
+/**
+ * Requests with the time at which each has to be done, in any order: a request whose body took long to come, or that slept, or
+ * that came before another `predictor.timeout` was deployed, is due sooner than one that was added before it. Those that
+ * are done with are forgotten at once.
+ */
 import type { Prediction } from "./prediction.ts";
 
-/** The front is compacted once this many have gone. */
-const COMPACT_AFTER = 1024;
-
 export class Deadlines {
-  private entries: { prediction: Prediction; atMs: number }[] = [];
-  private head = 0;
+  private readonly open = new Set<Prediction>();
+  /** None of them is due before this: nothing is looked through until then. */
+  private soonestMs = Number.POSITIVE_INFINITY;
 
   add(prediction: Prediction, atMs: number): void {
-    this.entries.push({ prediction, atMs });
+    prediction.deadlineMs = atMs;
+    this.open.add(prediction);
+    if (atMs < this.soonestMs) this.soonestMs = atMs;
   }
 
-  /** Calls back with each request that is past its time and not done with; forgets those. */
-  expire(
-    nowMs: number,
-    isDone: (prediction: Prediction) => boolean,
-    onExpired: (prediction: Prediction) => void,
-  ): void {
-    while (this.head < this.entries.length) {
-      const { prediction, atMs } = this.entries[this.head]!;
-      if (!isDone(prediction)) {
-        if (atMs > nowMs) break;
+  delete(prediction: Prediction): void {
+    this.open.delete(prediction);
+  }
+
+  /** Forgets each request that is past its time, and calls back with it. */
+  expire(nowMs: number, onExpired: (prediction: Prediction) => void): void {
+    if (nowMs < this.soonestMs) return;
+    this.soonestMs = Number.POSITIVE_INFINITY;
+    for (const prediction of this.open) {
+      if (prediction.deadlineMs <= nowMs) {
+        this.open.delete(prediction);
         onExpired(prediction);
-      }
-      this.head++;
+      } else if (prediction.deadlineMs < this.soonestMs) this.soonestMs = prediction.deadlineMs;
     }
-    if (this.head <= COMPACT_AFTER) return;
-    this.entries = this.entries.slice(this.head);
-    this.head = 0;
   }
 
-  /** All of them, in order; none is left. */
+  /** All of them, in the order in which they came; none is left. */
   take(): Prediction[] {
-    const taken = this.entries.slice(this.head).map(({ prediction }) => prediction);
-    this.entries = [];
-    this.head = 0;
+    const taken = [...this.open];
+    this.open.clear();
+    this.soonestMs = Number.POSITIVE_INFINITY;
     return taken;
   }
 
   get size(): number {
-    return this.entries.length - this.head;
+    return this.open.size;
   }
 }

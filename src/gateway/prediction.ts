@@ -2,11 +2,10 @@
 import type { ServerResponse } from "node:http";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
-import type { AnswerHead, Result, StreamHead, WorkerFault } from "../protocol/messages.ts";
+import type { AnswerHead, StreamHead, WorkerFault } from "../protocol/messages.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 
 const NO_BODY: readonly Buffer[] = [];
-const NO_HEAD: AnswerHead = {};
 /** Beyond this a copy costs more than a second buffer in the write. */
 const JOINED_BYTES_MAX = 4096;
 /** Ours to set, or of one hop only: what a predictor says of these is left out. */
@@ -42,6 +41,8 @@ export class Prediction {
   readonly requestId: string;
   /** The client asked for server-sent events. */
   readonly wantsEvents: boolean;
+  /** When its time is over (performance.now()); whoever watches it sets this. */
+  deadlineMs = Number.POSITIVE_INFINITY;
   isAnswered = false;
   /** The client left before the answer. */
   isAbandoned = false;
@@ -51,7 +52,7 @@ export class Prediction {
   stream: StreamedAnswer | undefined;
   /** Hears once that the body is needed no more. */
   private owner: BodyOwner | undefined;
-  /** Let go of with the answer: predictions outlive it in the order of deadlines, and must be small then. */
+  /** Let go of with the answer. */
   private response: ServerResponse | undefined;
 
   /** Without a response for the copy of a request, whose answer is dropped. */
@@ -75,13 +76,11 @@ export class Prediction {
     this.owner = request.owner;
   }
 
-  /** The predictor's answer. Returns its head, which says what it counts as. */
-  succeed({ head: text, body }: Result): AnswerHead {
-    const head = text === undefined ? NO_HEAD : (JSON.parse(text.toString()) as AnswerHead);
-    const status = head.status ?? 200;
-    if (head.headers === undefined) this.answer(status, body);
+  /** The predictor's answer. */
+  succeed(head: AnswerHead | undefined, body: Buffer): void {
+    const status = head?.status ?? 200;
+    if (head?.headers === undefined) this.answer(status, body);
     else this.answerWith(status, head.headers, body);
-    return head;
   }
 
   /** A JSON answer. */
@@ -97,14 +96,18 @@ export class Prediction {
     else response?.end(body);
   }
 
-  /** `onRoom`: the client has taken so many bytes of it. */
+  /** `onRoom`: the client has taken so many bytes of it. Where nobody reads it, or it cannot be sent, there is no stream. */
   beginStream(head: StreamHead, onRoom: (bytes: number) => void): void {
     const response = this.take();
     this.isAnswered = false;
     if (response === undefined) return;
     const headers = answerHeaders(head.headers ?? [], this.requestId, true);
     const format = head.format === "raw" ? "raw" : this.wantsEvents ? "events" : "lines";
-    this.stream = new StreamedAnswer(response, head.status ?? 200, headers, format, onRoom);
+    try {
+      this.stream = new StreamedAnswer(response, head.status ?? 200, headers, format, onRoom);
+    } catch (error) {
+      this.sendRefused(response, error);
+    }
   }
 
   /** The last piece has come. */
@@ -135,10 +138,16 @@ export class Prediction {
         ...(hasBody ? ["content-length", String(body.length)] : []),
       ]);
     } catch (error) {
-      const message = `the predictor's response cannot be sent: ${(error as Error).message}`;
-      return sendError(response, new ServiceError("prediction_failed", message), this.requestId);
+      return this.sendRefused(response, error);
     }
     response.end(hasBody ? body : undefined);
+  }
+
+  /** Node would not write the head. The worker has checked it (answer_heads.py), so that this is rare. */
+  private sendRefused(response: ServerResponse, error: unknown): void {
+    response.statusMessage = "";
+    const message = `the predictor's response cannot be sent: ${(error as Error).message}`;
+    sendError(response, new ServiceError("prediction_failed", message), this.requestId);
   }
 
   /** The response, for the one answer; undefined when it has been given. */
@@ -195,6 +204,8 @@ export function faultToError(fault: WorkerFault, apiName: string, exposeErrors: 
       `the prediction cannot be written as JSON: ${fault.message}; return plain values from predict()${exposed}`,
     );
   }
+  if (fault.stage === "response")
+    return new ServiceError("prediction_failed", `the predictor's response cannot be sent: ${fault.message}`);
   const cure = `\`quern logs ${apiName}\` has the traceback`;
   return new ServiceError(
     "prediction_failed",

@@ -8,14 +8,16 @@ import { delay } from "../base/clock.ts";
 import { PREDICTION_WINDOW_MAX } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { readDeliveryNote } from "../protocol/delivery-note.ts";
+import { ProtocolError } from "../protocol/frame-rules.ts";
 import {
-  decodeResult,
+  type AnswerHead,
   encodeGrant,
   MESSAGE,
-  type Result,
   type StreamHead,
   type WorkerFault,
 } from "../protocol/messages.ts";
+import { readFault } from "../protocol/read-fault.ts";
+import { readResult, readStreamHead, UnreadableHead } from "../protocol/read-heads.ts";
 import { WorkerConnection } from "../protocol/worker-connection.ts";
 import type { Prediction } from "./prediction.ts";
 
@@ -27,16 +29,24 @@ const PREFETCHED = 2;
 /** A fast replica gets about this much work ahead. */
 const WINDOW_WORK_US = 2000;
 
+/** Beside CHUNK. */
+const IS_ANSWER = new Set<number>([MESSAGE.RESULT, MESSAGE.ERROR, MESSAGE.BUSY, MESSAGE.STREAM, MESSAGE.END]);
+
 export interface ReplicaClientEvents {
-  onResult(prediction: Prediction, result: Result): void;
+  /** `head` is missing where the answer is JSON with status 200. */
+  onResult(prediction: Prediction, head: AnswerHead | undefined, body: Buffer): void;
   onStream(prediction: Prediction, head: StreamHead, onRoom: (bytes: number) => void): void;
   onStreamEnd(prediction: Prediction): void;
   onFault(prediction: Prediction, fault: WorkerFault): void;
+  /** The answer's own bytes are wrong: it costs this request. */
+  onUnreadable(prediction: Prediction, why: string): void;
   /** The replica does not take it now: it is to be sent elsewhere. */
   onBusy(prediction: Prediction): void;
   onConnected(): void;
   /** `begun` may have been worked on; `notBegun` certainly were not. */
   onLost(begun: Prediction[], notBegun: Prediction[]): void;
+  /** What the replica sent is no protocol: it is of no use any more. */
+  onBroken(why: string): void;
 }
 
 export class ReplicaClient {
@@ -112,7 +122,7 @@ export class ReplicaClient {
   private async connect(): Promise<void> {
     const events = {
       onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
-      onClose: () => this.onClose(),
+      onClose: (broken: ProtocolError | undefined) => this.onClose(broken),
     };
     while (!this.isClosed && this.connection === undefined) {
       const hello = { role: "gateway", token: this.route.token, epoch: 0 } as const;
@@ -125,35 +135,50 @@ export class ReplicaClient {
     else this.events.onConnected();
   }
 
+  /** What it throws ends the connection; what concerns one request costs that one only. */
   private onMessage(type: number, id: number, body: Buffer): void {
     if (type === MESSAGE.CHUNK) {
       this.streams.get(id)?.stream?.write(body);
       return;
     }
+    if (!IS_ANSWER.has(type)) throw new ProtocolError(`a message of type ${type} came to a gateway`);
     const prediction = this.outstanding.get(id) ?? this.streams.get(id);
     if (prediction === undefined) return;
     this.outstanding.delete(id);
-    if (type === MESSAGE.STREAM) {
-      this.streams.set(id, prediction);
-      const onRoom = (bytes: number) => this.connection?.send(MESSAGE.CREDIT, id, encodeGrant(bytes));
-      this.events.onStream(prediction, JSON.parse(body.toString()) as StreamHead, onRoom);
-      return;
-    }
+    if (type === MESSAGE.STREAM) return this.onStream(prediction, id, body);
     this.streams.delete(id);
     if (type === MESSAGE.RESULT) {
-      const result = decodeResult(body);
-      this.learn(result.predictUs);
-      this.events.onResult(prediction, result);
+      this.onResult(prediction, body);
     } else if (type === MESSAGE.END) {
       this.events.onStreamEnd(prediction);
     } else if (type === MESSAGE.ERROR) {
-      this.events.onFault(prediction, JSON.parse(body.toString()) as WorkerFault);
-    } else if (type === MESSAGE.BUSY) {
-      // The answer to a CANCEL says nothing about the replica.
+      this.events.onFault(prediction, readFault(body));
+    } else {
+      // BUSY. The answer to a CANCEL says nothing about the replica.
       if (!prediction.isAnswered) this.busyUntilMs = performance.now() + RECONNECT_MS;
       this.events.onBusy(prediction);
     }
     if (this.isClosed && this.load === 0) this.connection?.close();
+  }
+
+  private onResult(prediction: Prediction, message: Buffer): void {
+    const result = readResult(message);
+    if (result instanceof UnreadableHead) return this.events.onUnreadable(prediction, result.message);
+    this.learn(result.predictUs);
+    this.events.onResult(prediction, result.head, result.body);
+  }
+
+  /** The id stays taken until the stream's end, also where it cannot be read: the worker answers a CANCEL. */
+  private onStream(prediction: Prediction, id: number, body: Buffer): void {
+    this.streams.set(id, prediction);
+    const head = readStreamHead(body);
+    if (head instanceof UnreadableHead) {
+      this.events.onUnreadable(prediction, head.message);
+      this.connection?.cancel(id);
+      return;
+    }
+    const onRoom = (bytes: number) => this.connection?.send(MESSAGE.CREDIT, id, encodeGrant(bytes));
+    this.events.onStream(prediction, head, onRoom);
   }
 
   private learn(predictUs: number): void {
@@ -163,20 +188,30 @@ export class ReplicaClient {
     else this.ahead = Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
   }
 
-  private onClose(): void {
-    const begunUpTo = this.begunUpTo(this.connection?.welcome.connection);
+  private onClose(broken: ProtocolError | undefined): void {
+    const { connection } = this;
+    const begunUpTo = this.begunUpTo(connection?.welcome.connection);
     this.connection = undefined;
     const begun = [...this.streams.values()];
     const notBegun: Prediction[] = [];
-    for (const [id, prediction] of this.outstanding) (id <= begunUpTo ? begun : notBegun).push(prediction);
+    for (const [id, prediction] of this.outstanding) {
+      // Ids begin in any order, because a long body comes in later than a short one: those up to the highest may have begun, but
+      // those whose body the worker cannot have whole.
+      const mayHaveBegun = id <= begunUpTo && connection?.isSending(id) !== true;
+      (mayHaveBegun ? begun : notBegun).push(prediction);
+    }
     this.outstanding.clear();
     this.streams.clear();
     this.ahead = 1;
+    if (broken !== undefined) this.events.onBroken(broken.message);
     this.events.onLost(begun, notBegun);
     if (!this.isClosed) setTimeout(() => void this.connect(), RECONNECT_MS).unref();
   }
 
-  /** A note that names another connection, or none, tells nothing about our requests, unless nothing was ever begun. */
+  /**
+   * The highest id that may have begun. A note that names another connection, or none, tells nothing about our requests, unless
+   * nothing was ever begun. After four thousand million requests ids begin anew: the highest stays, and all count as begun.
+   */
   private begunUpTo(ours: number | undefined): number {
     const note = readDeliveryNote(this.route.note);
     if (note?.connection === 0) return 0;

@@ -13,6 +13,7 @@ import { type JwtOptions, JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
 import { parseCredentials } from "../access/sigv4.ts";
 import { delay } from "../base/clock.ts";
+import { openLog } from "../base/log.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -72,6 +73,7 @@ export class Gateway implements Service {
   private readonly predictions: Predictions;
   private readonly clients: ClientAddress;
   private readonly listeners: Listener[];
+  private readonly log = openLog("gateway");
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
   private timers: NodeJS.Timeout[] = [];
@@ -86,6 +88,8 @@ export class Gateway implements Service {
         kill: (replica) => this.tell(`/workers/${replica.worker_id}/kill`, () => killHere(replica)),
         replace: (replica) => this.tell(`/workers/${replica.worker_id}/replace`, () => killHere(replica)),
         wake: (api) => this.tell(`/apis/${api}/wake`, () => {}),
+        broken: ({ worker_id }, broken) =>
+          this.log.error({ worker_id, broken }, "a replica broke the protocol and is replaced"),
       },
     });
     this.authorization = new Authorization({

@@ -28,6 +28,8 @@ export class StreamedAnswer {
   private readonly heartbeat: NodeJS.Timeout | undefined;
   /** Bytes of the worker's that the client has not taken yet. */
   private untaken = 0;
+  /** Bytes of the body that its `content-length` leaves; undefined where it has none. */
+  private left: number | undefined;
 
   constructor(
     response: ServerResponse,
@@ -40,6 +42,7 @@ export class StreamedAnswer {
     this.format = format;
     this.onRoom = onRoom;
     response.writeHead(status, [...headers, ...CONTENT_TYPES[format]]);
+    this.left = announcedLength(headers);
     response.on("drain", () => this.taken());
     if (format === "raw") return;
     this.heartbeat = setInterval(() => this.beat(), STREAM_HEARTBEAT_MS).unref();
@@ -48,6 +51,7 @@ export class StreamedAnswer {
   write(piece: Buffer): void {
     this.untaken += piece.length;
     const { response } = this;
+    if (!this.fits(piece.length)) return this.cut();
     if (this.format === "raw") response.write(piece);
     else if (this.format === "events") response.write(Buffer.concat([DATA, piece, EVENT_END]));
     else response.write(Buffer.concat([piece, NEWLINE]));
@@ -56,7 +60,8 @@ export class StreamedAnswer {
 
   end(): void {
     this.abandon();
-    this.response.end();
+    if (this.left === undefined || this.left === 0) this.response.end();
+    else this.cut();
   }
 
   /** Tells why in the stream's own form, and cuts the body off, so that no client takes it for whole. */
@@ -74,7 +79,7 @@ export class StreamedAnswer {
     return this.response.writableNeedDrain;
   }
 
-  /** Ends without a word: the client does not read. */
+  /** Ends without a word: the client does not read, or the body is not as long as its head says. */
   cut(): void {
     this.response.destroy();
   }
@@ -82,6 +87,13 @@ export class StreamedAnswer {
   /** Nobody listens any more. */
   abandon(): void {
     clearInterval(this.heartbeat);
+  }
+
+  /** Bytes past the announced length would be the next answer to whoever reads. */
+  private fits(bytes: number): boolean {
+    if (this.left === undefined) return true;
+    this.left -= bytes;
+    return this.left >= 0;
   }
 
   private taken(): void {
@@ -97,4 +109,10 @@ export class StreamedAnswer {
     if (this.response.writableNeedDrain) return;
     this.response.write(this.format === "events" ? EVENT_HEARTBEAT : NEWLINE);
   }
+}
+
+/** Of headers as names and values in turn. */
+function announcedLength(headers: readonly string[]): number | undefined {
+  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length");
+  return at < 0 ? undefined : Number(headers[at + 1]);
 }

@@ -35,23 +35,30 @@ export class RequestTally {
   }
 
   /** What a prediction counts as, where the API is monitored. */
-  predicted({ classes, values }: AnswerHead): void {
+  predicted({ classes, values, class_counts, value_sum }: AnswerHead): void {
     if (classes !== undefined) for (const name of classes) addClass(this.classes, name, 1);
     if (values !== undefined) for (const value of values) this.countValue(value);
+    if (class_counts !== undefined)
+      for (const [name, count] of class_counts) addClass(this.classes, name, count);
+    if (value_sum !== undefined) this.addValues(value_sum);
   }
 
   /** An integer of 400 digits is infinite here: it is no number that could be averaged. */
   private countValue(value: number): void {
     if (!Number.isFinite(value)) return;
+    this.addValues({ count: 1, sum: value, least: value, most: value });
+  }
+
+  private addValues({ count, sum, least, most }: NonNullable<Tally["values"]>): void {
     const known = this.counted.values;
     if (known === null) {
-      this.counted.values = { count: 1, sum: value, least: value, most: value };
+      this.counted.values = { count, sum, least, most };
       return;
     }
-    known.count++;
-    known.sum = finite(known.sum + value);
-    known.least = Math.min(known.least, value);
-    known.most = Math.max(known.most, value);
+    known.count += count;
+    known.sum = finite(known.sum + sum);
+    known.least = Math.min(known.least, least);
+    known.most = Math.max(known.most, most);
   }
 }
 

@@ -42,7 +42,7 @@ export class FrameReader {
     return this.end === 0 ? this.buffer : this.buffer.subarray(this.end);
   }
 
-  /** Throws when a peer announces a body over the limit: the stream is then useless. */
+  /** Throws for what is no frame: the stream is then useless. */
   filled(bytes: number): void {
     const { buffer } = this;
     this.end += bytes;
@@ -51,6 +51,8 @@ export class FrameReader {
       const length = buffer.readUInt32LE(at);
       if (length > FRAME_BODY_BYTES_MAX)
         throw new Error(`frame of ${length} bytes is over the limit of ${FRAME_BODY_BYTES_MAX}`);
+      const reserved = buffer.readUInt16LE(at + 6);
+      if (reserved !== 0) throw new Error(`the reserved field of a frame is ${reserved}, not 0`);
       const end = at + FRAME_HEADER_BYTES + length;
       if (end > this.end) break;
       this.start = end;

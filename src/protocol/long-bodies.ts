@@ -3,7 +3,9 @@
  * grants more; put together on the way in. A long body never blocks the frames of its neighbours.
  */
 import { FRAME_BODY_BYTES_MAX, MESSAGE_BYTES_MAX, STREAM_WINDOW_BYTES } from "../contracts/limits.ts";
+import { ProtocolError } from "./frame-rules.ts";
 import { FLAG_MORE, type OnFrame } from "./frames.ts";
+import { MESSAGE } from "./messages.ts";
 
 interface Sending {
   type: number;
@@ -24,10 +26,14 @@ export class LongBodySender {
     this.emit = emit;
   }
 
-  /** The body as the parts that it came in: they are not copied together. */
+  /** The body as the parts that it came in: they are not copied together. Throws where one with this id is on its way. */
   send(type: number, id: number, parts: readonly Buffer[]): void {
+    if (this.sending.has(id)) throw new ProtocolError(`the body of message ${id} has not left yet`);
     const left = parts.reduce((sum, part) => sum + part.length, 0);
-    const stream = { type, id, parts, part: 0, offset: 0, left, credit: STREAM_WINDOW_BYTES };
+    // Deliveries are numbered in the order in which they arrive, so that no LEASE may be overtaken. How much of them is at the worker
+    // has a bound of its own.
+    const credit = type === MESSAGE.LEASE ? Number.POSITIVE_INFINITY : STREAM_WINDOW_BYTES;
+    const stream = { type, id, parts, part: 0, offset: 0, left, credit };
     this.sending.set(id, stream);
     this.advance(stream);
   }
@@ -38,6 +44,11 @@ export class LongBodySender {
     if (stream === undefined) return;
     stream.credit += bytes;
     this.advance(stream);
+  }
+
+  /** Whether part of the body `id` has not left yet. */
+  isSending(id: number): boolean {
+    return this.sending.has(id);
   }
 
   /** Forgets a body that nobody waits for any more; false when its last frame has gone already. */
@@ -75,12 +86,14 @@ export class LongBodyReceiver {
 
   /**
    * Takes one frame. Returns the whole body when it was the last, else undefined; the caller then grants the bytes
-   * back. A body of one frame is returned as the view it came as. Another message of the same id ends a body that
+   * back. A body of one frame is returned as the view it came as. Only BUSY, the answer to a CANCEL, ends a body that
    * was cut off.
    */
   take(type: number, flags: number, id: number, body: Buffer): Buffer | undefined {
     let known = this.receiving.size === 0 ? undefined : this.receiving.get(id);
     if (known !== undefined && known.type !== type) {
+      if (type !== MESSAGE.BUSY)
+        throw new ProtocolError(`a message of type ${type} came inside of the body of message ${id}`);
       this.receiving.delete(id);
       known = undefined;
     }
@@ -90,8 +103,8 @@ export class LongBodyReceiver {
       return Buffer.concat([...known.parts, body]);
     }
     if (known === undefined) this.receiving.set(id, { type, parts: [Buffer.from(body)], bytes: body.length });
-    else if (known.bytes > MESSAGE_BYTES_MAX)
-      throw new Error(`body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
+    else if (known.bytes + body.length > MESSAGE_BYTES_MAX)
+      throw new ProtocolError(`the body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
     else {
       known.parts.push(Buffer.from(body));
       known.bytes += body.length;

@@ -2,6 +2,7 @@
  * The messages between a caller (gateway or controller) and a worker. Hot ones are binary, the rest JSON.
  * When each is legal, and what it promises: docs/worker-protocol.md. Fixtures: protocol/fixtures/.
  */
+import { readFault } from "./read-fault.ts";
 
 export const PROTOCOL_VERSION = 2;
 
@@ -128,9 +129,12 @@ export interface PredictMeta {
 export interface AnswerHead {
   status?: number;
   headers?: [name: string, value: string][];
-  /** `monitoring`: what the prediction counts as. */
+  /** `monitoring`: what the prediction counts as, element by element ... */
   classes?: string[];
   values?: number[];
+  /** ... or counted together, where it has many elements. */
+  class_counts?: [name: string, count: number][];
+  value_sum?: { count: number; sum: number; least: number; most: number };
 }
 
 export interface StreamHead extends AnswerHead {
@@ -145,8 +149,10 @@ export interface Result {
   body: Buffer;
 }
 
-/** RESULT: `u32 microseconds in predict | u32 n | n bytes of head | body`. Head and body are views. */
+/** RESULT: `u32 microseconds in predict | u32 n | n bytes of head | body`. Head and body are views. Throws where it ends before. */
 export function decodeResult(message: Buffer): Result {
+  if (message.length < 8 || message.readUInt32LE(4) > message.length - 8)
+    throw new RangeError("it ends inside of its head");
   const headBytes = message.readUInt32LE(4);
   return {
     predictUs: message.readUInt32LE(0),
@@ -158,16 +164,22 @@ export function decodeResult(message: Buffer): Result {
 /** Bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
 export const LEASE_ENTRY_HEADER_BYTES = 8;
 
-/** ACK: `u32 succeeded | u32 failed | u64 µs of the successes | (u32 delivery | u32 length | JSON)*`; the id is `upTo`. */
+/**
+ * ACK: `u32 succeeded | u32 failed | u64 µs of the successes | (u32 delivery | u32 length | JSON)*`; the id is `upTo`. Throws where
+ * the bytes are not these; a fault that cannot be read is one that says so.
+ */
 export function decodeAck(id: number, body: Buffer): Ack {
   const failures: FailedDelivery[] = [];
   const failed = body.readUInt32LE(4);
-  for (let at = 16, i = 0; i < failed; i++) {
+  let at = 16;
+  for (let i = 0; i < failed; i++) {
     const length = body.readUInt32LE(at + 4);
-    const fault = JSON.parse(body.toString("utf8", at + 8, at + 8 + length)) as WorkerFault;
-    failures.push({ delivery: body.readUInt32LE(at), fault });
-    at += 8 + length;
+    const end = at + 8 + length;
+    if (end > body.length) throw new RangeError("an ACK ends inside of a fault");
+    failures.push({ delivery: body.readUInt32LE(at), fault: readFault(body.subarray(at + 8, end)) });
+    at = end;
   }
+  if (at !== body.length) throw new RangeError(`an ACK of ${body.length} bytes has content to ${at} only`);
   return { upTo: id, succeeded: body.readUInt32LE(0), successUs: Number(body.readBigUInt64LE(8)), failures };
 }
 

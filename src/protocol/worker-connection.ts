@@ -4,18 +4,19 @@
  */
 import { createConnection, type Socket } from "node:net";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
+import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
 import { FLAG_MORE, FrameReader, FrameWriter, type OnFrame } from "./frames.ts";
 import { LongBodyReceiver, LongBodySender } from "./long-bodies.ts";
 import { encodeGrant, encodeJson, type Hello, MESSAGE, PROTOCOL_VERSION, type Welcome } from "./messages.ts";
 
 export type WorkerAddress = { path: string } | { host: string; port: number };
 
-/** A TCP peer that is gone is noticed by keep-alive, which its kernel answers however busy the process is. */
 /** A write goes out earlier than at the end of the turn with this many frames, so that the worker starts meanwhile. */
 const FLUSH_FRAMES = 32;
 
 const NO_BYTES = Buffer.alloc(0);
 
+/** A TCP peer that is gone is noticed by keep-alive, which its kernel answers however busy the process is. */
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
 /** A worker answers when its predict() returns; whoever listens at all is waited for. */
@@ -24,8 +25,8 @@ const HANDSHAKE_MS = 600_000;
 export interface WorkerConnectionEvents {
   /** `body` is the holder's to keep: an answer may wait for one before it on its way to the client. */
   onMessage(type: number, id: number, body: Buffer): void;
-  /** Once, also after `close()`. */
-  onClose(): void;
+  /** Once, also after `close()`. `broken` says which rule of the protocol the worker, or this side, broke. */
+  onClose(broken: ProtocolError | undefined): void;
 }
 
 /** The worker has said that it will not speak with us, and why. */
@@ -36,6 +37,7 @@ export class WorkerConnection {
   private readonly socket: Socket;
   private readonly writer = new FrameWriter();
   private readonly sender: LongBodySender;
+  private broken: ProtocolError | undefined;
   private flushScheduled = false;
   private unflushed = 0;
 
@@ -52,7 +54,7 @@ export class WorkerConnection {
     events: WorkerConnectionEvents,
     timeoutMs = HANDSHAKE_MS,
   ): Promise<WorkerConnection> {
-    const frames = new Inbox();
+    const frames = new Inbox((error) => socket.destroy(asProtocolError(error)));
     const reader = new FrameReader((type, flags, id, body) => frames.take(type, flags, id, body));
     const socket: Socket = createConnection({
       ...address,
@@ -62,7 +64,7 @@ export class WorkerConnection {
           try {
             reader.filled(bytes);
           } catch (error) {
-            socket.destroy(error as Error);
+            socket.destroy(asProtocolError(error));
           }
           return true;
         },
@@ -82,7 +84,7 @@ export class WorkerConnection {
 
   send(type: number, id: number, body: Buffer): void {
     if (body.length <= FRAME_BODY_BYTES_MAX) this.writer.frame(type, 0, id, body);
-    else this.sender.send(type, id, [body]);
+    else this.sendLong(type, id, [body], body.length);
     this.scheduleFlush();
   }
 
@@ -92,12 +94,23 @@ export class WorkerConnection {
     const bytes = parts.reduce((sum, part) => sum + part.length, 0);
     if (bytes === 0) return this.send(type, id, NO_BYTES);
     if (bytes <= FRAME_BODY_BYTES_MAX) this.writer.frameOfParts(type, id, parts, bytes);
-    else this.sender.send(type, id, parts);
+    else this.sendLong(type, id, parts, bytes);
     this.scheduleFlush();
   }
 
   sendJson(type: number, id: number, value: unknown): void {
     this.send(type, id, encodeJson(value));
+  }
+
+  /** Whether part of the long body `id` is still here: the worker cannot have begun with it. */
+  isSending(id: number): boolean {
+    return this.sender.isSending(id);
+  }
+
+  /** Ends the connection for a reason that the holder is told, with `onClose`. */
+  breakOff(why: ProtocolError): void {
+    this.broken ??= why;
+    this.socket.destroy();
   }
 
   /** Nobody waits for `id` any more. */
@@ -119,6 +132,8 @@ export class WorkerConnection {
   private listen(events: WorkerConnectionEvents, frames: Inbox): void {
     const receiver = new LongBodyReceiver();
     frames.open((type, flags, id, body) => {
+      if (this.broken !== undefined) return;
+      checkFrame(type, flags, id, body.length);
       if (type === MESSAGE.WINDOW) {
         this.sender.grant(id, body.readUInt32LE(0));
         this.scheduleFlush();
@@ -128,7 +143,19 @@ export class WorkerConnection {
       if (whole !== undefined) events.onMessage(type, id, whole === body ? Buffer.from(body) : whole);
       else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeGrant(body.length));
     });
-    this.socket.on("close", () => events.onClose());
+    this.socket.on("error", (error) => {
+      if (error instanceof ProtocolError) this.broken ??= error;
+    });
+    this.socket.on("close", () => events.onClose(this.broken));
+  }
+
+  private sendLong(type: number, id: number, parts: readonly Buffer[], bytes: number): void {
+    try {
+      checkLong(type, bytes);
+      this.sender.send(type, id, parts);
+    } catch (error) {
+      this.breakOff(asProtocolError(error));
+    }
   }
 
   private scheduleFlush(): void {
@@ -159,6 +186,11 @@ export class WorkerConnection {
 class Inbox {
   private early: Parameters<OnFrame>[] = [];
   private onFrame: OnFrame | undefined;
+  private readonly onBroken: (error: unknown) => void;
+
+  constructor(onBroken: (error: unknown) => void) {
+    this.onBroken = onBroken;
+  }
 
   take(type: number, flags: number, id: number, body: Buffer): void {
     if (this.onFrame !== undefined) this.onFrame(type, flags, id, body);
@@ -181,7 +213,11 @@ class Inbox {
     }
     setImmediate(() => {
       this.onFrame = onFrame;
-      for (const frame of this.early) onFrame(...frame);
+      try {
+        for (const frame of this.early) onFrame(...frame);
+      } catch (error) {
+        this.onBroken(error);
+      }
       this.early = [];
     });
   }
@@ -205,8 +241,12 @@ function shakeHands(socket: Socket, frames: Inbox, hello: Hello, timeoutMs: numb
       // From here on an error is followed by `close`, which is the event that the holder sees.
       socket.on("error", () => {});
       const text = body.toString();
-      if (type === MESSAGE.WELCOME) resolve(JSON.parse(text) as Welcome);
-      else reject(new ConnectionRefused(`the worker refused the connection: ${text}`));
+      try {
+        if (type === MESSAGE.WELCOME) resolve(JSON.parse(text) as Welcome);
+        else reject(new ConnectionRefused(`the worker refused the connection: ${text}`));
+      } catch (error) {
+        reject(asProtocolError(error));
+      }
     });
     socket.on("close", onClose).on("error", onError);
     socket.on("close", () => clearTimeout(timer));

@@ -54,7 +54,7 @@ describe("a gateway", () => {
     await new Promise((resolve) => controller.close(resolve));
   });
   const start = async () => {
-    const pool = { kill: () => {}, replace: () => {}, wake: () => {} };
+    const pool = { kill: () => {}, replace: () => {}, wake: () => {}, broken: () => {} };
     table = new RouteTable({ file, internalSocket: join(directory, "c.sock"), pool });
     await table.start();
     await eventually("it listens to the controller", () => stream !== undefined);

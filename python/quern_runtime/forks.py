@@ -1,0 +1,71 @@
+"""Children that user code forks. A child is a copy of the worker that must not act as one.
+
+It answers nobody, writes no note, holds none of our sockets, and changes nothing that it shares with its parent: the
+note's memory, the event loop's epoll. If it comes back out of user code, by a return or an exception, it ends there.
+"""
+
+import asyncio
+import os
+import select
+import sys
+import traceback
+
+from .log_stream import close_standard_streams
+
+_is_child = False
+# The event loop that ran in the thread that forks: Python 3.12 and later forget it in the child before we can ask.
+_loop = None
+
+
+def watch_forks(in_child):
+    """`in_child` is called in each child, before user code goes on there."""
+
+    def after():
+        global _is_child
+        _is_child = True
+        _part_from(_loop)
+        in_child()
+
+    os.register_at_fork(before=_before, after_in_child=after)
+
+
+def leave_if_child(error=None):
+    """To be called where user code has come back, by an exception or without one."""
+    if _is_child:
+        _leave(error)
+
+
+def _before():
+    global _loop
+    _loop = asyncio._get_running_loop()
+
+
+def _part_from(loop):
+    """The child's copy of the loop keeps neither the epoll, which is the parent's too, nor the tasks of others."""
+    selector = getattr(loop, "_selector", None)
+    if selector is None:
+        return
+    try:
+        fresh = select.epoll()
+        os.dup2(fresh.fileno(), selector.fileno(), inheritable=False)
+        fresh.close()
+    except (AttributeError, OSError, ValueError):
+        pass
+    for others in (getattr(loop, "_ready", None), getattr(loop, "_scheduled", None)):
+        if others is not None:
+            others.clear()
+
+
+def _leave(error):
+    """What it has printed is written; what its copies of the parent's buffers hold is not."""
+    code = 0
+    try:
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif error is not None:
+            code = 1
+            print("a process that predict() had forked failed", file=sys.stderr)
+            traceback.print_exception(type(error), error, error.__traceback__)
+        close_standard_streams()
+    finally:
+        os._exit(code & 0xFF)

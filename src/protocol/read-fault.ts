@@ -1,0 +1,28 @@
+/** A fault as a worker sends it, read without trust: one that cannot be read is a fault that says so. */
+import { isMap, parseJson } from "./loose-json.ts";
+import type { WorkerFault } from "./messages.ts";
+
+/** A fault; one that says what was wrong where the bytes are no fault. */
+export function readFault(bytes: Buffer): WorkerFault {
+  const found = parseJson(bytes);
+  if (!isMap(found)) return unreadable(bytes);
+  const { stage, type, message, traceback, status_code, detail } = found;
+  if ([stage, type, message, traceback].some((field) => typeof field !== "string")) return unreadable(bytes);
+  const fault = { stage, type, message, traceback } as WorkerFault;
+  if (!isErrorStatus(status_code)) return fault;
+  return { ...fault, status_code, detail };
+}
+
+function unreadable(bytes: Buffer): WorkerFault {
+  const beginning = bytes.toString("utf8", 0, 200);
+  return {
+    stage: "predict",
+    type: "UnreadableFault",
+    message: `the worker's report of a failure cannot be read; it begins with ${JSON.stringify(beginning)}`,
+    traceback: "",
+  };
+}
+
+function isErrorStatus(status: unknown): status is number {
+  return Number.isInteger(status) && (status as number) >= 400 && (status as number) <= 599;
+}

@@ -1,0 +1,78 @@
+/**
+ * The heads of a worker's answers, read without trust: what cannot be read costs its own request, and nothing else. None of
+ * these throws.
+ */
+import { isMap, parseJson } from "./loose-json.ts";
+import { type AnswerHead, decodeResult, type StreamHead } from "./messages.ts";
+
+/** What was sent in the place of an answer's head. */
+export class UnreadableHead extends Error {}
+
+export interface ReadResult {
+  predictUs: number;
+  /** Missing where the answer is JSON with status 200. */
+  head: AnswerHead | undefined;
+  /** A view. */
+  body: Buffer;
+}
+
+export function readResult(message: Buffer): ReadResult | UnreadableHead {
+  try {
+    const { predictUs, head: text, body } = decodeResult(message);
+    const head = text === undefined ? undefined : readHead(text);
+    return head instanceof UnreadableHead ? head : { predictUs, head, body };
+  } catch (error) {
+    return new UnreadableHead((error as Error).message);
+  }
+}
+
+/** The head of a RESULT or a STREAM. */
+function readHead(bytes: Buffer): AnswerHead | UnreadableHead {
+  const head = parseJson(bytes);
+  if (!isMap(head)) return new UnreadableHead("it is no JSON object");
+  if (head.status !== undefined && !isStatus(head.status))
+    return new UnreadableHead(`its status is ${JSON.stringify(head.status)}`);
+  if (head.headers !== undefined && !isHeaders(head.headers))
+    return new UnreadableHead("its headers are no pairs of texts");
+  if (!isCounted(head)) return new UnreadableHead("what it counts as are no classes and no numbers");
+  return head;
+}
+
+export function readStreamHead(bytes: Buffer): StreamHead | UnreadableHead {
+  const head = readHead(bytes);
+  if (head instanceof UnreadableHead) return head;
+  const { format } = head as Partial<StreamHead>;
+  return format === "json" || format === "raw"
+    ? { ...head, format }
+    : new UnreadableHead(`its format is ${JSON.stringify(format)}`);
+}
+
+/** Of an answer: 1xx are none. */
+function isStatus(status: unknown): status is number {
+  return Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 999;
+}
+
+/** `monitoring`: texts, numbers, or counts of them. */
+function isCounted({ classes, values, class_counts, value_sum }: Record<string, unknown>): boolean {
+  const isListOf = (list: unknown, isOne: (one: unknown) => boolean) =>
+    list === undefined || (Array.isArray(list) && list.every(isOne));
+  const isCount = (pair: unknown) =>
+    Array.isArray(pair) && typeof pair[0] === "string" && Number.isFinite(pair[1]);
+  const isSum = (sum: unknown) =>
+    isMap(sum) && ["count", "sum", "least", "most"].every((name) => Number.isFinite(sum[name]));
+  return (
+    isListOf(classes, (name) => typeof name === "string") &&
+    isListOf(values, Number.isFinite) &&
+    isListOf(class_counts, isCount) &&
+    (value_sum === undefined || isSum(value_sum))
+  );
+}
+
+function isHeaders(headers: unknown): headers is [string, string][] {
+  return (
+    Array.isArray(headers) &&
+    headers.every(
+      (pair) => Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === "string"),
+    )
+  );
+}

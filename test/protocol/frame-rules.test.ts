@@ -1,0 +1,204 @@
+/** What must always hold of what a worker sends, whoever wrote it. */
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { checkAck } from "../../src/batch/check-ack.ts";
+import { Outstanding } from "../../src/batch/outstanding.ts";
+import {
+  FAULT_DETAIL_BYTES_MAX,
+  FAULT_MESSAGE_BYTES_MAX,
+  FAULT_TRACEBACK_BYTES_MAX,
+  FAULT_TYPE_BYTES_MAX,
+  FRAME_BODY_BYTES_MAX,
+  MESSAGE_BYTES_MAX,
+  STREAM_WINDOW_BYTES,
+} from "../../src/contracts/limits.ts";
+import { checkFrame, ProtocolError } from "../../src/protocol/frame-rules.ts";
+import { LongBodyReceiver, LongBodySender } from "../../src/protocol/long-bodies.ts";
+import { type Ack, decodeAck, MESSAGE } from "../../src/protocol/messages.ts";
+import { readFault } from "../../src/protocol/read-fault.ts";
+import { readResult, readStreamHead, UnreadableHead } from "../../src/protocol/read-heads.ts";
+import { root } from "../harness/server.ts";
+
+const limits = {
+  FAULT_TYPE_BYTES_MAX,
+  FAULT_MESSAGE_BYTES_MAX,
+  FAULT_TRACEBACK_BYTES_MAX,
+  FAULT_DETAIL_BYTES_MAX,
+  FRAME_BODY_BYTES_MAX,
+  STREAM_WINDOW_BYTES,
+  MESSAGE_BYTES_MAX,
+};
+const MIB = 1024 * 1024;
+const fault = { stage: "predict", type: "ValueError", message: "no good", traceback: "" };
+
+it("has the same limits on both sides", () => {
+  const code = `import json; from quern_runtime import faults, protocol; print(json.dumps([getattr(faults, n, None) or getattr(protocol, n) for n in ${JSON.stringify(Object.keys(limits))}]))`;
+  const python = execFileSync("python3", ["-c", code], { cwd: join(root, "python"), encoding: "utf8" });
+  expect(JSON.parse(python)).toEqual(Object.values(limits));
+});
+
+describe("a frame of a worker", () => {
+  it.each([
+    ["a type that there is not", MESSAGE.END + 1, 0, 1, 0],
+    ["a message of callers", MESSAGE.PREDICT, 0, 1, 0],
+    ["a second WELCOME", MESSAGE.WELCOME, 0, 0, 2],
+    ["an ACK in parts", MESSAGE.ACK, 1, 1, 16],
+    ["an ACK without its head", MESSAGE.ACK, 0, 1, 15],
+    ["unknown flags", MESSAGE.RESULT, 2, 1, 8],
+    ["an answer to no request", MESSAGE.RESULT, 0, 0, 8],
+    ["a grant of no bytes", MESSAGE.WINDOW, 0, 1, 0],
+  ])("cannot be %s", (_, type, flags, id, bytes) => {
+    expect(() => checkFrame(type, flags, id, bytes)).toThrow(ProtocolError);
+  });
+
+  it("may be each that a worker sends", () => {
+    for (const [type, flags, id, bytes] of [
+      [MESSAGE.READY, 0, 0, 2],
+      [MESSAGE.RESULT, 1, 7, FRAME_BODY_BYTES_MAX],
+      [MESSAGE.CHUNK, 0, 7, 0],
+      [MESSAGE.WINDOW, 0, 0, 4],
+      [MESSAGE.ACK, 0, 9, 16],
+    ] as const)
+      checkFrame(type, flags, id, bytes);
+  });
+
+  it("cannot come inside of another's body, but BUSY, which ends it", () => {
+    const receiver = new LongBodyReceiver();
+    const part = Buffer.alloc(10);
+    receiver.take(MESSAGE.CHUNK, 1, 1, part);
+    expect(() => receiver.take(MESSAGE.END, 0, 1, Buffer.alloc(0))).toThrow(ProtocolError);
+    expect(receiver.take(MESSAGE.CHUNK, 0, 2, part)).toBe(part);
+    expect(receiver.take(MESSAGE.BUSY, 0, 1, Buffer.alloc(0))).toHaveLength(0);
+    expect(receiver.take(MESSAGE.CHUNK, 0, 1, part)).toBe(part);
+  });
+});
+
+it("sends all of a LEASE at once, and of another body the window", () => {
+  for (const [type, sent] of [
+    [MESSAGE.LEASE, 3 * MIB],
+    [MESSAGE.PREDICT, STREAM_WINDOW_BYTES],
+  ] as const) {
+    let bytes = 0;
+    const sender = new LongBodySender((_type, _flags, _id, body) => {
+      bytes += body.length;
+    });
+    sender.send(type, 1, [Buffer.alloc(3 * MIB)]);
+    expect(bytes).toBe(sent);
+    expect(sender.isSending(1)).toBe(type === MESSAGE.PREDICT);
+  }
+});
+
+describe("an ACK", () => {
+  /** Deliveries 1 to 9 at the worker, of which 4 to 6 were given back. */
+  const atWorker = () => {
+    const outstanding = new Outstanding();
+    for (let batch = 0; batch < 9; batch++) outstanding.push(batch, 10);
+    expect(outstanding.takeRange(4, 6)).toEqual([3, 4, 5]);
+    return outstanding;
+  };
+  const ack = (upTo: number, succeeded: number, ...failed: number[]): Ack => ({
+    upTo,
+    succeeded,
+    successUs: 1,
+    failures: failed.map((delivery) => ({ delivery, fault })),
+  });
+
+  it.each([ack(2, 2), ack(3, 2, 1), ack(7, 2, 2, 7), ack(9, 0, 1, 2, 3, 7, 8, 9)])(
+    "that settles the oldest, each once, is taken: up to $upTo",
+    (given) => {
+      checkAck(given, atWorker());
+    },
+  );
+
+  it.each([
+    ["more successes than deliveries", ack(2, 3)],
+    ["less than it settles, as one that overtook another", ack(3, 1)],
+    ["nothing", ack(0, 0)],
+    ["deliveries that are not there", ack(20, 20)],
+    ["up to one that was given back", ack(5, 4)],
+    ["a failure behind its end", ack(2, 1, 3)],
+    ["a failure that was given back", ack(7, 3, 4)],
+    ["one failure twice", ack(2, 0, 1, 1)],
+    ["failures out of order", ack(2, 0, 2, 1)],
+  ])("that counts %s breaks the protocol", (_, given) => {
+    expect(() => checkAck(given, atWorker())).toThrow(ProtocolError);
+  });
+
+  it("whose bytes are none throws; a fault in it that is none says so", () => {
+    const head = Buffer.alloc(16);
+    head.writeUInt32LE(1, 4);
+    const entry = Buffer.alloc(8);
+    entry.writeUInt32LE(3, 4);
+    expect(() => decodeAck(1, head)).toThrow(RangeError);
+    expect(() => decodeAck(1, Buffer.concat([head, entry, Buffer.from("{}")]))).toThrow("inside of a fault");
+    expect(() => decodeAck(1, Buffer.concat([head, entry, Buffer.from("NaN!")]))).toThrow("to 27 only");
+    const { failures } = decodeAck(1, Buffer.concat([head, entry, Buffer.from("NaN")]));
+    expect(failures).toMatchObject([{ delivery: 0, fault: { type: "UnreadableFault" } }]);
+  });
+});
+
+it("takes back what the worker has, and nothing else", () => {
+  for (const [first, last] of [
+    [1, 10],
+    [0, 3],
+    [10, 12],
+    [3, 2],
+  ] as const) {
+    const outstanding = new Outstanding();
+    for (let batch = 0; batch < 9; batch++) outstanding.push(batch, 10);
+    expect(outstanding.takeRange(first, last)).toBeUndefined();
+    expect(outstanding.count).toBe(9);
+  }
+});
+
+describe("a head", () => {
+  const result = (head: string) => {
+    const lengths = Buffer.alloc(8);
+    lengths.writeUInt32LE(Buffer.byteLength(head), 4);
+    return readResult(Buffer.concat([lengths, Buffer.from(head), Buffer.from("body")]));
+  };
+
+  it("is what it says", () => {
+    expect(result("")).toMatchObject({ head: undefined, body: Buffer.from("body") });
+    const head = { status: 201, headers: [["x-a", "é"]], class_counts: [["a", 2]] };
+    expect(result(JSON.stringify(head))).toMatchObject({ head, body: Buffer.from("body") });
+    expect(readStreamHead(Buffer.from('{"format":"raw"}'))).toEqual({ format: "raw" });
+  });
+
+  it.each([
+    "NaN",
+    "[]",
+    '{"status":"200"}',
+    '{"status":101}',
+    '{"status":200.5}',
+    '{"headers":{"a":"b"}}',
+    '{"headers":[["a",1]]}',
+    '{"classes":[1]}',
+    '{"values":["1"]}',
+    '{"class_counts":[["a"]]}',
+    '{"value_sum":{"count":1}}',
+  ])("that is %s cannot be read, and nothing throws", (head) => {
+    expect(result(head)).toBeInstanceOf(UnreadableHead);
+    expect(readStreamHead(Buffer.from(head))).toBeInstanceOf(UnreadableHead);
+  });
+
+  it("is missed where the message ends before it, and in a stream without a format", () => {
+    for (const bytes of [0, 7]) expect(readResult(Buffer.alloc(bytes))).toBeInstanceOf(UnreadableHead);
+    expect(readResult(Buffer.alloc(9, 0xff))).toBeInstanceOf(UnreadableHead);
+    expect(readStreamHead(Buffer.from("{}"))).toBeInstanceOf(UnreadableHead);
+  });
+});
+
+it("reads a fault, without a status that is none", () => {
+  const read = (value: unknown) => readFault(Buffer.from(JSON.stringify(value)));
+  expect(read(fault)).toEqual(fault);
+  expect(read({ ...fault, status_code: 422, detail: [1] })).toEqual({
+    ...fault,
+    status_code: 422,
+    detail: [1],
+  });
+  expect(read({ ...fault, status_code: 1e9, detail: [1] })).toEqual(fault);
+  for (const value of [null, [], "x", { ...fault, message: 1 }, {}])
+    expect(read(value).type).toBe("UnreadableFault");
+});
