@@ -87,6 +87,7 @@ export function buildReplicas(
   ground: Ground,
   orphans: WorkerRecord[],
   publish: () => Promise<void>,
+  onDeletedGone: (name: string) => void,
 ): Replicas {
   const { db, epoch, log, workerDeps, account } = ground;
   const deps = {
@@ -116,6 +117,7 @@ export function buildReplicas(
       return worker;
     },
     forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
+    onDeletedGone,
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     apiLog: (name: string, line: string) =>
       appendLogLine(join(apiLogDirectory(workerDeps.dataDir, name), "server.log"), line),

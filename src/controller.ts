@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { Apis } from "./apis/apis.ts";
 import { Autoscaling } from "./apis/autoscaling.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
+import { ProjectSweep } from "./apis/project-sweep.ts";
 import type { Replicas } from "./apis/replicas.ts";
 import { Reports } from "./apis/reports.ts";
-import { apiLogDirectory, jobLogDirectory, noteDirectory } from "./apis/start-worker.ts";
+import { noteDirectory } from "./apis/start-worker.ts";
 import { openLog } from "./base/log.ts";
 import { bootId, processStartTime } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
@@ -39,7 +40,7 @@ import { findGpus } from "./engine/gpus.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { PythonEnvironments } from "./engine/python-environment.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
-import { LogRotation } from "./observe/log-files.ts";
+import { watchLog } from "./observe/log-watch.ts";
 
 /** A former controller whose parent has died needs this long to leave at most. */
 const LOCK_WAIT_MS = 20_000;
@@ -60,7 +61,12 @@ export async function startController(options: ControllerOptions): Promise<Contr
   await removeCutOffUploads(dataDir);
   const left = await endFormerWorkers(db, ground.workerDeps.engine, noteDirectory(dataDir), bootId());
   const routes = buildRoutes(ground);
-  const replicas = buildReplicas(ground, left.replicas, () => apis.publish());
+  const removeLeftovers = (name: string) =>
+    void apis
+      .removeLeftovers(name)
+      .catch((error: Error) => ground.log.error({ err: error }, "leftovers stay"));
+  const replicas = buildReplicas(ground, left.replicas, () => apis.publish(), removeLeftovers);
+  const projects = new ProjectSweep({ db: ground.workerDeps.db, log: ground.log, dataDir });
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(ground.workerDeps.db, ground.log);
   const { outbox, world } = buildWorld(ground, roots);
@@ -80,6 +86,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     pythonRuntime,
     gpus: ground.account.total.gpus,
     deployApplication: (project, request) => applicationDeploy(applications)(project, request),
+    projects,
     replicas,
     routes,
     stopJobsOf,
@@ -96,10 +103,6 @@ export async function startController(options: ControllerOptions): Promise<Contr
   );
   const services = [
     ground.workerDeps.environments,
-    new LogRotation(() => [
-      ...replicas.names.map((name) => apiLogDirectory(dataDir, name)),
-      ...jobs.running.map((id) => jobLogDirectory(dataDir, id)),
-    ]),
     keys,
     apis,
     replicas,
@@ -107,6 +110,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     reports,
     outbox,
     buildRetention(ground),
+    projects,
     jobs,
     applications,
     internal,
@@ -122,7 +126,13 @@ async function layGround(options: ControllerOptions): Promise<Ground> {
   const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
   const db = openSqliteDatabase(join(dataDir, "quern.db"));
   await migrate(db);
-  const engine = new LocalEngine({ runtimeDir, pythonRuntime, serverEnv, ownGroup: options.ownGroup });
+  const engine = new LocalEngine({
+    runtimeDir,
+    pythonRuntime,
+    serverEnv,
+    watchLog,
+    ownGroup: options.ownGroup,
+  });
   const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python, serverEnv });
   const gpus = await finding;
   const log = openLog("controller");

@@ -3,24 +3,33 @@
 What a C library or a child process writes to the same descriptor has no timestamp; readers give it the one before.
 """
 
-import errno
 import io
 import os
 import sys
 import threading
-import time
+
+from .log_file import LogFile, stamp
+
+# With its timestamp and what is said of the rest.
+LINE_BYTES_MAX = 64 * 1024
+TEXT_BYTES_MAX = LINE_BYTES_MAX - 128
+# Lines are written in blocks of about this size, so that the file's bound holds within one print() too.
+BLOCK_BYTES = 256 * 1024
 
 
 class StampedLines(io.TextIOBase):
-    """A text stream that writes `<RFC 3339 time> <line>` to a file descriptor, each write() with whole lines only."""
+    """A text stream that writes `<RFC 3339 time> <line>` to a log file, each write() with whole lines only."""
 
     encoding = "utf-8"
     errors = "backslashreplace"
 
-    def __init__(self, descriptor):
+    def __init__(self, descriptor, log):
         super().__init__()
         self._descriptor = descriptor
+        self._log = log
         self._partial = ""
+        # Of the line that is open: bytes that are too many for a line.
+        self._cut = 0
         self._lock = threading.RLock()
         self.buffer = io.FileIO(descriptor, "w", closefd=False)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -28,6 +37,7 @@ class StampedLines(io.TextIOBase):
     def _after_fork(self):
         self._lock = threading.RLock()
         self._partial = ""
+        self._cut = 0
 
     def write(self, text):
         with self._lock:
@@ -35,19 +45,33 @@ class StampedLines(io.TextIOBase):
             self._partial = lines.pop()
             if lines:
                 self._emit(lines)
+            if len(self._partial) > TEXT_BYTES_MAX:
+                self._cut += len(_encoded(self._partial[TEXT_BYTES_MAX:]))
+                self._partial = self._partial[:TEXT_BYTES_MAX]
         return len(text)
 
     def _emit(self, lines):
-        stamp = _now()
-        data = "".join("%s %s\n" % (stamp, line) for line in lines).encode("utf-8", "backslashreplace")
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(self._descriptor, view) :]
-        except OSError as error:
-            # A full disk: lines are lost, but no print() of user code fails for its log.
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
+        if len(lines) == 1 and not self._cut and len(lines[0]) < TEXT_BYTES_MAX // 4:
+            self._log.append(self._descriptor, _encoded("%s %s\n" % (stamp(), lines[0])))
+            return
+        prefix = (stamp() + " ").encode()
+        block = bytearray()
+        for line in lines:
+            data = _encoded(line)
+            if self._cut or len(data) > TEXT_BYTES_MAX:
+                data = self._shortened(data)
+            block += prefix + data + b"\n"
+            if len(block) > BLOCK_BYTES:
+                self._log.append(self._descriptor, block)
+                block = bytearray()
+        if block:
+            self._log.append(self._descriptor, block)
+
+    def _shortened(self, data):
+        cut, self._cut = self._cut, 0
+        kept = data[:TEXT_BYTES_MAX]
+        cut += len(data) - len(kept)
+        return kept.decode("utf-8", "ignore").encode() + b" ... quern: %d bytes of this line were dropped" % cut
 
     def close_line(self):
         """Ends a line that user code left open, so that it is not lost."""
@@ -63,9 +87,8 @@ class StampedLines(io.TextIOBase):
         return True
 
 
-def _now():
-    seconds = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%03dZ" % (seconds % 1 * 1000)
+def _encoded(text):
+    return text.encode("utf-8", "backslashreplace")
 
 
 def report(text):
@@ -79,9 +102,10 @@ def report(text):
 
 
 def redirect_standard_streams():
-    """Puts stamped streams in the place of sys.stdout and sys.stderr."""
-    sys.stdout = sys.__stdout__ = StampedLines(1)
-    sys.stderr = sys.__stderr__ = StampedLines(2)
+    """Puts stamped streams in the place of sys.stdout and sys.stderr; both are one file, whose path the server gives."""
+    log = LogFile(os.environ.pop("QUERN_WORKER_LOG", None))
+    sys.stdout = sys.__stdout__ = StampedLines(1, log)
+    sys.stderr = sys.__stderr__ = StampedLines(2, log)
 
 
 def close_standard_streams():

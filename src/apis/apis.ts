@@ -1,4 +1,5 @@
 /** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
+import { rm } from "node:fs/promises";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { ApiStatus } from "../contracts/apis.ts";
@@ -26,6 +27,7 @@ import { endpointOf } from "./endpoints.ts";
 import { isPlaced } from "./placed-name.ts";
 import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";
 import type { ReplicaState, Replicas } from "./replicas.ts";
+import { apiLogDirectory } from "./start-worker.ts";
 
 const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
 
@@ -98,6 +100,14 @@ export class Apis implements Service {
     await deleteApi(this.deps.db, name);
     await this.publish();
     await this.deps.replicas.reconcile();
+    await this.removeLeftovers(name);
+  }
+
+  /** Of an API that is not deployed any more: its log, and files that nothing needs. */
+  async removeLeftovers(name: string): Promise<void> {
+    if ((await currentVersion(this.deps.db, name)) !== undefined) return;
+    await rm(apiLogDirectory(this.deps.dataDir, name), { recursive: true, force: true });
+    this.deps.projects.soon();
   }
 
   /** Throws `api_not_found`. */

@@ -11,6 +11,7 @@ import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-stor
 import { conflictOf, endpointOf } from "./endpoints.ts";
 import { type DeployableConfig, invalid, type ParsedApi, parseConfig } from "./parse-config.ts";
 import { type UnpackedProject, unpackProject } from "./project-store.ts";
+import type { ProjectSweep } from "./project-sweep.ts";
 
 const run = promisify(execFile);
 
@@ -22,6 +23,7 @@ export interface DeployDeps {
   pythonRuntime: string;
   /** How many GPUs this machine has to give out. */
   gpus: number;
+  projects: ProjectSweep;
   /** Deploys an application where the configuration is one's `app.yaml`; undefined where it is a list of APIs. */
   deployApplication: (
     project: UnpackedProject,
@@ -51,8 +53,19 @@ export interface DeployedApi {
   endpoint: string;
 }
 
-export async function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
-  const project = await unpackProject(deps.dataDir, request.archive);
+export function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
+  return deps.projects.beside(async () => {
+    const project = await unpackProject(deps.dataDir, request.archive);
+    await deps.projects.know(project.project_id);
+    return deployProject(deps, request, project);
+  });
+}
+
+async function deployProject(
+  deps: DeployDeps,
+  request: DeployRequest,
+  project: UnpackedProject,
+): Promise<DeployedApi[]> {
   const application = await deps.deployApplication(project, request);
   if (application !== undefined) return [applicationOf(application, project.project_id)];
   const apis = selectApis(parseConfig(project.configText, request.configFile), request.only);

@@ -21,7 +21,8 @@ export interface UnpackedProject {
 
 const CONFIG = "config.yaml";
 const FILES = "project";
-const INCOMING = ".incoming-";
+/** Directories that a start removes. */
+export const INCOMING = ".incoming-";
 
 /** Removes what uploads left behind that a killed server cut off. */
 export async function removeCutOffUploads(dataDir: string): Promise<void> {

@@ -37,6 +37,8 @@ export interface ReplicasDeps {
   /** Takes a worker over that a former controller started; undefined when it is gone. */
   adopt: (version: ApiVersion, record: WorkerRecord) => RunningWorker | undefined;
   forget: (workerId: string) => Promise<void>;
+  /** A worker of an API that was deleted is gone. */
+  onDeletedGone: (name: string) => void;
   initOf: (version: ApiVersion) => Init;
   /** A line of the server's own in the API's log. */
   apiLog: (name: string, line: string) => void;
@@ -203,6 +205,8 @@ export class Replicas implements Service {
     try {
       const worker = await this.deps.start(group.version);
       this.add(group, worker, group.version.predictor_id);
+      // The API was deleted meanwhile: nothing else looks at this group any more.
+      if (!this.groups.has(name)) this.retire(group.workers);
     } catch (error) {
       this.failed(name, group, (error as Error).message);
     } finally {
@@ -249,9 +253,9 @@ export class Replicas implements Service {
   }
 
   private gone(replica: Replica, exit: WorkerExit, wasServing: boolean): void {
-    void this.deps.forget(replica.identity.worker_id);
+    const forgotten = this.deps.forget(replica.identity.worker_id);
     const group = this.groups.get(replica.api_name);
-    if (group === undefined) return;
+    if (group === undefined) return void forgotten.then(() => this.deps.onDeletedGone(replica.api_name));
     group.workers = group.workers.filter((other) => other !== replica);
     if (wasServing) this.restartCounts.set(group.version.name, this.restarts(group.version.name) + 1);
     const livedMs = performance.now() - replica.startedMs;

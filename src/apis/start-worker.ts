@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { parseDurationMs } from "../contracts/apis.ts";
 import { parseBytes, parseCpuMillis } from "../contracts/quantities.ts";
 import type { Database } from "../database/database.ts";
-import { saveWorker } from "../database/worker-records.ts";
+import { allWorkers, saveWorker } from "../database/worker-records.ts";
 import type { Compute } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker } from "../engine/engine.ts";
 import type { PythonEnvironments } from "../engine/python-environment.ts";
+import { removeFormerLogs } from "../observe/log-files.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { ApiVersion } from "./api-store.ts";
 import { projectDirectory } from "./deploy.ts";
@@ -35,6 +36,10 @@ export async function startWorker(
     jobId === undefined ? apiLogDirectory(deps.dataDir, version.name) : jobLogDirectory(deps.dataDir, jobId);
   const interpreter = await deps.environments.prepare(project, join(logs, "install.log"));
   const worker_id = `${jobId === undefined ? "r" : "b"}-${randomBytes(4).toString("hex")}`;
+  await removeFormerLogs(
+    logs,
+    async () => new Set((await allWorkers(deps.db)).map((record) => record.worker_id)),
+  );
   const worker = await deps.engine.start({
     worker_id,
     project,

@@ -43,11 +43,6 @@ export class Jobs implements Service {
     this.lostWorkers = lostWorkers;
   }
 
-  /** The ids of those that run here. */
-  get running(): string[] {
-    return [...this.runs.keys()];
-  }
-
   async start(): Promise<void> {
     await removeOrphans(this.deps.dataDir, (ids) => existingJobs(this.deps.db, ids));
     for (const row of await unfinishedJobs(this.deps.db)) {

@@ -65,8 +65,22 @@ export const PREDICTION_WINDOW_MAX = 128;
 /** `predictor.timeout` of a real-time API that names none. */
 export const PREDICTION_TIMEOUT_DEFAULT_MS = 60_000;
 
-/** One log file of a worker before it is rotated, in bytes; one older file is kept beside it. */
-export const LOG_FILE_BYTES_MAX = 10 * 1024 * 1024;
+/**
+ * A worker's log takes at most 32 MiB on disk. It is rotated at 8 MiB by the worker itself (the same number in
+ * `quern_runtime/log_file.py`), with one older file beside it and a third one while it is copied: 24 MiB.
+ */
+export const LOG_FILE_BYTES_MAX = 8 * 1024 * 1024;
+/** What C code and child processes write is not seen by the worker: the server rotates at this size ... */
+export const RAW_LOG_BYTES_MAX = 10 * 1024 * 1024;
+/** ... and beyond this keeps LOG_FLOOD_KEPT_BYTES of it only: copying more would take longer than a writer at 1 GB/s allows. */
+export const LOG_FLOOD_BYTES = 14 * 1024 * 1024;
+export const LOG_FLOOD_KEPT_BYTES = 1024 * 1024;
+/** A log that grows is looked at this often: a writer at 1 GB/s adds 8 MiB between two looks. */
+export const LOG_LOOK_MS = 8;
+/** A longer line is cut where it is written or shown. */
+export const LOG_LINE_BYTES_MAX = 64 * 1024;
+/** Logs of workers that have ended, for one API or one job; older ones are removed. */
+export const FORMER_LOGS_KEPT = 10;
 /** Page sizes of lists (decision 3.6). */
 export const LIST_LIMIT_DEFAULT = 50;
 export const LIST_LIMIT_MAX = 500;

@@ -180,6 +180,13 @@ const STEPS: readonly (readonly string[])[] = [
     // The boot of the machine in which the owner started.
     "ALTER TABLE owner ADD COLUMN boot TEXT",
   ],
+  [
+    // Whose files this database has put there, and may remove (apis/project-sweep.ts).
+    "CREATE TABLE projects (project_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
+    // A name with a point is an application's, which looks after the projects that it makes.
+    `INSERT INTO projects SELECT project_id FROM api_versions WHERE project_id <> '' AND name NOT LIKE '%.%'
+     UNION SELECT project_id FROM applications`,
+  ],
 ];
 
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */

@@ -10,11 +10,12 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readlinkSync,
   readSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { delay } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
@@ -41,6 +42,8 @@ export interface LocalEngineOptions {
   pythonRuntime: string;
   /** The server's environment, of which user code sees a part. */
   serverEnv: NodeJS.ProcessEnv;
+  /** Keeps the log of a worker that runs within its bounds, until the returned function is called. */
+  watchLog: (file: string) => () => void;
   /** The control group in which each worker gets one (own-group.ts); without it their memory is watched. */
   ownGroup: string | undefined;
 }
@@ -82,6 +85,7 @@ export class LocalEngine implements Engine {
         ...userEnvironment(spec, this.options.serverEnv),
         ...(spec.visibleGpus === undefined ? {} : { CUDA_VISIBLE_DEVICES: spec.visibleGpus.join(",") }),
         QUERN_WORKER_TOKEN: token,
+        QUERN_WORKER_LOG: spec.logFile,
       },
       stdio: ["ignore", log, log],
       detached: true,
@@ -100,7 +104,14 @@ export class LocalEngine implements Engine {
     const { logFile, memoryLimitBytes } = spec;
     const group = this.groups.enclose(spec.worker_id, pid, memoryLimitBytes);
     const { memory } = this;
-    return new LocalWorker(identity, exitOfChild(child), { memory, group, logFile, memoryLimitBytes });
+    const { watchLog } = this.options;
+    return new LocalWorker(identity, exitOfChild(child), {
+      memory,
+      group,
+      logFile,
+      memoryLimitBytes,
+      watchLog,
+    });
   }
 
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined {
@@ -109,7 +120,9 @@ export class LocalEngine implements Engine {
       return undefined;
     }
     const group = this.groups.find(identity.worker_id, identity.pid);
-    const watching = { memory: this.memory, group, logFile: undefined, memoryLimitBytes };
+    const { watchLog } = this.options;
+    const logFile = standardOutput(identity);
+    const watching = { memory: this.memory, group, logFile, memoryLimitBytes, watchLog };
     return new LocalWorker(identity, exitOfStranger(identity), watching);
   }
 
@@ -126,6 +139,7 @@ interface Watching {
   /** Undefined where it is not known any more. */
   logFile: string | undefined;
   memoryLimitBytes: number | undefined;
+  watchLog: (file: string) => () => void;
 }
 
 class LocalWorker implements RunningWorker {
@@ -139,6 +153,7 @@ class LocalWorker implements RunningWorker {
     this.identity = identity;
     this.address = { path: identity.socket };
     const { memory, group, logFile, memoryLimitBytes } = watching;
+    const unwatchLog = logFile === undefined ? () => {} : watching.watchLog(logFile);
     this.group = group;
     const watchedLimit = group === undefined ? memoryLimitBytes : undefined;
     const watched = memory.add(identity.pid, watchedLimit, () => this.kill());
@@ -146,6 +161,7 @@ class LocalWorker implements RunningWorker {
       this.hasExited = true;
       const outOfMemory = outOfMemoryBy(exit, watching, watched);
       memory.remove(watched);
+      unwatchLog();
       // What it forked goes with it; the group has nobody of ours left.
       signalGroup(identity.pid, "SIGKILL");
       void group?.remove();
@@ -188,6 +204,17 @@ function outOfMemoryBy(
   const isStranger = exit.signal === undefined && exit.code === undefined;
   if (group !== undefined) return isKilled || isStranger ? group.outOfMemory : undefined;
   return isKilled && memory.hasKernelKilled() ? "kernel" : undefined;
+}
+
+/** The log of a worker that another controller started; undefined where the system does not tell. */
+function standardOutput({ worker_id, pid }: WorkerIdentity): string | undefined {
+  try {
+    const file = readlinkSync(`/proc/${pid}/fd/1`);
+    // User code may have put a file of its own there.
+    return basename(file) === `${worker_id}.log` && existsSync(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The end of a log file. */

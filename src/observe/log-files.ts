@@ -1,14 +1,14 @@
 /**
- * Log files of workers and jobs: one file a writer, each line `<RFC 3339 time> <text>`. Reading merges the files of a
+ * Log files of workers and jobs: one log a writer, each line `<RFC 3339 time> <text>`. Reading merges the logs of a
  * directory by time; a line without one (from a C library, say) belongs to the line before it.
  */
-import { appendFileSync, mkdirSync, truncateSync } from "node:fs";
-import { copyFile, open, readdir, stat } from "node:fs/promises";
+import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { delay, wallMs } from "../base/clock.ts";
 import { isDiskFull } from "../base/disk-full.ts";
-import type { Service } from "../base/service.ts";
-import { LOG_FILE_BYTES_MAX } from "../contracts/limits.ts";
+import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits.ts";
+import { readPart, rotateLog } from "./log-rotation.ts";
 
 export interface LogLine {
   time: string;
@@ -18,14 +18,26 @@ export interface LogLine {
 }
 
 const STAMP = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z) ?/;
+/** Not the server's own, and not the installer's. */
+const WORKERS_LOG = /^[a-z]-[0-9a-f]+\.log$/;
+const JUST_MADE_MS = 60_000;
 const FOLLOW_MS = 200;
 const READ_BYTES = 1024 * 1024;
+const ROTATION_TRIES = 50;
+const ROTATION_WAIT_MS = 10;
+const NOTHING = Buffer.alloc(0);
 
 /** Adds a line of the server's own. Where the disk is full the line is lost: nothing fails for its log. */
 export function appendLogLine(file: string, line: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    appendFileSync(file, `${new Date(wallMs()).toISOString()} ${line}\n`, { mode: 0o600 });
+    const fd = openSync(file, "a+", 0o600);
+    try {
+      if (fstatSync(fd).size >= LOG_FILE_BYTES_MAX) rotateLog(file, fd, LOG_FILE_BYTES_MAX);
+      writeSync(fd, `${new Date(wallMs()).toISOString()} ${line}\n`);
+    } finally {
+      closeSync(fd);
+    }
   } catch (error) {
     if (!isDiskFull(error)) throw error;
   }
@@ -40,7 +52,7 @@ export async function* readLogLines(
   follow: boolean,
   isOver: () => Promise<boolean>,
 ): AsyncGenerator<LogLine[]> {
-  const cursors = new Map<string, FileCursor>();
+  const cursors = new Map<string, LogCursor>();
   for (;;) {
     const over = !follow || (await isOver());
     for (let hasMore = true; hasMore; ) {
@@ -53,22 +65,25 @@ export async function* readLogLines(
   }
 }
 
-interface FileCursor {
-  offset: number;
-  rest: string;
+/** Where a reader of one log is, counted from the log's first byte: rotation moves bytes, not their places. */
+interface LogCursor {
+  at: number;
+  /** The beginning of a line whose end has not come yet, and how many bytes of it are too many. */
+  rest: Buffer;
+  cut: number;
   time: string;
 }
 
 /** What has come since the last look; `bytes` tells progress also where no line has ended yet. */
 async function readNew(
   directory: string,
-  cursors: Map<string, FileCursor>,
+  cursors: Map<string, LogCursor>,
 ): Promise<{ lines: LogLine[]; bytes: number }> {
   const names = await readdir(directory).catch(() => [] as string[]);
   const all: LogLine[] = [];
   let sum = 0;
-  for (const name of names.filter((entry) => /\.log(\.1)?$/.test(entry)).sort()) {
-    const cursor = cursors.get(name) ?? { offset: 0, rest: "", time: "" };
+  for (const name of names.filter((entry) => entry.endsWith(".log")).sort()) {
+    const cursor = cursors.get(name) ?? { at: 0, rest: NOTHING, cut: 0, time: "" };
     cursors.set(name, cursor);
     const { lines, bytes } = await readFrom(join(directory, name), cursor);
     all.push(...lines);
@@ -78,64 +93,67 @@ async function readNew(
 }
 
 /** Whole lines behind the cursor, up to READ_BYTES of them. */
-async function readFrom(file: string, cursor: FileCursor): Promise<{ lines: LogLine[]; bytes: number }> {
-  const handle = await open(file, "r").catch(() => undefined);
-  if (handle === undefined) return { lines: [], bytes: 0 };
-  try {
-    const { size } = await handle.stat();
-    // Rotated: what was read before is in the older file now.
-    if (size < cursor.offset) Object.assign(cursor, { offset: 0, rest: "" });
-    const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, size - cursor.offset));
-    const { bytesRead } = await handle.read(bytes, 0, bytes.length, cursor.offset);
-    cursor.offset += bytesRead;
-    const pieces = (cursor.rest + bytes.toString("utf8", 0, bytesRead)).split("\n");
-    cursor.rest = pieces.pop()!;
-    const source = basename(file).replace(/\.log(\.1)?$/, "");
-    const lines = pieces.map((piece) => {
-      const stamp = STAMP.exec(piece);
-      if (stamp !== null) cursor.time = stamp[1]!;
-      return { time: cursor.time, source, line: stamp === null ? piece : piece.slice(stamp[0].length) };
-    });
-    return { lines, bytes: bytesRead };
-  } finally {
-    await handle.close();
+async function readFrom(file: string, cursor: LogCursor): Promise<{ lines: LogLine[]; bytes: number }> {
+  const source = basename(file).replace(/\.log$/, "");
+  let part = readPart(file, cursor.at, READ_BYTES);
+  for (let tries = 0; part === undefined && tries < ROTATION_TRIES; tries++) {
+    await delay(ROTATION_WAIT_MS);
+    part = readPart(file, cursor.at, READ_BYTES);
   }
+  if (part === undefined) return { lines: [], bytes: 0 };
+  const dropped = part.from - cursor.at;
+  if (dropped > 0) Object.assign(cursor, { rest: NOTHING, cut: 0 });
+  cursor.at = part.from + part.bytes.length;
+  const lines = wholeLines(part.bytes, cursor).map((piece) => {
+    const stamp = STAMP.exec(piece);
+    if (stamp !== null) cursor.time = stamp[1]!;
+    return { time: cursor.time, source, line: stamp === null ? piece : piece.slice(stamp[0].length) };
+  });
+  if (dropped > 0) lines.unshift({ time: lines[0]?.time ?? cursor.time, source, line: skipped(dropped) });
+  return { lines, bytes: part.bytes.length };
 }
 
-/**
- * Keeps each log file under LOG_FILE_BYTES_MAX, with one older one beside it. The writer has the file open, so the
- * content is copied and the file emptied; a line written between the two is lost.
- */
-export class LogRotation implements Service {
-  private readonly directories: () => string[];
-  private timer: NodeJS.Timeout | undefined;
-
-  /** `directories`: those that are being written to now. */
-  constructor(directories: () => string[]) {
-    this.directories = directories;
+function wholeLines(bytes: Buffer, cursor: LogCursor): string[] {
+  const lines: string[] = [];
+  let start = 0;
+  for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
+    hold(cursor, bytes.subarray(start, end));
+    const more = cursor.cut === 0 ? "" : ` ... quern: ${cursor.cut} bytes of this line were dropped`;
+    lines.push(cursor.rest.toString() + more);
+    Object.assign(cursor, { rest: NOTHING, cut: 0 });
+    start = end + 1;
   }
+  hold(cursor, bytes.subarray(start));
+  // The piece is a view of a megabyte.
+  cursor.rest = Buffer.from(cursor.rest);
+  return lines;
+}
 
-  async start(): Promise<void> {
-    this.timer = setInterval(() => void this.runOnce().catch(() => {}), 5_000);
-    this.timer.unref();
-  }
+/** Adds to the line that is open, up to the longest that is shown. */
+function hold(cursor: LogCursor, piece: Buffer): void {
+  const kept = piece.subarray(0, LOG_LINE_BYTES_MAX - cursor.rest.length);
+  cursor.rest = cursor.rest.length === 0 ? kept : Buffer.concat([cursor.rest, kept]);
+  cursor.cut += piece.length - kept.length;
+}
 
-  async stop(): Promise<void> {
-    clearInterval(this.timer);
-  }
+function skipped(bytes: number): string {
+  return `quern: ${bytes} bytes before this line were dropped; a worker's log keeps its newest 8 to 16 MiB`;
+}
 
-  async runOnce(): Promise<void> {
-    for (const directory of this.directories()) await this.rotateIn(directory);
+/** Removes the logs of workers that have ended, but for the newest. `live` tells which write still. */
+export async function removeFormerLogs(directory: string, live: () => Promise<Set<string>>): Promise<void> {
+  const names = await readdir(directory).catch(() => [] as string[]);
+  const workers = names.filter((name) => WORKERS_LOG.test(name)).map((name) => name.replace(/\.log$/, ""));
+  if (workers.length <= FORMER_LOGS_KEPT) return;
+  const writing = await live();
+  const former: { worker: string; ms: number }[] = [];
+  for (const worker of workers.filter((name) => !writing.has(name))) {
+    const written = await stat(join(directory, `${worker}.log`)).catch(() => undefined);
+    // One that was just made may be of a worker that has no record yet.
+    if (written !== undefined && wallMs() - written.mtimeMs > JUST_MADE_MS)
+      former.push({ worker, ms: written.mtimeMs });
   }
-
-  private async rotateIn(directory: string): Promise<void> {
-    const entries = await readdir(directory).catch(() => [] as string[]);
-    for (const entry of entries.filter((name) => name.endsWith(".log"))) {
-      const file = join(directory, entry);
-      const { size } = await stat(file).catch(() => ({ size: 0 }));
-      if (size < LOG_FILE_BYTES_MAX) continue;
-      await copyFile(file, `${file}.1`);
-      truncateSync(file, 0);
-    }
-  }
+  for (const { worker } of former.sort((a, b) => b.ms - a.ms).slice(FORMER_LOGS_KEPT))
+    for (const end of [".log", ".log.1", ".log.1.new", ".log.lock"])
+      await rm(join(directory, worker + end), { force: true });
 }

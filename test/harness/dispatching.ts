@@ -62,6 +62,7 @@ export class Dispatching {
       runtimeDir: join(this.directory, "run"),
       pythonRuntime: join(root, "python"),
       serverEnv: process.env,
+      watchLog: () => () => {},
       ownGroup: undefined,
     });
   }

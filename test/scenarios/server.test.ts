@@ -66,17 +66,6 @@ describe("a server", () => {
     expect(starts()).toBeLessThan(6);
   });
 
-  it("prints a log whose line is longer than what is read at once", async () => {
-    server = new TestServer();
-    await server.start();
-    server.deploy(
-      project(ECHO.replace("return payload", "print('a' * 3_000_000); print('end'); return payload")),
-    );
-    expect((await server.post("/echo", 1)).status).toBe(200);
-    await eventually("the log is whole", () => / end\n$/.test(server.cli(["logs", "echo"]).out));
-    expect(server.cli(["logs", "echo"]).out).toContain("a".repeat(3_000_000));
-  });
-
   it("refuses a data directory that a newer Quern wrote", async () => {
     server = new TestServer();
     await server.start();

@@ -1,0 +1,142 @@
+"""The file behind stdout and stderr, kept within bounds: what is in it moves to `<file>.1` when it is full.
+
+The older file's first line says how many bytes of the log went before it, so that whoever reads knows where it stands.
+The server does the same to what C code and child processes write to the descriptor by themselves
+(src/observe/log-rotation.ts); a lock file keeps the two apart.
+"""
+
+import errno
+import os
+import re
+import threading
+import time
+
+FILE_BYTES_MAX = 8 * 1024 * 1024
+# Where rotation is not possible (a full disk, somebody else is at it) lines are dropped behind this.
+HARD_BYTES_MAX = 16 * 1024 * 1024
+# The file's size is asked for when this much was written, not with every line.
+UNSEEN_BYTES_MAX = 64 * 1024
+COPY_BYTES = 256 * 1024
+HEADER = re.compile(rb"^\S+ quern: (\d+) bytes before this line were dropped[^\n]*\n")
+HEADER_BYTES_MAX = 256
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class LogFile:
+    """Whole lines to descriptors of one file, within the bounds. Without a path (tests, tools) nothing is bounded."""
+
+    def __init__(self, path):
+        self._path = path
+        self._identity = None if path is None else _identity(os.stat(path))
+        # Bytes written since the file's size was looked at.
+        self._unseen = UNSEEN_BYTES_MAX
+        # Bytes that had no room, not said in the log yet.
+        self._lost = 0
+        self._lock = threading.RLock()
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self):
+        self._lock = threading.RLock()
+        self._lost = 0
+
+    def append(self, descriptor, data):
+        """Writes lines; a full disk loses them, and no print() of user code fails for its log."""
+        with self._lock:
+            self._unseen += len(data)
+            if self._unseen > UNSEEN_BYTES_MAX and not self._has_room_for(descriptor, len(data)):
+                self._lost += len(data)
+                return
+            if self._lost:
+                note = b"%s quern: %d bytes were dropped here: they had no room on the disk\n"
+                data = note % (stamp().encode(), self._lost) + data
+            self._write(descriptor, data)
+
+    def _write(self, descriptor, data):
+        view = memoryview(data)
+        lost, self._lost = self._lost, 0
+        try:
+            while view:
+                view = view[os.write(descriptor, view) :]
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            self._lost = lost + len(view)
+
+    def _has_room_for(self, descriptor, size):
+        if self._identity is None:
+            return True
+        status = os.fstat(descriptor)
+        self._unseen = 0
+        if status.st_size + size <= FILE_BYTES_MAX:
+            return True
+        if _identity(status) != self._identity:
+            # User code has put a file of its own there: that one is not ours to cut.
+            return True
+        self._rotate(descriptor)
+        if os.fstat(descriptor).st_size + size <= HARD_BYTES_MAX:
+            return True
+        self._unseen = UNSEEN_BYTES_MAX
+        return False
+
+    def _rotate(self, descriptor):
+        lock = self._path + ".lock"
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError:
+            return
+        try:
+            self._move_to_older(descriptor)
+        except OSError:
+            _remove(self._path + ".1.new")
+        finally:
+            _remove(lock)
+
+    def _move_to_older(self, descriptor):
+        """Copied, because children of user code have the same file open: it must stay the same one."""
+        older, new = self._path + ".1", self._path + ".1.new"
+        header = header_line(dropped_with(older))
+        with open(self._path, "rb") as source, open(new, "wb", opener=_private) as target:
+            target.write(header)
+            while True:
+                piece = source.read(COPY_BYTES)
+                if not piece:
+                    break
+                target.write(piece)
+        os.rename(new, older)
+        os.ftruncate(descriptor, 0)
+
+
+def dropped_with(older):
+    """The bytes of a log that are gone when its older file is: those before it, and its own."""
+    try:
+        with open(older, "rb") as file:
+            found = HEADER.match(file.read(HEADER_BYTES_MAX))
+            size = os.fstat(file.fileno()).st_size
+    except OSError:
+        return 0
+    return size if found is None else int(found.group(1)) + size - found.end()
+
+
+def header_line(dropped):
+    text = "%s quern: %d bytes before this line were dropped; a worker's log keeps its newest 8 to 16 MiB\n"
+    return (text % (stamp(), dropped)).encode()
+
+
+def stamp():
+    seconds = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%03dZ" % (seconds % 1 * 1000)
+
+
+def _identity(status):
+    return status.st_dev, status.st_ino
+
+
+def _private(path, flags):
+    return os.open(path, flags, 0o600)
+
+
+def _remove(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass

@@ -1,0 +1,96 @@
+/**
+ * Watches logs that processes write without asking (C code, children of user code), and rotates those that grow too large.
+ * The kernel tells when a silent file is written to; while it grows, it is looked at every LOG_LOOK_MS.
+ */
+import { closeSync, type FSWatcher, fstatSync, ftruncateSync, openSync, watch } from "node:fs";
+import {
+  LOG_FILE_BYTES_MAX,
+  LOG_FLOOD_BYTES,
+  LOG_FLOOD_KEPT_BYTES,
+  LOG_LOOK_MS,
+  RAW_LOG_BYTES_MAX,
+} from "../contracts/limits.ts";
+import { rotateLog } from "./log-rotation.ts";
+
+/** After so many looks without a change the kernel is asked again. */
+const QUIET_LOOKS = 3;
+/** Where the kernel has no watch to give. */
+const BLIND_LOOK_MS = 1_000;
+
+/** Watches `file`, which must be there, until the returned function is called. */
+export function watchLog(file: string): () => void {
+  try {
+    const watched = new WatchedLog(file);
+    return () => watched.close();
+  } catch {
+    // No descriptor is free: what the worker prints itself is bounded all the same.
+    return () => {};
+  }
+}
+
+class WatchedLog {
+  private readonly file: string;
+  /** Held open: the directory may be removed while a worker is still writing. */
+  private readonly fd: number;
+  private watcher: FSWatcher | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private sizeBefore = 0;
+  private quietLooks = 0;
+
+  constructor(file: string) {
+    this.file = file;
+    this.fd = openSync(file, "a+", 0o600);
+    this.look();
+  }
+
+  close(): void {
+    this.disarm();
+    clearTimeout(this.timer);
+    this.bound();
+    closeSync(this.fd);
+  }
+
+  private look(): void {
+    const size = this.bound();
+    this.quietLooks = size === this.sizeBefore ? this.quietLooks + 1 : 0;
+    this.sizeBefore = size;
+    if (this.quietLooks < QUIET_LOOKS) this.lookIn(LOG_LOOK_MS);
+    else this.arm();
+  }
+
+  private lookIn(ms: number): void {
+    this.timer = setTimeout(() => this.look(), ms).unref();
+  }
+
+  /** Its size, within the bounds now. */
+  private bound(): number {
+    const { size, nlink } = fstatSync(this.fd);
+    if (size < RAW_LOG_BYTES_MAX) return size;
+    if (nlink === 0) ftruncateSync(this.fd, 0);
+    else rotateLog(this.file, this.fd, size < LOG_FLOOD_BYTES ? LOG_FILE_BYTES_MAX : LOG_FLOOD_KEPT_BYTES);
+    return fstatSync(this.fd).size;
+  }
+
+  private arm(): void {
+    try {
+      this.watcher = watch(this.file, { persistent: false }, () => this.wake());
+      this.watcher.on("error", () => this.wake());
+    } catch {
+      return this.lookIn(BLIND_LOOK_MS);
+    }
+    // Written to between the last look and now: nobody tells of that.
+    if (fstatSync(this.fd).size !== this.sizeBefore) this.wake();
+  }
+
+  private wake(): void {
+    this.disarm();
+    clearTimeout(this.timer);
+    this.quietLooks = 0;
+    this.look();
+  }
+
+  private disarm(): void {
+    this.watcher?.close();
+    this.watcher = undefined;
+  }
+}

@@ -1,0 +1,127 @@
+/** Reading logs that are rotated meanwhile, and rotating those that somebody else writes. */
+import {
+  appendFileSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { appendLogLine, readLogLines, removeFormerLogs } from "../../src/observe/log-files.ts";
+import { rotateLog } from "../../src/observe/log-rotation.ts";
+import { watchLog } from "../../src/observe/log-watch.ts";
+import { eventually } from "../harness/eventually.ts";
+
+const MIB = 1024 * 1024;
+const TIME = "2026-01-01T00:00:00.000Z";
+
+describe("the log of a worker", () => {
+  let directory: string;
+  let file: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "quern-logs-"));
+    file = join(directory, "r-1.log");
+    writeFileSync(file, "");
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+
+  const write = (from: number, to: number) => {
+    let text = "";
+    for (let n = from; n < to; n++) text += `${TIME} ${String(n).padStart(6, "0")}${".".repeat(92)}\n`;
+    appendFileSync(file, text);
+  };
+  const rotate = (keep = 8 * MIB) => {
+    const fd = openSync(file, "a+");
+    expect(rotateLog(file, fd, keep)).toBe(true);
+    closeSync(fd);
+  };
+  const all = async () => {
+    const lines: string[] = [];
+    for await (const some of readLogLines(directory, false, async () => true))
+      lines.push(...some.map(({ line }) => line));
+    return lines;
+  };
+  const numbers = (lines: string[]) =>
+    lines.flatMap((line) => /^(\d{6})\./.exec(line)?.[1] ?? []).map(Number);
+
+  it("is followed over rotations without a line twice or never", async () => {
+    const seen: string[] = [];
+    let isOver = false;
+    const reading = (async () => {
+      for await (const some of readLogLines(directory, true, async () => isOver))
+        seen.push(...some.map(({ line }) => line));
+    })();
+    for (let round = 0; round < 4; round++) {
+      write(round * 1000, round * 1000 + 700);
+      if (round % 2 === 1) await eventually("it is read", () => seen.length === round * 1000 + 700);
+      rotate();
+      write(round * 1000 + 700, round * 1000 + 1000);
+      await eventually("it is read", () => seen.length === round * 1000 + 1000);
+    }
+    isOver = true;
+    await reading;
+    expect(numbers(seen)).toEqual(Array.from({ length: 4000 }, (_, n) => n));
+  });
+
+  it("says where bytes were dropped, and how many", async () => {
+    write(0, 1000);
+    rotate();
+    write(1000, 1500);
+    rotate(200 * 124);
+    write(1500, 1600);
+    const [first, ...lines] = await all();
+    expect(first).toBe(
+      `quern: ${1300 * 124} bytes before this line were dropped; a worker's log keeps its newest 8 to 16 MiB`,
+    );
+    expect(numbers(lines)).toEqual(Array.from({ length: 300 }, (_, n) => 1300 + n));
+  });
+
+  it("shows 64 KiB of a line that C code wrote, and characters whole", async () => {
+    appendFileSync(file, `${TIME} ${"z".repeat(3 * MIB)}\n${TIME} ${"é".repeat(20_000)}\n`);
+    const [long, whole] = await all();
+    const [, text, cut] = /^(z+) \.\.\. quern: (\d+) bytes of this line were dropped$/.exec(long!)!;
+    expect([text!.length, text!.length + Number(cut)]).toEqual([65_536 - TIME.length - 1, 3 * MIB]);
+    expect(whole).toBe("é".repeat(20_000));
+  });
+
+  it("is bounded by the server where others write it", async () => {
+    const unwatch = watchLog(file);
+    for (let n = 0; n < 5; n++) {
+      appendFileSync(file, `${"x".repeat(1023)}\n`.repeat(11 * 1024));
+      await eventually("it is small", () => statSync(file).size < MIB);
+    }
+    unwatch();
+    const [first] = await all();
+    expect(Number(/^quern: (\d+) bytes/.exec(first!)![1])).toBeGreaterThan(44 * MIB);
+    expect(statSync(`${file}.1`).size).toBeLessThanOrEqual(9 * MIB);
+  });
+
+  it("of the server's own lines is bounded too", () => {
+    writeFileSync(file, "x".repeat(9 * MIB));
+    appendLogLine(file, "the end");
+    expect(statSync(file).size).toBeLessThan(100);
+    expect(readdirSync(directory).sort()).toEqual(["r-1.log", "r-1.log.1"]);
+  });
+
+  it("goes when it is an old one of many, and its worker has ended", async () => {
+    const old = (n: number) => new Date(Date.now() - 3_600_000 - n * 1000);
+    for (let n = 0; n < 20; n++) {
+      const name = join(directory, `r-a${n}.log`);
+      writeFileSync(name, "");
+      writeFileSync(`${name}.1`, "");
+      utimesSync(name, old(n), old(n));
+    }
+    for (const name of ["server.log", "install.log"]) writeFileSync(join(directory, name), "");
+    await removeFormerLogs(directory, async () => new Set(["r-a19"]));
+    const left = readdirSync(directory).filter((name) => name.startsWith("r-a"));
+    const kept = [...Array.from({ length: 10 }, (_, n) => n), 19];
+    expect(left.sort()).toEqual(kept.flatMap((n) => [`r-a${n}.log`, `r-a${n}.log.1`]).sort());
+    expect(readdirSync(directory)).toEqual(expect.arrayContaining(["server.log", "install.log", "r-1.log"]));
+  });
+});
