@@ -11,6 +11,7 @@ import { ProjectSweep } from "./apis/project-sweep.ts";
 import type { Replicas } from "./apis/replicas.ts";
 import { Reports } from "./apis/reports.ts";
 import { noteDirectory } from "./apis/start-worker.ts";
+import { describeShortage } from "./base/disk-full.ts";
 import { openLog } from "./base/log.ts";
 import { bootId, processStartTime } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
@@ -137,7 +138,7 @@ async function layGround(options: ControllerOptions): Promise<Ground> {
   const gpus = await finding;
   const log = openLog("controller");
   const patientDb = patientDatabase(db, {
-    onWait: () => log.error("the disk of the data directory is full: waiting until there is room"),
+    onWait: (error) => log.error(`${describeShortage(error)}: waiting until there is room`),
     signal: new AbortController().signal,
   });
   const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0 };

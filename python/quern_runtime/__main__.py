@@ -1,12 +1,17 @@
 """`python -m quern_runtime --listen unix:PATH|tcp:HOST:PORT --note FILE`; the token is in QUERN_WORKER_TOKEN."""
 
 import argparse
+import errno
 import os
+import sys
 
 from .connection import listen
 from .log_stream import redirect_standard_streams
 from .note import Note
 from .worker import Worker, leave
+
+# No room or inode on the disk, no quota, or no file handle: whoever starts us waits, and tries again.
+SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 def main():
@@ -16,7 +21,13 @@ def main():
     arguments = parser.parse_args()
     token = os.environ.pop("QUERN_WORKER_TOKEN")
     redirect_standard_streams()
-    worker = Worker(listen(arguments.listen), Note(arguments.note), token)
+    try:
+        worker = Worker(listen(arguments.listen), Note(arguments.note), token)
+    except OSError as error:
+        if error.errno not in SHORTAGES:
+            raise
+        print("cannot start now: %s" % error, file=sys.stderr)
+        leave(os.EX_TEMPFAIL)
     worker.run()
     leave(0)
 

@@ -27,6 +27,8 @@ import { diedInSetUp } from "./worker-death.ts";
 
 const CONNECT_RETRY_MS = 5;
 const LAST_WORDS_MS = 500;
+/** How a worker exits that could not listen (python/quern_runtime/__main__.py). */
+const TEMPORARY_FAILURE = 75;
 const LEASE_FRAME_BYTES = 64 * 1024;
 
 export interface LeasedBatch {
@@ -51,6 +53,8 @@ export interface WorkerDeath {
 export interface BatchWorkerEvents {
   onReady(worker: BatchWorker): void;
   onSetUpFailed(worker: BatchWorker, fault: WorkerFault): void;
+  /** It could not even listen, because the machine has run out of inodes or file handles. */
+  onNoRoom(worker: BatchWorker): void;
   onAck(worker: BatchWorker, ack: Ack): void;
   onReleased(worker: BatchWorker, batches: number[]): void;
   onDeath(worker: BatchWorker, death: WorkerDeath): void;
@@ -199,6 +203,7 @@ export class BatchWorker {
     this.connection?.close();
     this.completion?.("died");
     if (this.isStopping) return;
+    if (this.connection === undefined && exit.code === TEMPORARY_FAILURE) return this.events.onNoRoom(this);
     if (!wasReady) {
       this.events.onSetUpFailed(this, diedInSetUp(exit, this.broken));
       return;

@@ -1,4 +1,5 @@
 /** Enqueues one job: its input, of whatever kind, becomes committed segments. Goes on where the last commit was. */
+import { whenThereIsRoom } from "../base/disk-full.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { selectFiles } from "../object-store/select-files.ts";
 import { EnqueueCommits, type EnqueueCursor, EnqueueError, type EnqueueTarget } from "./enqueue-commits.ts";
@@ -28,7 +29,7 @@ export async function enqueueJob(options: EnqueueJobOptions): Promise<number | u
     job.enqueue_cursor_json === null ? undefined : (JSON.parse(job.enqueue_cursor_json) as EnqueueCursor);
   const maker = new SegmentMaker(stored.batch_size, job.enqueued_batches);
   const own = new OwnFileWriter(ownFile);
-  if (stored.kind !== "items") await own.open(cursor?.own_bytes ?? 0);
+  if (stored.kind !== "items") await whenThereIsRoom(() => own.open(cursor?.own_bytes ?? 0), options.room);
   try {
     const isDone = await enqueue(options, stored, { maker, own, cursor });
     if (!isDone) return undefined;

@@ -1,4 +1,5 @@
 /** Where a job's batches come from: the object store, or the job's own file. */
+import { type RoomWait, whenThereIsRoom } from "../base/disk-full.ts";
 import type { ObjectStore, OpenObject } from "../object-store/object-store.ts";
 import { OWN_PATH, openOwnFile } from "./own-file.ts";
 
@@ -7,8 +8,11 @@ export interface JobInput {
   open(path: string, etag?: string): Promise<OpenObject>;
 }
 
-export function jobInput(store: ObjectStore, ownFile: string): JobInput {
-  return { open: (path, etag) => (path === OWN_PATH ? openOwnFile(ownFile) : store.open(path, etag)) };
+/** `room`: how to wait where no more files may be opened; without it that is an error. */
+export function jobInput(store: ObjectStore, ownFile: string, room?: RoomWait): JobInput {
+  const openOwn = () => openOwnFile(ownFile);
+  const patient = room === undefined ? openOwn : () => whenThereIsRoom(openOwn, room);
+  return { open: (path, etag) => (path === OWN_PATH ? patient() : store.open(path, etag)) };
 }
 
 /** The input changed, or is gone, after it was enqueued. */

@@ -3,7 +3,7 @@
  * writer of the closing record here; a stop from outside wins or loses there like every other.
  */
 import { timestamp, wallMs } from "../base/clock.ts";
-import type { RoomWait } from "../base/disk-full.ts";
+import { describeShortage, type RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
@@ -72,7 +72,8 @@ export class JobRun implements Service {
   /** `lostWorkers`: how many the job had when the machine went down. */
   constructor(deps: JobDeps, job: JobRow, lostWorkers: number) {
     this.room = {
-      onWait: () => deps.jobLog(job.job_id, "the server's disk is full: the job waits until there is room"),
+      onWait: (error) =>
+        deps.jobLog(job.job_id, `${describeShortage(error)}: the job waits until there is room`),
       signal: this.gone.signal,
     };
     this.deps = { ...deps, db: patientDatabase(deps.db, this.room) };
@@ -87,7 +88,7 @@ export class JobRun implements Service {
       onWait: (error, pauseMs) => deps.jobLog(job.job_id, `${error.message}; trying again in ${pauseMs} ms`),
       signal: this.over.signal,
     });
-    this.input = jobInput(this.store, ownFilePath(deps.dataDir, job.job_id));
+    this.input = jobInput(this.store, ownFilePath(deps.dataDir, job.job_id), this.room);
     this.totalBatches = job.total_batch_count ?? undefined;
     this.workers = new JobWorkers({
       epoch: deps.epoch,
@@ -234,6 +235,7 @@ export class JobRun implements Service {
         const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
         void this.end({ kind, reason: setUpFailed(fault) });
       },
+      onNoRoom: () => this.startMissingWorkers(),
       onAck: (worker, ack) => this.dispatcher?.acked(worker, ack),
       onReleased: (_, batches) => this.dispatcher?.released(batches),
       onDeath: (worker, death) => {

@@ -1,4 +1,5 @@
 /** The workers of one job: as many as are wanted and the machine has room for, replaced when they die, all gone at the end. */
+import { delay } from "../base/clock.ts";
 import { type RoomWait, whenThereIsRoom } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { STALLED_AFTER_MS } from "../contracts/limits.ts";
@@ -6,6 +7,9 @@ import type { Ask, Compute, ComputeAccount, Grant } from "../engine/compute-acco
 import type { RunningWorker } from "../engine/engine.ts";
 import type { Init } from "../protocol/messages.ts";
 import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
+
+const START_AGAIN_MS = 1_000;
+const NO_ROOM_FOR_SOCKET = { code: "ENOSPC" };
 
 export interface JobWorkersOptions {
   epoch: number;
@@ -30,6 +34,7 @@ export class JobWorkers {
   private starting = 0;
   private failed = 0;
   private isStopped = false;
+  private hasToldOfNoRoom = false;
 
   constructor(options: JobWorkersOptions) {
     this.options = options;
@@ -101,6 +106,14 @@ export class JobWorkers {
         this.failed++;
         void this.drop(failed);
         events.onSetUpFailed(failed, fault);
+      },
+      onNoRoom: (failed) => {
+        if (!this.hasToldOfNoRoom) room.onWait(NO_ROOM_FOR_SOCKET);
+        this.hasToldOfNoRoom = true;
+        void delay(START_AGAIN_MS).then(async () => {
+          await this.drop(failed);
+          events.onNoRoom(failed);
+        });
       },
       onDeath: (dead, death) => {
         void this.drop(dead);

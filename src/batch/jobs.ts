@@ -1,5 +1,5 @@
 /** All jobs of this controller: takes over the unfinished ones at the start, runs new ones, stops, reads. */
-import { whenThereIsRoom } from "../base/disk-full.ts";
+import { describeShortage, whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
@@ -160,7 +160,8 @@ export class Jobs implements Service {
 
   private async run(jobId: string, lostWorkers = 0): Promise<void> {
     const { db, epoch, jobLog } = this.deps;
-    const onWait = () => jobLog(jobId, "the server's disk is full: the job waits until there is room");
+    const onWait = (error: unknown) =>
+      jobLog(jobId, `${describeShortage(error)}: the job waits until there is room`);
     // It is recorded already: whoever submitted it is not told otherwise.
     const row = await whenThereIsRoom(() => claimJob(db, jobId, epoch), { onWait, signal: this.gone.signal });
     if (row === undefined) return;

@@ -2,8 +2,9 @@
  * The job's own file, one JSON text a line: inline items, written whole when the job is submitted; selected paths and the
  * lines of compressed files, appended while the job is enqueued. Append-only: a reader may have it open meanwhile.
  */
-import { type FileHandle, mkdir, open, readdir, rm } from "node:fs/promises";
+import { type FileHandle, open, readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { makeDirectories } from "../base/disk-full.ts";
 import type { OpenObject } from "../object-store/object-store.ts";
 
 /** What stands for the job's own file in ranges: no path, and one etag, because what was committed never changes. */
@@ -72,10 +73,11 @@ export class OwnFileWriter {
     this.path = path;
   }
 
-  /** What is behind `committedBytes` was never committed, and goes. */
+  /** What is behind `committedBytes` was never committed, and goes. May be tried again after an error. */
   async open(committedBytes: number): Promise<void> {
     const directory = dirname(this.path);
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    makeDirectories(directory);
+    await this.close();
     this.file = await open(this.path, committedBytes === 0 ? "w" : "r+", 0o600);
     await this.file.truncate(committedBytes);
     this.bytes = committedBytes;
@@ -101,7 +103,9 @@ export class OwnFileWriter {
   }
 
   async close(): Promise<void> {
-    await this.file?.close();
+    const { file } = this;
+    this.file = undefined;
+    await file?.close();
   }
 }
 

@@ -1,6 +1,6 @@
 /** The controller's HTTP, behind the gateway: one file per resource, put together here with the admin's key and errors. */
 import { Hono } from "hono";
-import { isDiskFull } from "../base/disk-full.ts";
+import { shortageOf } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import type { MemoryLimits } from "../contracts/answers.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
@@ -40,7 +40,7 @@ export interface ControlDeps
 export function controlApp(deps: ControlDeps): Hono {
   const app = new Hono();
   app.onError((thrown, c) => {
-    const error = isDiskFull(thrown) ? diskFull(thrown) : asServiceError(thrown);
+    const error = shortageError(thrown) ?? asServiceError(thrown);
     if (error.code === "internal_error")
       deps.log.error(
         { err: thrown, request_id: requestId(c), path: c.req.path },
@@ -86,7 +86,15 @@ export function controlApp(deps: ControlDeps): Hono {
   return app;
 }
 
-function diskFull(cause: unknown): ServiceError {
+function shortageError(cause: unknown): ServiceError | undefined {
+  const shortage = shortageOf(cause);
+  if (shortage === undefined) return undefined;
+  if (shortage === "handles") {
+    const cure =
+      "raise the limits of its service (LimitNOFILE, TasksMax; `ulimit -n`), or try again when it has less to do";
+    const message = `the server may open no more files, or start no more processes, so that nothing was recorded; ${cure}`;
+    return new ServiceError("server_unavailable", message, { cause, retryAfterS: 1 });
+  }
   const message =
     "the server's disk is full, so that nothing was recorded; make room (`quern doctor` there shows what uses it) and try again";
   return new ServiceError("disk_full", message, { cause });

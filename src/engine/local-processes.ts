@@ -7,7 +7,6 @@ import {
   closeSync,
   existsSync,
   fstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
@@ -18,6 +17,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { delay } from "../base/clock.ts";
+import { makeDirectories } from "../base/disk-full.ts";
 import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
 import type { MemoryLimits } from "../contracts/answers.ts";
@@ -65,7 +65,7 @@ export class LocalEngine implements Engine {
 
   async start(spec: WorkerSpec): Promise<RunningWorker> {
     const { runtimeDir, pythonRuntime } = this.options;
-    mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
+    makeDirectories(runtimeDir);
     const socket = join(runtimeDir, `${spec.worker_id}.sock`);
     const note = spec.noteFile ?? join(runtimeDir, `${spec.worker_id}.note`);
     const token = newToken();
@@ -75,7 +75,7 @@ export class LocalEngine implements Engine {
       args: ["--listen", `unix:${socket}`, "--note", note],
     };
     const boot = `import sys; sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
-    for (const file of [spec.logFile, note]) mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    for (const file of [spec.logFile, note]) makeDirectories(dirname(file));
     // Here a full disk is an error; where the worker first writes to the mapped file, it would be its death.
     writeFileSync(note, Buffer.alloc(NOTE_BYTES), { mode: 0o600 });
     const log = openSync(spec.logFile, "a", 0o600);

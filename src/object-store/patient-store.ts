@@ -2,6 +2,7 @@
  * A store that waits for one that does not answer: listings go on behind what was listed, reads are repeated where they
  * broke off. Errors that a later try would not mend pass at once.
  */
+import { describeShortage, shortageOf } from "../base/disk-full.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { STORE_PATIENCE_MS, STORE_PAUSE_MAX_MS } from "../contracts/limits.ts";
 import type { ListedObject, ListOptions, ObjectStore, OpenObject } from "./object-store.ts";
@@ -10,7 +11,7 @@ const PAUSE_FIRST_MS = 250;
 
 export interface Patience {
   /** Told before each pause, with the store's error. */
-  onWait: (error: ServiceError, pauseMs: number) => void;
+  onWait: (error: Error, pauseMs: number) => void;
   /** Aborted when nobody waits any more: the last error is thrown then. */
   signal: AbortSignal;
   patienceMs?: number;
@@ -88,11 +89,13 @@ class Tries {
   /** Resolves when it is time to try again; throws `error` when that is no use. */
   async pause(error: unknown): Promise<void> {
     const { onWait, signal, patienceMs = STORE_PATIENCE_MS } = this.patience;
-    if (!(error instanceof ServiceError && error.code === "store_unreachable")) throw error;
+    const isShortage = shortageOf(error) !== undefined;
+    if (!isShortage && !(error instanceof ServiceError && error.code === "store_unreachable")) throw error;
     const now = performance.now();
     this.sinceMs ??= now;
-    if (signal.aborted || now - this.sinceMs > patienceMs) throw error;
-    onWait(error, this.pauseMs);
+    // What this machine has run out of is waited for as long as it takes.
+    if (signal.aborted || (!isShortage && now - this.sinceMs > patienceMs)) throw error;
+    onWait(isShortage ? new Error(describeShortage(error)) : (error as ServiceError), this.pauseMs);
     await elapsed(this.pauseMs, signal);
     if (signal.aborted) throw error;
     this.pauseMs = Math.min(2 * this.pauseMs, STORE_PAUSE_MAX_MS);

@@ -1,8 +1,8 @@
 /** Who changed what, one JSON line each, in a file of its own that nothing prunes. */
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { timestamp } from "../base/clock.ts";
-import { isDiskFull } from "../base/disk-full.ts";
+import { makeDirectories, shortageOf } from "../base/disk-full.ts";
 
 export interface AuditLine {
   method: string;
@@ -16,9 +16,9 @@ export interface AuditLine {
 /** Where the disk is full the line is lost: nothing fails for it. */
 export function appendAudit(file: string, line: AuditLine): void {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeDirectories(dirname(file));
     appendFileSync(file, `${JSON.stringify({ time: timestamp(), ...line })}\n`, { mode: 0o600 });
   } catch (error) {
-    if (!isDiskFull(error)) throw error;
+    if (shortageOf(error) === undefined) throw error;
   }
 }

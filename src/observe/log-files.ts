@@ -2,11 +2,11 @@
  * Log files of workers and jobs: one log a writer, each line `<RFC 3339 time> <text>`. Reading merges the logs of a
  * directory by time; a line without one (from a C library, say) belongs to the line before it.
  */
-import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { delay, wallMs } from "../base/clock.ts";
-import { isDiskFull } from "../base/disk-full.ts";
+import { makeDirectories, shortageOf } from "../base/disk-full.ts";
 import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits.ts";
 import { readPart, rotateLog } from "./log-rotation.ts";
 
@@ -30,7 +30,7 @@ const NOTHING = Buffer.alloc(0);
 /** Adds a line of the server's own. Where the disk is full the line is lost: nothing fails for its log. */
 export function appendLogLine(file: string, line: string): void {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeDirectories(dirname(file));
     const fd = openSync(file, "a+", 0o600);
     try {
       if (fstatSync(fd).size >= LOG_FILE_BYTES_MAX) rotateLog(file, fd, LOG_FILE_BYTES_MAX);
@@ -39,7 +39,7 @@ export function appendLogLine(file: string, line: string): void {
       closeSync(fd);
     }
   } catch (error) {
-    if (!isDiskFull(error)) throw error;
+    if (shortageOf(error) === undefined) throw error;
   }
 }
 

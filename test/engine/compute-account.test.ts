@@ -68,7 +68,7 @@ describe("a worker that waits for compute", () => {
       init: () => {
         throw new Error("none is started");
       },
-      events: { onReady() {}, onSetUpFailed() {}, onAck() {}, onReleased() {}, onDeath() {} },
+      events: { onReady() {}, onSetUpFailed() {}, onNoRoom() {}, onAck() {}, onReleased() {}, onDeath() {} },
       onStartFailed: (error) => {
         throw error;
       },

@@ -136,6 +136,7 @@ export class Dispatching {
         isReady = true;
       },
       onSetUpFailed: (_, fault) => this.fail(new Error(fault.message)),
+      onNoRoom: () => this.fail(new Error("the disk is full")),
       onAck: (from, ack) => this.dispatcher.acked(from, ack),
       onReleased: (_, batches) => this.dispatcher.released(batches),
       onDeath: (dead, death) => this.dispatcher.died(dead, death),

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openLog } from "../../src/base/log.ts";
 import { Retention } from "../../src/batch/retention.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 
@@ -23,10 +24,11 @@ class PythonPredictor:
 `;
 
 /** Only root may mount one. */
-function mount(path: string): boolean {
-  mkdirSync(path, { recursive: true });
+function mount(path: string, options = ""): boolean {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const all = `size=${DISK_MIB}m,mode=0700${options}`;
   try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MIB}m`, "tmpfs", path], { stdio: "ignore" });
+    execFileSync("mount", ["-t", "tmpfs", "-o", all, "tmpfs", path], { stdio: "ignore" });
     return true;
   } catch {
     return false;
@@ -130,6 +132,67 @@ describe("a full disk", () => {
         total_batch_count: 60,
       });
       expect(ids()).toHaveLength(12_000);
+    },
+    60_000,
+  );
+});
+
+describe("a disk that has no inode left", () => {
+  const server = new TestServer();
+  const sockets = runtimeDirectory(server.dataDir);
+  const isMounted = [server.dataDir, sockets].every((path) => mount(path, ",nr_inodes=500"));
+  const handled = join(server.dir, "handled");
+  const useUp = (directory: string) => {
+    mkdirSync(join(directory, "filler"));
+    for (let i = 0; ; i++)
+      try {
+        writeFileSync(join(directory, "filler", String(i)), "");
+      } catch {
+        return;
+      }
+  };
+  const free = (directory: string) => rmSync(join(directory, "filler"), { recursive: true, force: true });
+  beforeAll(async () => {
+    if (!isMounted) return;
+    await server.start();
+    server.deploy({
+      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${JSON.stringify({ handled })}}\n`,
+      "predictor.py": PREDICTOR,
+    });
+  });
+  afterAll(async () => {
+    for (const path of [server.dataDir, sockets]) free(path);
+    await server.stopProcesses();
+    if (isMounted) for (const path of [server.dataDir, sockets]) execFileSync("umount", ["-l", path]);
+    await server.stop();
+  });
+
+  it.runIf(isMounted)(
+    "holds up a job at its directory, its worker's files and its worker's socket, and ends none",
+    async () => {
+      const path = server.writeInput("in.jsonl", '{"id":1}\n{"id":2}\n');
+      for (const directory of [server.dataDir, sockets]) useUp(directory);
+      const items = { workers: 1, item_list: { items: [{ id: 0 }], batch_size: 1 } };
+      const refused = await server.post("/jobs", items);
+      expect([refused.status, await refused.json()]).toMatchObject([507, { code: "disk_full" }]);
+      const id = await server.submit("jobs", {
+        workers: 1,
+        delimited_files: { store_paths: [path], batch_size: 1 },
+      });
+      const untilMs = Date.now() + 1_500;
+      await eventually("it has waited for a while", async () => {
+        expect(await server.job("jobs", id)).toMatchObject({ status: "status_enqueuing" });
+        return Date.now() > untilMs;
+      });
+      free(server.dataDir);
+      const logs = async () => (await server.fetch(`/jobs/${id}/logs`)).text();
+      await eventually("a worker has no inode for its socket, and says so", async () =>
+        (await logs()).includes("cannot start now: [Errno 28]"),
+      );
+      expect(await server.job("jobs", id)).toMatchObject({ status: "status_running" });
+      free(sockets);
+      expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
+      expect(readFileSync(handled, "utf8").trim().split("\n").sort()).toEqual(["1", "2"]);
     },
     60_000,
   );
