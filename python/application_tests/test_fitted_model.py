@@ -30,6 +30,49 @@ def served(estimator, described, columns):
         return FittedModel(directory, described), metrics
 
 
+class Frame:
+    """As little of a sequence as a DataFrame is: its items are columns, and its length that of its rows."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self._values
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, column):
+        raise KeyError(column)
+
+
+class Giving:
+    """An estimator of one's own: `give` makes of arrays what its methods return."""
+
+    _gives = {}
+
+    def __init__(self, give):
+        self._name = id(give)
+        Giving._gives[self._name] = give
+
+    def fit(self, features, target):
+        return self
+
+    def predict(self, features):
+        return self._give((features[:, 0] > 2).astype(int))
+
+    def predict_proba(self, features):
+        share = 0.25 + (features[:, 0] > 2) * 0.5
+        return self._give(numpy.stack([1 - share, share], axis=1))
+
+    def decision_function(self, features):
+        logit = features[:, 0].astype(float) - 2.5
+        return self._give(numpy.stack([-logit, logit], axis=1))
+
+    def _give(self, values):
+        return Giving._gives[self._name](values)
+
+
 class Matrices(unittest.TestCase):
     def test_are_as_wide_as_their_columns(self):
         floats = feature_matrix([[1.5], [2.5]], ["FLOAT_COLUMN", "FLOAT_COLUMN"])
@@ -61,6 +104,45 @@ class Answers(unittest.TestCase):
         fitted, _ = served(RidgeClassifier(), model(x="FLOAT_COLUMN"), columns)
         (answer,) = fitted.predict([{"x": 0.0}])
         self.assertEqual(sorted(answer), ["class_ids", "classes", "logits"])
+
+    def test_are_the_same_whatever_kind_of_sequence_an_estimator_gives(self):
+        columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
+        described = model(x="FLOAT_COLUMN")
+        rows = [{"x": 0.0}, {"x": 5.0}]
+        whole, metrics = served(Giving(lambda values: values), described, columns)
+        expected, (one,) = whole.predict(rows), whole.predict(rows[:1])
+        self.assertEqual(expected[1], {"class_ids": ["1"], "classes": ["MQ=="], "logits": [-2.5, 2.5], "probabilities": [0.25, 0.75]})
+        kinds = {
+            "lists": lambda values: values.tolist(),
+            "tuples": lambda values: tuple(tuple(each) if values.ndim > 1 else each for each in values.tolist()),
+            "what knows how to be an array, as frames of pandas do": Frame,
+            "a generator": lambda values: (each for each in values.tolist()),
+            "objects": lambda values: values.astype(object),
+            "columns": lambda values: values if values.ndim > 1 else values.reshape(-1, 1),
+        }
+        for name, give in kinds.items():
+            with self.subTest(name):
+                fitted, found = served(Giving(give), described, columns)
+                self.assertEqual((fitted.predict(rows), found), (expected, metrics))
+        with self.subTest("one value for one row"):
+            estimator = Giving(lambda values: values.tolist()[0] if len(values) == 1 else values)
+            self.assertEqual(served(estimator, described, columns)[0].predict(rows[:1]), [one])
+
+    def test_that_cannot_be_served_fail_the_training(self):
+        columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
+        for give, message in (
+            (lambda values: values.tolist()[:1], r"predict\(\) gave 1 values for 2 rows"),
+            (lambda values: [[1], [2, 3]], r"predict\(\) gave what is no array of numbers"),
+            (lambda values: numpy.zeros((len(values), 2)), r"predict\(\) gave 2 values for a row; it must give one"),
+        ):
+            with self.assertRaisesRegex(ValueError, message):
+                fitted_model.train(Giving(give), model(x="FLOAT_COLUMN"), lambda part: columns)
+
+    def test_of_a_regression_that_gives_lists(self):
+        columns = {**NUMBERS, "t": numpy.array([0, 1, 2, 3, 4, 5])}
+        fitted, metrics = served(Giving(lambda values: values.tolist()), model("regression", x="FLOAT_COLUMN"), columns)
+        self.assertEqual(fitted.predict([{"x": 5.0}]), [{"predictions": [1]}])
+        self.assertEqual(sorted(metrics), ["mae", "rmse"])
 
     def test_of_a_regression(self):
         columns = {**NUMBERS, "t": numpy.array([1, 3, 5, 7, 9, 11])}

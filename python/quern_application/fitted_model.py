@@ -27,6 +27,8 @@ def train(estimator, model, rows):
     started = time.monotonic()
     estimator.fit(_features(model, training), _target(model, training))
     print("fitted in %.1f s" % (time.monotonic() - started))
+    # What could not be served fails now, not when it is asked for.
+    _outputs(estimator, model, _features(model, {name: training[name][:2] for name in model["features"]}))
     return estimator, _evaluate(estimator, model, rows("evaluation"))
 
 
@@ -44,33 +46,61 @@ class FittedModel:
     def predict(self, rows):
         """The outputs of each row, which is a dict of the features by name."""
         features = _features(self._model, {name: [row[name] for row in rows] for name in self._model["features"]})
-        values = self._estimator.predict(features).tolist()
-        if self._model["type"] == "regression":
-            return [{"predictions": [value]} for value in values]
-        return [
-            {"class_ids": [str(int(value))], "classes": [base64.b64encode(b"%d" % int(value)).decode()], **shares}
-            for value, shares in zip(values, self._shares(features))
-        ]
-
-    def _shares(self, features):
-        estimator = self._estimator
-        count = len(features)
-        if not hasattr(estimator, "predict_proba"):
-            if not hasattr(estimator, "decision_function"):
-                return [{}] * count
-            return [{"logits": each} for each in _vectors(estimator.decision_function(features))]
-        probabilities = estimator.predict_proba(features)
-        if hasattr(estimator, "decision_function"):
-            logits = estimator.decision_function(features)
-        else:
-            # The log of 0 is no number of JSON.
-            logits = numpy.log(numpy.maximum(probabilities, numpy.finfo(float).tiny))
-        return [{"logits": logit, "probabilities": share} for logit, share in zip(_vectors(logits), probabilities.tolist())]
+        return _outputs(self._estimator, self._model, features)
 
 
-def _vectors(values):
-    """One vector a row; of two classes, there is one number."""
-    return values.reshape(len(values), -1).tolist()
+def _outputs(estimator, model, features):
+    values = _scalars("predict", estimator.predict(features), len(features)).tolist()
+    if model["type"] == "regression":
+        return [{"predictions": [value]} for value in values]
+    return [
+        {"class_ids": [str(int(value))], "classes": [base64.b64encode(b"%d" % int(value)).decode()], **shares}
+        for value, shares in zip(values, _shares(estimator, features))
+    ]
+
+
+def _shares(estimator, features):
+    count = len(features)
+    logits = None
+    if hasattr(estimator, "decision_function"):
+        logits = _vectors("decision_function", estimator.decision_function(features), count)
+    if not hasattr(estimator, "predict_proba"):
+        return [{}] * count if logits is None else [{"logits": each} for each in logits.tolist()]
+    probabilities = _vectors("predict_proba", estimator.predict_proba(features), count)
+    if logits is None:
+        # The log of 0 is no number of JSON.
+        logits = numpy.log(numpy.maximum(probabilities, numpy.finfo(float).tiny))
+    return [{"logits": logit, "probabilities": share} for logit, share in zip(logits.tolist(), probabilities.tolist())]
+
+
+def _vectors(method, values, count):
+    """One vector a row, from whatever an estimator gives: arrays, lists, pandas, one value for one row. Of two classes, there may be one number."""
+    array = _array(method, values)
+    if array.ndim == 0 or (count == 1 and array.ndim == 1 and len(array) != 1):
+        array = array.reshape(1, -1)
+    if len(array) != count:
+        raise ValueError("%s() gave %d values for %d rows; it must give one for each" % (method, len(array), count))
+    return array.reshape(count, -1)
+
+
+def _scalars(method, values, count):
+    """One value a row."""
+    vectors = _vectors(method, values, count)
+    if vectors.shape[1] != 1:
+        raise ValueError("%s() gave %d values for a row; it must give one" % (method, vectors.shape[1]))
+    return vectors[:, 0]
+
+
+def _array(method, values):
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    elif not hasattr(values, "__len__") and hasattr(values, "__iter__") and not hasattr(values, "__array__"):
+        values = list(values)
+    try:
+        array = numpy.asarray(values)
+        return array.astype(float) if array.dtype == object else array
+    except (TypeError, ValueError) as error:
+        raise ValueError("%s() gave what is no array of numbers: %s" % (method, error)) from error
 
 
 def _features(model, columns):
@@ -85,7 +115,7 @@ def _evaluate(estimator, model, columns):
     target = _target(model, columns) if columns else ()
     if len(target) == 0:
         return {}
-    predicted = estimator.predict(_features(model, columns))
+    predicted = _scalars("predict", estimator.predict(_features(model, columns)), len(target))
     if model["type"] == "classification":
         return {"accuracy": float(numpy.mean(predicted == target))}
     errors = predicted.astype(float) - target.astype(float)

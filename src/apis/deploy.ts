@@ -9,7 +9,7 @@ import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-store.ts";
 import { conflictOf, endpointOf } from "./endpoints.ts";
-import { type DeployableConfig, invalid, type ParsedApi, parseConfig } from "./parse-config.ts";
+import { type DeployableConfig, invalid, type ParsedApi, readConfig } from "./parse-config.ts";
 import { type UnpackedProject, unpackProject } from "./project-store.ts";
 import type { ProjectSweep } from "./project-sweep.ts";
 
@@ -68,16 +68,18 @@ async function deployProject(
 ): Promise<DeployedApi[]> {
   const application = await deps.deployApplication(project, request);
   if (application !== undefined) return [applicationOf(application, project.project_id)];
-  const apis = selectApis(parseConfig(project.configText, request.configFile), request.only);
+  const read = readConfig(project.configText, request.configFile);
+  const errors = [...read.errors];
+  // Faults are told of the whole file, as far as each entry can be read.
+  const apis = errors.length > 0 ? read.apis : selectApis(read.apis, request.only);
   const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
   // As it will be.
   const after = [
     ...new Map([...current.values(), ...apis].map(({ config }) => [config.name, config])).values(),
   ];
-  const errors: FieldError[] = [];
   for (const api of apis) {
     const deployed = current.get(api.config.name);
-    if (deployed !== undefined && deployed.config.kind !== api.config.kind) {
+    if (deployed !== undefined && api.hasKind && deployed.config.kind !== api.config.kind) {
       errors.push({
         pointer: api.positionOf(["kind"]),
         detail: `${api.config.name}: kind: cannot change from ${deployed.config.kind} while deployed; delete the API first`,
@@ -204,36 +206,28 @@ async function predictorErrors(
   directory: string,
 ): Promise<FieldError[]> {
   const { path, python_path } = config.predictor;
-  const label = `${config.name}: predictor.`;
+  const error = (field: string, detail: string) => ({
+    pointer: positionOf(["predictor", field]),
+    detail: `${config.name}: predictor.${field}: ${detail}`,
+  });
+  const errors: FieldError[] = [];
+  if (python_path !== undefined && !isDirectoryInside(directory, python_path))
+    errors.push(error("python_path", `"${python_path}" is not a directory of the project`));
   const file = resolve(directory, path);
   if (relative(directory, file).startsWith(".."))
-    return [
-      {
-        pointer: positionOf(["predictor", "path"]),
-        detail: `${label}path: "${path}" is outside the project`,
-      },
-    ];
+    return [error("path", `"${path}" is outside the project`), ...errors];
   if (!existsSync(file)) {
-    return [
-      {
-        pointer: positionOf(["predictor", "path"]),
-        detail: `${label}path: ${path}: file does not exist in the project (is it in .quernignore?)`,
-      },
-    ];
-  }
-  if (python_path !== undefined && !isDirectoryInside(directory, python_path)) {
-    return [
-      {
-        pointer: positionOf(["predictor", "python_path"]),
-        detail: `${label}python_path: "${python_path}" is not a directory of the project`,
-      },
-    ];
+    const detail = `${path}: file does not exist in the project (is it in .quernignore?)`;
+    return [error("path", detail), ...errors];
   }
   const faults = await checkClass(deps, file);
-  return faults.map(({ line, message }) => ({
-    pointer: `${path}:${line}`,
-    detail: `${config.name}: ${message}`,
-  }));
+  return [
+    ...errors,
+    ...faults.map(({ line, message }) => ({
+      pointer: `${path}:${line}`,
+      detail: `${config.name}: ${message}`,
+    })),
+  ];
 }
 
 function isDirectoryInside(directory: string, path: string): boolean {

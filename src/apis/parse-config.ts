@@ -8,6 +8,7 @@ import { ruleFaults } from "../contracts/api-rules.ts";
 import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
+import { withoutFaults } from "./salvage.ts";
 
 export type DeployableConfig = ApiConfig & {
   kind: "RealtimeAPI" | "BatchAPI";
@@ -22,29 +23,32 @@ export interface ParsedApi {
   configText: string;
   /** `file:line:column` of a path in this entry, for errors that only the project's files show. */
   positionOf: (path: readonly (string | number)[]) => string;
+  /** False where `kind` is wrong: then nothing can be said that depends on it. */
+  hasKind: boolean;
+}
+
+export interface ReadConfig {
+  /** Also entries with faults, as far as they are right: what else is wrong with them can be told at once. */
+  apis: ParsedApi[];
+  errors: FieldError[];
 }
 
 type Path = YamlPath;
 
-/** Throws ServiceError `invalid_configuration` with every problem. */
-export function parseConfig(text: string, file: string): ParsedApi[] {
+/** All problems that the text shows. */
+export function readConfig(text: string, file: string): ReadConfig {
   const read = readYamlFile(text, file);
-  if (Array.isArray(read)) throw invalid(read);
+  if (Array.isArray(read)) return { apis: [], errors: read };
   const { value: entries, positionOf } = read;
   if (!Array.isArray(entries) || entries.length === 0) {
-    throw invalid([
-      {
-        pointer: `${file}:1:1`,
-        detail: "the file must be a list with at least one API: begin each with `- name: …`",
-      },
-    ]);
+    const detail = "the file must be a list with at least one API: begin each with `- name: …`";
+    return { apis: [], errors: [{ pointer: `${file}:1:1`, detail }] };
   }
   const exact = read.exact as { predictor?: { config?: unknown } }[];
   const errors: FieldError[] = [];
   const apis = entries.map((entry: unknown, i) => parseEntry(entry, exact[i], i, positionOf, errors));
   errors.push(...duplicateNames(entries, positionOf));
-  if (errors.length > 0) throw invalid(errors);
-  return apis as ParsedApi[];
+  return { apis: apis.filter((api) => api !== undefined), errors };
 }
 
 function parseEntry(
@@ -72,14 +76,20 @@ function parseEntry(
   }
   for (const { path, cure } of NOT_YET)
     if (valueAt(api, path) !== undefined) add(path, `is not supported yet; ${cure}`);
-  if (!checked.success) return undefined;
-  for (const { path, detail } of ruleFaults(checked.data)) add(path, detail);
+  const faulty = checked.error?.issues ?? [];
+  const isFaulty = (name: string | undefined) => faulty.some(({ path }) => path[0] === name);
+  const data = checked.data ?? salvage(api, faulty, index);
+  if (data === undefined) return undefined;
+  // Where a field is wrong, nothing is said of what it must be to its neighbours.
+  for (const { path, detail } of ruleFaults(data)) if (!isFaulty(path[0])) add(path, detail);
+  const hasKind = !isFaulty("kind");
   for (const { path, kinds } of OF_KINDS) {
-    if (!kinds.includes(checked.data.kind) && valueAt(api, path) !== undefined)
-      add(path, `is for a ${kinds.join(" or a ")} only, this is a ${checked.data.kind}; leave it out`);
+    if (hasKind && !kinds.includes(data.kind) && valueAt(api, path) !== undefined)
+      add(path, `is for a ${kinds.join(" or a ")} only, this is a ${data.kind}; leave it out`);
   }
-  if (checked.data.predictor === undefined && checked.data.kind !== "TrafficSplitter") {
-    add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
+  if (data.predictor === undefined && data.kind !== "TrafficSplitter") {
+    if (hasKind && !isFaulty("predictor"))
+      add([], "predictor is required: give predictor.path, the file with class PythonPredictor");
     return undefined;
   }
   const values = exact?.predictor?.config ?? {};
@@ -89,10 +99,24 @@ function parseEntry(
       `${text} is no number that a predictor can be given: JSON has none without an end; write it in quotes and convert it in __init__`,
     );
   return {
-    config: checked.data as ParsedApi["config"],
+    config: data as ParsedApi["config"],
+    hasKind,
     configText: stringifyExact(values),
     positionOf: (path) => positionOf([index, ...path]),
   };
+}
+
+/** An entry without its faults, under its own name also where that is no legal one; undefined where too little is left. */
+function salvage(
+  api: Record<string, unknown>,
+  faults: Parameters<typeof withoutFaults>[1],
+  index: number,
+): ApiConfig | undefined {
+  const left = withoutFaults(api, faults) as Record<string, unknown>;
+  const { data } = apiSchema.safeParse({ ...left, name: left.name ?? `entry-${index + 1}` });
+  return data === undefined
+    ? undefined
+    : { ...data, name: typeof api.name === "string" ? api.name : data.name };
 }
 
 /** `.inf`, `.nan`, and what is too large for any float. */

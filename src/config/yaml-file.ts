@@ -1,5 +1,14 @@
 /** One YAML text with the place of everything in it: values, exact integers, and `file:line:column` of any path. */
-import { type Document, isMap, LineCounter, type Node, parseDocument, type Scalar, visit } from "yaml";
+import {
+  type Document,
+  isMap,
+  isScalar,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Scalar,
+  visit,
+} from "yaml";
 import { JsonNumber } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 
@@ -16,17 +25,22 @@ export interface YamlFile {
 /** The errors of a text that is no YAML, each with its place. */
 export function readYamlFile(text: string, file: string): YamlFile | FieldError[] {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines });
+  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false });
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
-  if (document.errors.length > 0) {
-    return document.errors.map((error) => ({
+  const errors = [
+    ...document.errors.map((error) => ({
       pointer: at(error.pos[0]),
       detail: error.message.split(" at line ")[0]!,
-    }));
-  }
+    })),
+    ...duplicateKeys(document).map(({ name, first, again }) => ({
+      pointer: at(again),
+      detail: `the key "${name}" is given twice, here and in line ${lines.linePos(first).line}; keep one of them`,
+    })),
+  ];
+  if (errors.length > 0) return errors;
   return {
     value: document.toJS(),
     // Read once more, by those who need it only.
@@ -37,6 +51,25 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
     },
     positionOf: (path) => at(offsetOf(document, path)),
   };
+}
+
+/** Keys that stand in one map more than once: the places of the first and of each later one. */
+function duplicateKeys(document: Document): { name: string; first: number; again: number }[] {
+  const found: { name: string; first: number; again: number }[] = [];
+  visit(document, {
+    Map: (_key, { items }) => {
+      const seen = new Map<string, number>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        const name = String(key.value);
+        const place = (key as Scalar).range![0];
+        const first = seen.get(name);
+        if (first === undefined) seen.set(name, place);
+        else found.push({ name, first, again: place });
+      }
+    },
+  });
+  return found;
 }
 
 function keepNumber(key: unknown, node: Scalar): void {

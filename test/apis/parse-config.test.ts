@@ -1,18 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { parseConfig } from "../../src/apis/parse-config.ts";
+import { readConfig } from "../../src/apis/parse-config.ts";
 import { parseDurationMs } from "../../src/contracts/apis.ts";
-import { ServiceError } from "../../src/contracts/errors.ts";
 
-function errorsOf(text: string): string[] {
-  try {
-    parseConfig(text, "quern.yaml");
-  } catch (error) {
-    if (error instanceof ServiceError)
-      return error.details.fields!.map(({ pointer, detail }) => `${pointer} ${detail}`);
-    throw error;
-  }
-  return [];
-}
+const errorsOf = (text: string) =>
+  readConfig(text, "quern.yaml").errors.map(({ pointer, detail }) => `${pointer} ${detail}`);
+const parseConfig = (text: string, file: string) => readConfig(text, file).apis;
 
 const api = (extra: string) => `- name: a\n  predictor: {path: p.py}\n${extra}`;
 
@@ -122,7 +114,12 @@ describe("a configuration", () => {
     [
       "a duplicate key",
       "- name: a\n  name: b\n  predictor: {path: p.py}\n",
-      "quern.yaml:2:3 Map keys must be unique",
+      'quern.yaml:2:3 the key "name" is given twice, here and in line 1; keep one of them',
+    ],
+    [
+      "a key given twice further down",
+      api("  compute:\n    cpu: 1\n    mem: 1Gi\n    cpu: 2\n"),
+      'quern.yaml:6:5 the key "cpu" is given twice, here and in line 4; keep one of them',
     ],
     ["bad indentation", "- name: a\n   kind: x\n", "quern.yaml:1:9 Nested mappings"],
     ["an empty file", "", "quern.yaml:1:1 the file must be a list"],
@@ -138,6 +135,34 @@ describe("a configuration", () => {
     ["a number in env", api("").replace("p.py", "p.py, env: {X: 1}"), "must be a string"],
   ])("is refused with %s", (_, text, message) => {
     expect(errorsOf(text).join("\n")).toContain(message);
+  });
+
+  it("goes on with an entry that has a fault, as far as the rest of it can be told", () => {
+    const text = api(
+      "  compute: {cpu: lots, gpu: 1}\n  autoscaling: {min_replicas: 3, max_replicas: 2}\n  update_strategy: {max_surge: 0, max_unavailable: 0}\n  output: {store_path: s3://b}\n  speed: 3\n",
+    );
+    const { apis, errors } = readConfig(text, "q");
+    expect(errors.map(({ detail }) => detail.replace(/:? [a-z]+ .*/, ""))).toEqual([
+      ...[
+        "a: compute.cpu",
+        "a: speed",
+        "a: output",
+        "a: autoscaling.max_replicas",
+        "a: update_strategy: max_surge",
+        "a: output",
+      ],
+    ]);
+    expect(apis[0]!.config).toMatchObject({ name: "a", predictor: { path: "p.py" }, compute: { gpu: 1 } });
+    // A kind that is none: nothing is said of what is for other kinds.
+    const noKind = readConfig(
+      api("  kind: X\n  autoscaling: {min_replicas: 1}\n  output: {store_path: s3://b}\n"),
+      "q",
+    );
+    expect(noKind.errors).toHaveLength(2);
+    expect(noKind.apis[0]).toMatchObject({ hasKind: false, config: { predictor: { path: "p.py" } } });
+    expect(
+      readConfig("- name: B_D\n  predictor: {path: p.py}\n- name: 5\n  predictor: {path: p.py}\n", "q").apis,
+    ).toMatchObject([{ config: { name: "B_D" } }, { config: { name: "entry-2" } }]);
   });
 
   it.each([

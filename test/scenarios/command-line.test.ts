@@ -87,7 +87,8 @@ describe("the command line", () => {
     mkdirSync(wrong);
     writeFileSync(
       join(wrong, "quern.yaml"),
-      "- name: a\n  predictor: {path: missing.py}\n- name: b\n  predictor: {path: p.py}\n",
+      "- name: a\n  predictor: {path: missing.py}\n- name: b\n  predictor: {path: p.py}\n" +
+        "- name: c\n  compute: {cpu: lots}\n  predictor: {path: gone.py, python_path: nowhere}\n",
     );
     writeFileSync(
       join(wrong, "p.py"),
@@ -104,6 +105,10 @@ describe("the command line", () => {
     expect(err).toContain(
       'p.py:3: b: class PythonPredictor: method "predict(self, data)": "data" is not a supported argument',
     );
+    // An entry with one fault is checked for the others all the same.
+    expect(err).toContain("quern.yaml:6:13: c: compute.cpu: must be a number of CPUs");
+    expect(err).toContain("quern.yaml:7:15: c: predictor.path: gone.py: file does not exist in the project");
+    expect(err).toContain('quern.yaml:7:30: c: predictor.python_path: "nowhere" is not a directory');
     expect(server.cli(["check", join(server.dir, "project", "quern.yaml")])).toMatchObject({
       code: 0,
       out: expect.stringContaining("is valid: echo (RealtimeAPI), jobs (BatchAPI)"),

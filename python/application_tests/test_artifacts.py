@@ -1,0 +1,33 @@
+"""What was computed is on the disk before its state says so."""
+
+import os
+import tempfile
+import unittest
+from unittest import mock
+
+from quern_application.artifacts import Artifacts
+
+
+class Durability(unittest.TestCase):
+    def test_of_all_files_comes_before_the_state(self):
+        with tempfile.TemporaryDirectory() as root:
+            artifacts = Artifacts(root)
+            artifacts.begin("a")
+            os.makedirs(artifacts.path("a", "rows"))
+            with open(artifacts.path("a", "rows", "part.parquet"), "w") as file:
+                file.write("rows")
+            os.symlink("nowhere", artifacts.path("a", "dangling"))
+            synced = []
+            fsync = os.fsync
+
+            def noted(descriptor):
+                synced.append(os.path.relpath(os.readlink("/proc/self/fd/%d" % descriptor), os.path.realpath(root)))
+                fsync(descriptor)
+
+            with mock.patch("os.fsync", noted):
+                artifacts.succeed("a")
+            self.assertLess(synced.index("a/rows/part.parquet"), synced.index("a/state.json.new"))
+            self.assertIn("a/rows", synced)
+            # And the state's own name.
+            self.assertEqual(synced[-1], "a")
+            self.assertTrue(artifacts.is_done("a"))
