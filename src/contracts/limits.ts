@@ -129,6 +129,9 @@ export const SMALL_BODY_BYTES = 64 * 1024;
 /** Bodies of submissions that a controller holds at once: twelve of the largest, or 128 small ones beside ten. */
 export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
 export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
+/** Lines about 5xx answers of one code in so long; more are counted: two a second at most, some 300 bytes each. */
+export const FAULT_LINES_MAX = 20;
+export const FAULT_WINDOW_MS = 10_000;
 /** Decision 5: how long a request waits for the first replica of an API that was scaled to zero. */
 export const WAKE_UP_MS = 300_000;
 /** The longest duration of a configuration: a day less than the longest timer that Node has (2^31 ms, 24.8 days). */

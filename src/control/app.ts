@@ -12,6 +12,7 @@ import {
   type SnapshotStamp,
 } from "../contracts/routes.ts";
 import type { AuditLine } from "../observe/audit.ts";
+import { FaultLog } from "../observe/fault-log.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { docsRoutes } from "./docs.ts";
@@ -39,13 +40,10 @@ export interface ControlDeps
 
 export function controlApp(deps: ControlDeps): Hono {
   const app = new Hono();
+  const faults = new FaultLog(({ level, msg, ...line }) => deps.log[level](line, msg));
   app.onError((thrown, c) => {
     const error = shortageError(thrown) ?? asServiceError(thrown);
-    if (error.code === "internal_error")
-      deps.log.error(
-        { err: thrown, request_id: requestId(c), path: c.req.path },
-        "a request failed for a fault of ours",
-      );
+    faults.record(error, { requestId: requestId(c), method: c.req.method, url: c.req.path });
     return new Response(JSON.stringify(toProblem(error, requestId(c))), {
       status: error.status,
       headers: problemHeaders(error),

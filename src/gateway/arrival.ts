@@ -179,12 +179,13 @@ export class Arrival {
     if (this.prediction !== undefined) pool.abandon(this.prediction);
   }
 
-  /** Of the answer, as the client saw it: 0 where it left before, 500 where a stream broke off. */
+  /** Of the answer, as the client saw it: 0 where it left before it had all of it, 500 where a stream broke off. */
   private status(): number {
     const { response, prediction } = this;
     if (response.writableFinished) return response.statusCode;
-    const isOurs = prediction?.isAnswered === true && !prediction.isAbandoned;
-    return response.headersSent && isOurs ? 500 : 0;
+    // What was ended was whole: it is the client that has not taken it.
+    const isBroken = prediction?.stream !== undefined && !response.writableEnded;
+    return isBroken && prediction!.isAnswered && !prediction!.isAbandoned ? 500 : 0;
   }
 }
 

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import type { AnswerHead, StreamHead, WorkerFault } from "../protocol/messages.ts";
+import { ownFaults } from "./own-faults.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 
 const NO_BODY: readonly Buffer[] = [];
@@ -124,8 +125,11 @@ export class Prediction {
 
   fail(error: ServiceError): void {
     const response = this.take();
-    if (this.stream !== undefined) this.stream.fail(toProblem(error, this.requestId));
-    else if (response !== undefined) sendError(response, error, this.requestId);
+    if (this.stream !== undefined) {
+      ownFaults.record(error, this);
+      this.stream.fail(toProblem(error, this.requestId));
+    }
+    if (response !== undefined) sendError(response, error, this.requestId);
   }
 
   private answerWith(status: number, headers: readonly [string, string][], body: Buffer): void {
@@ -181,6 +185,8 @@ export function sendError(response: ServerResponse, error: unknown, requestId: s
     return;
   }
   const problem = asServiceError(error);
+  const { method, url } = response.req;
+  ownFaults.record(problem, { requestId, method: method!, url: url! });
   const body = JSON.stringify(toProblem(problem, requestId));
   response.writeHead(problem.status, {
     ...problemHeaders(problem),

@@ -1,5 +1,6 @@
 /** What is counted: requests, predictions, and what Prometheus reads. */
 import { readFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
@@ -122,6 +123,15 @@ describe("what is counted", () => {
         { name: "toString", count: 1 },
       ],
     });
+    // What is counted of one prediction is bounded, however many and however long its classes are.
+    const many = Array.from({ length: 50_000 }, (_, id) => `a class of its own, ${id}`);
+    expect((await server.post("/constructor", many)).status).toBe(200);
+    expect((await server.post("/huge", Array(50_000).fill(123_456.789))).status).toBe(200);
+    await eventually("all are counted", async () => {
+      const { classes } = await metricsOf("constructor");
+      const shown = classes!.find(({ name }) => name === "(others)")!.count;
+      return shown > 49_000 && (await metricsOf("huge")).values!.count === 50_004;
+    });
     // Of others it is known what they do, too.
     await send("keyed", { label: "c" });
     await eventually("it is counted", async () =>
@@ -131,6 +141,26 @@ describe("what is counted", () => {
     expect(text).toContain('quern_predictions_total{api="constructor",class="__proto__"} 2');
     expect(text).toContain('quern_requests_in_flight{api="constructor"} 0');
     expect(server.cli(["get", "huge"]).code).toBe(0);
+  });
+
+  it("has a client that did not take its answer among those that left, and not among errors", async () => {
+    const others = async () =>
+      (await metricsOf("constructor")).classes!.find(({ name }) => name === "(others)")!.count;
+    const before = await others();
+    // More than the kernel holds for a connection.
+    const body = Buffer.from(`"${"z".repeat(24_000_000)}"`);
+    const socket = connect(Number(new URL(server.baseUrl).port), "127.0.0.1").pause();
+    socket.write(
+      `POST /constructor HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
+    );
+    socket.write(body);
+    await eventually("it is answered", async () => (await others()) > before);
+    socket.destroy();
+    const text = async () => (await server.fetch("/-/metrics", { headers: admin() })).text();
+    await eventually("it has left", async () =>
+      (await text()).includes('quern_requests_total{api="constructor",status="left"} 1\n'),
+    );
+    expect(await text()).not.toContain('quern_requests_total{api="constructor",status="5xx"}');
   });
 
   it("survive restarts of the controller, the gateway and the whole server, neither lost nor doubled", async () => {

@@ -37,6 +37,26 @@ describe("a real-time API", () => {
     expect(server.cli(["delete", "odd", "-y"]).code).toBe(0);
   });
 
+  it("has a line in its log for each 5xx that is not the predictor's, with the request's id", async () => {
+    const ask = (payload: unknown, id: string) => server.post("/echo", payload, { "x-request-id": id });
+    expect((await ask({ do: "exit" }, "died-1")).status).toBe(502);
+    await eventually("another serves", async () => (await ask({ id: 1 }, "fine-1")).status === 200);
+    expect((await ask({ do: "raise" }, "raised-1")).status).toBe(500);
+    const lines = () =>
+      server.stderr
+        .split("\n")
+        .filter((text) => text.includes('"name":"gateway"'))
+        .map((text) => JSON.parse(text) as Record<string, unknown>);
+    await eventually("it is there", () => lines().some(({ request_id }) => request_id === "died-1"));
+    expect(lines().find(({ request_id }) => request_id === "died-1")).toMatchObject({
+      code: "worker_died",
+      method: "POST",
+      path: "/echo",
+      msg: expect.stringContaining("the worker died"),
+    });
+    expect(lines().filter(({ request_id }) => /raised|fine/.test(String(request_id)))).toEqual([]);
+  });
+
   it("answers with what predict() returns, as JSON", async () => {
     const response = await server.post("/echo", { id: "setosa" });
     expect(response.status).toBe(200);
