@@ -110,6 +110,7 @@ function contextOf(options: GlobalOptions): CliContext {
     isWatch: options.watch === true,
     files: { environments, dataDir, examples: join(packageRoot, "examples") },
     python: setting("python"),
+    databaseFault: async () => (await import("./database/open-database.ts")).findFault(dataDir),
     createKeyOffline: async (...args) => (await import("./offline-keys.ts")).createKeyOffline(...args),
   };
 }
@@ -193,6 +194,7 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     (root: string, all: string[]) => [...all, root],
     [],
   );
+  command.option("--continue-jobs", "continue jobs that are paused because the data directory is a copy");
   command.option("--insecure-no-auth", "listen on other than loopback without keys");
   command.action(async (options: Record<string, string | boolean | string[] | undefined>) => {
     const { up } = await import("./up.ts");
@@ -224,6 +226,7 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     maxBodyBytes,
     localRoots: [...fromEnvironment, ...(options.allowLocalRoot as string[])].map((root) => resolve(root)),
     insecureNoAuth: options.insecureNoAuth === true,
+    continueJobs: options.continueJobs === true,
     gpus: text("gpus"),
     keepMs: daysOf("--keep-jobs", text("keepJobs")),
     keepFailedMs: daysOf("--keep-failed-jobs", text("keepFailedJobs")),

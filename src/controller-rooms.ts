@@ -70,6 +70,8 @@ export interface ControllerOptions {
   keepMs: number;
   keepFailedMs: number;
   parentPid: number;
+  /** Jobs that a copied data directory has paused go on. */
+  continueJobs: boolean;
 }
 
 /** What all rooms stand on. */
@@ -81,6 +83,8 @@ export interface Ground {
   epoch: number;
   workerDeps: StartWorkerDeps;
   account: ComputeAccount;
+  /** The database has known the data directory before: what it does not know there is waste. */
+  knowsFiles: boolean;
 }
 
 export function buildReplicas(
@@ -116,6 +120,7 @@ export function buildReplicas(
       void worker.exited.then(() => account.giveBack(grant));
       return worker;
     },
+    end: (record: WorkerRecord) => workerDeps.engine.end(record),
     forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
     onDeletedGone,
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
@@ -155,7 +160,7 @@ export function buildWorld(
 }
 
 export function buildJobs(ground: Ground, lostWorkers: ReadonlyMap<string, number>, world: World): Jobs {
-  const { db, epoch, log, options, workerDeps, account } = ground;
+  const { db, epoch, log, options, workerDeps, account, knowsFiles } = ground;
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
     const version = await findVersion(db, name, apiId);
@@ -167,6 +172,7 @@ export function buildJobs(ground: Ground, lostWorkers: ReadonlyMap<string, numbe
     ...world,
     db,
     dataDir,
+    knowsFiles,
     epoch,
     log,
     reach: armKillPoint(options.killAt),

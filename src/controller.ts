@@ -3,7 +3,6 @@
  * another arrives here, as a function.
  */
 
-import { join } from "node:path";
 import { Apis } from "./apis/apis.ts";
 import { Autoscaling } from "./apis/autoscaling.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
@@ -11,12 +10,12 @@ import { ProjectSweep } from "./apis/project-sweep.ts";
 import type { Replicas } from "./apis/replicas.ts";
 import { Reports } from "./apis/reports.ts";
 import { noteDirectory } from "./apis/start-worker.ts";
-import { describeShortage } from "./base/disk-full.ts";
-import { openLog } from "./base/log.ts";
-import { bootId, processStartTime } from "./base/process-identity.ts";
+import { bootId } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
 import { endFormerWorkers } from "./batch/former-workers.ts";
+import { CannotStart } from "./contracts/cannot-start.ts";
 import { ControlServer } from "./control/control-server.ts";
+import { layGround, lockFor } from "./controller-ground.ts";
 import {
   applicationDeploy,
   buildApplications,
@@ -29,22 +28,10 @@ import {
   buildRoutes,
   buildWorld,
   type ControllerOptions,
-  type Ground,
 } from "./controller-rooms.ts";
-import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
-import type { Database } from "./database/database.ts";
-import { migrate, takeEpoch } from "./database/migrations.ts";
-import { patientDatabase } from "./database/patient-database.ts";
-import { openSqliteDatabase } from "./database/sqlite.ts";
-import { ComputeAccount } from "./engine/compute-account.ts";
-import { findGpus } from "./engine/gpus.ts";
-import { LocalEngine } from "./engine/local-processes.ts";
-import { PythonEnvironments } from "./engine/python-environment.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
-import { watchLog } from "./observe/log-watch.ts";
+import { RuntimeWatch } from "./runtime-watch.ts";
 
-/** A former controller whose parent has died needs this long to leave at most. */
-const LOCK_WAIT_MS = 20_000;
 const DRAIN_GRACE_MS = 10_000;
 
 export interface Controller {
@@ -54,13 +41,14 @@ export interface Controller {
 
 export async function startController(options: ControllerOptions): Promise<Controller> {
   const { dataDir } = options;
-  const isAlive = (pid: number) => processStartTime(pid) !== undefined;
-  const directory = await lockDataDirectory(dataDir, options.parentPid, LOCK_WAIT_MS, isAlive);
-  const roots = await resolveRoots(options.localRoots, dataDir);
+  const directory = await lockFor(options);
+  const roots = await resolveRoots(options.localRoots, dataDir).catch((error: Error) => {
+    throw new CannotStart("option_unusable", error.message, error);
+  });
   const ground = await layGround(options);
-  const { db } = ground;
+  const { db, workerDeps } = ground;
   await removeCutOffUploads(dataDir);
-  const left = await endFormerWorkers(db, ground.workerDeps.engine, noteDirectory(dataDir), bootId());
+  const left = await endFormerWorkers(workerDeps.db, workerDeps.engine, noteDirectory(dataDir), bootId());
   const routes = buildRoutes(ground);
   const removeLeftovers = (name: string) =>
     void apis
@@ -116,44 +104,22 @@ export async function startController(options: ControllerOptions): Promise<Contr
     applications,
     internal,
     control,
+    new RuntimeWatch({ log: ground.log, servers: [internal, control], replicas, apis }),
   ];
   await startInOrder(services);
-  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, db, directory) };
-}
-
-async function layGround(options: ControllerOptions): Promise<Ground> {
-  const { dataDir, runtimeDir, pythonRuntime, serverEnv, python } = options;
-  // nvidia-smi may take a second: beside the rest.
-  const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
-  const db = openSqliteDatabase(join(dataDir, "quern.db"));
-  await migrate(db);
-  const engine = new LocalEngine({
-    runtimeDir,
-    pythonRuntime,
-    serverEnv,
-    watchLog,
-    ownGroup: options.ownGroup,
-  });
-  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python, serverEnv });
-  const gpus = await finding;
-  const log = openLog("controller");
-  const patientDb = patientDatabase(db, {
-    onWait: (error) => log.error(`${describeShortage(error)}: waiting until there is room`),
-    signal: new AbortController().signal,
-  });
-  const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0 };
-  const account = new ComputeAccount({ ...options.compute, gpus });
-  return { options, log, db, epoch: await takeEpoch(db), workerDeps, account };
+  const leave = async () => {
+    await ground.close();
+    directory.release();
+  };
+  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, leave) };
 }
 
 async function stopController(
   services: Service[],
   drain: Replicas | undefined,
-  db: Database,
-  directory: DataDirectory,
+  leave: () => Promise<void>,
 ): Promise<void> {
   await drain?.drainAll(DRAIN_GRACE_MS);
   await stopInReverse(services);
-  await db.close();
-  directory.release();
+  await leave();
 }

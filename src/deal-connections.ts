@@ -23,7 +23,10 @@ export class ConnectionDealer {
     this.servers = this.handles.map((handle, listener) => {
       // Paused: what a client has sent is for the gateway to read.
       const server = net.createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) =>
-        this.deal(socket, listener),
+        this.deal(
+          socket.on("error", () => socket.destroy()),
+          listener,
+        ),
       );
       return server.listen(handle);
     });

@@ -1,16 +1,16 @@
 /** Keys without a running server: the first one, before it listens on more than loopback (decisions 1.7, 9.2). */
 import { existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { makeKey } from "./access/keys.ts";
 import type { CreatedKey, KeyScope } from "./contracts/keys.ts";
 import { lockDataDirectory } from "./database/data-directory.ts";
 import { allKeys, saveKey } from "./database/key-records.ts";
-import { migrate } from "./database/migrations.ts";
+import { assertFits, databaseFile, openOwnDatabase } from "./database/open-database.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 
 /** Whether any key was made in this data directory. */
 export async function hasAnyKey(dataDir: string): Promise<boolean> {
-  const file = join(dataDir, "quern.db");
+  const file = databaseFile(dataDir);
+  assertFits(dataDir);
   if (!existsSync(file)) return false;
   const db = openSqliteDatabase(file);
   try {
@@ -31,9 +31,8 @@ export async function createKeyOffline(
 ): Promise<CreatedKey> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const directory = await lockDataDirectory(dataDir, process.pid, 0, () => true);
-  const db = openSqliteDatabase(join(dataDir, "quern.db"));
+  const db = await openOwnDatabase(dataDir);
   try {
-    await migrate(db);
     const { created, stored } = makeKey({ scope, api, rate: null, expiresInMs: null });
     await saveKey(db, stored);
     return created;

@@ -3,25 +3,21 @@
  * die. It holds no state. The socket is shared through the kernel, so that connections wait in its queue, and are not
  * refused, while a gateway is replaced (docs/decisions/0002-listening-socket.md).
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { renameSync, writeFileSync } from "node:fs";
+import type { ChildProcess } from "node:child_process";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { isLoopbackAddress } from "./access/host-check.ts";
-import { delay } from "./base/clock.ts";
+import { type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
+import { readInstance } from "./database/instance.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
 import { claimOwnGroup } from "./engine/own-group.ts";
 import { hasAnyKey } from "./offline-keys.ts";
-import { packageRoot, pythonRuntimeDir, runtimeDirectory, version } from "./settings.ts";
+import { pythonRuntimeDir, runtimeDirectory, version } from "./settings.ts";
+import { type ChildRole, SupervisedChild, watchSilence } from "./supervised-child.ts";
 
-const RESTART_FIRST_MS = 20;
-const RESTART_MAX_MS = 2_000;
-const STOP_MS = 30_000;
+const BIND_RETRY_MS = 20;
 const BIND_MS = 2_000;
-/** A child that cannot start, and says why itself, ends with this code: starting it again would change nothing. */
-export const EXIT_CANNOT_START = 78;
 
 interface Address {
   host: string;
@@ -49,28 +45,16 @@ export interface UpOptions {
   maxBodyBytes: number;
   localRoots: string[];
   insecureNoAuth: boolean;
+  continueJobs: boolean;
   killAt: string;
 }
 
-export type ChildRole = "gateway" | "controller";
-
-/**
- * The controller makes much short-lived text while it lists and enqueues: with V8's own 16 MiB of young space its memory
- * stands at twice what it needs.
- */
-const NODE_OPTIONS: Record<ChildRole, readonly string[]> = {
-  gateway: ["--disable-warning=ExperimentalWarning"],
-  // The second one is a client's, about Node versions; ours are said in the README.
-  controller: [
-    "--disable-warning=ExperimentalWarning",
-    "--disable-warning=NodeVersionSupportWarning",
-    "--max-semi-space-size=8",
-  ],
-};
-
 /** Runs until SIGTERM or SIGINT; resolves to the exit code. */
 export async function up(options: UpOptions): Promise<number> {
+  // Whoever read our words has left, or their file's disk is full: nobody is served better by our end.
+  process.stderr.on("error", () => {});
   const { listen, controlListen, dataDir } = options;
+  const room = { onWait: sayDiskIsFull, signal: new AbortController().signal };
   const open = [listen, ...(controlListen === undefined ? [] : [controlListen])].find(
     ({ host }) => !isLoopbackAddress(host),
   );
@@ -78,7 +62,7 @@ export async function up(options: UpOptions): Promise<number> {
     open !== undefined &&
     !options.insecureNoAuth &&
     options.jwt === undefined &&
-    !(await hasAnyKey(dataDir))
+    !(await whenThereIsRoom(() => hasAnyKey(dataDir), room))
   ) {
     process.stderr.write(
       `quern: refusing to listen on ${open.host}: anyone who reaches it could use your APIs.\n` +
@@ -87,10 +71,21 @@ export async function up(options: UpOptions): Promise<number> {
     );
     return 1;
   }
+  forgetOriginalsRoutes(dataDir);
   const handles = [await bindSocket(listen.host, listen.port)];
   if (controlListen !== undefined) handles.push(await bindSocket(controlListen.host, controlListen.port));
-  const parent = new Parent(options, handles);
+  const runtimeDir = await whenThereIsRoom(async () => runtimeDirectory(dataDir), room);
+  const parent = new Parent(options, handles, runtimeDir, claimOwnGroup(options.python));
   return parent.run();
+}
+
+/** A gateway starts from the routes of before: in a copied directory they lead to the original's replicas. */
+function forgetOriginalsRoutes(dataDir: string): void {
+  if (readInstance(dataDir)?.isCopy !== false) rmSync(routesFile(dataDir), { force: true });
+}
+
+function routesFile(dataDir: string): string {
+  return join(dataDir, "routes.json");
 }
 
 /** Whether there is another way in than by keys, for those who are meant to. */
@@ -108,7 +103,7 @@ async function bindSocket(host: string, port: number): Promise<SocketHandle> {
     _createServerHandle: (host: string, port: number, family: number) => SocketHandle | number;
   };
   // Nothing else keeps this process alive yet, so the timer has to.
-  const pause = () => new Promise((resolve) => setTimeout(resolve, RESTART_FIRST_MS));
+  const pause = () => new Promise((resolve) => setTimeout(resolve, BIND_RETRY_MS));
   for (const deadline = performance.now() + BIND_MS; ; await pause()) {
     const handle = _createServerHandle(host, port, net.isIPv6(host) ? 6 : 4);
     // An address in use is told by getsockname: libuv keeps the error of the bind for later.
@@ -124,9 +119,9 @@ async function bindSocket(host: string, port: number): Promise<SocketHandle> {
   }
 }
 
-/** A test kills the first controller only; the next one has to cope. */
-function withoutKillPoint(childOptions: string): string {
-  return JSON.stringify({ ...(JSON.parse(childOptions) as object), killAt: "" });
+/** A test kills the first controller only; the next one has to cope. What is done once at a start is not done again. */
+function ofLaterStarts(childOptions: string): string {
+  return JSON.stringify({ ...(JSON.parse(childOptions) as object), killAt: "", continueJobs: false });
 }
 
 interface SocketHandle {
@@ -140,41 +135,60 @@ class Parent {
   /** The main one, and the control plane's, where it has its own. */
   private readonly handles: SocketHandle[];
   private readonly addresses: string[];
-  /** By name: the controller, and gateways with their number. */
-  private readonly children = new Map<string, ChildProcess>();
-  private readonly ready = new Set<string>();
-  private isStopping = false;
+  private readonly gateways: SupervisedChild[];
+  private readonly controller: SupervisedChild;
+  private readonly stopping = new AbortController();
+  private wasReady = false;
   private exitCode = 0;
-  /** Before any child is there: they are to be where we are. */
-  private readonly ownGroup: string | undefined;
   /** Where there are several gateways; one has the sockets itself. */
   private readonly dealer: ConnectionDealer | undefined;
 
-  constructor(options: UpOptions, handles: SocketHandle[]) {
+  /** `ownGroup`: claimed before any child is there, because they are to be where we are. */
+  constructor(options: UpOptions, handles: SocketHandle[], runtimeDir: string, ownGroup: string | undefined) {
     this.options = options;
     this.handles = handles;
-    this.ownGroup = claimOwnGroup(options.python);
-    if (options.gateways > 1) this.dealer = new ConnectionDealer(handles, () => this.readyGateways());
+    if (options.gateways > 1) this.dealer = new ConnectionDealer(handles, () => this.servingGateways());
     const hosts = [options.listen.host, options.controlListen?.host ?? ""];
     this.addresses = handles.map((handle, at) => this.addressOf(handle, hosts[at]!));
+    const childOptions = this.childOptions(runtimeDir, ownGroup);
+    this.gateways = Array.from({ length: options.gateways }, (_, number) =>
+      this.makeChild("gateway", `gateway ${number}`, childOptions),
+    );
+    this.controller = this.makeChild("controller", "controller", childOptions);
   }
 
   async run(): Promise<number> {
-    const childOptions = this.childOptions();
     const stop = () => void this.stop();
     process.on("SIGTERM", stop).on("SIGINT", stop);
     this.dealer?.start();
-    const gateways = this.gatewayNames.map((name) => this.supervise("gateway", name, childOptions));
-    await Promise.all([this.supervise("controller", "controller", childOptions), ...gateways]);
+    const children = [...this.gateways, this.controller];
+    const watch = watchSilence(children, () => this.dealer?.dealWaiting());
+    await Promise.all(children.map((child) => child.run(() => this.mayTryAgain())));
+    clearInterval(watch);
     return this.exitCode;
   }
 
-  private get gatewayNames(): string[] {
-    return Array.from({ length: this.options.gateways }, (_, number) => `gateway ${number}`);
+  private makeChild(role: ChildRole, name: string, firstOptions: string): SupervisedChild {
+    return new SupervisedChild({
+      role,
+      name,
+      sockets: role === "gateway" && this.dealer === undefined ? this.handles : [],
+      firstOptions,
+      options: ofLaterStarts(firstOptions),
+      onReady: () => this.onReady(),
+    });
   }
 
-  private readyGateways(): ChildProcess[] {
-    return this.gatewayNames.filter((name) => this.ready.has(name)).map((name) => this.children.get(name)!);
+  /** Once the server has been ready, nothing but a signal ends it: what serves goes on, whatever became of the rest. */
+  private mayTryAgain(): boolean {
+    if (this.wasReady) return true;
+    this.exitCode = 1;
+    void this.stop();
+    return false;
+  }
+
+  private servingGateways(): ChildProcess[] {
+    return this.gateways.flatMap(({ serving }) => (serving === undefined ? [] : [serving]));
   }
 
   private addressOf(handle: SocketHandle, host: string): string {
@@ -184,7 +198,7 @@ class Parent {
     return `${protocol}://${host.includes(":") ? `[${host}]` : host}:${name.port}`;
   }
 
-  private childOptions(): string {
+  private childOptions(runtimeDir: string, ownGroup: string | undefined): string {
     const {
       listen,
       controlListen,
@@ -202,15 +216,15 @@ class Parent {
       keepFailedMs,
       maxBodyBytes,
       localRoots,
+      continueJobs,
       killAt,
     } = this.options;
-    const runtimeDir = runtimeDirectory(dataDir);
     return JSON.stringify({
       dataDir,
       runtimeDir,
       controllerSocket: join(runtimeDir, "controller.sock"),
       internalSocket: join(runtimeDir, "internal.sock"),
-      routesFile: join(dataDir, "routes.json"),
+      routesFile: routesFile(dataDir),
       pythonRuntime: pythonRuntimeDir,
       python,
       compute,
@@ -218,8 +232,9 @@ class Parent {
       keepMs,
       keepFailedMs,
       localRoots,
+      continueJobs,
       version: version(),
-      ownGroup: this.ownGroup,
+      ownGroup,
       killAt,
       parentPid: process.pid,
       publicUrl,
@@ -238,75 +253,45 @@ class Parent {
     });
   }
 
-  /** Starts a child, and again whenever it ends, until we stop. */
-  private async supervise(role: ChildRole, name: string, childOptions: string): Promise<void> {
-    let isFirst = true;
-    for (let wait = RESTART_FIRST_MS; !this.isStopping; wait = Math.min(RESTART_MAX_MS, wait * 2)) {
-      const startedMs = performance.now();
-      const code = await this.runChild(role, name, isFirst ? childOptions : withoutKillPoint(childOptions));
-      isFirst = false;
-      this.ready.delete(name);
-      if (code === EXIT_CANNOT_START) {
-        this.exitCode = 1;
-        await this.stop();
-      }
-      if (this.isStopping) return;
-      if (performance.now() - startedMs > RESTART_MAX_MS) wait = RESTART_FIRST_MS;
-      process.stderr.write(`quern: the ${name} ended (${code}); starting it again\n`);
-      // Keeps us alive: both children may be gone at this moment, and nothing else does.
-      await pause(wait);
-    }
-  }
-
-  private runChild(role: ChildRole, name: string, childOptions: string): Promise<number | string> {
-    const entry = fileURLToPath(new URL("./bin.js", import.meta.url));
-    const sockets = role === "gateway" && this.dealer === undefined ? (this.handles as never[]) : [];
-    const child = spawn(process.execPath, [...NODE_OPTIONS[role], entry, `__${role}`], {
-      stdio: ["ignore", "inherit", "inherit", "ipc", ...sockets],
-      cwd: packageRoot,
-      // Not in our process group: Ctrl-C on a terminal reaches us only, and we stop them in order.
-      detached: true,
-    });
-    this.children.set(name, child);
-    child.send(childOptions);
-    child.on("message", (text) => (text === "ready" ? this.onReady(name) : this.ready.delete(name)));
-    return new Promise((resolve) =>
-      child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
-    );
-  }
-
-  private onReady(name: string): void {
-    const all = this.options.gateways + 1;
-    const wasReady = this.ready.size === all;
-    this.ready.add(name);
+  private onReady(): void {
     this.dealer?.dealWaiting();
-    if (this.ready.size < all || wasReady || this.isStopping) return;
-    // Whoever waits for the file must not see half of it. The command line talks to the control plane.
+    const areAllReady = [...this.gateways, this.controller].every(({ isReady }) => isReady);
+    if (!areAllReady || this.stopping.signal.aborted) return;
+    this.wasReady = true;
+    void this.announce();
+  }
+
+  /** Whoever waits for the file must not see half of it. The command line talks to the control plane. */
+  private async announce(): Promise<void> {
     const file = join(this.options.dataDir, "address");
     const address = this.addresses
       .at(-1)!
       .replace("//0.0.0.0:", "//127.0.0.1:")
       .replace("//[::]:", "//[::1]:");
-    writeFileSync(`${file}.new`, `${address}\n`, { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    await whenThereIsRoom(async () => {
+      writeFileSync(`${file}.new`, `${address}\n`, { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    }, this.room).catch(({ message }: Error) =>
+      process.stderr.write(`quern: the command line does not find this server: ${message}\n`),
+    );
     const control = this.addresses.length > 1 ? `, its control plane at ${this.addresses[1]}` : "";
     process.stderr.write(`quern is ready at ${this.addresses[0]}${control}\n`);
   }
 
-  /** The gateways first, so that no request is lost; then the controller. */
-  private async stop(): Promise<void> {
-    if (this.isStopping) return;
-    this.isStopping = true;
-    this.dealer?.close();
-    await Promise.all(this.gatewayNames.map((name) => this.stopChild(name)));
-    await this.stopChild("controller");
+  private get room(): RoomWait {
+    return { onWait: sayDiskIsFull, signal: this.stopping.signal };
   }
 
-  private async stopChild(name: string): Promise<void> {
-    const child = this.children.get(name);
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = new Promise((resolve) => child.once("exit", resolve));
-    child.kill("SIGTERM");
-    await Promise.race([exited, delay(STOP_MS).then(() => child.kill("SIGKILL"))]);
+  /** The gateways first, so that no request is lost; then the controller. */
+  private async stop(): Promise<void> {
+    if (this.stopping.signal.aborted) return;
+    this.stopping.abort();
+    this.dealer?.close();
+    await Promise.all(this.gateways.map((gateway) => gateway.stop()));
+    await this.controller.stop();
   }
+}
+
+function sayDiskIsFull(): void {
+  process.stderr.write("quern: the disk is full: waiting until there is room\n");
 }

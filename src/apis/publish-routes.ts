@@ -4,6 +4,7 @@
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { delay } from "../base/clock.ts";
+import { shortageOf } from "../base/disk-full.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
 import {
@@ -25,6 +26,7 @@ import { timeoutMsOf } from "./start-worker.ts";
 /** A gateway that takes longer to confirm is stuck. */
 const EVERYWHERE_MS = 5_000;
 const APPLIED_LOOK_MS = 5;
+const WRITE_AGAIN_MS = 1_000;
 
 /** A gateway that is connected: given each snapshot, and asked which it has applied. */
 interface Subscriber {
@@ -40,6 +42,7 @@ export class RoutePublisher {
   private readonly onRefused: (refused: RefusedRoute) => void;
   private current: RouteSnapshot;
   private refused: readonly RefusedRoute[] = [];
+  private writtenVersion = 0;
   /** By the gateway's own id. */
   private readonly subscribers = new Map<string, Subscriber>();
 
@@ -91,17 +94,31 @@ export class RoutePublisher {
         this.onRefused(item);
     this.refused = refused;
     this.current = snapshot;
-    const temporary = `${this.file}.new`;
-    writeFileSync(temporary, JSON.stringify(snapshot), { mode: 0o600 });
-    renameSync(temporary, this.file);
+    this.write();
     for (const { listener } of this.subscribers.values()) listener(snapshot);
+  }
+
+  /** Gateways that are connected do not wait for the file: where the disk has no room it is written when it has. */
+  private write(): void {
+    const { version } = this.current;
+    const temporary = `${this.file}.new`;
+    try {
+      writeFileSync(temporary, JSON.stringify(this.current), { mode: 0o600 });
+      renameSync(temporary, this.file);
+      this.writtenVersion = version;
+    } catch (error) {
+      if (shortageOf(error) === undefined) throw error;
+      setTimeout(() => version === this.current.version && this.write(), WRITE_AGAIN_MS).unref();
+    }
   }
 
   /** Resolves when every connected gateway acts by the newest snapshot. Throws `server_unavailable` after a while. */
   async everywhere(): Promise<void> {
     const { version } = this.current;
     const deadline = performance.now() + EVERYWHERE_MS;
-    while ([...this.subscribers.values()].some(({ appliedVersion }) => appliedVersion < version)) {
+    const isMissing = ({ appliedVersion }: Subscriber) => appliedVersion < version;
+    // One that starts now reads the file.
+    while (this.writtenVersion < version || [...this.subscribers.values()].some(isMissing)) {
       if (performance.now() > deadline) {
         const message = "a gateway has not confirmed the change yet; it is recorded and will reach it";
         throw new ServiceError("server_unavailable", message, { retryAfterS: 1 });

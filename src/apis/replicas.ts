@@ -4,7 +4,6 @@
  */
 import { setTimeout as schedule } from "node:timers";
 import type { Log } from "../base/log.ts";
-import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { describeFault } from "../contracts/faults.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
@@ -36,6 +35,8 @@ export interface ReplicasDeps {
   start: (version: ApiVersion) => Promise<RunningWorker>;
   /** Takes a worker over that a former controller started; undefined when it is gone. */
   adopt: (version: ApiVersion, record: WorkerRecord) => RunningWorker | undefined;
+  /** Ends one of an API that is not there any more. */
+  end: (record: WorkerRecord) => void;
   forget: (workerId: string) => Promise<void>;
   /** A worker of an API that was deleted is gone. */
   onDeletedGone: (name: string) => void;
@@ -220,8 +221,7 @@ export class Replicas implements Service {
     const group = this.groups.get(record.api_name);
     const version = group?.version;
     const worker = version && this.deps.adopt(version, record);
-    if (group === undefined && isSameProcess(record.pid, record.process_start))
-      signalGroup(record.pid, "SIGKILL");
+    if (group === undefined) this.deps.end(record);
     if (group === undefined || worker === undefined) return this.deps.forget(record.worker_id);
     this.add(group, worker, record.predictor_id);
   }

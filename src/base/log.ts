@@ -9,5 +9,7 @@ export function openLog(name: string, file?: string): Log {
     file === undefined
       ? destination({ fd: 2, sync: true })
       : destination({ dest: file, sync: true, mode: 0o600 });
+  // Lines are lost where the disk is full or the reader has left; nothing fails for its log.
+  sink.on("error", () => {});
   return pino({ name, base: { name, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, sink);
 }

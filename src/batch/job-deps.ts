@@ -23,6 +23,8 @@ export interface JobDeps {
   db: Database;
   store: ObjectStore;
   dataDir: string;
+  /** The database has known this directory before: what it does not know there is waste. */
+  knowsFiles: boolean;
   epoch: number;
   log: Log;
   reach: ReachKillPoint;

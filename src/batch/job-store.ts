@@ -36,6 +36,9 @@ export interface JobRow {
   /** Null in the first round. */
   round_started_time: string | null;
   pruned_time: string | null;
+  /** Why (paused-jobs.ts); null is not paused. */
+  paused: string | null;
+  paused_time: string | null;
 }
 
 export type NewJob = Pick<
@@ -252,7 +255,7 @@ export async function beginRound(
   const from = movesInto(round.status, "new round");
   await tx.run(
     `UPDATE jobs SET status = ?, closing = NULL, reason_json = NULL, end_time = NULL, round = round + 1,
-       round_started_time = ?, failed_batches = failed_batches - ?
+       paused = NULL, paused_time = NULL, round_started_time = ?, failed_batches = failed_batches - ?
      WHERE job_id = ? AND status IN (${from.map(() => "?").join(", ")})`,
     [round.status, round.startedTime, round.redriven, jobId, ...from],
   );

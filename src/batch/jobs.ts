@@ -1,4 +1,5 @@
 /** All jobs of this controller: takes over the unfinished ones at the start, runs new ones, stops, reads. */
+import { wallMs } from "../base/clock.ts";
 import { describeShortage, whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -25,6 +26,7 @@ import {
 } from "./job-store.ts";
 import { redrive, resume } from "./new-round.ts";
 import { removeOrphans } from "./own-file.ts";
+import { unpauseAll } from "./paused-jobs.ts";
 import { type Preview, previewSubmission } from "./select-input.ts";
 import { submitJob } from "./submit-job.ts";
 
@@ -44,16 +46,28 @@ export class Jobs implements Service {
   }
 
   async start(): Promise<void> {
-    await removeOrphans(this.deps.dataDir, (ids) => existingJobs(this.deps.db, ids));
+    const { db, dataDir, knowsFiles } = this.deps;
+    if (knowsFiles) await removeOrphans(dataDir, (ids) => existingJobs(db, ids));
     for (const row of await unfinishedJobs(this.deps.db)) {
-      if (row.closing === null) await this.run(row.job_id, this.lostWorkers.get(row.job_id));
-      else await makeTerminal(this.deps, row.job_id);
+      if (row.closing !== null) await this.withRoom(row.job_id, () => makeTerminal(this.deps, row.job_id));
+      else if (row.paused === null) await this.run(row.job_id, this.lostWorkers.get(row.job_id));
     }
   }
 
   async stop(): Promise<void> {
     this.gone.abort();
     await Promise.all([...this.runs.values()].map((run) => run.stop()));
+  }
+
+  /** All paused jobs go on; resolves to how many. */
+  async unpauseAll(): Promise<number> {
+    const ids = await unpauseAll(this.deps.db, wallMs());
+    for (const id of ids) {
+      this.deps.jobLog(id, "no longer paused");
+      await this.run(id);
+    }
+    this.deps.onLetters();
+    return ids.length;
   }
 
   async submit(
@@ -159,11 +173,9 @@ export class Jobs implements Service {
   }
 
   private async run(jobId: string, lostWorkers = 0): Promise<void> {
-    const { db, epoch, jobLog } = this.deps;
-    const onWait = (error: unknown) =>
-      jobLog(jobId, `${describeShortage(error)}: the job waits until there is room`);
+    const { db, epoch } = this.deps;
     // It is recorded already: whoever submitted it is not told otherwise.
-    const row = await whenThereIsRoom(() => claimJob(db, jobId, epoch), { onWait, signal: this.gone.signal });
+    const row = await this.withRoom(jobId, () => claimJob(db, jobId, epoch));
     if (row === undefined) return;
     const run = new JobRun(this.deps, row, lostWorkers);
     this.runs.set(jobId, run);
@@ -171,6 +183,12 @@ export class Jobs implements Service {
       if (this.runs.get(jobId) === run) this.runs.delete(jobId);
     });
     await run.start();
+  }
+
+  private withRoom<T>(jobId: string, work: () => Promise<T>): Promise<T> {
+    const onWait = (error: unknown) =>
+      this.deps.jobLog(jobId, `${describeShortage(error)}: the job waits until there is room`);
+    return whenThereIsRoom(work, { onWait, signal: this.gone.signal });
   }
 }
 

@@ -82,6 +82,20 @@ export async function saveLetter(tx: Statements, letter: Letter): Promise<void> 
 }
 
 /** Oldest first, behind `after`. */
+/** The same without those of paused jobs, for whoever sends them. */
+export function lettersToSend(
+  db: Statements,
+  queue: string,
+  after: string,
+  limit: number,
+): Promise<Letter[]> {
+  return db.all<Letter>(
+    `SELECT * FROM letters WHERE queue = ? AND message_id > ?
+     AND job_id NOT IN (SELECT job_id FROM jobs WHERE paused IS NOT NULL) ORDER BY message_id LIMIT ?`,
+    [queue, after, limit],
+  );
+}
+
 export function lettersOf(db: Statements, queue: string, after: string, limit: number): Promise<Letter[]> {
   return db.all<Letter>(
     "SELECT * FROM letters WHERE queue = ? AND message_id > ? ORDER BY message_id LIMIT ?",

@@ -7,7 +7,7 @@ import type { Service } from "../base/service.ts";
 import { LETTERS_A_REQUEST } from "../contracts/limits.ts";
 import type { Database } from "../database/database.ts";
 import { setLetterError } from "./batch-records.ts";
-import { deleteLetters, type Letter, lettersOf } from "./letters.ts";
+import { deleteLetters, type Letter, lettersToSend } from "./letters.ts";
 import { type Delivered, requestsOf } from "./sqs.ts";
 
 const PAUSE_FIRST_MS = 1_000;
@@ -87,7 +87,7 @@ export class Outbox implements Service {
     const pause = this.pauses.get(queue);
     if (pause !== undefined && pause.untilMs > performance.now()) return;
     for (let after = ""; !this.isStopped; ) {
-      const letters = await lettersOf(this.deps.db, queue, after, LETTERS_A_REQUEST);
+      const letters = await lettersToSend(this.deps.db, queue, after, LETTERS_A_REQUEST);
       if (letters.length === 0) break;
       for (const request of requestsOf(letters)) {
         if (!(await this.sendSome(queue, request))) return;

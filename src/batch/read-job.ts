@@ -1,6 +1,7 @@
 /** A job's row as the records of the contract (interface 2.2 and 2.3; decision 3.5). */
 import type { JobStatusRecord, WorkerCounts } from "../contracts/jobs.ts";
 import { type JobRow, reasonOf } from "./job-store.ts";
+import { pausedBecause } from "./paused-jobs.ts";
 
 /** Section 2.2, less `config`, which callers add as the submitter's text. */
 export function jobRecord(row: JobRow, queueUrl: string) {
@@ -37,6 +38,7 @@ export function jobStatus(row: JobRow, queueUrl: string, workers: WorkerCounts |
     ...(row.status === "status_running" && workers !== undefined ? { worker_counts: workers } : {}),
     ...(row.start_time === null ? {} : { start_time: row.start_time }),
     ...(row.end_time === null ? {} : { end_time: row.end_time }),
+    ...(row.end_time === null && row.paused !== null ? { waiting: pausedBecause(row.paused) } : {}),
     ...(row.end_time === null || reason === undefined ? {} : { reason }),
   };
 }

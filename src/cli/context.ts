@@ -24,6 +24,8 @@ export interface CliContext {
   files: { environments: string; dataDir: string; examples: string };
   /** The interpreter that predictors run with. */
   python: string;
+  /** What is wrong with the database of the data directory; undefined where it fits, or there is none yet. */
+  databaseFault: () => Promise<string | undefined>;
   /** Makes a key in a data directory that no server uses. */
   createKeyOffline: (dataDir: string, scope: KeyScope, api: string | null) => Promise<CreatedKey>;
 }

@@ -26,6 +26,7 @@ export async function doctor(context: CliContext): Promise<number> {
     await python(context.python),
     await installer(context.python),
     dataDirectory(context.files.dataDir),
+    await database(context),
     await diskUse(context.files.dataDir),
     await openFiles(),
     ...(await server(context)),
@@ -106,6 +107,16 @@ function dataDirectory(path: string): Finding {
     detail,
     cure: "make room: `disk use` says what takes it; --keep-jobs keeps less",
   };
+}
+
+/** Whether the database is the one of its directory: a server refuses another one. */
+async function database({ databaseFault, files }: CliContext): Promise<Finding> {
+  const check = "database";
+  const file = join(files.dataDir, "quern.db");
+  const fault = await databaseFault();
+  if (fault === undefined) return { check, result: "ok", detail: existsSync(file) ? file : "none yet" };
+  const [detail, ...cure] = fault.split(". ");
+  return { check, result: "fail", detail: detail!, cure: cure.join(". ") };
 }
 
 /** What the parts of the data directory take; files of a million jobs are counted, not listed. */

@@ -15,6 +15,11 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
       run(async (context) => (await import("./jobs.ts")).waitForJob(context, api, id, options)),
     );
   job
+    .command("unpause")
+    .description("continue paused jobs")
+    .requiredOption("--all", "all of them")
+    .action(() => run(async (context) => (await import("./jobs.ts")).unpauseJobs(context)));
+  job
     .command("stop <api> <job>")
     .description("stop a job")
     .action((api, id) => run(async (context) => (await import("./apis.ts")).remove(context, api, id)));

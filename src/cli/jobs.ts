@@ -61,6 +61,15 @@ export async function submitJob(
   return EXIT.success;
 }
 
+/** All that are paused. */
+export async function unpauseJobs(context: CliContext): Promise<number> {
+  const { value, text } = await context.client.json<{ message: string }>("/-/jobs/unpause", {
+    method: "POST",
+  });
+  await context.out(`${context.output === "json" ? text : value.message}\n`);
+  return EXIT.success;
+}
+
 /** Redrive or resume. */
 export async function newRound(
   context: CliContext,
@@ -180,6 +189,7 @@ function describeJob({ job_status: job, endpoint }: Envelope): string {
   return `${[
     `job id: ${job.job_id}`,
     `status: ${STATUS_TEXT[job.status]}`,
+    ...(job.waiting === undefined ? [] : [`waiting: ${job.waiting}`]),
     ...reason,
     "",
     `start time: ${dateTime(job.start_time)}`,

@@ -103,6 +103,16 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
   },
   {
+    id: "unpauseJobs",
+    method: "post",
+    path: "/-/jobs/unpause",
+    about: "continue all paused jobs",
+    scope: "admin",
+    parameters: [],
+    answers: { "application/json": messageSchema },
+    errors: [...ADMIN_ERRORS, "origin_not_allowed"],
+  },
+  {
     id: "getApiLogs",
     method: "get",
     path: "/-/apis/{name}/logs",

@@ -120,6 +120,7 @@ export const jobStatusSchema = z.strictObject({
   worker_counts: workerCountsSchema.optional(),
   start_time: z.string().optional(),
   end_time: z.string().optional(),
+  waiting: z.string().optional().meta({ description: "what a job in progress waits for, in a sentence" }),
   reason: jobReasonSchema.optional(),
 });
 /** `config` is carried beside it, as the submitter's text. */

@@ -149,3 +149,30 @@ export const CLASS_LENGTH_MAX = 128;
 /** The numbers of `quern get` cover two weeks, as the ancestor's did. */
 export const METRICS_KEPT_MS = 14 * 86_400_000;
 export const METRICS_PRUNE_EVERY_MS = 3_600_000;
+/** The parent asks its children this often whether they still answer: five times before its verdict, at 50 microseconds each. */
+export const HEARTBEAT_MS = 2_000;
+/**
+ * A gateway or controller that is silent for longer is replaced. The budget of a synchronous step of ours is a second: what takes longer is cut
+ * into pieces, or done in a thread, as the check of the database is. So this hits a stopped process or an endless loop only, also on a machine
+ * that is ten times as slow.
+ */
+export const CHILD_SILENT_MAX_MS = 10_000;
+/** ... while it starts: migrations and the recovery of a large log are single steps of SQLite. */
+export const CHILD_START_SILENT_MAX_MS = 120_000;
+/** A child that ends is started again: at once, then later and later, up to this. */
+export const CHILD_RESTART_FIRST_MS = 20;
+export const CHILD_RESTART_MAX_MS = 10_000;
+/** A database that another process has locked is tried again after this, then later and later: a try takes microseconds. */
+export const LOCK_RETRY_FIRST_MS = 2;
+export const LOCK_RETRY_MAX_MS = 100;
+/** Whoever holds the lock for longer is worth a line in the log: a backup or a shell that was left open. */
+export const LOCK_TOLD_MS = 2_000;
+/** A larger database is checked beside the start, not before it: a cold disk reads 100 MB a second. */
+export const QUICK_CHECK_WAIT_BYTES = 1024 ** 3;
+/**
+ * Added to the `oom_score_adj` of each worker: the kernel takes it for one that uses half of the machine's memory more, and the server's own
+ * processes use far less than half.
+ */
+export const WORKER_OOM_SCORE = 500;
+/** The runtime directory is looked at this often: less than a request waits for a controller that does not listen (5 s). */
+export const RUNTIME_LOOK_MS = 2_000;

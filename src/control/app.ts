@@ -74,6 +74,10 @@ export function controlApp(deps: ControlDeps): Hono {
       apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),
     }),
   );
+  app.post("/-/jobs/unpause", async (c) => {
+    const count = await deps.jobs.unpauseAll();
+    return c.json({ message: count === 1 ? "continued 1 job" : `continued ${count} jobs` });
+  });
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
   app.route("/", applicationRoutes(deps));

@@ -1,28 +1,51 @@
 /** Serves the controller's HTTP on a Unix socket, to the gateways of this machine. */
-import { rmSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { createServer, type RequestListener, type Server } from "node:http";
+import { dirname } from "node:path";
 import type { Service } from "../base/service.ts";
 
 export class ControlServer implements Service {
   private readonly socket: string;
-  private readonly server: ReturnType<typeof createServer>;
+  private readonly listener: RequestListener;
+  /** The last one listens; those before it have connections still. */
+  private servers: Server[] = [];
 
   constructor(socket: string, listener: RequestListener) {
     this.socket = socket;
-    this.server = createServer({ requestTimeout: 0 }, listener);
+    this.listener = listener;
   }
 
   async start(): Promise<void> {
+    mkdirSync(dirname(this.socket), { recursive: true, mode: 0o700 });
     rmSync(this.socket, { force: true });
+    const server = createServer({ requestTimeout: 0 }, this.listener);
+    this.servers.push(server);
     await new Promise<void>((resolve, reject) => {
-      this.server.once("error", reject).listen(this.socket, resolve);
+      server.once("error", reject).listen(this.socket, resolve);
     });
   }
 
-  async stop(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-      this.server.closeAllConnections();
+  /** Listens anew where somebody has removed the socket: whatever cleans temporary files. True when it had to. */
+  async mend(): Promise<boolean> {
+    if (existsSync(this.socket)) return false;
+    const former = this.servers.at(-1);
+    // Closed first, because that removes the file. Requests on its connections go on.
+    former?.close(() => {
+      this.servers = this.servers.filter((server) => server !== former);
     });
+    await this.start();
+    return true;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(
+      this.servers.map(
+        (server) =>
+          new Promise<void>((resolve) => {
+            server.close(() => resolve());
+            server.closeAllConnections();
+          }),
+      ),
+    );
   }
 }

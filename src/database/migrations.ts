@@ -2,6 +2,7 @@
  * The schema, as numbered steps that run once each. A data directory of a newer Quern is refused, never guessed at.
  * Wire and row names are the same words; JSON columns end in `_json` and hold texts as they came.
  */
+import { CannotStart } from "../contracts/cannot-start.ts";
 import { type Database, first, type Statements } from "./database.ts";
 
 const STEPS: readonly (readonly string[])[] = [
@@ -187,20 +188,45 @@ const STEPS: readonly (readonly string[])[] = [
     `INSERT INTO projects SELECT project_id FROM api_versions WHERE project_id <> '' AND name NOT LIKE '%.%'
      UNION SELECT project_id FROM applications`,
   ],
+  [
+    // The data directory that it belongs to (instance.ts).
+    "ALTER TABLE owner ADD COLUMN instance_id TEXT NOT NULL DEFAULT ''",
+    // The data directory whose worker it is; a copy of the directory has the rows too.
+    "ALTER TABLE workers ADD COLUMN instance_id TEXT NOT NULL DEFAULT ''",
+    // Why no new batch begins, and since when; null is not paused.
+    "ALTER TABLE jobs ADD COLUMN paused TEXT",
+    "ALTER TABLE jobs ADD COLUMN paused_time TEXT",
+    "CREATE INDEX jobs_paused ON jobs (job_id) WHERE paused IS NOT NULL",
+  ],
 ];
+
+/** 0 where there are no tables yet. Changes nothing. */
+export async function schemaVersion(db: Database): Promise<number> {
+  try {
+    return (await first<{ version: number }>(db, "SELECT version FROM schema_version"))?.version ?? 0;
+  } catch (error) {
+    if (isNoTable(error)) return 0;
+    throw error;
+  }
+}
+
+/** As SQLite says it, and PostgreSQL. */
+function isNoTable(error: unknown): boolean {
+  return /no such table/.test((error as Error).message) || (error as { code?: unknown }).code === "42P01";
+}
 
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */
 export async function migrate(db: Database): Promise<void> {
-  await db.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
-  const row = await first<{ version: number }>(db, "SELECT version FROM schema_version");
-  const version = row?.version ?? 0;
+  const version = await schemaVersion(db);
   if (version > STEPS.length) {
-    throw new Error(
+    throw new CannotStart(
+      "data_directory_newer",
       `the data directory has schema version ${version}, this Quern knows up to ${STEPS.length}: start it with the newer Quern that wrote it`,
     );
   }
   for (let next = version; next < STEPS.length; next++) {
     await db.transaction(async (tx) => {
+      await tx.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
       for (const statement of STEPS[next]!) await tx.run(statement);
       await tx.run("DELETE FROM schema_version");
       await tx.run("INSERT INTO schema_version VALUES (?)", [next + 1]);

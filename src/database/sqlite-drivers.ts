@@ -3,6 +3,7 @@
  * else better-sqlite3. Loaded when used, so that neither is needed where the other is there.
  */
 import { createRequire } from "node:module";
+import { CannotStart } from "../contracts/cannot-start.ts";
 import type { Row, SqlValue } from "./database.ts";
 
 export interface SqliteDriver {
@@ -108,6 +109,6 @@ function openBetterSqlite(file: string): NativeDatabase {
   } catch (error) {
     if (!/Cannot find module|bindings file/.test((error as Error).message)) throw error;
     const cure = "use Node 22.13 or later, or run `npm rebuild better-sqlite3` (needs a C++ compiler)";
-    throw new Error(`this Node (${process.version}) has no SQLite: ${cure}`, { cause: error });
+    throw new CannotStart("no_sqlite", `this Node (${process.version}) has no SQLite: ${cure}`, error);
   }
 }

@@ -1,27 +1,75 @@
-/** The database port on SQLite, with every pragma set explicitly. */
+/** The database port on SQLite, with every pragma set explicitly. A lock that another process holds is waited for without standing still. */
+import { setTimeout as pause } from "node:timers/promises";
+import { LOCK_RETRY_FIRST_MS, LOCK_RETRY_MAX_MS, LOCK_TOLD_MS } from "../contracts/limits.ts";
 import type { Database, SqlValue } from "./database.ts";
 import { SerialDatabase } from "./serial-database.ts";
 import { openSqlite } from "./sqlite-drivers.ts";
 
 /** FULL survives a power cut; with group commit it costs nothing visible (docs/decisions/0003). */
 const PRAGMAS = [
+  // SQLite waits by sleeping, and nothing else runs meanwhile: we wait ourselves (`whenUnlocked`).
+  "busy_timeout = 0",
   "journal_mode = WAL",
   "synchronous = FULL",
   "foreign_keys = ON",
-  "busy_timeout = 5000",
   "temp_store = MEMORY",
   "cache_size = -8000",
   "wal_autocheckpoint = 1000",
 ];
+const SQLITE_BUSY = 5;
 
-export function openSqliteDatabase(file: string): Database {
+/** Told once when a lock has been waited for longer than LOCK_TOLD_MS, and once when it is gone. */
+export type OnLocked = (state: { isOver: boolean; waitedMs: number }) => void;
+
+export function openSqliteDatabase(file: string, onLocked: OnLocked = () => {}): Database {
   const driver = openSqlite(file);
-  for (const pragma of PRAGMAS) driver.exec(`PRAGMA ${pragma}`);
+  try {
+    for (const pragma of PRAGMAS) driver.exec(`PRAGMA ${pragma}`);
+  } catch (error) {
+    driver.close();
+    throw error;
+  }
   const connection = {
-    all: async <T>(sql: string, params: readonly SqlValue[] = []) => driver.all(sql, params) as T[],
-    run: async (sql: string, params: readonly SqlValue[] = []) => driver.run(sql, params),
-    exec: async (sql: string) => driver.exec(sql),
+    all: <T>(sql: string, params: readonly SqlValue[] = []) =>
+      whenUnlocked(() => driver.all(sql, params) as T[], onLocked),
+    run: (sql: string, params: readonly SqlValue[] = []) =>
+      whenUnlocked(() => driver.run(sql, params), onLocked),
+    exec: (sql: string) => whenUnlocked(() => driver.exec(sql), onLocked),
     close: async () => driver.close(),
   };
   return new SerialDatabase(connection, "BEGIN IMMEDIATE");
+}
+
+/** A statement that found the lock taken has changed nothing: it is tried again, for as long as it takes. */
+async function whenUnlocked<T>(work: () => T, onLocked: OnLocked): Promise<T> {
+  try {
+    return work();
+  } catch (error) {
+    if (!isLocked(error)) throw error;
+    return waitForLock(work, onLocked);
+  }
+}
+
+async function waitForLock<T>(work: () => T, onLocked: OnLocked): Promise<T> {
+  const startedMs = performance.now();
+  let isTold = false;
+  for (let waitMs = LOCK_RETRY_FIRST_MS; ; waitMs = Math.min(LOCK_RETRY_MAX_MS, 2 * waitMs)) {
+    await pause(waitMs);
+    const waitedMs = performance.now() - startedMs;
+    try {
+      const result = work();
+      if (isTold) onLocked({ isOver: true, waitedMs });
+      return result;
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      if (!isTold && waitedMs > LOCK_TOLD_MS) onLocked({ isOver: false, waitedMs });
+      isTold ||= waitedMs > LOCK_TOLD_MS;
+    }
+  }
+}
+
+/** As node:sqlite says it (`errcode`, with its details in the upper bits), and better-sqlite3. */
+function isLocked(error: unknown): boolean {
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
+  return typeof errcode === "number" ? (errcode & 0xff) === SQLITE_BUSY : /^SQLITE_BUSY/.test(String(code));
 }

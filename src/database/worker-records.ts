@@ -15,24 +15,29 @@ export interface WorkerRecord {
   note: string;
   /** The GPUs that it may see, with commas. */
   gpus: string;
+  /** Of the data directory that it works for; empty in rows of a release that had none. */
+  instance_id: string;
 }
 
+const COLUMNS = [
+  "worker_id",
+  "api_name",
+  "api_id",
+  "predictor_id",
+  "job_id",
+  "pid",
+  "process_start",
+  "socket",
+  "token",
+  "note",
+  "gpus",
+  "instance_id",
+] as const satisfies (keyof WorkerRecord)[];
+
 export async function saveWorker(db: Database, record: WorkerRecord): Promise<void> {
-  const { worker_id, api_name, api_id, predictor_id, job_id, pid, process_start, socket, token, note, gpus } =
-    record;
-  await db.run("INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
-    worker_id,
-    api_name,
-    api_id,
-    predictor_id,
-    job_id,
-    pid,
-    process_start,
-    socket,
-    token,
-    note,
-    gpus,
-  ]);
+  const places = COLUMNS.map(() => "?").join(", ");
+  const values = COLUMNS.map((column) => record[column]);
+  await db.run(`INSERT INTO workers (${COLUMNS.join(", ")}) VALUES (${places})`, values);
 }
 
 export async function deleteWorker(db: Statements, workerId: string): Promise<void> {
@@ -41,4 +46,9 @@ export async function deleteWorker(db: Statements, workerId: string): Promise<vo
 
 export function allWorkers(db: Statements): Promise<WorkerRecord[]> {
   return db.all<WorkerRecord>("SELECT * FROM workers ORDER BY worker_id");
+}
+
+/** Of the original that this directory is a copy of: they live on, and are not ours to end. */
+export async function disownWorkers(db: Statements): Promise<void> {
+  await db.run("DELETE FROM workers");
 }

@@ -46,6 +46,8 @@ export interface WorkerIdentity {
   socket: string;
   token: string;
   note: string;
+  /** Of the data directory that it works for; empty where a release without instances started it. */
+  instance_id: string;
 }
 
 export interface RunningWorker {

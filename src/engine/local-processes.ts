@@ -26,6 +26,7 @@ import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } fr
 import { activated } from "./interpreter.ts";
 import { type MemoryGroup, MemoryGroups } from "./memory-groups.ts";
 import { MemoryWatch, type Watched } from "./memory-watch.ts";
+import { INSTANCE_VARIABLE, isOurWorker, spareTheServer } from "./worker-ownership.ts";
 
 const ADOPTED_POLL_MS = 500;
 const LAST_BYTES = 4096;
@@ -38,6 +39,9 @@ const PASSED_ON =
 export interface LocalEngineOptions {
   /** Sockets and notes; short, because socket paths over 107 bytes are truncated. */
   runtimeDir: string;
+  /** Which data directory's workers these are: its id, and where it is. */
+  instanceId: string;
+  dataDir: string;
   /** The directory that holds the package `quern_runtime`. */
   pythonRuntime: string;
   /** The server's environment, of which user code sees a part. */
@@ -74,7 +78,8 @@ export class LocalEngine implements Engine {
       package: "quern_runtime",
       args: ["--listen", `unix:${socket}`, "--note", note],
     };
-    const boot = `import sys; sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
+    // User code sees no variable of ours; what a process was started with stays to be read in /proc.
+    const boot = `import os, sys; os.environ.pop(${JSON.stringify(INSTANCE_VARIABLE)}, None); sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
     for (const file of [spec.logFile, note]) makeDirectories(dirname(file));
     // Here a full disk is an error; where the worker first writes to the mapped file, it would be its death.
     writeFileSync(note, Buffer.alloc(NOTE_BYTES), { mode: 0o600 });
@@ -84,8 +89,9 @@ export class LocalEngine implements Engine {
       env: {
         ...userEnvironment(spec, this.options.serverEnv),
         ...(spec.visibleGpus === undefined ? {} : { CUDA_VISIBLE_DEVICES: spec.visibleGpus.join(",") }),
-        QUERN_WORKER_TOKEN: token,
         QUERN_WORKER_LOG: spec.logFile,
+        ...(spec.program === undefined ? { QUERN_WORKER_TOKEN: token } : {}),
+        [INSTANCE_VARIABLE]: this.options.instanceId,
       },
       stdio: ["ignore", log, log],
       detached: true,
@@ -93,6 +99,7 @@ export class LocalEngine implements Engine {
     closeSync(log);
     await spawned(child, spec.interpreter.python);
     const pid = child.pid!;
+    spareTheServer(pid);
     const identity = {
       worker_id: spec.worker_id,
       pid,
@@ -100,6 +107,7 @@ export class LocalEngine implements Engine {
       socket,
       token,
       note,
+      instance_id: this.options.instanceId,
     };
     const { logFile, memoryLimitBytes } = spec;
     const group = this.groups.enclose(spec.worker_id, pid, memoryLimitBytes);
@@ -115,8 +123,9 @@ export class LocalEngine implements Engine {
   }
 
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined {
-    if (!isSameProcess(identity.pid, identity.process_start)) {
-      removeFiles(identity);
+    if (!isOurWorker(identity, this.options)) {
+      // Those of another instance are in another directory, and in use.
+      if (dirname(identity.socket) === this.options.runtimeDir) removeFiles(identity);
       return undefined;
     }
     const group = this.groups.find(identity.worker_id, identity.pid);
@@ -127,7 +136,8 @@ export class LocalEngine implements Engine {
   }
 
   end(identity: WorkerIdentity): void {
-    if (isSameProcess(identity.pid, identity.process_start)) signalGroup(identity.pid, "SIGKILL");
+    if (!isOurWorker(identity, this.options)) return;
+    signalGroup(identity.pid, "SIGKILL");
     this.groups.clear(identity.worker_id);
   }
 }

@@ -60,6 +60,8 @@ export class Dispatching {
     this.predictor = predictor;
     this.engine = new LocalEngine({
       runtimeDir: join(this.directory, "run"),
+      instanceId: "ab",
+      dataDir: "/nowhere",
       pythonRuntime: join(root, "python"),
       serverEnv: process.env,
       watchLog: () => () => {},

@@ -43,6 +43,8 @@ class PythonPredictor:
         if do == "raise": raise ValueError("no good: %s" % item.get("id"))
         if do == "http": raise Teapot()
         if do == "sleep": time.sleep(item["seconds"])
+        if do == "await":
+            while not os.path.exists(item["path"]): time.sleep(0.02)
         if do == "hold": hold(item["seconds"])
         if do == "exit": os._exit(3)
         if do == "sysexit": sys.exit(4)

@@ -9,6 +9,7 @@ import { Retention } from "../../src/batch/retention.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "../harness/eventually.ts";
+import { ECHO } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
 
 const DISK_MIB = 24;
@@ -54,8 +55,9 @@ describe("a full disk", () => {
     await server.start();
     const config = JSON.stringify({ handled, slow: 0.02 });
     server.deploy({
-      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n`,
+      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n- name: echo\n  predictor: {path: echo.py}\n`,
       "predictor.py": PREDICTOR,
+      "echo.py": ECHO,
     });
   });
   afterAll(async () => {
@@ -102,6 +104,30 @@ describe("a full disk", () => {
         messages: 30,
       });
       await server.ended("jobs", await server.submit("jobs", padded));
+    },
+    90_000,
+  );
+
+  it.runIf(isMounted)(
+    "ends nothing when controller and gateway die meanwhile: predictions go on, the start waits for room",
+    async () => {
+      const answers = async () => (await server.post("/echo", 1).catch(() => undefined))?.status === 200;
+      fill();
+      const said = server.stderr.length;
+      process.kill(server.child("controller"), "SIGKILL");
+      await eventually("the start has met the full disk", () => {
+        fill();
+        return /disk (of the data directory )?is full|no space left/i.test(server.stderr.slice(said));
+      });
+      for (let i = 0; i < 20; i++) expect(await answers()).toBe(true);
+      process.kill(server.child("gateway"), "SIGKILL");
+      await eventually("another gateway answers", answers);
+      expect(server.parent!.exitCode).toBeNull();
+      rmSync(filler);
+      await eventually("the controller is back", async () => (await server.fetch("/jobs")).status === 200);
+      const job = { workers: 1, item_list: { items: [{ id: 1 }], batch_size: 1 } };
+      const ended = await server.ended("jobs", await server.submit("jobs", job));
+      expect(ended.status).toBe("status_succeeded");
     },
     90_000,
   );

@@ -203,6 +203,7 @@ describe("quern doctor", () => {
       "packages",
       "data directory",
       "disk use",
+      "database",
       "open files",
       "server",
       "memory limits",

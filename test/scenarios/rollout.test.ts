@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { processStartTime } from "../../src/base/process-identity.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { saveWorker } from "../../src/database/worker-records.ts";
+import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 import { type Answer, SteadyLoad } from "../harness/steady-load.ts";
@@ -167,11 +168,12 @@ describe("a rollout", () => {
     const [before] = (await view()).replicas;
     await server.stopProcesses();
     // As an older Quern would have left it, killed with its parent: a process under this name that speaks something else.
-    const stranger = spawn("python3", ["-c", STRANGER, join(server.dir, "stranger.sock")], {
+    const socket = join(runtimeDirectory(server.dataDir), "r-stranger.sock");
+    const stranger = spawn("python3", ["-c", STRANGER, socket], {
       stdio: "ignore",
       detached: true,
     });
-    await eventually("it listens", () => existsSync(join(server.dir, "stranger.sock")));
+    await eventually("it listens", () => existsSync(socket));
     const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
     const { api_id, predictor_id } = (
       await db.all<{ api_id: string; predictor_id: string }>(
@@ -186,11 +188,12 @@ describe("a rollout", () => {
         predictor_id,
         job_id: null,
         pid: stranger.pid!,
+        instance_id: "",
         gpus: "",
       },
       ...{
         process_start: processStartTime(stranger.pid!)!,
-        socket: join(server.dir, "stranger.sock"),
+        socket,
         token: "t",
         note: join(server.dir, "note"),
       },

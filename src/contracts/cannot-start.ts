@@ -1,0 +1,30 @@
+/**
+ * Why a server that has not been ready yet ends itself: the causes that waiting does not cure. A person must act on each. Everything
+ * else (a full disk, no memory, no free process or file, a database that another process has locked) is tried again with a back-off.
+ */
+export const CANNOT_START = {
+  data_directory_in_use: "another Quern that is alive uses the data directory",
+  data_directory_unusable: "the data directory cannot be made, opened or written by this user",
+  data_directory_newer: "a newer Quern wrote the database",
+  database_missing: "the database is missing, empty or new, beside data that it should know",
+  database_damaged: "the database cannot be read, or fails its check",
+  no_sqlite: "this Node has no SQLite",
+  option_unusable: "what an option names is not there, or is not what it should be",
+} as const;
+
+export class CannotStart extends Error {
+  readonly why: keyof typeof CANNOT_START;
+
+  constructor(why: keyof typeof CANNOT_START, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "CannotStart";
+    this.why = why;
+  }
+}
+
+/** Of a system call on the data directory: what another user, or another mount, must change. */
+export function isNotForUs(error: unknown): boolean {
+  return ["EACCES", "EPERM", "EROFS", "ENOTDIR", "ELOOP", "ENAMETOOLONG"].includes(
+    String((error as NodeJS.ErrnoException).code),
+  );
+}

@@ -1,0 +1,67 @@
+/**
+ * Makes the runtime directory again when somebody removes it, or a socket in it: it is under the temporary folder, which systems clean. Connections
+ * that are open are not touched by that; replicas that nobody new could reach are replaced, as by `quern refresh`.
+ */
+import { existsSync } from "node:fs";
+import type { Apis } from "./apis/apis.ts";
+import type { Replicas } from "./apis/replicas.ts";
+import type { Log } from "./base/log.ts";
+import type { Service } from "./base/service.ts";
+import { RUNTIME_LOOK_MS } from "./contracts/limits.ts";
+import type { ControlServer } from "./control/control-server.ts";
+
+export interface RuntimeWatchDeps {
+  log: Log;
+  servers: readonly ControlServer[];
+  replicas: Replicas;
+  apis: Apis;
+}
+
+export class RuntimeWatch implements Service {
+  private readonly deps: RuntimeWatchDeps;
+  private timer: NodeJS.Timeout | undefined;
+  private running: Promise<void> | undefined;
+
+  constructor(deps: RuntimeWatchDeps) {
+    this.deps = deps;
+  }
+
+  async start(): Promise<void> {
+    this.timer = setInterval(() => {
+      this.running ??= this.look().finally(() => {
+        this.running = undefined;
+      });
+    }, RUNTIME_LOOK_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    await this.running;
+  }
+
+  private async look(): Promise<void> {
+    const { log, servers, apis } = this.deps;
+    try {
+      const mended = await Promise.all(servers.map((server) => server.mend()));
+      if (mended.includes(true)) log.warn("the runtime directory was removed; it was made again");
+      for (const name of this.unreachable()) {
+        log.warn({ api: name }, "the socket of a replica was removed; replacing it");
+        await apis.refresh(name);
+      }
+    } catch (error) {
+      log.error({ err: error }, "the runtime directory cannot be made again");
+    }
+  }
+
+  /** APIs with a replica that a gateway or controller that starts now would not find. */
+  private unreachable(): string[] {
+    const { replicas } = this.deps;
+    return replicas.names.filter((name) => {
+      const group = replicas.group(name);
+      return group?.serving.some(
+        ({ predictor_id, identity }) =>
+          predictor_id === group.version.predictor_id && !existsSync(identity.socket),
+      );
+    });
+  }
+}
