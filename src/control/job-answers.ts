@@ -1,11 +1,11 @@
 /** A job's row as the answers of the contract (interface 2.2 to 2.4). */
 import type { Context } from "hono";
 import { stringifyWithRaw } from "../base/json-text.ts";
-import { encodeExact } from "../base/message-pack.ts";
 import type { JobRow } from "../batch/job-store.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { jobRecord, jobStatus } from "../batch/read-job.ts";
 import { baseUrl, jsonText } from "./http.ts";
+import { encodeExact } from "./message-pack.ts";
 
 export interface JobAnswerDeps {
   jobs: Jobs;

@@ -11,7 +11,7 @@ import {
   stringifyWithRaw,
 } from "../../src/base/json-text.ts";
 
-import { encodeExact } from "../../src/base/message-pack.ts";
+import { encodeExact } from "../../src/control/message-pack.ts";
 
 describe("JSON as text", () => {
   it("cuts members and elements out of any document, and compacts them", () => {
