@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|start|files|beside|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|idle|files|beside|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -6,6 +6,7 @@ import { benchApplications } from "./applications.ts";
 import { benchBatch, benchTail } from "./batch.ts";
 import { benchBeside } from "./beside.ts";
 import { benchFiles, FILES_DIRECTORY } from "./files.ts";
+import { benchIdle } from "./idle.ts";
 import { allHold, linesFile } from "./measure.ts";
 import { benchPeers } from "./peers.ts";
 import { benchRealtime } from "./realtime.ts";
@@ -31,6 +32,7 @@ const directory = join(root, ".bench");
 mkdirSync(directory, { recursive: true });
 
 if (wants("start")) await benchStart(ROUNDS);
+if (wants("start") || chosen.includes("idle")) await benchIdle();
 const project = {
   "predictor.py": NOOP,
   "quern.yaml":

@@ -1,5 +1,5 @@
 /**
- * The memory of workers, four times a second: what each and its children use, and the end of whoever is over its limit. It
+ * The memory of workers, four times a second, or once while none of them has used the CPU: what each and its children use, and the end of whoever is over its limit. It
  * watches, it does not isolate: a worker can take the machine's memory between two looks, and a child that left its
  * parents is not seen. Where there is no /proc it sees nothing. Shared pages are counted once (PSS) near the limit only: that
  * costs the kernel more.
@@ -7,6 +7,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 const LOOK_MS = 250;
+/** Memory is not taken without CPU time. */
+const IDLE_LOOK_MS = 1_000;
 /** From this part of the limit on, shared pages matter. */
 const NEAR = 0.8;
 
@@ -21,19 +23,27 @@ interface Entry extends Watched {
   pid: number;
   limitBytes: number | undefined;
   onOver: (bytes: number) => void;
+  /** CPU time of it and its children at the last look, as the kernel counts it. */
+  cpuTicks: number;
 }
 
 export class MemoryWatch {
   private readonly entries = new Set<Entry>();
   private timer: NodeJS.Timeout | undefined;
+  /** The next look is far away, or there is none. */
+  private isIdle = true;
   /** The kernel's count of processes that it killed for memory, at the last looks. */
   private kernelKills: number[] = [];
 
   /** `onOver` is called once, with what it uses. */
   add(pid: number, limitBytes: number | undefined, onOver: (bytes: number) => void): Watched {
-    const entry: Entry = { pid, limitBytes, onOver, peakBytes: undefined, isOverLimit: false };
+    const entry: Entry = { pid, limitBytes, onOver, peakBytes: undefined, isOverLimit: false, cpuTicks: 0 };
     this.entries.add(entry);
-    this.timer ??= setInterval(() => this.look(), LOOK_MS).unref();
+    if (this.isIdle) {
+      this.isIdle = false;
+      clearTimeout(this.timer);
+      this.lookIn(LOOK_MS);
+    }
     if (this.kernelKills.length === 0) this.kernelKills = [kernelKills()];
     return entry;
   }
@@ -41,20 +51,34 @@ export class MemoryWatch {
   remove(watched: Watched): void {
     this.entries.delete(watched as Entry);
     if (this.entries.size > 0) return;
-    clearInterval(this.timer);
-    this.timer = undefined;
+    clearTimeout(this.timer);
+    this.isIdle = true;
     this.kernelKills = [];
   }
 
-  /** Whether the kernel has killed a process for memory within the last half a second. */
+  private lookIn(ms: number): void {
+    this.timer = setTimeout(() => {
+      this.isIdle = !this.look();
+      if (this.entries.size > 0) this.lookIn(this.isIdle ? IDLE_LOOK_MS : LOOK_MS);
+      else this.isIdle = true;
+    }, ms).unref();
+  }
+
+  /** Whether the kernel has killed a process for memory between the last two looks. */
   hasKernelKilled(): boolean {
     return kernelKills() > (this.kernelKills[0] ?? Number.POSITIVE_INFINITY);
   }
 
-  private look(): void {
+  /** True where any of them is at work. */
+  private look(): boolean {
+    let isAnyBusy = false;
     this.kernelKills = [...this.kernelKills.slice(-1), kernelKills()];
     for (const entry of this.entries) {
       const tree = processTree(entry.pid);
+      const cpuTicks = sum(tree, ticksOf);
+      if (cpuTicks === entry.cpuTicks && entry.peakBytes !== undefined) continue;
+      isAnyBusy = true;
+      entry.cpuTicks = cpuTicks;
       let bytes = sum(tree, residentBytes);
       const { limitBytes } = entry;
       if (limitBytes !== undefined && bytes > NEAR * limitBytes && tree.length > 1)
@@ -64,6 +88,7 @@ export class MemoryWatch {
       entry.isOverLimit = true;
       entry.onOver(bytes);
     }
+    return isAnyBusy;
   }
 }
 
@@ -80,6 +105,12 @@ export function processTree(pid: number): number[] {
 
 function sum(pids: readonly number[], bytesOf: (pid: number) => number): number {
   return pids.reduce((total, pid) => total + bytesOf(pid), 0);
+}
+
+function ticksOf(pid: number): number {
+  const stat = textOf(`/proc/${pid}/stat`);
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
 }
 
 function residentBytes(pid: number): number {

@@ -24,6 +24,8 @@ export interface ApiPoolDeps {
   wake: (api: string) => void;
   /** A replica broke the protocol of workers. */
   broken: (replica: ReplicaRoute, why: string) => void;
+  /** A request has a deadline from now on. */
+  onDeadline: () => void;
 }
 
 export class ApiPool {
@@ -76,6 +78,7 @@ export class ApiPool {
       return prediction.fail(refusal);
     }
     this.pending++;
+    this.deps.onDeadline();
     if (this.clients.length === 0 && this.route.can_sleep) {
       if (this.asleep.size === 0) this.deps.wake(this.route.name);
       this.asleep.add(prediction, performance.now() + WAKE_UP_MS);
@@ -99,13 +102,17 @@ export class ApiPool {
     this.deadlines.add(prediction, atMs);
   }
 
-  /** Answers what is past its deadline; a replica that is at work on it is told, and replaced where that does not help. */
-  expire(nowMs: number): void {
+  /**
+   * Answers what is past its deadline; a replica that is at work on it is told, and replaced where that does not help.
+   * False when no request is left to look at.
+   */
+  expire(nowMs: number): boolean {
     this.deadlines.expire(nowMs, (prediction) => this.expireOne(prediction));
     this.asleep.expire(nowMs, (prediction) => this.expireOne(prediction));
     for (const prediction of this.streaming) {
       if (prediction.stream!.lastTakenMs + this.route.timeout_ms < nowMs) this.expireStream(prediction);
     }
+    return this.pending > 0 || this.deadlines.size > 0 || this.asleep.size > 0;
   }
 
   /** Requests that wait or run here. */

@@ -7,6 +7,6 @@ export const ownFaults = new FaultLog(writeLine);
 
 function writeLine({ level, err, ...line }: FaultLine): void {
   const cause = err === undefined ? {} : { err: err instanceof Error ? err.stack : String(err) };
-  const common = { level: LEVELS[level], time: new Date().toISOString(), name: "gateway", pid: process.pid };
+  const common = { level: LEVELS[level], time: new Date(wallMs()).toISOString(), name: "gateway", pid: process.pid };
   process.stderr.write(`${JSON.stringify({ ...common, ...line, ...cause })}\n`);
 }

@@ -42,6 +42,8 @@ export class RouteTable implements Service {
   private refused: readonly RefusedRoute[] = [];
   /** By this the controller knows which gateway has applied what. */
   private readonly id = newToken();
+  /** How often a controller was found: each is told everything anew. */
+  connections = 0;
   private isStopped = false;
 
   constructor(options: RouteTableOptions) {
@@ -67,8 +69,11 @@ export class RouteTable implements Service {
     return holderOf(this.keys.get(sha256), wallMs());
   }
 
-  expire(nowMs: number): void {
-    for (const pool of this.pools.values()) pool.expire(nowMs);
+  /** False when no request is left to look at. */
+  expire(nowMs: number): boolean {
+    let isAny = false;
+    for (const pool of this.pools.values()) isAny = pool.expire(nowMs) || isAny;
+    return isAny;
   }
 
   get underWay(): number {
@@ -157,6 +162,7 @@ export class RouteTable implements Service {
       const request = get(
         { socketPath: this.options.internalSocket, path: `/routes?gateway=${this.id}` },
         (answer) => {
+          this.connections++;
           let rest = "";
           answer.setEncoding("utf8");
           answer.on("data", (text: string) => {

@@ -30,6 +30,7 @@ import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
 import { allowOrigin, answerOptions } from "./cors.ts";
 import type { Endpoint } from "./endpoints.ts";
+import { Expiry } from "./expiry.ts";
 import { forward } from "./forward.ts";
 import { Listener, type ListenOn, type TlsFiles } from "./listener.ts";
 import { sendError } from "./prediction.ts";
@@ -37,8 +38,9 @@ import { Predictions } from "./predictions.ts";
 import { targetFault } from "./request-target.ts";
 import { RouteTable } from "./route-table.ts";
 
-const EXPIRE_EVERY_MS = 25;
 const REPORT_EVERY_MS = 1_000;
+/** What has not changed is told this often, so that the controller does not take us for gone (after 60 s). */
+const REPORT_ANYWAY_MS = 20_000;
 /** Where the controller is gone too, the last second's counts are lost. */
 const LAST_REPORT_MS = 1_000;
 const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
@@ -74,9 +76,12 @@ export class Gateway implements Service {
   private readonly clients: ClientAddress;
   private readonly listeners: Listener[];
   private readonly log = openLog("gateway");
+  private readonly expiry = new Expiry((nowMs) => this.routes.expire(nowMs));
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
   private timers: NodeJS.Timeout[] = [];
+  /** What the controller was told last, and at which of the connections to it. */
+  private reported = { text: "", connections: 0, atMs: 0 };
 
   constructor(options: GatewayOptions) {
     this.options = options;
@@ -90,6 +95,7 @@ export class Gateway implements Service {
         wake: (api) => this.tell(`/apis/${api}/wake`, () => {}),
         broken: ({ worker_id }, broken) =>
           this.log.error({ worker_id, broken }, "a replica broke the protocol and is replaced"),
+        onDeadline: () => this.expiry.arm(),
       },
     });
     this.authorization = new Authorization({
@@ -123,10 +129,7 @@ export class Gateway implements Service {
   async start(): Promise<void> {
     await this.routes.start();
     for (const listener of this.listeners) await listener.start();
-    this.timers = [
-      setInterval(() => this.routes.expire(performance.now()), EXPIRE_EVERY_MS),
-      setInterval(() => this.report(), REPORT_EVERY_MS),
-    ];
+    this.timers = [setInterval(() => this.reportChange(), REPORT_EVERY_MS)];
   }
 
   /** A connection that the parent has accepted, on the main listener (0) or the control plane's. */
@@ -138,7 +141,11 @@ export class Gateway implements Service {
   async stop(): Promise<void> {
     await Promise.all(this.listeners.map((listener) => listener.drain(() => this.routes.underWay === 0)));
     for (const timer of this.timers) clearInterval(timer);
-    await Promise.race([new Promise<void>((resolve) => this.report(resolve)), delay(LAST_REPORT_MS)]);
+    this.expiry.stop();
+    await Promise.race([
+      new Promise<void>((resolve) => this.report(undefined, resolve)),
+      delay(LAST_REPORT_MS),
+    ]);
     await this.routes.stop();
   }
 
@@ -290,9 +297,21 @@ export class Gateway implements Service {
     ask.end(body);
   }
 
+  /** Requests that are under way are told again and again: the controller counts them for a few seconds only. */
+  private reportChange(): void {
+    const text = JSON.stringify(this.routes.report());
+    const isKnown = text === this.reported.text && this.routes.connections === this.reported.connections;
+    const isRecent = performance.now() - this.reported.atMs < REPORT_ANYWAY_MS;
+    if (this.routes.underWay > 0 || !isKnown || !isRecent) this.report(text);
+  }
+
   /** Lost where there is no controller: the next one tells the same. */
-  private report(onDone?: () => void): void {
-    this.tell("/reports", () => {}, JSON.stringify(this.routes.report()), onDone);
+  private report(text = JSON.stringify(this.routes.report()), onDone?: () => void): void {
+    this.reported = { text, connections: this.routes.connections, atMs: performance.now() };
+    const onLost = () => {
+      this.reported.text = "";
+    };
+    this.tell("/reports", onLost, text, onDone);
   }
 }
 

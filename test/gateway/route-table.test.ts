@@ -54,7 +54,13 @@ describe("a gateway", () => {
     await new Promise((resolve) => controller.close(resolve));
   });
   const start = async () => {
-    const pool = { kill: () => {}, replace: () => {}, wake: () => {}, broken: () => {} };
+    const pool = {
+      kill: () => {},
+      onDeadline: () => {},
+      replace: () => {},
+      wake: () => {},
+      broken: () => {},
+    };
     table = new RouteTable({ file, internalSocket: join(directory, "c.sock"), pool });
     await table.start();
     await eventually("it listens to the controller", () => stream !== undefined);

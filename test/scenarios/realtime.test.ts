@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
@@ -255,6 +256,12 @@ describe("the queue of a real-time API", () => {
   });
 });
 
+/** How often a process has waited: each time, something has woken it. */
+function wakes(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "latin1");
+  return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)![1]);
+}
+
 describe("a predictor's surroundings", () => {
   const server = new TestServer();
   beforeAll(() => server.start());
@@ -281,4 +288,25 @@ describe("a predictor's surroundings", () => {
     expect(failed.detail).toContain("ValueError: as asked");
     expect(failed.detail).toMatch(/predictor\.py", line 6, in predict/);
   });
+
+  it("does not keep the machine awake: while nothing happens no process has a timer faster than a second", async () => {
+    const pids = [
+      server.parent!.pid!,
+      server.child("gateway"),
+      server.child("controller"),
+      ...server.workers(),
+    ];
+    let before = pids.map(wakes);
+    let sinceMs = performance.now();
+    let rates: number[] = [];
+    const isQuiet = () => {
+      if (performance.now() - sinceMs < 3000) return false;
+      const [now, tookMs] = [pids.map(wakes), performance.now() - sinceMs];
+      rates = now.map((count, at) => ((count - before[at]!) / tookMs) * 1000);
+      [before, sinceMs] = [now, performance.now()];
+      // Three timers of a second each at most.
+      return rates.every((rate) => rate < 4);
+    };
+    await eventually("all are quiet", isQuiet, 40_000, () => `wakes a second: ${rates.join(", ")}`);
+  }, 60_000);
 });
