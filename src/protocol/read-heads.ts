@@ -49,7 +49,7 @@ export function readStreamHead(bytes: Buffer): StreamHead | UnreadableHead {
 
 /** Of an answer: 1xx are none. */
 function isStatus(status: unknown): status is number {
-  return Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 999;
+  return Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;
 }
 
 /** `monitoring`: texts, numbers, or counts of them. */
@@ -57,9 +57,11 @@ function isCounted({ classes, values, class_counts, value_sum }: Record<string, 
   const isListOf = (list: unknown, isOne: (one: unknown) => boolean) =>
     list === undefined || (Array.isArray(list) && list.every(isOne));
   const isCount = (pair: unknown) =>
-    Array.isArray(pair) && typeof pair[0] === "string" && Number.isFinite(pair[1]);
+    Array.isArray(pair) && typeof pair[0] === "string" && Number.isSafeInteger(pair[1]);
   const isSum = (sum: unknown) =>
-    isMap(sum) && ["count", "sum", "least", "most"].every((name) => Number.isFinite(sum[name]));
+    isMap(sum) &&
+    Number.isSafeInteger(sum.count) &&
+    ["sum", "least", "most"].every((name) => Number.isFinite(sum[name]));
   return (
     isListOf(classes, (name) => typeof name === "string") &&
     isListOf(values, Number.isFinite) &&
