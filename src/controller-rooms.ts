@@ -1,4 +1,5 @@
 /** The controller's rooms, built one by one on their ground. What one needs of another is a function that is passed in. */
+import { realpathSync } from "node:fs";
 import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
@@ -144,7 +145,10 @@ export function buildWorld(
   roots: readonly string[],
 ): { outbox: Outbox; world: World } {
   const { dataDir, serverEnv } = options;
-  const store = openStores({ roots, temporaryDirectory: makeTemporaryDirectory(dataDir), env: serverEnv });
+  const store = openStores({
+    ...{ roots, dataDir: realpathSync(dataDir), env: serverEnv },
+    temporaryDirectory: makeTemporaryDirectory(dataDir),
+  });
   const sqs = new Sqs();
   const outbox = new Outbox({
     db,

@@ -1,12 +1,13 @@
 /**
  * `file://` under the roots that the operator allows. Checked on the opened file or directory, so that no symbolic link
- * leads out (decision 3.3). A link to a file inside a root is listed, a link to a directory is not followed.
+ * leads out (decision 3.3). A link to a file inside a root is listed, a link to a directory is not followed. The server's data
+ * directory is left out of every root, by its real path.
  */
 import { isUtf8 } from "node:buffer";
 import type { BigIntStats, Dirent } from "node:fs";
 import { fstatSync, statSync } from "node:fs";
 import { type FileHandle, open, opendir, realpath, stat } from "node:fs/promises";
-import { dirname, resolve, sep } from "node:path";
+import { dirname, relative, resolve, sep } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../contracts/errors.ts";
 import {
@@ -25,11 +26,16 @@ const DIRECTORY_BUFFER = 512;
 export class FileStore implements ObjectStore {
   private readonly roots: readonly string[];
   private readonly temporaryDirectory: string;
+  private readonly closed: string;
 
-  /** `roots`: absolute directories, already resolved to their real paths. Large directories are sorted by way of the other one. */
-  constructor(roots: readonly string[], temporaryDirectory: string) {
+  /**
+   * `roots` and `closed`: absolute directories, already resolved to their real paths; nobody may read in `closed`. Large directories are
+   * sorted by way of the temporary one.
+   */
+  constructor(roots: readonly string[], temporaryDirectory: string, closed: string) {
     this.roots = roots;
     this.temporaryDirectory = temporaryDirectory;
+    this.closed = closed;
   }
 
   /** One: the names of a directory are in memory while it is listed, and nothing waits for a network. */
@@ -41,7 +47,10 @@ export class FileStore implements ObjectStore {
     const path = localPath(prefix);
     const isRoot = this.isRoot(await realOrSelf(path));
     const directory = isRoot || path.endsWith("/") ? path.replace(/(?!^)\/$/, "") : dirname(path);
-    this.assertAllowed(await realOrSelf(directory), prefix);
+    const real = await realOrSelf(directory);
+    this.assertAllowed(real, prefix);
+    // As a walk from `directory`, which follows no links, comes to it.
+    const closed = isInside(this.closed, real) ? resolve(directory, relative(real, this.closed)) : undefined;
     const wanted = isRoot && !path.endsWith("/") ? `${path}/` : path;
     const describe = (file: string): ListedObject => ({
       path: fileAddress(file),
@@ -49,7 +58,7 @@ export class FileStore implements ObjectStore {
     });
     const last = after === undefined ? undefined : Buffer.from(localPath(after));
     const isBehind = (file: string) => last === undefined || Buffer.compare(Buffer.from(file), last) > 0;
-    for await (const page of this.walk(directory, wanted)) {
+    for await (const page of this.walk(directory, { prefix: wanted, closed })) {
       const behind = last === undefined ? page : page.filter(isBehind);
       if (behind.length > 0) yield behind.map(describe);
       // Pages of names that are in memory follow each other without a pause otherwise.
@@ -74,9 +83,9 @@ export class FileStore implements ObjectStore {
   }
 
   /** Pages of files. A directory counts as its name with `/`, so that the order is that of the full keys. */
-  private async *walk(directory: string, prefix: string): AsyncGenerator<string[]> {
+  private async *walk(directory: string, wanted: Wanted): AsyncGenerator<string[]> {
     const base = directory.endsWith("/") ? directory : `${directory}/`;
-    for await (const names of sortedNames(this.entries(base, prefix), this.temporaryDirectory)) {
+    for await (const names of sortedNames(this.entries(base, wanted), this.temporaryDirectory)) {
       let files: string[] = [];
       for (const name of names) {
         const path = base + decodeName(name);
@@ -84,7 +93,7 @@ export class FileStore implements ObjectStore {
         else {
           if (files.length > 0) yield files;
           files = [];
-          yield* this.walk(path, prefix);
+          yield* this.walk(path, wanted);
         }
       }
       if (files.length > 0) yield files;
@@ -92,7 +101,7 @@ export class FileStore implements ObjectStore {
   }
 
   /** Names in `base` that may lead to files with the prefix, in the directory's own order; directories end in `/`. */
-  private async *entries(base: string, prefix: string): AsyncGenerator<string> {
+  private async *entries(base: string, { prefix, closed }: Wanted): AsyncGenerator<string> {
     const directory = await opendir(base, {
       encoding: "latin1" as BufferEncoding,
       bufferSize: DIRECTORY_BUFFER,
@@ -104,6 +113,7 @@ export class FileStore implements ObjectStore {
       const isDirectory = entry.isDirectory();
       const name = isDirectory ? `${entry.name}/` : entry.name;
       const path = base + decodeName(name);
+      if (isDirectory && closed !== undefined && path === `${closed}/`) continue;
       const mayMatch = path.startsWith(prefix) || (isDirectory && prefix.startsWith(path));
       if (mayMatch && (isDirectory || (await this.isListed(entry, path)))) yield name;
     }
@@ -122,10 +132,11 @@ export class FileStore implements ObjectStore {
   }
 
   private isAllowed(real: string): boolean {
-    return this.roots.some((root) => isInside(real, root));
+    return !isInside(real, this.closed) && this.roots.some((root) => isInside(real, root));
   }
 
   private assertAllowed(real: string, given: string): void {
+    if (isInside(real, this.closed)) throw inDataDirectory(given);
     if (!this.isAllowed(real)) throw outside(given, this.roots);
   }
 }
@@ -139,6 +150,12 @@ function etagOfInode({ mtimeNs, size, ino, ctimeNs }: BigIntStats): string {
 function etagLike(etag: string | undefined): (info: BigIntStats) => string {
   if (etag === undefined || etag.split("-").length === 4) return etagOfInode;
   return ({ mtimeNs, size, ino }) => `${mtimeNs}-${size}-${ino}`;
+}
+
+/** What a walk looks for, and the directory that it does not enter. */
+interface Wanted {
+  prefix: string;
+  closed: string | undefined;
 }
 
 class OpenFile implements OpenObject {
@@ -170,16 +187,17 @@ class OpenFile implements OpenObject {
   }
 }
 
-/** Real paths of the operator's roots. Throws when one is missing or holds the data directory. */
+/** Real paths of the operator's roots. Throws when one is missing or lies in the data directory; one that holds it is fine. */
 export async function resolveRoots(roots: readonly string[], dataDir: string): Promise<string[]> {
   const resolved: string[] = [];
+  const closed = await realOrSelf(resolve(dataDir));
   for (const root of roots) {
     const real = await realpath(resolve(root.replace(/:ro$/, ""))).catch(() => {
       throw new Error(`--allow-local-root ${root}: there is no such directory`);
     });
-    if (isInside(dataDir, real) || isInside(real, dataDir)) {
+    if (isInside(real, closed)) {
       throw new Error(
-        `--allow-local-root ${root}: it holds the data directory ${dataDir}, which jobs may never read`,
+        `--allow-local-root ${root}: it is in the data directory ${dataDir}, which jobs may never read; name a directory outside of it`,
       );
     }
     resolved.push(real);
@@ -214,6 +232,13 @@ function unreadable(directory: string, error: NodeJS.ErrnoException): Error {
   if (error.code !== "EACCES" && error.code !== "EPERM") return error;
   const message = `${directory} may not be read by this server (${error.code}); give its user the right to, or leave the directory out`;
   return new ServiceError("store_forbidden", message, { cause: error });
+}
+
+function inDataDirectory(given: string): ServiceError {
+  return new ServiceError(
+    "path_not_allowed",
+    `"${given}" is in the server's data directory, which nobody may read by file://; put the file elsewhere`,
+  );
 }
 
 function outside(given: string, roots: readonly string[]): ServiceError {

@@ -8,14 +8,16 @@ import { S3Store } from "./s3-store.ts";
 export interface StoresOptions {
   /** Real paths of the directories that `file://` may read. */
   roots: readonly string[];
+  /** The real path of the data directory, which `file://` never reads. */
+  dataDir: string;
   temporaryDirectory: string;
   /** The variables by which clouds are configured. */
   env: NodeJS.ProcessEnv;
 }
 
-export function openStores({ roots, temporaryDirectory, env }: StoresOptions): ObjectStore {
+export function openStores({ roots, dataDir, temporaryDirectory, env }: StoresOptions): ObjectStore {
   return new Stores({
-    file: new FileStore(roots, temporaryDirectory),
+    file: new FileStore(roots, temporaryDirectory, dataDir),
     s3: new S3Store({ endpoint: env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL }),
     gs: new GcsStore({ emulator: env.STORAGE_EMULATOR_HOST }),
     az: new AzureStore({

@@ -40,7 +40,12 @@ export interface TestStore {
 /** Opens the store as the controller does. The SDKs read the environment of this process. */
 export function openTestStore(store: TestStore): ObjectStore {
   Object.assign(process.env, store.env);
-  return openStores({ roots: store.roots, temporaryDirectory: tmpdir(), env: process.env });
+  return openStores({
+    roots: store.roots,
+    dataDir: "/nowhere",
+    temporaryDirectory: tmpdir(),
+    env: process.env,
+  });
 }
 
 function newDirectory(): string {

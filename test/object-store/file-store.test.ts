@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { FileStore } from "../../src/object-store/file-store.ts";
+import { FileStore, resolveRoots } from "../../src/object-store/file-store.ts";
 import type { OpenObject } from "../../src/object-store/object-store.ts";
 import { type FileSelection, selectFiles } from "../../src/object-store/select-files.ts";
 import { sortedNames } from "../../src/object-store/sorted-names.ts";
@@ -28,7 +28,7 @@ beforeEach(() => {
   temporary = join(directory, "temporary");
   mkdirSync(root);
   mkdirSync(temporary);
-  store = new FileStore([root], temporary);
+  store = new FileStore([root], temporary, join(directory, "data"));
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
@@ -133,6 +133,42 @@ describe("the files that a submission selects", () => {
     write("a");
     expect(await select({ store_paths: [`file://${root}`] })).toEqual(["a"]);
     expect(await select({ store_paths: [`file://${root}/`] })).toEqual(["a"]);
+  });
+});
+
+describe("the data directory inside a root", () => {
+  it("is left out of listings and never opened, by whatever path it is reached", async () => {
+    write("a/1", "srv/data/admin-token", "srv/data/logs/x", "srv/data-2/1", "srv/z");
+    const data = join(root, "srv", "data");
+    store = new FileStore([root], temporary, data);
+    const others = ["a/1", "srv/data-2/1", "srv/z"];
+    expect(await select(under(""))).toEqual(others);
+    expect(await select(under("srv/"))).toEqual(others.slice(1));
+    expect(await select(under("srv/data"))).toEqual(["srv/data-2/1"]);
+    // By another name: a link to it, to what is in it, and a root that is itself reached by a link.
+    symlinkSync(data, join(root, "door"));
+    symlinkSync(join(data, "admin-token"), join(root, "token"));
+    symlinkSync(root, join(directory, "by-link"));
+    expect(await select(under(""))).toEqual(others);
+    const byLink = { store_paths: [`file://${directory}/by-link/`] };
+    const found: string[] = [];
+    for await (const page of selectFiles(store, byLink, { sizes: false, from: undefined }))
+      found.push(...page.map(({ path }) => path));
+    expect(found).toEqual(others.map((name) => `file://${directory}/by-link/${name}`));
+    for (const name of ["srv/data/", "srv/data/admin", "door/", "srv/data/logs/../"])
+      await expect(select(under(name))).rejects.toMatchObject({ code: "path_not_allowed" });
+    for (const name of ["srv/data/admin-token", "door/admin-token", "token", "srv/data/logs/../admin-token"])
+      await expect(store.open(`file://${root}/${name}`)).rejects.toMatchObject({ code: "path_not_allowed" });
+    await (await store.open(`file://${root}/srv/z`)).close();
+  });
+
+  it("makes no root of it, nor of what is in it; one around it is fine", async () => {
+    write("srv/data/logs/x");
+    const data = join(root, "srv", "data");
+    symlinkSync(data, join(directory, "data-link"));
+    expect(await resolveRoots([root, "/"], join(directory, "data-link"))).toEqual([root, "/"]);
+    for (const inside of [data, join(data, "logs"), join(directory, "data-link")])
+      await expect(resolveRoots([inside], data)).rejects.toThrow("it is in the data directory");
   });
 });
 

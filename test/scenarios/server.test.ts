@@ -34,11 +34,27 @@ describe("a server", () => {
     [["--listen", "nonsense"], 2, "HOST:PORT"],
     [["--max-body", "x"], 2, "number of bytes"],
     [["--listen", "127.0.0.1:0", "--allow-local-root", "/nowhere"], 1, "no such directory"],
-    [["--listen", "127.0.0.1:0", "--allow-local-root", "/"], 1, "holds the data directory"],
   ])("refuses to start with %j", (args, code, message) => {
     server = new TestServer();
     const result = server.cli(["up", ...args]);
     expect([result.code, result.err]).toEqual([code, expect.stringContaining(message)]);
+  });
+
+  it("under an allowed root keeps its data directory to itself", async () => {
+    server = new TestServer();
+    await server.start({}, ["--allow-local-root", server.dir]);
+    server.deploy(project(OBEDIENT), { wait: false });
+    writeFileSync(join(server.inputs, "x.txt"), "");
+    const preview = async (path: string) => {
+      const input = { store_paths: [`file://${path}`], batch_size: 1 };
+      const answer = await server.post("/jobs?dryRun=true", { workers: 1, file_path_lister: input });
+      return (await answer.json()) as { files: string[]; code?: string };
+    };
+    const { files } = await preview(`${server.dir}/`);
+    expect(files).toContain(`file://${server.inputs}/x.txt`);
+    expect(files.filter((file) => file.includes(server.dataDir))).toEqual([]);
+    for (const path of [`${server.dataDir}/`, join(server.dataDir, "admin-token")])
+      expect((await preview(path)).code).toBe("path_not_allowed");
   });
 
   it("says so when its address is in use", async () => {
