@@ -11,7 +11,6 @@ import {
   IDLE_DEATHS_MAX,
 } from "../contracts/limits.ts";
 import type { WorkerExit } from "../engine/engine.ts";
-import { describeExit } from "../engine/worker-exit.ts";
 import type { Ack, WorkerFault } from "../protocol/messages.ts";
 import type { FailedAttempt } from "./batch-records.ts";
 import type { BatchWorker, LeasedBatch, WorkerDeath } from "./batch-worker.ts";
@@ -19,7 +18,7 @@ import type { LeaseCursor } from "./lease-cursor.ts";
 import type { Letter } from "./letters.ts";
 import type { Settlements } from "./settlements.ts";
 import type { Solitude, SolitudeMember } from "./solitude.ts";
-import { deathFault, evidenceOf } from "./worker-death.ts";
+import { deathFault, IDLE_DEATHS, keepDying } from "./worker-death.ts";
 
 export interface DispatcherOptions {
   cursor: LeaseCursor;
@@ -32,6 +31,8 @@ export interface DispatcherOptions {
   /** Those before this one go out one to a worker, recorded: the machine may have died of one of them. */
   recordedBefore: number;
   solitude: Solitude;
+  /** Workers that died in a row, while the job was still being enqueued. */
+  idleDeaths: number;
   /** Attempts of each batch, and what those that have failed once were charged. */
   maxAttempts: number;
   attempts: Map<number, number>;
@@ -50,13 +51,15 @@ export class Dispatcher implements SolitudeMember {
   /** Workers that get a batch as soon as it is recorded that they do. */
   private readonly recording = new Set<BatchWorker>();
   private isAlone = false;
-  private idleDeaths = 0;
+  private isFilling = false;
+  private idleDeaths: number;
   private deadlyBatches = 0;
   private brokenWorkers = 0;
   private isClosed = false;
 
   constructor(options: DispatcherOptions) {
     this.options = options;
+    this.idleDeaths = options.idleDeaths;
     options.solitude.join(this);
   }
 
@@ -84,10 +87,19 @@ export class Dispatcher implements SolitudeMember {
     if (this.options.settlements.settledBatches >= this.options.totalBatches)
       return this.options.onAllSettled();
     this.lease();
+    this.fill();
+  }
+
+  /** Reads ahead, once at a time however often it is pumped meanwhile. */
+  private fill(): void {
     const { cursor } = this.options;
-    if (!cursor.needsFill) return;
+    if (this.isFilling || !cursor.needsFill) return;
+    this.isFilling = true;
     cursor.fill().then(
-      () => this.pump(),
+      () => {
+        this.isFilling = false;
+        this.pump();
+      },
       (error: Error) => this.options.onInputError(error),
     );
   }
@@ -259,7 +271,7 @@ export class Dispatcher implements SolitudeMember {
 
   private idleDeath({ exit }: WorkerDeath): void {
     if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
-    this.giveUp(exit, `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand`);
+    this.giveUp(exit, IDLE_DEATHS);
   }
 
   /** Counted over the whole run: such a worker may do some batches well before it breaks again. */
@@ -274,13 +286,10 @@ export class Dispatcher implements SolitudeMember {
   }
 
   private giveUp(exit: WorkerExit, what: string): void {
-    const reason = {
-      code: "workers_keep_dying",
-      message: `${what}; the last one ${describeExit(exit)}`,
-      hint: "`quern logs API JOB` has what they said last; `quern job resume API JOB` goes on when the cause is mended",
-      evidence: evidenceOf(exit),
-    };
-    this.options.onWorkersKeepDying(exit.outOfMemory === undefined ? "worker_error" : "worker_oom", reason);
+    this.options.onWorkersKeepDying(
+      exit.outOfMemory === undefined ? "worker_error" : "worker_oom",
+      keepDying(exit, what),
+    );
   }
 }
 

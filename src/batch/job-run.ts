@@ -6,10 +6,16 @@ import { timestamp, wallMs } from "../base/clock.ts";
 import { describeShortage, type RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
-import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX, STOP_GRACE_MS } from "../contracts/limits.ts";
+import {
+  CREDIT_BATCHES_MAX,
+  IDLE_DEATHS_MAX,
+  INTERRUPTIONS_MAX,
+  STOP_GRACE_MS,
+} from "../contracts/limits.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import { afterUnsettled } from "../database/segment-store.ts";
+import type { WorkerExit } from "../engine/engine.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
@@ -37,6 +43,7 @@ import { makeLetter } from "./letters.ts";
 import { ownFilePath } from "./own-file.ts";
 import { Settlements } from "./settlements.ts";
 import { type StoredInput, storedInput } from "./stored-input.ts";
+import { IDLE_DEATHS, keepDying } from "./worker-death.ts";
 
 const TICK_MS = 250;
 /** Workers that have waited this long for compute are worth a line in the log. */
@@ -64,6 +71,7 @@ export class JobRun implements Service {
   private dispatcher: Dispatcher | undefined;
   private settlements: Settlements | undefined;
   private totalBatches: number | undefined;
+  private idleDeaths = 0;
   private isEnding = false;
   private isCompleting = false;
   private hasToldOfWaiting = false;
@@ -194,6 +202,7 @@ export class JobRun implements Service {
       alone: await suspects(deps.db, job.job_id, INTERRUPTIONS_MAX),
       recordedBefore: await this.recordedBefore(),
       solitude: deps.solitude,
+      idleDeaths: this.idleDeaths,
       maxAttempts: job.max_receive_count,
       attempts: await chargedAttempts(deps.db, job.job_id),
       letterOf: this.letterOf(),
@@ -241,7 +250,8 @@ export class JobRun implements Service {
       onDeath: (worker, death) => {
         const { worker_id } = worker.identity;
         if (!this.isEnding) this.logDeath(worker_id, death);
-        this.dispatcher?.died(worker, death);
+        if (this.dispatcher === undefined) this.diedWhileEnqueuing(death.exit);
+        else this.dispatcher.died(worker, death);
         this.startMissingWorkers();
       },
     };
@@ -253,6 +263,13 @@ export class JobRun implements Service {
     if (broken === undefined) return jobLog(job_id, `worker ${worker_id} ${describeExit(exit)}`);
     log.error({ job_id, worker_id, broken }, "a worker broke the protocol and was killed");
     jobLog(job_id, `worker ${worker_id} broke the protocol and was killed: ${broken}`);
+  }
+
+  /** There is no batch yet that it could have had in hand. */
+  private diedWhileEnqueuing(exit: WorkerExit): void {
+    if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
+    const kind = exit.outOfMemory === undefined ? "worker_error" : "worker_oom";
+    void this.end({ kind, reason: keepDying(exit, IDLE_DEATHS) });
   }
 
   /** More workers than batches are not started. */

@@ -1,4 +1,6 @@
 /** What a worker's death is called, and what is known of it, for failure records and reasons. */
+import type { JobReason } from "../contracts/jobs.ts";
+import { IDLE_DEATHS_MAX } from "../contracts/limits.ts";
 import type { WorkerExit } from "../engine/engine.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { DeathEvidence, WorkerFault } from "../protocol/messages.ts";
@@ -12,6 +14,18 @@ export function deathFault(exit: WorkerExit): WorkerFault {
     type: exit.outOfMemory === undefined ? "WorkerDied" : "OutOfMemory",
     message: `the worker ${describeExit(exit)} while predict() had this batch`,
     traceback: said,
+    evidence: evidenceOf(exit),
+  };
+}
+
+export const IDLE_DEATHS = `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand`;
+
+/** Why a job is given up whose workers die again and again. */
+export function keepDying(exit: WorkerExit, what: string): JobReason {
+  return {
+    code: "workers_keep_dying",
+    message: `${what}; the last one ${describeExit(exit)}`,
+    hint: "`quern logs API JOB` has what they said last; `quern job resume API JOB` goes on when the cause is mended",
     evidence: evidenceOf(exit),
   };
 }

@@ -1,4 +1,5 @@
 /** The gateway's log: its own 5xx answers, as JSON lines on stderr in the shape of the controller's. One a process. */
+import { wallMs } from "../base/clock.ts";
 import { type FaultLine, FaultLog } from "../observe/fault-log.ts";
 
 const LEVELS = { warn: 40, error: 50 } as const;
@@ -7,6 +8,11 @@ export const ownFaults = new FaultLog(writeLine);
 
 function writeLine({ level, err, ...line }: FaultLine): void {
   const cause = err === undefined ? {} : { err: err instanceof Error ? err.stack : String(err) };
-  const common = { level: LEVELS[level], time: new Date(wallMs()).toISOString(), name: "gateway", pid: process.pid };
+  const common = {
+    level: LEVELS[level],
+    time: new Date(wallMs()).toISOString(),
+    name: "gateway",
+    pid: process.pid,
+  };
   process.stderr.write(`${JSON.stringify({ ...common, ...line, ...cause })}\n`);
 }

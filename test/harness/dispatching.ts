@@ -106,6 +106,7 @@ export class Dispatching {
       alone: new Set(suspects),
       recordedBefore,
       solitude: this.solitude,
+      idleDeaths: 0,
       maxAttempts,
       attempts: new Map(),
       letterOf: undefined,

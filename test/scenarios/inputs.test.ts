@@ -10,6 +10,8 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -19,23 +21,59 @@ import { TestServer } from "../harness/server.ts";
 
 /** Writes each batch to a file of its own process, as it was given. */
 const RECORDER = `
-import json, os, time
+import json, os, threading, time
 class PythonPredictor:
     def __init__(self, config):
         self.log = open("%s.%d" % (config["log"], os.getpid()), "a")
         self.wait = config.get("wait")
+        if config.get("die"): threading.Timer(1, os._exit, (9,)).start()
     def predict(self, payload):
         while self.wait and not os.path.exists(self.wait): time.sleep(0.01)
         self.log.write(json.dumps(payload) + "\\n")
         self.log.flush()
 `;
 
+/** A store with one file, of which no byte ever comes. */
+const silentStore = createServer((request, response) => {
+  if (request.method === "HEAD") response.writeHead(200, { etag: '"1"', "content-length": "9" }).end();
+  else if (request.url!.includes("list-type"))
+    response.end(
+      "<ListBucketResult><Contents><Key>in.jsonl</Key><Size>9</Size></Contents></ListBucketResult>",
+    );
+});
+
 const server = new TestServer();
 beforeAll(async () => {
-  await server.start();
+  await new Promise<void>((resolve) => silentStore.listen(0, "127.0.0.1", resolve));
+  const { port } = silentStore.address() as AddressInfo;
+  await server.start({
+    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${port}`,
+    AWS_REGION: "us-east-1",
+    AWS_ACCESS_KEY_ID: "key",
+    AWS_SECRET_ACCESS_KEY: "secret",
+  });
   server.deploy(project(RECORDER), { wait: false });
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  silentStore.closeAllConnections();
+  silentStore.close();
+  await server.stop();
+});
+
+it("workers that die again and again while their job is being enqueued end it", async () => {
+  const id = await server.submit("jobs", {
+    workers: 1,
+    config: { log: join(server.dir, "dying"), die: true },
+    delimited_files: { store_paths: ["s3://bucket/in.jsonl"], batch_size: 1 },
+  });
+  expect(await server.ended("jobs", id)).toMatchObject({
+    status: "status_worker_error",
+    reason: {
+      code: "workers_keep_dying",
+      message: expect.stringContaining("3 workers in a row died with no batch in hand") as string,
+    },
+  });
+});
 
 let jobs = 0;
 /** Runs a job of one worker; resolves to its batches in the order in which they were handled. */
