@@ -5,13 +5,23 @@
 import type { ChildProcess } from "node:child_process";
 import net from "node:net";
 
+/** A gateway that has ended is among the ready ones for a moment still. */
+const DEAL_AGAIN_MS = 10;
+
+interface Connection {
+  socket: net.Socket;
+  listener: number;
+}
+
 export class ConnectionDealer {
   private readonly handles: readonly object[];
   private readonly gateways: () => readonly ChildProcess[];
   private servers: net.Server[] = [];
   private dealt = 0;
   /** Connections that no gateway was ready for: they wait here, as they would in the kernel. */
-  private waiting: (() => void)[] = [];
+  private waiting: Connection[] = [];
+  /** By gateway, those that it has not taken yet: Node sends one at a time, and keeps the rest here. */
+  private readonly underWay = new Map<ChildProcess, Set<Connection>>();
 
   /** `handles`: bound sockets, by the number of the listener that a gateway has for each. `gateways`: those that are ready. */
   constructor(handles: readonly object[], gateways: () => readonly ChildProcess[]) {
@@ -23,10 +33,7 @@ export class ConnectionDealer {
     this.servers = this.handles.map((handle, listener) => {
       // Paused: what a client has sent is for the gateway to read.
       const server = net.createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) =>
-        this.deal(
-          socket.on("error", () => socket.destroy()),
-          listener,
-        ),
+        this.deal({ socket: socket.on("error", () => socket.destroy()), listener }),
       );
       return server.listen(handle);
     });
@@ -34,7 +41,7 @@ export class ConnectionDealer {
 
   /** A gateway has become ready. */
   dealWaiting(): void {
-    for (const deal of this.waiting.splice(0)) deal();
+    for (const connection of this.waiting.splice(0)) this.deal(connection);
   }
 
   /** No new connections. */
@@ -42,10 +49,39 @@ export class ConnectionDealer {
     for (const server of this.servers) server.close();
   }
 
-  private deal(socket: net.Socket, listener: number): void {
+  private deal(connection: Connection): void {
+    const { socket, listener } = connection;
     const ready = this.gateways();
     const gateway = ready[this.dealt++ % ready.length];
-    if (gateway === undefined) this.waiting.push(() => this.deal(socket, listener));
-    else gateway.send({ listener }, socket, {}, (error) => error && socket.destroy());
+    if (gateway === undefined) return void this.waiting.push(connection);
+    const underWay = this.underWayTo(gateway);
+    underWay.add(connection);
+    // Kept open: of one that was on its way when the gateway died, Node would never close ours.
+    gateway.send({ listener }, socket, { keepOpen: true }, (error) => {
+      // Its end may have come first, and have dealt it to another.
+      if (!underWay.delete(connection)) return;
+      if ((error as NodeJS.ErrnoException | null)?.code === "ERR_IPC_CHANNEL_CLOSED")
+        this.dealLater(connection);
+      else socket.destroy();
+    });
+  }
+
+  private dealLater(connection: Connection): void {
+    setTimeout(() => this.deal(connection), DEAL_AGAIN_MS);
+  }
+
+  /** When the gateway ends, what it has not taken goes to another: nobody else would tell these clients. */
+  private underWayTo(gateway: ChildProcess): Set<Connection> {
+    const known = this.underWay.get(gateway);
+    if (known !== undefined) return known;
+    const connections = new Set<Connection>();
+    this.underWay.set(gateway, connections);
+    gateway.once("exit", () => {
+      this.underWay.delete(gateway);
+      const left = [...connections];
+      connections.clear();
+      for (const connection of left) this.dealLater(connection);
+    });
+    return connections;
   }
 }

@@ -394,3 +394,31 @@ function socketsOf(pid: number): number {
     }
   }).length;
 }
+
+describe("a gateway of two that stood still and was killed", () => {
+  const server = new TestServer();
+  afterAll(() => server.stop());
+
+  it("answers what was on its way to it, by the other one", async () => {
+    await server.start({}, ["--gateways", "2"]);
+    server.deploy(PROJECT);
+    const victim = server.child("gateway");
+    process.kill(victim, "SIGSTOP");
+    const requests = Array.from({ length: 20 }, () =>
+      server.post("/echo", { id: 1 }, { connection: "close" }).then(
+        ({ status }) => status,
+        () => 0,
+      ),
+    );
+    await eventually("its neighbour has answered its half", async () => {
+      const answered = await Promise.all(
+        requests.map((one) => Promise.race([one, new Promise((resolve) => setImmediate(resolve))])),
+      );
+      return answered.filter((status) => status === 200).length >= 8;
+    });
+    process.kill(victim, "SIGKILL");
+    const statuses = await Promise.all(requests);
+    // The one that it was being handed is lost with it.
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(19);
+  });
+});

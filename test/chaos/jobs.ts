@@ -1,0 +1,65 @@
+/** Jobs one after the other, some at once, for as long as the attack lasts; each is checked when it has ended. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { TestServer } from "../harness/server.ts";
+import type { Attacker } from "./attacker.ts";
+import { ChaosJob } from "./job.ts";
+import { planJob } from "./job-plan.ts";
+import type { Violations } from "./violations.ts";
+
+const AT_ONCE = 2;
+const LOOK_MS = 250;
+/** Past the attack's end nothing holds a job up. */
+const LAST_JOBS_MS = 180_000;
+
+export class Jobs {
+  batches = 0;
+  checked = 0;
+  runAgain = 0;
+  private readonly server: TestServer;
+  private readonly violations: Violations;
+  private readonly random: () => number;
+  private readonly current = new Set<ChaosJob>();
+  private count = 0;
+  private endsMs = Number.POSITIVE_INFINITY;
+  private lanes: Promise<void>[] = [];
+
+  constructor(server: TestServer, violations: Violations, random: () => number) {
+    this.server = server;
+    this.violations = violations;
+    this.random = random;
+  }
+
+  /** A worker that has begun a batch is ready: one that dies before that ends its job, as it should. */
+  mayDie(pid: number): boolean {
+    return [...this.current].some((job) => job.pids.has(pid));
+  }
+
+  start(attacker: Attacker): void {
+    this.lanes = Array.from({ length: AT_ONCE }, () => this.lane(attacker));
+  }
+
+  async stop(): Promise<void> {
+    this.endsMs = performance.now();
+    await Promise.all(this.lanes);
+  }
+
+  private async lane(attacker: Attacker): Promise<void> {
+    while (this.endsMs === Number.POSITIVE_INFINITY) await this.one(attacker);
+  }
+
+  private async one(attacker: Attacker): Promise<void> {
+    const job = new ChaosJob(this.server, this.violations, this.count++, planJob(this.random));
+    this.current.add(job);
+    const startedMs = performance.now();
+    await job.submit();
+    while (!(await job.isEnded())) {
+      if (performance.now() > this.endsMs + LAST_JOBS_MS)
+        return this.violations.add(`${job.describe()} does not end`);
+      await pause(LOOK_MS);
+    }
+    this.runAgain += await job.check(attacker.deaths(startedMs, job.pids));
+    this.current.delete(job);
+    this.checked++;
+    this.batches += job.plan.fails.length;
+  }
+}
