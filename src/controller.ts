@@ -12,7 +12,7 @@ import { Reports } from "./apis/reports.ts";
 import { noteDirectory } from "./apis/start-worker.ts";
 import { bootId } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
-import { endFormerWorkers } from "./batch/former-workers.ts";
+import { endFormerWorkers, type FormerWorkers } from "./batch/former-workers.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
 import { ControlServer } from "./control/control-server.ts";
 import { layGround, lockFor } from "./controller-ground.ts";
@@ -28,6 +28,7 @@ import {
   buildRoutes,
   buildWorld,
   type ControllerOptions,
+  type Ground,
 } from "./controller-rooms.ts";
 import { resolveRoots } from "./object-store/file-store.ts";
 import { RuntimeWatch } from "./runtime-watch.ts";
@@ -46,9 +47,22 @@ export async function startController(options: ControllerOptions): Promise<Contr
     throw new CannotStart("option_unusable", error.message, error);
   });
   const ground = await layGround(options);
-  const { db, workerDeps } = ground;
+  const { db, engine } = ground.workerDeps;
   await removeCutOffUploads(dataDir);
-  const left = await endFormerWorkers(workerDeps.db, workerDeps.engine, noteDirectory(dataDir), bootId());
+  const left = await endFormerWorkers(db, engine, noteDirectory(dataDir), bootId());
+  const { services, replicas } = wireRooms(ground, left, roots);
+  await startInOrder(services);
+  const leave = async () => {
+    await ground.close();
+    directory.release();
+  };
+  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, leave) };
+}
+
+/** All rooms, and as services in the order of their start. */
+function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]) {
+  const { db, options } = ground;
+  const { dataDir } = options;
   const routes = buildRoutes(ground);
   const removeLeftovers = (name: string) =>
     void apis
@@ -106,12 +120,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     control,
     new RuntimeWatch({ log: ground.log, servers: [internal, control], replicas, apis }),
   ];
-  await startInOrder(services);
-  const leave = async () => {
-    await ground.close();
-    directory.release();
-  };
-  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, leave) };
+  return { services, replicas };
 }
 
 async function stopController(

@@ -55,9 +55,10 @@ describe("JSON as text", () => {
   it("is MessagePack with the same numbers", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(decode(encodeExact(parseExact(JSON.stringify(value))))).toEqual(
-          JSON.parse(JSON.stringify(value)),
-        );
+        const text = JSON.stringify(value);
+        // This reader refuses the key; integers beyond 64 bits are texts.
+        fc.pre(!text.includes("__proto__") && !/\d{19}/.test(text));
+        expect(decode(encodeExact(parseExact(text)))).toEqual(JSON.parse(text));
       }),
     );
     const long = JSON.stringify(Array.from({ length: 70_000 }, (_, at) => at));

@@ -111,6 +111,7 @@ describe("a pool of an API", () => {
       kill: () => {},
       replace: () => {},
       wake: () => {},
+      onDeadline: () => {},
       broken: (_: unknown, why: string) => broken.push(why),
     };
     pool = new ApiPool(route(names, fields), deps);
