@@ -3,7 +3,7 @@
 import json
 import time
 
-from . import protocol
+from . import forks, protocol
 from .answer_heads import HeadError
 from .answers import NO_HEAD, Streamed, encode_answer
 from .faults import PayloadError, encode, fault
@@ -48,7 +48,8 @@ class Calls:
             arguments = self._arguments(request)
             stage = "predict"
             value = self._predictor.call(arguments)
-            leave_if_child()
+            if forks.is_child:
+                leave_if_child()
             stage = "serialize"
             return self._outcome(request, arguments, value, started)
         except BaseException as error:

@@ -45,8 +45,10 @@ class Connection:
             return []
         messages = []
         for message_type, flags, message_id, body in self._reader.filled(count):
-            if flags or self._parts or message_type not in protocol.ORDINARY or not message_id:
-                self._check(message_type, flags, message_id, len(body))
+            if message_type in protocol.ORDINARY and message_id and not flags and not self._parts:
+                messages.append((message_type, message_id, body))
+                continue
+            self._check(message_type, flags, message_id, len(body))
             if message_type == protocol.WINDOW:
                 self._grant(message_id, protocol.decode_u32(body))
             elif flags & protocol.FLAG_MORE:

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 
-from . import protocol
+from . import forks, protocol
 from .faults import encode, fault
 from .forks import leave_if_child
 from .http_payload import parse_batch
@@ -21,19 +21,16 @@ class Progress:
         self.last_ns = START_AFTER_NS
         # ACKs that are full, as (up_to, body).
         self._full = []
-        self._up_to = 0
+        # The last delivery that was done.
+        self.up_to = 0
         self._empty()
 
     def _empty(self):
-        self._succeeded = 0
-        self._success_ns = 0
+        # Counted by whoever runs a batch: a call for each would be felt.
+        self.succeeded = 0
+        self.success_ns = 0
         self._failures = []
         self._bytes = 0
-
-    def succeeded(self, delivery, took_ns):
-        self._succeeded += 1
-        self._success_ns += took_ns
-        self._up_to = delivery
 
     def failed(self, delivery, fault):
         added = protocol.failure_bytes(fault)
@@ -41,18 +38,18 @@ class Progress:
             self._close()
         self._failures.append((delivery, fault))
         self._bytes += added
-        self._up_to = delivery
+        self.up_to = delivery
 
     def take_acks(self):
         """(up_to, body) of each ACK, in order."""
-        if self._succeeded or self._failures:
+        if self.succeeded or self._failures:
             self._close()
         acks, self._full = self._full, []
         return acks
 
     def _close(self):
-        body = protocol.encode_ack(self._succeeded, self._success_ns // 1000, self._failures)
-        self._full.append((self._up_to, body))
+        body = protocol.encode_ack(self.succeeded, self.success_ns // 1000, self._failures)
+        self._full.append((self.up_to, body))
         self._empty()
 
 
@@ -106,9 +103,12 @@ class Deliveries:
         started = time.perf_counter_ns()
         try:
             self._predictor.predict_batch(parse_batch(raw), "%s-%d" % (self._job_id, batch_index))
-            leave_if_child()
+            if forks.is_child:
+                leave_if_child()
             took = time.perf_counter_ns() - started
-            progress.succeeded(delivery, took)
+            progress.succeeded += 1
+            progress.success_ns += took
+            progress.up_to = delivery
         except BaseException as error:
             leave_if_child(error)
             took = time.perf_counter_ns() - started

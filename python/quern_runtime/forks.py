@@ -12,7 +12,7 @@ import traceback
 
 from .log_stream import close_standard_streams
 
-_is_child = False
+is_child = False
 # The event loop that ran in the thread that forks: Python 3.12 and later forget it in the child before we can ask.
 _loop = None
 
@@ -21,8 +21,8 @@ def watch_forks(in_child):
     """`in_child` is called in each child, before user code goes on there."""
 
     def after():
-        global _is_child
-        _is_child = True
+        global is_child
+        is_child = True
         _part_from(_loop)
         in_child()
 
@@ -31,7 +31,7 @@ def watch_forks(in_child):
 
 def leave_if_child(error=None):
     """To be called where user code has come back, by an exception or without one."""
-    if _is_child:
+    if is_child:
         _leave(error)
 
 

@@ -47,7 +47,7 @@ WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, WELCOME, READY, INIT_FAILED, REFUSED
 # May come while a body of the same id is under way: they grant room, or end it.
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
 _BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4}
-# One frame of these with an id is in order whatever its length: most frames need no closer look.
+# One frame of these that has an id is in order, and whole, while no longer body is under way: most frames need no closer look.
 ORDINARY = frozenset((PREDICT, META, LEASE))
 
 

@@ -1,6 +1,6 @@
 /** Requests at real workers that die or are slow: which may go to another replica, when each is due, and what is kept of them. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
@@ -84,7 +84,6 @@ describe("a pool of an API", () => {
     const args = ["-m", "quern_runtime", "--listen", `unix:${socket}`, "--note", join(dir, `${name}.note`)];
     const env = { ...process.env, QUERN_WORKER_TOKEN: TOKEN };
     workers.push(spawn("python3", args, { cwd: join(root, "python"), env, stdio: "ignore" }));
-    await eventually("the worker listens", () => existsSync(socket));
     let isReady = false;
     const events = {
       onMessage: (type: number) => {
@@ -93,8 +92,12 @@ describe("a pool of an API", () => {
       onClose: () => {},
     };
     const hello = { role: "controller", token: TOKEN, epoch: 1 } as const;
-    const connection = await WorkerConnection.open({ path: socket }, hello, events);
-    connection.sendJson(MESSAGE.INIT, 0, {
+    let connection: WorkerConnection | undefined;
+    await eventually("the worker listens", async () => {
+      connection = await WorkerConnection.open({ path: socket }, hello, events).catch(() => undefined);
+      return connection !== undefined;
+    });
+    connection!.sendJson(MESSAGE.INIT, 0, {
       api_id: "v1",
       project: dir,
       path: "predictor.py",

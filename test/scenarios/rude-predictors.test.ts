@@ -31,7 +31,9 @@ class PythonPredictor:
 /** Counts a failure as two successes. */
 const LIAR = `
 from quern_runtime.deliveries import Progress
-Progress.failed = lambda self, delivery, fault: [self.succeeded(delivery, 0) for _ in range(2)]
+def failed(self, delivery, fault):
+    self.succeeded, self.up_to = self.succeeded + 2, delivery
+Progress.failed = failed
 class PythonPredictor:
     def __init__(self, config): pass
     def predict(self, payload):
