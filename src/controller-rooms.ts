@@ -104,7 +104,7 @@ export function buildReplicas(
       return { workers: account.room(need), description: account.describe(need) };
     },
     start: async (version: ApiVersion) => {
-      const grant = account.occupy(computeOf(version));
+      const grant = account.occupy(computeOf(version), `API ${version.name}`);
       if (grant === undefined) throw new Error(`no GPU is free: ${account.describe(computeOf(version))}`);
       const worker = await startWorker(workerDeps, version, undefined, grant.gpus).catch((error: Error) => {
         account.giveBack(grant);
@@ -117,7 +117,7 @@ export function buildReplicas(
       const worker = workerDeps.engine.adopt(record, memoryLimitOf(version));
       if (worker === undefined) return undefined;
       const gpus = record.gpus.split(",").filter(Boolean);
-      const grant = account.occupyAgain(computeOf(version), gpus);
+      const grant = account.occupyAgain(computeOf(version), gpus, `API ${version.name}`);
       void worker.exited.then(() => account.giveBack(grant));
       return worker;
     },

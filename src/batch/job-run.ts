@@ -101,6 +101,7 @@ export class JobRun implements Service {
     this.workers = new JobWorkers({
       epoch: deps.epoch,
       account: deps.account,
+      holder: `job ${job.job_id} of ${job.api_name}`,
       room: this.room,
       need: () => this.api!.compute,
       start: (gpus) => deps.startWorker(job.api_name, job.api_id, job.job_id, gpus),
@@ -136,6 +137,10 @@ export class JobRun implements Service {
   /** Stopped by DELETE or by the deletion of its API; false when it had ended otherwise. */
   async stopJob(): Promise<boolean> {
     return this.end({ kind: "stopped" });
+  }
+
+  waiting(): string | undefined {
+    return this.workers.describeWaiting();
   }
 
   workerCounts(): WorkerCounts {

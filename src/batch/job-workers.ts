@@ -16,6 +16,8 @@ export interface JobWorkersOptions {
   account: ComputeAccount;
   /** Where the disk has no room for its log. */
   room: RoomWait;
+  /** Who has what the workers take of the account, for others who wait. */
+  holder: string;
   /** What one worker takes of the account. */
   need: () => Compute;
   start: (gpus: readonly string[]) => Promise<RunningWorker>;
@@ -67,6 +69,14 @@ export class JobWorkers {
     };
   }
 
+  /** What workers wait for that have no compute, in a sentence; undefined where none does. */
+  describeWaiting(): string | undefined {
+    const { account, need } = this.options;
+    const { size } = this.asks;
+    if (size === 0) return undefined;
+    return `${size} worker${size === 1 ? " waits" : "s wait"} for compute: ${account.describe(need())}`;
+  }
+
   /** How many have asked for compute since before `sinceMs`, and have none. */
   waiting(sinceMs: number): number {
     return [...this.asks].filter((ask) => ask.sinceMs < sinceMs).length;
@@ -81,11 +91,12 @@ export class JobWorkers {
   }
 
   private askForOne(): void {
-    const { account, need } = this.options;
-    const ask = account.ask(need(), (grant) => {
+    const { account, need, holder } = this.options;
+    const onGranted = (grant: Grant) => {
       this.asks.delete(ask);
       void this.startOne(grant);
-    });
+    };
+    const ask = account.ask(need(), onGranted, holder);
     this.asks.add(ask);
   }
 

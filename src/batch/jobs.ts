@@ -121,6 +121,11 @@ export class Jobs implements Service {
     return failurePage(this.deps, job, after, limit);
   }
 
+  /** What a job in progress waits for, in a sentence. */
+  waiting(jobId: string): string | undefined {
+    return this.runs.get(jobId)?.waiting();
+  }
+
   workerCounts(jobId: string): WorkerCounts {
     return this.runs.get(jobId)?.workerCounts() ?? NO_WORKERS;
   }

@@ -21,10 +21,17 @@ export function jobRecord(row: JobRow, queueUrl: string) {
   };
 }
 
-/** Section 2.3, less `config`. `workers` counts while the job is running. */
-export function jobStatus(row: JobRow, queueUrl: string, workers: WorkerCounts | undefined): JobStatusRecord {
+/** Of a job in progress: how its workers are, and what they wait for. */
+export interface LiveWorkers {
+  counts: WorkerCounts;
+  waiting: string | undefined;
+}
+
+/** Section 2.3, less `config`. */
+export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | undefined): JobStatusRecord {
   const settled = row.succeeded + row.failed_batches;
   const reason = reasonOf(row);
+  const waiting = row.paused === null ? live?.waiting : pausedBecause(row.paused);
   return {
     ...jobRecord(row, queueUrl),
     status: row.status,
@@ -35,10 +42,10 @@ export function jobStatus(row: JobRow, queueUrl: string, workers: WorkerCounts |
       ...(row.succeeded === 0 ? {} : { avg_time_per_batch: row.success_us / 1e6 / row.succeeded }),
     },
     ...(row.total_batch_count === null ? {} : { total_batch_count: row.total_batch_count }),
-    ...(row.status === "status_running" && workers !== undefined ? { worker_counts: workers } : {}),
+    ...(row.status === "status_running" && live !== undefined ? { worker_counts: live.counts } : {}),
     ...(row.start_time === null ? {} : { start_time: row.start_time }),
     ...(row.end_time === null ? {} : { end_time: row.end_time }),
-    ...(row.end_time === null && row.paused !== null ? { waiting: pausedBecause(row.paused) } : {}),
+    ...(row.end_time === null && waiting !== undefined ? { waiting } : {}),
     ...(row.end_time === null || reason === undefined ? {} : { reason }),
   };
 }

@@ -1,6 +1,7 @@
 /** `quern job …`. */
 import { readFileSync } from "node:fs";
 import { wallMs } from "../base/clock.ts";
+import { memberText, parseExact, prettyJson, stringifyExact } from "../base/json-text.ts";
 import type { JobStatus, JobStatusRecord } from "../contracts/jobs.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { printStream } from "./print-stream.ts";
@@ -155,11 +156,12 @@ export async function getJob(context: CliContext, api: string, jobId: string): P
   const { value, text } = await context.client.json<Envelope>(
     `${await context.client.apiPath(api)}/${jobId}`,
   );
-  context.out(context.output === "json" ? `${text}\n` : describeJob(value));
+  context.out(context.output === "json" ? `${text}\n` : describeJob(value, text));
   return EXIT.success;
 }
 
-function describeJob({ job_status: job, endpoint }: Envelope): string {
+/** `text`: the same answer, with numbers of the configuration as they were sent. */
+function describeJob({ job_status: job, endpoint }: Envelope, text: string): string {
   const { batch_metrics: metrics, worker_counts: workers } = job;
   const mean =
     metrics.avg_time_per_batch === undefined
@@ -205,7 +207,22 @@ function describeJob({ job_status: job, endpoint }: Envelope): string {
     ...workerLines,
     "",
     `job endpoint: ${endpoint}`,
+    "",
+    "job configuration",
+    prettyJson(configurationText(memberText(text, "job_status"))),
   ].join("\n")}\n`;
+}
+
+/** What was submitted, as the record of the contract has it. */
+const CONFIGURATION = [
+  ...["job_id", "api_name", "workers", "config", "api_id", "queue_url"],
+  ...["timeout", "queue_dead_letter_queue", "created_time"],
+];
+
+function configurationText(jobStatus: string): string {
+  const members = parseExact(jobStatus) as Record<string, unknown>;
+  const shown = CONFIGURATION.filter((name) => Object.hasOwn(members, name));
+  return stringifyExact(Object.fromEntries(shown.map((name) => [name, members[name]])));
 }
 
 function workerCells(job: StatusRecord, workers: NonNullable<StatusRecord["worker_counts"]>): string[] {
@@ -241,7 +258,7 @@ export async function waitForJob(
     bar.update(STATUS_TEXT[status], settled, total_batch_count, batch_metrics.failed);
     if (end_time !== undefined) {
       bar.end();
-      context.out(context.output === "json" ? `${text}\n` : describeJob(value));
+      context.out(context.output === "json" ? `${text}\n` : describeJob(value, text));
       return EXIT_BY_STATUS[status] ?? EXIT.jobFailed;
     }
     if (performance.now() > deadline) {

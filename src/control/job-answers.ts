@@ -29,7 +29,10 @@ export function recordText(c: Context, row: JobRow): string {
 
 /** Section 2.3: `job_status`. */
 export function statusText(c: Context, jobs: Jobs, row: JobRow): string {
-  const status = jobStatus(row, queueUrl(c, row), jobs.workerCounts(row.job_id));
+  const status = jobStatus(row, queueUrl(c, row), {
+    counts: jobs.workerCounts(row.job_id),
+    waiting: jobs.waiting(row.job_id),
+  });
   return stringifyWithRaw({ ...status }, { config: row.config_json });
 }
 

@@ -26,13 +26,20 @@ export interface Ask {
 
 interface WaitingAsk extends Ask {
   need: Compute;
+  holder: string;
   onGranted: (grant: Grant) => void;
 }
+
+const UNNAMED = "others";
+/** A sentence, no list: who has most is whom to look at. */
+const HOLDERS_SHOWN = 5;
 
 export class ComputeAccount {
   readonly total: Compute;
   private readonly free: { cpuMillis: number; memoryBytes: number; gpus: string[] };
   private readonly waiting = new Set<WaitingAsk>();
+  /** What is given out, by whom it is held, for people. */
+  private readonly held = new Map<Grant, string>();
   private isServing = false;
 
   constructor(total: Omit<Compute, "gpus"> & { gpus: readonly string[] }) {
@@ -40,9 +47,9 @@ export class ComputeAccount {
     this.free = { ...total, gpus: [...total.gpus] };
   }
 
-  /** `onGranted` is called later, when `need` has been taken; whoever asked gives it back. */
-  ask(need: Compute, onGranted: (grant: Grant) => void): Ask {
-    const ask = { need, onGranted, sinceMs: performance.now() };
+  /** `onGranted` is called later, when `need` has been taken; whoever asked gives it back. `holder`: who that is, for others who wait. */
+  ask(need: Compute, onGranted: (grant: Grant) => void, holder = UNNAMED): Ask {
+    const ask = { need, onGranted, holder, sinceMs: performance.now() };
     this.waiting.add(ask);
     this.serveSoon();
     return ask;
@@ -57,18 +64,19 @@ export class ComputeAccount {
    * Takes without asking, CPUs and memory below nothing where it must: real-time replicas do not wait behind jobs.
    * Undefined, and nothing is taken, where GPUs are missing.
    */
-  occupy(need: Compute): Grant | undefined {
+  occupy(need: Compute, holder = UNNAMED): Grant | undefined {
     if (need.gpus > this.free.gpus.length) return undefined;
-    return this.take(need, this.free.gpus.splice(0, need.gpus));
+    return this.take(need, this.free.gpus.splice(0, need.gpus), holder);
   }
 
   /** Takes what somebody has already: a replica that outlived the controller before. */
-  occupyAgain(need: Compute, gpus: readonly string[]): Grant {
+  occupyAgain(need: Compute, gpus: readonly string[], holder = UNNAMED): Grant {
     this.free.gpus = this.free.gpus.filter((gpu) => !gpus.includes(gpu));
-    return this.take(need, gpus);
+    return this.take(need, gpus, holder);
   }
 
   giveBack(grant: Grant): void {
+    this.held.delete(grant);
     this.free.cpuMillis += grant.cpuMillis;
     this.free.memoryBytes += grant.memoryBytes;
     this.free.gpus = [...this.free.gpus, ...grant.gpus].sort();
@@ -87,24 +95,40 @@ export class ComputeAccount {
     );
   }
 
-  /** For people: what one needs, and what there is. */
+  /** For people: what one needs, what there is, and who has the rest. */
   describe(need: Compute): string {
     const { total, free } = this;
     const amounts = (cpuMillis: number, memoryBytes: number, gpus: number) =>
-      [
-        `${Math.max(0, cpuMillis) / 1000} CPU`,
-        ...(memoryBytes > 0 ? [mib(memoryBytes)] : []),
-        ...(need.gpus > 0 ? [`${gpus} GPU`] : []),
-      ].join(" and ");
+      amountsOf({ cpuMillis, memoryBytes, gpus }, need.gpus > 0);
     const one = amounts(need.cpuMillis, need.memoryBytes, need.gpus);
     const all = amounts(total.cpuMillis, total.memoryBytes, total.gpus);
-    return `each takes ${one}; of ${all}, ${amounts(free.cpuMillis, Math.max(1, free.memoryBytes), free.gpus.length)} are free`;
+    return `each takes ${one}; of ${all}, ${amounts(free.cpuMillis, Math.max(1, free.memoryBytes), free.gpus.length)} are free${this.describeHolders()}`;
   }
 
-  private take({ cpuMillis, memoryBytes }: Compute, gpus: readonly string[]): Grant {
+  /** Those that have most, with what they have together. */
+  private describeHolders(): string {
+    const sums = new Map<string, Compute>();
+    for (const [{ cpuMillis, memoryBytes, gpus }, holder] of this.held) {
+      const sum = sums.get(holder) ?? { cpuMillis: 0, memoryBytes: 0, gpus: 0 };
+      sum.cpuMillis += cpuMillis;
+      sum.memoryBytes += memoryBytes;
+      sum.gpus += gpus.length;
+      sums.set(holder, sum);
+    }
+    const most = [...sums].sort(([, a], [, b]) => b.gpus - a.gpus || b.cpuMillis - a.cpuMillis);
+    const shown = most
+      .slice(0, HOLDERS_SHOWN)
+      .map(([holder, sum]) => `${holder} (${amountsOf(sum, sum.gpus > 0)})`);
+    const more = most.length > HOLDERS_SHOWN ? [`${most.length - HOLDERS_SHOWN} more`] : [];
+    return shown.length === 0 ? "" : `; held by ${[...shown, ...more].join(", ")}`;
+  }
+
+  private take({ cpuMillis, memoryBytes }: Compute, gpus: readonly string[], holder: string): Grant {
     this.free.cpuMillis -= cpuMillis;
     this.free.memoryBytes -= memoryBytes;
-    return { cpuMillis, memoryBytes, gpus };
+    const grant = { cpuMillis, memoryBytes, gpus };
+    this.held.set(grant, holder);
+    return grant;
   }
 
   private serveSoon(): void {
@@ -113,7 +137,7 @@ export class ComputeAccount {
     queueMicrotask(() => {
       this.isServing = false;
       for (const ask of this.waiting) {
-        const grant = this.fits(ask.need) ? this.occupy(ask.need) : undefined;
+        const grant = this.fits(ask.need) ? this.occupy(ask.need, ask.holder) : undefined;
         if (grant === undefined) continue;
         this.waiting.delete(ask);
         ask.onGranted(grant);
@@ -125,6 +149,14 @@ export class ComputeAccount {
     const { free } = this;
     return cpuMillis <= free.cpuMillis && memoryBytes <= Math.max(0, free.memoryBytes);
   }
+}
+
+function amountsOf({ cpuMillis, memoryBytes, gpus }: Compute, withGpus: boolean): string {
+  return [
+    `${Math.max(0, cpuMillis) / 1000} CPU`,
+    ...(memoryBytes > 0 ? [mib(memoryBytes)] : []),
+    ...(withGpus ? [`${gpus} GPU`] : []),
+  ].join(" and ");
 }
 
 function mib(bytes: number): string {

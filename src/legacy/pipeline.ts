@@ -33,9 +33,9 @@ export interface PipelineDeps {
   engine: Engine;
   /** What the machine has to give. */
   account: {
-    ask: (need: Compute, onGranted: (grant: Grant) => void) => Ask;
+    ask: (need: Compute, onGranted: (grant: Grant) => void, holder: string) => Ask;
     cancel: (ask: Ask) => boolean;
-    occupyAgain: (need: Compute, gpus: readonly string[]) => Grant;
+    occupyAgain: (need: Compute, gpus: readonly string[], holder: string) => Grant;
     giveBack: (grant: Grant) => void;
     describe: (need: Compute) => string;
   };
@@ -71,9 +71,15 @@ export class Pipeline {
     const { account } = deps;
     this.stage = new StageProcess({
       ...deps,
-      occupyAgain: (grant) => account.occupyAgain({ ...grant, gpus: grant.gpus.length }, grant.gpus),
+      occupyAgain: (grant) =>
+        account.occupyAgain({ ...grant, gpus: grant.gpus.length }, grant.gpus, this.holder),
       giveBack: (grant) => account.giveBack(grant),
     });
+  }
+
+  /** Who has what its stages take of the machine, for others who wait. */
+  private get holder(): string {
+    return `application ${this.graph.app}`;
   }
 
   /** Resolves when everything is served or something has failed; never rejects. */
@@ -185,10 +191,11 @@ export class Pipeline {
     if (this.ending !== undefined) return undefined;
     const { account } = this.deps;
     // What asks for nothing runs beside whatever else does, also where that has more than there is.
-    if (need.cpuMillis + need.memoryBytes + need.gpus === 0) return account.occupyAgain(need, []);
+    if (need.cpuMillis + need.memoryBytes + need.gpus === 0)
+      return account.occupyAgain(need, [], this.holder);
     this.waiting = { id, reason: account.describe(need) };
     const grant = await new Promise<Grant | undefined>((resolve) => {
-      const ask = account.ask(need, resolve);
+      const ask = account.ask(need, resolve, this.holder);
       this.abort.signal.addEventListener("abort", () => account.cancel(ask) && resolve(undefined));
     });
     this.waiting = undefined;

@@ -24,6 +24,23 @@ describe("the machine's account", () => {
     expect(account.describe(need)).toContain("of 1 CPU and 1024 MiB and 3 GPU");
   });
 
+  it("says who holds what is not free, those with most first", async () => {
+    const account = new ComputeAccount({ cpuMillis: 4000, memoryBytes: GIB, gpus: ["0"] });
+    const need = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
+    expect(account.describe(need)).toMatch(/are free$/);
+    account.occupy({ ...need, memoryBytes: GIB / 2 }, "API a");
+    const grant = account.occupyAgain({ ...need, gpus: 1 }, ["0"], "application b");
+    for (let i = 0; i < 2; i++) account.ask(need, () => {}, "job c");
+    await turn();
+    expect(account.describe(need)).toMatch(
+      /each takes 1 CPU; of 4 CPU .*, 0 CPU .* are free; held by application b \(1 CPU and 1 GPU\), job c \(2 CPU\), API a \(1 CPU and 512 MiB\)$/,
+    );
+    account.giveBack(grant);
+    expect(account.describe(need)).not.toContain("application b");
+    for (let i = 0; i < 6; i++) account.occupy({ ...need, cpuMillis: 1 }, `API ${i}`);
+    expect(account.describe(need)).toMatch(/, API 2 \(0.001 CPU\), 3 more$/);
+  });
+
   it("serves in the order of asking, and what does not fit does not hold up the rest", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     const granted: string[] = [];
@@ -61,6 +78,7 @@ describe("a worker that waits for compute", () => {
     const workers = new JobWorkers({
       epoch: 1,
       account,
+      holder: "a job",
       room: { onWait() {}, signal: new AbortController().signal },
       need: () => ({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }),
       start: () => Promise.reject(new Error("there is no room")),

@@ -72,6 +72,34 @@ describe("a record", () => {
     expect(spec).toMatchObject({ name: "jobs", kind: "BatchAPI", compute: { cpu: "0.5" } });
   });
 
+  it("of a job whose workers wait says for what, how much is free, and who has it", async () => {
+    await eventually(
+      "the real-time API has its part",
+      async () => (await server.post("/echo", 1)).status === 200,
+    );
+    const body = `{"workers":3,"item_list":{"items":${JSON.stringify(Array(3).fill({ do: "sleep", seconds: 60 }))},"batch_size":1},"config":{"one":1.0}}`;
+    const { job_id: id } = (await (await server.post("/jobs", body)).json()) as { job_id: string };
+    let status: { waiting?: string; worker_counts?: Record<string, number> } = {};
+    await eventually("one works", async () => {
+      status = (await read(`/jobs/${id}`)).body.job_status as never as typeof status;
+      return status.worker_counts?.running === 1;
+    });
+    expect(status.waiting).toMatch(
+      /^2 workers wait for compute: each takes 0.5 CPU; of 1 CPU and .*, 0.3 CPU and .* are free; held by /,
+    );
+    expect(status.waiting).toContain(`job ${id} of jobs (0.5 CPU)`);
+    expect(status.waiting).toContain("API echo (0.2 CPU)");
+    const shown = server.cli(["get", "jobs", id]).out;
+    expect(shown).toContain(`\nwaiting: ${status.waiting}\n`);
+    expect(shown).toMatch(
+      /\njob configuration\n\{\n {2}"job_id": "\w+",\n {2}"api_name": "jobs",\n {2}"workers": 3,\n/,
+    );
+    expect(shown).toContain('"config": {\n    "one": 1.0\n  },');
+    expect((await server.fetch(`/jobs/${id}`, { method: "DELETE" })).status).toBe(200);
+    expect((await server.ended("jobs", id)).status).toBe("status_stopped");
+    expect((await read(`/jobs/${id}`)).body.job_status).not.toHaveProperty("waiting");
+  });
+
   it("and the API's configuration have every number as it was written, down to Python and back", async () => {
     const numbers = '{"big":12345678901234567890,"huge":123456789012345678901234567890,"one":1.0,"exp":1e2}';
     const seen = join(server.inputs, "numbers");
