@@ -34,7 +34,8 @@ export enum Problem {
   NO_EXPONENT,
 }
 
-const DEPTH_MAX: i32 = 1023;
+/** ITEM_DEPTH_MAX of src/contracts/limits.ts; the stack has room for 1,023. */
+const DEPTH_MAX: i32 = 900;
 /** One byte a level: what it was opened with. */
 const STACK: usize = 0;
 

@@ -46,6 +46,22 @@ function isDelimiter(byte: number): boolean {
   return byte === 0x2c || byte === 0x7d || byte === 0x5d || byte <= 0x20;
 }
 
+/** How many arrays and objects are in one another in the value of `span`. */
+export function depthOf(text: Buffer, { start, end }: Span): number {
+  let deepest = 0;
+  for (let at = start, depth = 0; at < end; ) {
+    const byte = text[at]!;
+    if (byte === QUOTE) {
+      at = skipString(text, at);
+      continue;
+    }
+    if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, ++depth);
+    if (byte === 0x7d || byte === 0x5d) depth--;
+    at++;
+  }
+  return deepest;
+}
+
 /** The members of the object in `span`, by name; of duplicate names the last one wins, as in `JSON.parse`. */
 export function memberSpans(text: Buffer, span: Span): Map<string, Span> {
   const members = new Map<string, Span>();

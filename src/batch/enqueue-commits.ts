@@ -71,13 +71,19 @@ export class EnqueueCommits {
 
   async commitWhereFull(): Promise<void> {
     if (this.waitingBytes >= ENQUEUE_COMMIT_BYTES) await this.commit();
+    // What is copied may have no item in it for long: blank lines.
+    else if (this.own.waitingBytes >= ENQUEUE_COMMIT_BYTES) await this.flush();
+  }
+
+  private flush(): Promise<void> {
+    return whenThereIsRoom(() => this.own.flush(), this.target.room);
   }
 
   async commit(): Promise<void> {
     const segments = this.waiting;
     if (segments.length === 0) return;
     const { db, jobId, epoch, reach } = this.target;
-    await whenThereIsRoom(() => this.own.flush(), this.target.room);
+    await this.flush();
     const last = segments[segments.length - 1]!;
     await db.transaction(async (tx) => {
       for (const segment of segments) await appendSegment(tx, jobId, segment);

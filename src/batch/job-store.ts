@@ -105,6 +105,29 @@ export function listJobs(
   );
 }
 
+/** The same, but no more than `bytesMax` of configurations, and one job at least; a few rows at a time, since each may have 10 MB. */
+export async function listJobsWithin(
+  db: Statements,
+  apiName: string,
+  page: JobPage,
+  bytesMax: number,
+): Promise<{ rows: JobRow[]; hasMore: boolean }> {
+  const rows: JobRow[] = [];
+  let bytes = 0;
+  for (let rowsAtOnce = 4; ; ) {
+    const limit = Math.min(rowsAtOnce, page.limit + 1 - rows.length);
+    const before = rows.at(-1)?.job_id ?? page.before;
+    const some = await listJobs(db, apiName, { ...page, limit, before });
+    for (const row of some) {
+      bytes += row.config_json.length;
+      if (rows.length === page.limit || (rows.length > 0 && bytes > bytesMax)) return { rows, hasMore: true };
+      rows.push(row);
+    }
+    if (some.length < limit) return { rows, hasMore: false };
+    rowsAtOnce = Math.max(1, Math.floor((bytesMax - bytes) / (bytes / rows.length)));
+  }
+}
+
 /** For the table of APIs. */
 export interface JobSummary {
   running_jobs: number;

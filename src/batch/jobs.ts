@@ -4,6 +4,7 @@ import { describeShortage, whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
+import { LIST_BYTES_MAX } from "../contracts/limits.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { failureGroups } from "./batch-records.ts";
 import { type FailurePage, failurePage } from "./failures.ts";
@@ -21,7 +22,7 @@ import {
   jobById,
   jobSummary,
   jobTotals,
-  listJobs,
+  listJobsWithin,
   unfinishedJobs,
 } from "./job-store.ts";
 import { redrive, resume } from "./new-round.ts";
@@ -109,8 +110,9 @@ export class Jobs implements Service {
     return jobById(this.deps.db, jobId);
   }
 
-  list(apiName: string, page: JobPage): Promise<JobRow[]> {
-    return listJobs(this.deps.db, apiName, page);
+  /** A page, which ends early where the configurations of its jobs are large. */
+  list(apiName: string, page: JobPage): Promise<{ rows: JobRow[]; hasMore: boolean }> {
+    return listJobsWithin(this.deps.db, apiName, page, LIST_BYTES_MAX);
   }
 
   summary(apiName: string): Promise<JobSummary> {

@@ -3,6 +3,7 @@
  * same in JavaScript. Blocks are copied to its memory, which costs a sixtieth of what reading them does.
  */
 import { readFileSync } from "node:fs";
+import { ITEM_DEPTH_MAX } from "../contracts/limits.ts";
 
 /** Beside the JavaScript, wherever that was compiled to. */
 const PROGRAM = new URL("../../dist/json-lines.wasm", import.meta.url);
@@ -14,7 +15,7 @@ const PROBLEMS = [
   "",
   "does not begin with {",
   "has text after the object",
-  "is nested deeper than 1023",
+  `is nested deeper than ${ITEM_DEPTH_MAX}`,
   "ends too early",
   'is not valid JSON: "," or a closing bracket was expected',
   "is not valid JSON: a member's name in quotes was expected",

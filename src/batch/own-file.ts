@@ -67,6 +67,8 @@ export class OwnFileWriter {
   bytes = 0;
   private readonly path: string;
   private file: FileHandle | undefined;
+  /** Of these, what `flush` has yet to write. */
+  waitingBytes = 0;
   private waiting: Buffer[] = [];
 
   constructor(path: string) {
@@ -88,6 +90,7 @@ export class OwnFileWriter {
   append(content: Buffer): void {
     this.waiting.push(content);
     this.bytes += content.length;
+    this.waitingBytes += content.length;
   }
 
   /** May be tried again after an error. */
@@ -100,6 +103,7 @@ export class OwnFileWriter {
         .bytesWritten;
     await this.file!.sync();
     this.waiting = [];
+    this.waitingBytes = 0;
   }
 
   async close(): Promise<void> {

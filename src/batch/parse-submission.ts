@@ -2,12 +2,20 @@
  * A submission's body, checked (decision 3.1): everything that is wrong at once, with pointers. Items and `config`
  * are kept as the text that was sent, so that no number is re-rounded.
  */
-import { compactJson, elementSpans, memberSpans, type Span, writeCompact } from "../base/json-text.ts";
+import { isUtf8 } from "node:buffer";
+import {
+  compactJson,
+  depthOf,
+  elementSpans,
+  memberSpans,
+  type Span,
+  writeCompact,
+} from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../contracts/jobs.ts";
-import { BATCH_BYTES_LIMIT } from "../contracts/limits.ts";
+import { BATCH_BYTES_LIMIT, ITEM_DEPTH_MAX } from "../contracts/limits.ts";
 import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../contracts/queues.ts";
 import { compileGlob, GlobError } from "../object-store/glob.ts";
 import type { FileSelection } from "../object-store/select-files.ts";
@@ -31,12 +39,15 @@ const NOT_YET_FIELDS: readonly (readonly string[])[] = [["output"], ["on_failure
 /** Throws ServiceError with all that is wrong. */
 export function parseSubmission(body: Buffer): ParsedSubmission {
   const value = withoutNulls(parseJson(body));
+  const isText = isUtf8(body);
   const checked = submissionSchema.safeParse(value);
   const legalKeys = (path: readonly PropertyKey[]) => SUBMISSION_KEYS[path.join("/")] ?? [];
   const errors = checked.success ? [] : toFieldErrors(namedIssues(checked.error.issues, value, legalKeys));
   errors.push(...variantErrors(value), ...notYetErrors(value));
   if (checked.success && errors.length === 0) {
     const parsed = extract(body, checked.data, errors);
+    if (errors.length === 0 && !isText)
+      errors.push({ pointer: "", detail: "the body is not valid UTF-8, as JSON must be" });
     if (errors.length === 0) return parsed;
   }
   const [firstError] = errors;
@@ -179,6 +190,8 @@ function itemLines(
   let batchStart = 0;
   for (const item of elementSpans(body, span)) {
     const start = at;
+    const problem = itemProblem(body, item);
+    if (problem !== undefined) errors.push({ pointer: `/item_list/items/${count}`, detail: problem });
     at = writeCompact(body, item, lines, at);
     lines[at++] = NEWLINE;
     const isAlone = at - start + 1 >= BATCH_BYTES_LIMIT;
@@ -195,6 +208,15 @@ function itemLines(
   if (at - batchStart + 1 >= BATCH_BYTES_LIMIT)
     errors.push(batchTooLarge(count - (count % batchSize), count - 1, at - batchStart + 1));
   return { lines: lines.subarray(0, at), count };
+}
+
+/** What no worker could be given as it stands. */
+function itemProblem(body: Buffer, { start, end }: Span): string | undefined {
+  const text = body.subarray(start, end);
+  if (!isUtf8(text)) return "is not valid UTF-8: send the text as UTF-8, or bytes in base64";
+  // Each level takes two bytes at least.
+  if (text.length <= 2 * ITEM_DEPTH_MAX || depthOf(body, { start, end }) <= ITEM_DEPTH_MAX) return undefined;
+  return `is nested deeper than ${ITEM_DEPTH_MAX}: make it flatter`;
 }
 
 function itemTooLarge(bytes: number): string {

@@ -7,6 +7,7 @@ import { entriesBytes, writeEntries } from "./lease-entries.ts";
 import { SegmentMemory } from "./segment-memory.ts";
 
 const NEWLINE = 0x0a;
+const SPARSE_READ_BYTES = 512 * 1024;
 
 export class LoadedSegment {
   readonly segment: Segment;
@@ -61,8 +62,7 @@ export class SegmentReader {
 
   /** Throws InputError when a file is gone, shorter, or not what it was when it was enqueued. One at a time. */
   async load(segment: Segment): Promise<LoadedSegment> {
-    const filled = await this.readRanges(segment.ranges);
-    const length = segment.has_blank_lines ? dropBlankLines(this.lines, filled) : filled;
+    const length = await this.readRanges(segment.ranges, segment.has_blank_lines);
     const memory = this.memory.take(entriesBytes(segment.batch_count, length));
     const { first_batch, batch_count } = segment;
     const lines = this.lines.subarray(0, length);
@@ -83,31 +83,44 @@ export class SegmentReader {
   }
 
   /** Reads them one behind the other into `lines`; the last line of each has its newline. Returns the bytes of all. */
-  private async readRanges(ranges: readonly ByteRange[]): Promise<number> {
-    const needed = ranges.reduce((sum, { start, end }) => sum + end - start + 1, 0);
-    if (this.lines.length < needed) this.lines = Buffer.allocUnsafeSlow(needed);
+  private async readRanges(ranges: readonly ByteRange[], hasBlankLines: boolean): Promise<number> {
     let filled = 0;
     for (const range of ranges) {
-      filled = await this.readRange(range, filled).catch((error: Error) => {
+      filled = await this.readRange(range, filled, hasBlankLines).catch((error: Error) => {
         throw error instanceof InputError
           ? error
           : new InputError(`${range.path || "the job's items"}: ${error.message}`, { cause: error });
       });
-      if (this.lines[filled - 1] !== NEWLINE) this.lines[filled++] = NEWLINE;
+      if (filled > 0 && this.lines[filled - 1] !== NEWLINE) this.lines[filled++] = NEWLINE;
     }
     return filled;
   }
 
-  /** Returns where the range ends in `lines`. */
-  private async readRange(range: ByteRange, filled: number): Promise<number> {
+  /** Returns where the range ends in `lines`. Blank lines are dropped as they come: they may be more than memory has room for. */
+  private async readRange(range: ByteRange, filled: number, hasBlankLines: boolean): Promise<number> {
     const object = await this.objectOf(range);
+    let line = filled;
     for (let position = range.start; position < range.end; ) {
-      const read = await object.read(this.lines, filled, position, range.end - position);
+      const wanted = Math.min(range.end - position, hasBlankLines ? SPARSE_READ_BYTES : Infinity);
+      this.makeRoom(filled, wanted);
+      const read = await object.read(this.lines, filled, position, wanted);
       if (read === 0) throw new InputError(`${range.path} is shorter than when it was enqueued`);
       filled += read;
       position += read;
+      if (!hasBlankLines) continue;
+      const isEnd = position === range.end;
+      ({ filled, line } = dropBlankLines(this.lines, line, filled, isEnd));
     }
     return filled;
+  }
+
+  /** For so many bytes more, and a newline. */
+  private makeRoom(filled: number, bytes: number): void {
+    const needed = filled + bytes + 1;
+    if (this.lines.length >= needed) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, filled === 0 ? 0 : 2 * this.lines.length));
+    this.lines.copy(larger, 0, 0, filled);
+    this.lines = larger;
   }
 
   private async objectOf({ path, etag }: ByteRange): Promise<OpenObject> {
@@ -120,18 +133,31 @@ export class SegmentReader {
   }
 }
 
-/** Moves the lines that are not blank together, in place. Returns the bytes of all. */
-function dropBlankLines(lines: Buffer, filled: number): number {
-  let kept = 0;
-  for (let at = 0; at < filled; ) {
-    const end = lines.indexOf(NEWLINE, at) + 1;
+/**
+ * Moves the lines from `line` on that are not blank together, in place; a last one that has not ended yet stays behind them, unless
+ * it `isEnd`. Returns where all ends, and where the line begins that goes on.
+ */
+function dropBlankLines(
+  lines: Buffer,
+  line: number,
+  filled: number,
+  isEnd: boolean,
+): { filled: number; line: number } {
+  let kept = line;
+  let at = line;
+  while (at < filled) {
+    const newline = lines.indexOf(NEWLINE, at);
+    if ((newline < 0 || newline >= filled) && !isEnd) break;
+    const end = newline < 0 || newline >= filled ? filled : newline + 1;
     if (!isBlank(lines, at, end)) {
-      lines.copyWithin(kept, at, end);
+      if (kept !== at) lines.copyWithin(kept, at, end);
       kept += end - at;
     }
     at = end;
   }
-  return kept;
+  const rest = filled - at;
+  lines.copyWithin(kept, at, filled);
+  return { filled: kept + rest, line: kept };
 }
 
 function isBlank(data: Buffer, start: number, end: number): boolean {

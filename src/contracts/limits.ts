@@ -11,6 +11,12 @@ export const PROJECT_BYTES_LIMIT = 512 * 1024 * 1024;
 /** A line of input may carry white space that does not count; past this many raw bytes we refuse to look for its end. */
 export const LINE_BYTES_LIMIT = 8 * 1024 * 1024;
 
+/**
+ * Arrays and objects in one another, of an item. Python's parser gives up at its recursion limit of 1,000, less the frames that
+ * call it and the batch's own array: at about 985. assembly/json-lines.ts has the same number.
+ */
+export const ITEM_DEPTH_MAX = 900;
+
 /** Errors shown in one answer (decision 2.1). */
 export const ERRORS_SHOWN_MAX = 20;
 
@@ -84,6 +90,8 @@ export const FORMER_LOGS_KEPT = 10;
 /** Page sizes of lists (decision 3.6). */
 export const LIST_LIMIT_DEFAULT = 50;
 export const LIST_LIMIT_MAX = 500;
+/** A page of jobs ends early once it has this many bytes of `config`, of which each may have 10 MB. */
+export const LIST_BYTES_MAX = 8 * 1024 * 1024;
 /** A longer glob pattern is refused: matching takes pattern × path steps. */
 export const GLOB_LENGTH_MAX = 1024;
 /** A compressed file may unpack to this many times its size (deflate reaches 1,032 at most; JSON lines rarely 50) ... */

@@ -137,10 +137,9 @@ async function listJobs(c: Context, { jobs }: JobRoutesDeps, apiName: string): P
   const limit = limitOf(c);
   const before = c.req.query("cursor");
   if (before !== undefined && !isUlid(before)) throw badCursor(before);
-  const rows = await jobs.list(apiName, { limit: limit + 1, before, status: statusFilter(c) });
-  const page = rows.slice(0, limit);
-  const next = rows.length > limit ? page[page.length - 1]!.job_id : null;
-  const texts = page.map((row) => statusText(c, jobs, row)).join(",");
+  const { rows, hasMore } = await jobs.list(apiName, { limit, before, status: statusFilter(c) });
+  const next = hasMore ? rows[rows.length - 1]!.job_id : null;
+  const texts = rows.map((row) => statusText(c, jobs, row)).join(",");
   return jsonText(`{"jobs":[${texts}],"next_cursor":${JSON.stringify(next)}}`);
 }
 

@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LineScanner } from "../../src/batch/line-scanner.ts";
+import { ITEM_DEPTH_MAX } from "../../src/contracts/limits.ts";
 
 const scanner = new LineScanner();
 
@@ -82,10 +83,10 @@ describe("the line scanner", () => {
     expect(linesOf("\n".repeat(20_000))).toEqual(Array(20_000).fill("blank"));
   });
 
-  it("caps nesting at 1,023", () => {
+  it("caps nesting where items do", () => {
     const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
-    expect(linesOf(nested(1023))).toEqual([nested(1023).length]);
-    expect(linesOf(nested(1024))).toEqual(["is nested deeper than 1023"]);
+    expect(linesOf(nested(ITEM_DEPTH_MAX))).toEqual([nested(ITEM_DEPTH_MAX).length]);
+    expect(linesOf(nested(ITEM_DEPTH_MAX + 1))).toEqual([`is nested deeper than ${ITEM_DEPTH_MAX}`]);
   });
 
   it.each([

@@ -4,6 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ITEM_DEPTH_MAX } from "../../src/contracts/limits.ts";
 import { ECHO, project } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
 
@@ -28,6 +29,26 @@ describe("a submission", () => {
     return (await response.json()) as Problem;
   };
   const items = { item_list: { items: [1], batch_size: 1 } };
+
+  it("refuses an item that no worker could be given: not UTF-8, or nested too deep", async () => {
+    const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+    const body = (list: string) => `{"workers":1,"item_list":{"batch_size":1,"items":[${list}]}}`;
+    const deep = await submit(body(`1,${nested(ITEM_DEPTH_MAX + 1)}`));
+    expect([deep.status, deep.errors]).toEqual([
+      400,
+      [{ pointer: "/item_list/items/1", detail: `is nested deeper than ${ITEM_DEPTH_MAX}: make it flatter` }],
+    ]);
+    const [before, behind] = body('"\u00fc"').split("\u00fc");
+    const latin1 = Buffer.concat([Buffer.from(before!), Buffer.from([0xfc]), Buffer.from(behind!)]);
+    const refused = await server.fetch("/jobs", { method: "POST", body: latin1 });
+    expect([refused.status, ((await refused.json()) as Problem).errors![0]]).toMatchObject([
+      400,
+      { pointer: "/item_list/items/0", detail: expect.stringContaining("not valid UTF-8") as string },
+    ]);
+    const taken = await server.post("/jobs", body(nested(ITEM_DEPTH_MAX)));
+    const { job_id } = (await taken.json()) as { job_id: string };
+    expect((await server.ended("jobs", job_id)).status).toBe("status_succeeded");
+  });
 
   it.each<[string, unknown, string, string]>([
     ["no input", { workers: 1 }, "", "none was given"],
