@@ -2,7 +2,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { processStartTime } from "../../src/base/process-identity.ts";
 import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "../harness/eventually.ts";
@@ -38,6 +38,9 @@ beforeEach(() => {
   writeFileSync(log, "");
   writeFileSync(hold, "");
 });
+
+// Whoever is held in predict() would not leave.
+afterEach(() => rmSync(hold, { force: true }));
 
 const begun = () => {
   const lines = readFileSync(log, "utf8").trim().split("\n").filter(Boolean);
