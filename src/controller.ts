@@ -83,11 +83,7 @@ function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]
   const keys = buildKeys(ground, spread);
   const keysOfRoutes = () => ({ forGateways: keys.forGateways(), isAny: keys.isAny });
   const apis: Apis = new Apis({
-    db,
-    dataDir,
-    python,
-    pythonRuntime,
-    gpus: ground.account.total.gpus,
+    ...{ db, dataDir, python, pythonRuntime, gpus: ground.account.total.gpus },
     deployApplication: (project, request) => applicationDeploy(applications)(project, request),
     projects,
     replicas,
