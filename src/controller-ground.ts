@@ -20,7 +20,7 @@ import { settleInstance } from "./settle-instance.ts";
 /** A former controller whose parent has died needs this long to leave at most. */
 const LOCK_WAIT_MS = 20_000;
 
-export function lockFor({ dataDir, parentPid }: ControllerOptions): Promise<DataDirectory> {
+function lockFor({ dataDir, parentPid }: ControllerOptions): Promise<DataDirectory> {
   const isAlive = (pid: number) => processStartTime(pid) !== undefined;
   return lockDataDirectory(dataDir, parentPid, LOCK_WAIT_MS, isAlive);
 }
@@ -30,6 +30,7 @@ export async function layGround(
   options: ControllerOptions,
 ): Promise<Ground & { close: () => Promise<void> }> {
   const { dataDir, runtimeDir, pythonRuntime, serverEnv, python } = options;
+  const directory = await lockFor(options);
   // nvidia-smi may take a second: beside the rest.
   const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
   const log = openLog("controller");
@@ -73,6 +74,7 @@ export async function layGround(
     close: async () => {
       await db.close();
       inUse.clear();
+      directory.release();
     },
     knowsFiles: instance.knowsFiles,
   };

@@ -8,7 +8,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { isLoopbackAddress } from "./access/host-check.ts";
-import { type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
+import { describeShortage, type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
 import { readInstance } from "./database/instance.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
 import { claimOwnGroup } from "./engine/own-group.ts";
@@ -54,7 +54,7 @@ export async function up(options: UpOptions): Promise<number> {
   // Whoever read our words has left, or their file's disk is full: nobody is served better by our end.
   process.stderr.on("error", () => {});
   const { listen, controlListen, dataDir } = options;
-  const room = { onWait: sayDiskIsFull, signal: new AbortController().signal };
+  const room = { onWait: sayWaiting, signal: new AbortController().signal };
   const open = [listen, ...(controlListen === undefined ? [] : [controlListen])].find(
     ({ host }) => !isLoopbackAddress(host),
   );
@@ -279,7 +279,7 @@ class Parent {
   }
 
   private get room(): RoomWait {
-    return { onWait: sayDiskIsFull, signal: this.stopping.signal };
+    return { onWait: sayWaiting, signal: this.stopping.signal };
   }
 
   /** The gateways first, so that no request is lost; then the controller. */
@@ -292,6 +292,6 @@ class Parent {
   }
 }
 
-function sayDiskIsFull(): void {
-  process.stderr.write("quern: the disk is full: waiting until there is room\n");
+function sayWaiting(error: unknown): void {
+  process.stderr.write(`quern: ${describeShortage(error)}: waiting until there is room\n`);
 }
