@@ -92,7 +92,7 @@ export function buildReplicas(
   ground: Ground,
   orphans: WorkerRecord[],
   publish: () => Promise<void>,
-  onDeletedGone: (name: string) => void,
+  removeLeftovers: (name: string) => Promise<void>,
 ): Replicas {
   const { db, epoch, log, workerDeps, account } = ground;
   const deps = {
@@ -123,7 +123,10 @@ export function buildReplicas(
     },
     end: (record: WorkerRecord) => workerDeps.engine.end(record),
     forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
-    onDeletedGone,
+    onDeletedGone: (name: string) =>
+      void removeLeftovers(name).catch((error: Error) =>
+        log.error({ err: error, api: name }, "its log and files stay"),
+      ),
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     apiLog: (name: string, line: string) =>
       appendLogLine(join(apiLogDirectory(workerDeps.dataDir, name), "server.log"), line),

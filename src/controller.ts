@@ -64,10 +64,7 @@ function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]
   const { db, options } = ground;
   const { dataDir } = options;
   const routes = buildRoutes(ground);
-  const removeLeftovers = (name: string) =>
-    void apis
-      .removeLeftovers(name)
-      .catch((error: Error) => ground.log.error({ err: error }, "leftovers stay"));
+  const removeLeftovers = (name: string) => apis.removeLeftovers(name);
   const replicas = buildReplicas(ground, left.replicas, () => apis.publish(), removeLeftovers);
   const projects = new ProjectSweep({ db: ground.workerDeps.db, log: ground.log, dataDir });
   const autoscaling = new Autoscaling(replicas);
