@@ -15,7 +15,7 @@ import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
 import { endFormerWorkers, type FormerWorkers } from "./batch/former-workers.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
 import { ControlServer } from "./control/control-server.ts";
-import { layGround, lockFor } from "./controller-ground.ts";
+import { layGround } from "./controller-ground.ts";
 import {
   applicationDeploy,
   buildApplications,
@@ -42,7 +42,6 @@ export interface Controller {
 
 export async function startController(options: ControllerOptions): Promise<Controller> {
   const { dataDir } = options;
-  const directory = await lockFor(options);
   const roots = await resolveRoots(options.localRoots, dataDir).catch((error: Error) => {
     throw new CannotStart("option_unusable", error.message, error);
   });
@@ -52,11 +51,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const left = await endFormerWorkers(db, engine, noteDirectory(dataDir), bootId());
   const { services, replicas } = wireRooms(ground, left, roots);
   await startInOrder(services);
-  const leave = async () => {
-    await ground.close();
-    directory.release();
-  };
-  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, leave) };
+  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, ground.close) };
 }
 
 /** All rooms, and as services in the order of their start. */
