@@ -1,10 +1,11 @@
 import {
+  chmodSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   realpathSync,
   rmSync,
-  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -52,15 +53,13 @@ const under = (...prefixes: string[]) => ({
 
 describe("a file that is open", () => {
   const path = () => join(root, "in.jsonl");
-  const change = () => {
-    const { atime, mtime } = statSync(path());
-    writeFileSync(path(), "{2}\n", { flag: "r+" });
-    utimesSync(path(), atime, mtime);
-  };
+  const change = () => writeFileSync(path(), "{2}\n", { flag: "r+" });
   const read = async (object: OpenObject) => object.read(Buffer.alloc(4), 0, 0, 4);
 
-  it("is not read any more once it was changed in place, whatever its time says", async () => {
+  it("is not read any more once it was changed in place", async () => {
     writeFileSync(path(), "{1}\n");
+    // Two writes within one tick of the kernel's clock have one time.
+    utimesSync(path(), 1, 1);
     const object = await store.open(`file://${path()}`);
     expect(await read(object)).toBe(4);
     change();
@@ -68,12 +67,12 @@ describe("a file that is open", () => {
     await object.close();
   });
 
-  it("has the etag that an earlier release gave it, for whoever has that one", async () => {
+  it("is read on when only its rights or its names have changed", async () => {
     writeFileSync(path(), "{1}\n");
-    const { mtimeNs, size, ino } = statSync(path(), { bigint: true });
-    const former = `${mtimeNs}-${size}-${ino}`;
-    const object = await store.open(`file://${path()}`, former);
-    expect([object.etag, await read(object)]).toEqual([former, 4]);
+    const object = await store.open(`file://${path()}`);
+    chmodSync(path(), 0o640);
+    linkSync(path(), `${path()}.link`);
+    expect(await read(object)).toBe(4);
     await object.close();
   });
 });
