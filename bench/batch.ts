@@ -24,14 +24,15 @@ export async function runJob(
 ): Promise<Timed & { enqueueS: number }> {
   const controller = server.child("controller");
   const before = cpuSeconds(controller, true);
+  const replicas = server.workers().length;
   const id = await server.submit("noop-batch", {
     workers: 2,
     config,
     delimited_files: { store_paths: [`file://${path}`], batch_size: batchSize },
   });
   const job = await endOf(server, id);
-  // The replica of the real-time API stays; the job's workers count once they have ended.
-  await eventually("the job's workers have ended", () => server.workers().length === 1);
+  // Replicas of real-time APIs stay; the job's workers count once they have ended.
+  await eventually("the job's workers have ended", () => server.workers().length === replicas);
   if (job.status !== "status_succeeded")
     throw new Error(`the job ended ${job.status}: ${job.reason?.message}`);
   const text = server.cli(["job", "logs", "noop-batch", id]).out;
