@@ -1,6 +1,6 @@
 /**
  * Decides at a controller's start whether the data directory is the one that its database and its file name, and what becomes of workers and jobs
- * where it is a copy (docs/decisions/0015-instances.md).
+ * where it is a copy (docs/decisions/0016-instances.md).
  */
 import { timestamp, wallMs } from "./base/clock.ts";
 import { type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
