@@ -321,7 +321,7 @@ describe("the configuration (5)", () => {
     ["output of a RealtimeAPI", api("  output: {store_path: file:///x}\n"), "output: is for a BatchAPI only"],
     ["an unknown key, with the nearest one", api("  autoscalling: {}\n"), 'did you mean "autoscaling"?'],
     ["an unknown key inside", api("  compute: {gpus: 1}\n"), 'did you mean "gpu"?'],
-    ["a duplicate key", "- name: a\n  name: b\n", "quern.yaml:2:3: Map keys must be unique"],
+    ["a duplicate key", "- name: a\n  name: b\n", 'quern.yaml:2:3: the key "name" is given twice'],
     ["two APIs of one name", `${api("")}${api("")}`, 'name: "a" is used by two APIs'],
     ["no class", api("").replace("p.py", "lib/x.py"), "PythonPredictor"],
   ])("%s", (_, entry, words) => {
