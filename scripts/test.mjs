@@ -14,9 +14,34 @@ setUp();
 
 const TENSORFLOW = "--tensorflow";
 const OWN_KERNEL = "--own-kernel";
-/** Without Python's own tests, to which another Node makes no difference. */
-const TYPESCRIPT = "--typescript";
-const SUITES = [TENSORFLOW, OWN_KERNEL, TYPESCRIPT];
+/** On another Node: what stands on Node's own parts (SQLite, HTTP, streams, processes and their channels). */
+const OTHER_NODE = "--other-node";
+const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE];
+const scenarios = (...names) => names.map((name) => `test/scenarios/${name}.test.ts`);
+/** Left out is what another Node makes no difference to: Python, applications, guides, the rules of configurations, other stores and queues. */
+const OF_NODE = [
+  "test/base/",
+  "test/batch/",
+  "test/control/",
+  "test/gateway/",
+  "test/observe/",
+  "test/protocol/",
+  "test/conformance/database.test.ts",
+  "test/conformance/worker.test.ts",
+  ...scenarios(
+    "access",
+    "addresses",
+    "batch",
+    "copies",
+    "disk",
+    "front",
+    "guarantees",
+    "kill-points",
+    "logs",
+  ),
+  ...scenarios("monitoring", "payloads", "reading", "realtime", "rollout", "rude-clients", "rude-predictors"),
+  ...scenarios("server", "streams", "submission", "survival"),
+];
 
 const total = { passed: 0, failed: 0, skipped: 0 };
 /** What failed, told once more at the very end: a log of thousands of lines is read from there. */
@@ -28,7 +53,7 @@ function stage(name, runStage) {
   for (const key of Object.keys(total)) total[key] += counts[key];
 }
 
-const vitestCommand = (report) => [
+const vitestCommand = (report, files = []) => [
   process.execPath,
   join(root, "node_modules", "vitest", "vitest.mjs"),
   "run",
@@ -38,12 +63,13 @@ const vitestCommand = (report) => [
   "--reporter=json",
   `--outputFile.json=${report}`,
   ...process.argv.slice(2).filter((argument) => !SUITES.includes(argument)),
+  ...files,
 ];
 
 /** The TypeScript tests; extra arguments choose among them. */
-function vitest(env = {}) {
+function vitest(env = {}, files = []) {
   const report = join(tmpdir(), `quern-vitest-${process.pid}.json`);
-  const [command, ...args] = vitestCommand(report);
+  const [command, ...args] = vitestCommand(report, files);
   const { status } = spawnSync(command, args, {
     cwd: root,
     stdio: "inherit",
@@ -130,7 +156,7 @@ function ownKernel() {
 
 if (process.argv[2] === TENSORFLOW) stage("TensorFlow", tensorflow);
 else if (process.argv[2] === OWN_KERNEL) stage("a kernel of its own", ownKernel);
-else if (process.argv[2] === TYPESCRIPT) stage("TypeScript", vitest);
+else if (process.argv[2] === OTHER_NODE) stage("TypeScript", () => vitest({}, OF_NODE));
 else {
   stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));
   stage("Python of applications", () => pythonTests(applicationPython(), "python/application_tests"));
