@@ -1,5 +1,5 @@
 /** An application whose pipeline is killed, at every stage and whoever is killed: it goes on where it was. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApplicationState } from "../../src/contracts/applications.ts";
@@ -8,15 +8,27 @@ import { applicationServer, type Edit, IrisExample, SETOSA } from "../harness/ir
 import { root } from "../harness/server.ts";
 import { SteadyLoad } from "../harness/steady-load.ts";
 
-/** Takes its time, and notes each time that it is asked. */
-function slow(file: string, name: string): string {
-  return `import time\nwith open(${JSON.stringify(file)}, "a") as log:\n    log.write("${name}\\n")\n`;
+/** Notes each time that it is asked, and ends once nobody holds it. */
+function held(log: string, hold: string, name: string): string {
+  const lines = [
+    "import os, time",
+    `with open(${JSON.stringify(log)}, "a") as log: log.write("${name}\\n")`,
+    `while os.path.exists(${JSON.stringify(hold)}): time.sleep(0.02)`,
+  ];
+  return lines.join("\n    ");
 }
 
 describe("a pipeline that is killed", () => {
   const server = applicationServer();
   const iris = new IrisExample(server);
   const log = join(server.dir, "computed.txt");
+  const holdFile = (name: string) => join(server.dir, `hold-${name}`);
+  /** From now on it does not come to its end before `letGo`. */
+  const hold = (name: string) => {
+    writeFileSync(log, "");
+    writeFileSync(holdFile(name), "");
+  };
+  const letGo = (name: string) => rmSync(holdFile(name));
   const edits: Edit[] = [
     {
       file: "resources/slow.yaml",
@@ -33,12 +45,11 @@ describe("a pipeline that is killed", () => {
     {
       file: "implementations/models/dnn.py",
       from: "    return",
-      to: `    ${slow(log, "dnn").trim().replaceAll("\n", "\n    ")}\n    time.sleep(2)\n    return`,
+      to: `    ${held(log, holdFile("dnn"), "dnn")}\n    return`,
     },
   ];
   const aggregator = `def aggregate_python(data, columns, args):
-    ${slow(log, "slow").trim().replaceAll("\n", "\n    ")}
-    time.sleep(2)
+    ${held(log, holdFile("slow"), "slow")}
     return data.sum(columns["col"]).fetchall()[0][0]
 `;
   const counts = () => readFileSync(log, "utf8").trim().split("\n").sort();
@@ -79,11 +90,12 @@ describe("a pipeline that is killed", () => {
   it.each(STAGES)(
     "goes on when its process is killed while $name is $status",
     async ({ name, status, stage }) => {
-      writeFileSync(log, "");
+      hold(name);
       server.cli(["refresh", "-a", "iris"]);
       await isRunning(name, status);
       const before = done();
       for (const pid of server.stages()) process.kill(pid, "SIGKILL");
+      letGo(name);
       await isReady();
       expect(done()).toEqual(expect.arrayContaining(before));
       expect(counts()).toEqual([...stage].sort());
@@ -94,12 +106,13 @@ describe("a pipeline that is killed", () => {
   it.each(STAGES)(
     "is waited for by the next controller when that is killed while $name is $status",
     async ({ name, status, other }) => {
-      writeFileSync(log, "");
+      hold(name);
       server.cli(["refresh", "-a", "iris"]);
       await isRunning(name, status);
       const before = done();
       process.kill(server.child("controller"), "SIGKILL");
       await eventually("the next controller answers", () => server.cli(["get", "-a", "iris"]).code === 0);
+      letGo(name);
       await isReady();
       expect(done()).toEqual(expect.arrayContaining(before));
       expect(counts()).toEqual([...other].sort());
@@ -109,7 +122,7 @@ describe("a pipeline that is killed", () => {
   it.each(STAGES)(
     "goes on when everything was killed while $name was $status",
     async ({ name, status, stage }) => {
-      writeFileSync(log, "");
+      hold(name);
       server.cli(["refresh", "-a", "iris"]);
       await isRunning(name, status);
       const before = done();
@@ -120,6 +133,7 @@ describe("a pipeline that is killed", () => {
         ...server.stages(),
       ];
       for (const pid of pids) process.kill(pid, "SIGKILL");
+      letGo(name);
       await eventually("the server is gone", () => server.parent!.signalCode !== null);
       await server.start();
       await isReady();
@@ -130,14 +144,16 @@ describe("a pipeline that is killed", () => {
   );
 
   it("is given up when it is killed again and again, with the reason, and begun again by the next deploy", async () => {
+    hold("dnn");
     server.cli(["refresh", "-a", "iris"]);
     for (let kills = 0; kills < 3; kills++) {
-      writeFileSync(log, "");
       await isRunning("dnn", "training");
+      writeFileSync(log, "");
       const pids = server.stages();
       for (const pid of pids) process.kill(pid, "SIGKILL");
       await eventually("they are gone", () => !server.stages().some((pid) => pids.includes(pid)));
     }
+    letGo("dnn");
     await eventually("it has failed", () => iris.resource("dnn").status === "error");
     expect(iris.resource("dnn").reason).toMatch(/^the process was killed by SIGKILL/);
     expect(iris.resource("iris-type").status).toBe("update skipped");
@@ -145,7 +161,7 @@ describe("a pipeline that is killed", () => {
   });
 
   it("can be overridden by another deployment, by force only", async () => {
-    writeFileSync(log, "");
+    hold("slow");
     server.cli(["refresh", "-a", "iris"]);
     await isRunning("slow", "aggregating");
     expect(server.cli(["refresh", "-a", "iris"])).toMatchObject({
@@ -157,6 +173,7 @@ describe("a pipeline that is killed", () => {
       "Another deployment is running, use --force to override",
     );
     expect(iris.deploy("--force")).toBe("Running deployment stopped, new deployment started");
+    letGo("slow");
     expect(server.stages()).toEqual([]);
   });
 });
