@@ -6,6 +6,8 @@ import { OPERATIONS } from "./operations.ts";
 
 /** Every request may meet these. */
 const EVERYWHERE: readonly ErrorCode[] = ["misdirected_request", "server_unavailable"];
+/** What may stand in a path (gateway/request-target.ts): no control character, and neither `.` nor `..`. */
+const SEGMENT = "^(?!\\.{1,2}$)[^\\x00-\\x1f\\x7f]+$";
 
 export function openApiDocument(version: string, baseUrl: string): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
@@ -60,7 +62,9 @@ function describe(operation: Operation): Record<string, unknown> {
 }
 
 function describeParameter({ name, in: place, about, schema, required }: Parameter) {
-  return { name, in: place, description: about, required: place === "path" || required === true, schema };
+  const isOfPath = place === "path";
+  const described = isOfPath ? { pattern: SEGMENT, ...schema } : schema;
+  return { name, in: place, description: about, required: isOfPath || required === true, schema: described };
 }
 
 function success({ answers }: Operation) {
@@ -77,9 +81,10 @@ function streamSchema(type: string): object {
 }
 
 /** One response for each status, which names its codes. */
-function failures({ errors }: Operation): Record<string, unknown> {
+function failures({ errors, parameters }: Operation): Record<string, unknown> {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of new Set([...errors, ...EVERYWHERE])) {
+  const ofPath: ErrorCode[] = parameters.some((one) => one.in === "path") ? ["invalid_request"] : [];
+  for (const code of new Set([...errors, ...EVERYWHERE, ...ofPath])) {
     const [status] = ERRORS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
