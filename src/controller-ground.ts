@@ -72,6 +72,7 @@ export async function layGround(
     workerDeps,
     account,
     close: async () => {
+      await engine.settled();
       await db.close();
       inUse.clear();
       directory.release();

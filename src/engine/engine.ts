@@ -67,4 +67,6 @@ export interface Engine {
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined;
   /** Ends a worker that an earlier controller started, with all that it started; nobody learns of its exit, and its note stays. */
   end(identity: WorkerIdentity): void;
+  /** Resolves when nothing is left of the workers that have ended: asked at a stop, because nobody comes after it. */
+  settled(): Promise<void>;
 }

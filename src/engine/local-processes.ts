@@ -111,10 +111,11 @@ export class LocalEngine implements Engine {
     };
     const { logFile, memoryLimitBytes } = spec;
     const group = this.groups.enclose(spec.worker_id, pid, memoryLimitBytes);
-    const { memory } = this;
+    const { memory, groups } = this;
     const { watchLog } = this.options;
     return new LocalWorker(identity, exitOfChild(child), {
       memory,
+      groups,
       group,
       logFile,
       memoryLimitBytes,
@@ -131,7 +132,8 @@ export class LocalEngine implements Engine {
     const group = this.groups.find(identity.worker_id, identity.pid);
     const { watchLog } = this.options;
     const logFile = standardOutput(identity);
-    const watching = { memory: this.memory, group, logFile, memoryLimitBytes, watchLog };
+    const { memory, groups } = this;
+    const watching = { memory, groups, group, logFile, memoryLimitBytes, watchLog };
     return new LocalWorker(identity, exitOfStranger(identity), watching);
   }
 
@@ -140,10 +142,15 @@ export class LocalEngine implements Engine {
     signalGroup(identity.pid, "SIGKILL");
     this.groups.clear(identity.worker_id);
   }
+
+  settled(): Promise<void> {
+    return this.groups.settled();
+  }
 }
 
 interface Watching {
   memory: MemoryWatch;
+  groups: MemoryGroups;
   /** Where the kernel holds it to its limit, it is watched for what it uses only. */
   group: MemoryGroup | undefined;
   /** Undefined where it is not known any more. */
@@ -174,7 +181,7 @@ class LocalWorker implements RunningWorker {
       unwatchLog();
       // What it forked goes with it; the group has nobody of ours left.
       signalGroup(identity.pid, "SIGKILL");
-      void group?.remove();
+      if (group !== undefined) watching.groups.remove(group);
       // Whoever waits for the exit reads the note first: it is removed a little later.
       setTimeout(() => removeFiles(identity), 5_000).unref();
       return {

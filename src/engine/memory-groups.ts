@@ -13,6 +13,7 @@ const REMOVE_TRIES = 100;
 
 export class MemoryGroups {
   private readonly directory: string | undefined;
+  private readonly removals = new Set<Promise<void>>();
 
   /** `directory`: the group that we were given; undefined where there is none. */
   constructor(directory: string | undefined) {
@@ -37,7 +38,7 @@ export class MemoryGroups {
       return new MemoryGroup(path);
     } catch {
       // The process is gone, or the group was taken from us: whoever asked watches.
-      void new MemoryGroup(path).remove();
+      this.remove(new MemoryGroup(path));
       return undefined;
     }
   }
@@ -50,7 +51,18 @@ export class MemoryGroups {
 
   /** Ends what is left of a worker. */
   clear(workerId: string): void {
-    if (this.directory !== undefined) void new MemoryGroup(join(this.directory, workerId)).remove();
+    if (this.directory !== undefined) this.remove(new MemoryGroup(join(this.directory, workerId)));
+  }
+
+  /** Ends what is left in the group of a worker that has ended, and takes the group away: `settled` tells when. */
+  remove(group: MemoryGroup): void {
+    const removal = group.remove().finally(() => this.removals.delete(removal));
+    this.removals.add(removal);
+  }
+
+  /** Resolves when every group is away that was to be removed, or two seconds after it was asked for. */
+  async settled(): Promise<void> {
+    await Promise.all(this.removals);
   }
 }
 
