@@ -9,6 +9,7 @@ const { z } = await import("zod");
 const { SETTINGS } = await import(join(root, "dist", "settings.js"));
 const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
 const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "apis.js"));
+const { LIMITS } = await import(join(root, "dist", "contracts", "limit-table.js"));
 const { OPERATIONS } = await import(join(root, "dist", "contracts", "operations.js"));
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
 const { METRICS } = await import(join(root, "dist", "control", "metrics.js"));
@@ -78,6 +79,20 @@ function noteOn(path) {
   return found === undefined ? "" : `not supported yet; ${found.cure}`;
 }
 
+function limits() {
+  const rowOf = ({ what, most, error, status }) => [
+    what,
+    most,
+    error === undefined ? String(status) : `${status} \`${error}\``,
+  ];
+  const sections = LIMITS.map(
+    ({ title, rows }) => `## ${title}\n\n${table(["what", "at most", "beyond it"], rows.map(rowOf))}`,
+  );
+  const intro =
+    "A request beyond a limit is refused before anything is changed; the message says what was given, what is allowed, and what to do. Messages quote no more than the beginning of what was sent.";
+  return `# Limits\n\n${intro}\n\n${sections.join("\n\n")}\n`;
+}
+
 function jobStatus() {
   const arrows = Object.entries(JOB_MOVES).flatMap(([from, to]) =>
     to.map((status) => `  ${from} --> ${status}`),
@@ -140,6 +155,7 @@ function metrics() {
 }
 
 const pages = {
+  "limits.md": limits(),
   "metrics.md": metrics(),
   "http.md": http(),
   "settings.md": settings(),

@@ -8,6 +8,7 @@ import { ruleFaults } from "../contracts/api-rules.ts";
 import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
+import { CONFIG_BYTES_MAX } from "../contracts/limits.ts";
 import { withoutFaults } from "./salvage.ts";
 
 export type DeployableConfig = ApiConfig & {
@@ -98,10 +99,17 @@ function parseEntry(
       ["predictor", "config", ...path],
       `${text} is no number that a predictor can be given: JSON has none without an end; write it in quotes and convert it in __init__`,
     );
+  const configText = stringifyExact(values);
+  const configBytes = Buffer.byteLength(configText);
+  if (configBytes > CONFIG_BYTES_MAX)
+    add(
+      ["predictor", "config"],
+      `has ${configBytes} bytes as compact JSON, and at most ${CONFIG_BYTES_MAX} are allowed: put large values into a file of the project, and give its path`,
+    );
   return {
     config: data as ParsedApi["config"],
     hasKind,
-    configText: stringifyExact(values),
+    configText,
     positionOf: (path) => positionOf([index, ...path]),
   };
 }

@@ -62,6 +62,22 @@ export function depthOf(text: Buffer, { start, end }: Span): number {
   return deepest;
 }
 
+/** Whether arrays and objects are in one another deeper than `most`, in any bytes: they need not be JSON. Stops where it shows. */
+export function isDeeperThan(text: Buffer, most: number): boolean {
+  // Each level takes two bytes.
+  if (text.length <= 2 * most) return false;
+  let isString = false;
+  for (let at = 0, depth = 0; at < text.length; at++) {
+    const byte = text[at]!;
+    if (byte === QUOTE) isString = !isString;
+    else if (isString) at += byte === BACKSLASH ? 1 : 0;
+    else if (byte === 0x7b || byte === 0x5b) {
+      if (++depth > most) return true;
+    } else if (byte === 0x7d || byte === 0x5d) depth--;
+  }
+  return false;
+}
+
 /** The members of the object in `span`, by name; of duplicate names the last one wins, as in `JSON.parse`. */
 export function memberSpans(text: Buffer, span: Span): Map<string, Span> {
   const members = new Map<string, Span>();

@@ -24,7 +24,7 @@ export interface EnqueueJobOptions extends EnqueueTarget {
 /** Resolves to the number of batches, all of them committed; undefined when it was cancelled. */
 export async function enqueueJob(options: EnqueueJobOptions): Promise<number | undefined> {
   const { job, ownFile } = options;
-  const stored = storedInput(job);
+  const stored = await storedInput(options.db, job.job_id);
   const cursor =
     job.enqueue_cursor_json === null ? undefined : (JSON.parse(job.enqueue_cursor_json) as EnqueueCursor);
   const maker = new SegmentMaker(stored.batch_size, job.enqueued_batches);

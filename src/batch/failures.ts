@@ -41,7 +41,8 @@ export async function failurePage(
 ): Promise<FailurePage> {
   const rows = await failedBatches(deps.db, job.job_id, after, limit + 1);
   const page = rows.slice(0, limit);
-  const reader = new PayloadReader(deps, job);
+  const { batch_size } = await storedInput(deps.db, job.job_id);
+  const reader = new PayloadReader(deps, job, batch_size);
   const failureOf = async (row: FailedBatchRow): Promise<Failure> => {
     const { batch_index, attempts, error_json, letter_error } = row;
     const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
@@ -72,11 +73,11 @@ class PayloadReader {
   private readonly segments: SegmentReader;
   private loaded: LoadedSegment | undefined;
 
-  constructor(deps: Pick<JobDeps, "db" | "store" | "dataDir">, job: JobRow) {
+  constructor(deps: Pick<JobDeps, "db" | "store" | "dataDir">, job: JobRow, batchSize: number) {
     this.deps = deps;
     this.job = job;
     const input = jobInput(deps.store, ownFilePath(deps.dataDir, job.job_id));
-    this.segments = new SegmentReader(input, storedInput(job).batch_size);
+    this.segments = new SegmentReader(input, batchSize);
   }
 
   close(): Promise<void> {

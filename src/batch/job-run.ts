@@ -36,7 +36,7 @@ import {
   unexpected,
 } from "./job-reasons.ts";
 import type { EndCause } from "./job-status.ts";
-import { type JobRow, setRunning, setStartTime } from "./job-store.ts";
+import { configText, type JobRow, setRunning, setStartTime } from "./job-store.ts";
 import { JobWorkers } from "./job-workers.ts";
 import { LeaseCursor } from "./lease-cursor.ts";
 import { makeLetter } from "./letters.ts";
@@ -56,7 +56,8 @@ export class JobRun implements Service {
   private readonly deps: JobDeps;
   private readonly job: JobRow;
   private readonly lostWorkers: number;
-  private readonly stored: StoredInput;
+  /** What is kept of the input: where it is selected by 10 MB of paths, those are not. */
+  private stored: Pick<StoredInput, "batch_size" | "batch_count"> | undefined;
   /** Aborted when nobody waits for the input any more. */
   private readonly over = new AbortController();
   /** Aborted when the server goes down: what the disk has no room for is lost, and done again. */
@@ -91,7 +92,6 @@ export class JobRun implements Service {
       monotonicMs: performance.now(),
     });
     this.lostWorkers = lostWorkers;
-    this.stored = storedInput(job);
     this.store = new PatientStore(deps.store, {
       onWait: (error, pauseMs) => deps.jobLog(job.job_id, `${error.message}; trying again in ${pauseMs} ms`),
       signal: this.over.signal,
@@ -106,7 +106,11 @@ export class JobRun implements Service {
       need: () => this.api!.compute,
       start: (gpus) => deps.startWorker(job.api_name, job.api_id, job.job_id, gpus),
       forget: deps.forgetWorker,
-      init: () => ({ ...this.api!.init, job_config: job.config_json, job_spec: this.jobSpec() }),
+      init: async () => ({
+        ...this.api!.init,
+        job_config: await configText(deps.db, job.job_id),
+        job_spec: this.jobSpec(),
+      }),
       events: this.workerEvents(),
       onStartFailed: (error) => void this.end({ kind: "worker_error", reason: startFailed(error) }),
     });
@@ -150,6 +154,8 @@ export class JobRun implements Service {
   private async run(): Promise<void> {
     const { deps, job } = this;
     await setStartTime(deps.db, job.job_id, deps.epoch, timestamp());
+    const { batch_size, batch_count } = await storedInput(deps.db, job.job_id);
+    this.stored = { batch_size, batch_count };
     this.api = await deps.findApi(job.api_name, job.api_id);
     if (this.checkTimeout()) return;
     this.startMissingWorkers();
@@ -198,7 +204,7 @@ export class JobRun implements Service {
       onCommitted: () => this.dispatcher?.committed(),
       onError: (error) => this.unexpected(error),
     });
-    this.cursor = new LeaseCursor(deps.db, job.job_id, this.input, this.stored.batch_size);
+    this.cursor = new LeaseCursor(deps.db, job.job_id, this.input, this.stored!.batch_size);
     this.dispatcher = new Dispatcher({
       cursor: this.cursor,
       settlements: this.settlements,
@@ -279,7 +285,7 @@ export class JobRun implements Service {
 
   /** More workers than batches are not started. */
   private wantedWorkers(): number {
-    const known = this.totalBatches ?? this.stored.batch_count ?? 1;
+    const known = this.totalBatches ?? this.stored?.batch_count ?? 1;
     const left = known - (this.settlements?.settledBatches ?? this.job.succeeded + this.job.failed_batches);
     return Math.max(1, Math.min(this.job.workers, left));
   }

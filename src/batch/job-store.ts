@@ -3,15 +3,15 @@
  * of a former owner, or one that comes too late, changes nothing and says so.
  */
 import type { JobReason, JobStatus } from "../contracts/jobs.ts";
+import { LIST_ROWS_AT_ONCE } from "../contracts/limits.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 import { type Ending, movesInto } from "./job-status.ts";
 
+/** All of a job but what may be large and is needed now and then only: its input (`storedInput`) and its `config` (`configText`). */
 export interface JobRow {
   job_id: string;
   api_name: string;
   api_id: string;
-  submission_json: string;
-  config_json: string;
   workers: number;
   timeout_s: number | null;
   /** Attempts of each batch. */
@@ -41,20 +41,24 @@ export interface JobRow {
   paused_time: string | null;
 }
 
+/** In the order of the row's fields. */
+const COLUMNS = `job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn, dead_letter_queue,
+  status, closing, reason_json, round, epoch, total_batch_count, enqueued_batches, enqueue_cursor_json, succeeded,
+  failed_attempts, failed_batches, success_us, created_time, start_time, end_time, round_started_time, pruned_time,
+  paused, paused_time`;
+
 export type NewJob = Pick<
   JobRow,
   | "job_id"
   | "api_name"
   | "api_id"
-  | "submission_json"
-  | "config_json"
   | "workers"
   | "timeout_s"
   | "max_receive_count"
   | "dead_letter_arn"
   | "dead_letter_queue"
   | "created_time"
->;
+> & { submission_json: string; config_json: string };
 
 export async function insertJob(db: Statements, job: NewJob): Promise<void> {
   await db.run(
@@ -78,11 +82,11 @@ export async function insertJob(db: Statements, job: NewJob): Promise<void> {
 }
 
 export function findJob(db: Statements, apiName: string, jobId: string): Promise<JobRow | undefined> {
-  return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ? AND api_name = ?", [jobId, apiName]);
+  return first<JobRow>(db, `SELECT ${COLUMNS} FROM jobs WHERE job_id = ? AND api_name = ?`, [jobId, apiName]);
 }
 
 export function jobById(db: Statements, jobId: string): Promise<JobRow | undefined> {
-  return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ?", [jobId]);
+  return first<JobRow>(db, `SELECT ${COLUMNS} FROM jobs WHERE job_id = ?`, [jobId]);
 }
 
 export interface JobPage {
@@ -100,32 +104,28 @@ export function listJobs(
 ): Promise<JobRow[]> {
   const filter = status === undefined ? "" : "AND status = ?";
   return db.all<JobRow>(
-    `SELECT * FROM jobs WHERE api_name = ? AND job_id < ? ${filter} ORDER BY job_id DESC LIMIT ?`,
+    `SELECT ${COLUMNS} FROM jobs WHERE api_name = ? AND job_id < ? ${filter} ORDER BY job_id DESC LIMIT ?`,
     [apiName, before ?? "~", ...(status === undefined ? [] : [status]), limit],
   );
 }
 
-/** The same, but no more than `bytesMax` of configurations, and one job at least; a few rows at a time, since each may have 10 MB. */
-export async function listJobsWithin(
+/** The same, a few rows at a time. Its value at the end is whether there are more than `limit`. */
+export async function* jobPages(
   db: Statements,
   apiName: string,
   page: JobPage,
-  bytesMax: number,
-): Promise<{ rows: JobRow[]; hasMore: boolean }> {
-  const rows: JobRow[] = [];
-  let bytes = 0;
-  for (let rowsAtOnce = 4; ; ) {
-    const limit = Math.min(rowsAtOnce, page.limit + 1 - rows.length);
-    const before = rows.at(-1)?.job_id ?? page.before;
-    const some = await listJobs(db, apiName, { ...page, limit, before });
-    for (const row of some) {
-      bytes += row.config_json.length;
-      if (rows.length === page.limit || (rows.length > 0 && bytes > bytesMax)) return { rows, hasMore: true };
-      rows.push(row);
-    }
-    if (some.length < limit) return { rows, hasMore: false };
-    rowsAtOnce = Math.max(1, Math.floor((bytesMax - bytes) / (bytes / rows.length)));
+): AsyncGenerator<JobRow[], boolean> {
+  let { before } = page;
+  for (let left = page.limit; left > 0; ) {
+    const limit = Math.min(LIST_ROWS_AT_ONCE, left);
+    const rows = await listJobs(db, apiName, { ...page, before, limit: limit + 1 });
+    const some = rows.slice(0, limit);
+    if (some.length > 0) yield some;
+    if (rows.length <= limit) return false;
+    before = some.at(-1)!.job_id;
+    left -= limit;
   }
+  return true;
 }
 
 /** For the table of APIs. */
@@ -172,8 +172,17 @@ export async function existingJobs(db: Statements, ids: readonly string[]): Prom
   return new Set(rows.map(({ job_id }) => job_id));
 }
 
-export function unfinishedJobs(db: Statements): Promise<JobRow[]> {
-  return db.all<JobRow>("SELECT * FROM jobs WHERE end_time IS NULL ORDER BY job_id");
+/** What is needed to go on with a job, of however many there are. */
+export type UnfinishedJob = Pick<JobRow, "job_id" | "api_name" | "closing" | "paused">;
+
+export function unfinishedJobs(db: Statements): Promise<UnfinishedJob[]> {
+  return db.all("SELECT job_id, api_name, closing, paused FROM jobs WHERE end_time IS NULL ORDER BY job_id");
+}
+
+/** The submitter's `config`, as text; `{}` when there was none. */
+export async function configText(db: Statements, jobId: string): Promise<string> {
+  const sql = "SELECT config_json FROM jobs WHERE job_id = ?";
+  return (await first<{ config_json: string }>(db, sql, [jobId]))?.config_json ?? "{}";
 }
 
 /** Takes a job over; every later write of this run carries `epoch`. */
@@ -183,7 +192,7 @@ export async function claimJob(db: Database, jobId: string, epoch: number): Prom
     jobId,
     epoch,
   ]);
-  return first<JobRow>(db, "SELECT * FROM jobs WHERE job_id = ? AND epoch = ?", [jobId, epoch]);
+  return first<JobRow>(db, `SELECT ${COLUMNS} FROM jobs WHERE job_id = ? AND epoch = ?`, [jobId, epoch]);
 }
 
 export async function setStartTime(

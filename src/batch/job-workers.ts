@@ -22,7 +22,7 @@ export interface JobWorkersOptions {
   need: () => Compute;
   start: (gpus: readonly string[]) => Promise<RunningWorker>;
   forget: (workerId: string) => Promise<void>;
-  init: () => Init;
+  init: () => Promise<Init>;
   events: BatchWorkerEvents;
   /** A worker process could not be started, or what it requires could not be installed. */
   onStartFailed: (error: Error) => void;
@@ -33,6 +33,9 @@ export class JobWorkers {
   /** Each with what it has of the account. */
   private readonly workers = new Map<BatchWorker, Grant>();
   private readonly asks = new Set<Ask>();
+  private wanted = 0;
+  /** Since when more workers are wanted than the machine could hold: those ask for nothing yet. */
+  private unaskedSinceMs = Number.POSITIVE_INFINITY;
   private starting = 0;
   private failed = 0;
   private isStopped = false;
@@ -42,13 +45,30 @@ export class JobWorkers {
     this.options = options;
   }
 
-  /** Asks for what is missing to `count` workers, and asks no longer for what is too much. Returns at once. */
+  /**
+   * Asks for what is missing to `count` workers, and asks no longer for what is too much. Returns at once. `count` may be any
+   * number that a submission has: asks that the machine could not grant were it empty are not made before others are granted.
+   */
   keepAt(count: number): void {
     if (this.isStopped) return;
-    const missing = count - this.workers.size - this.starting - this.asks.size;
-    for (let i = 0; i < missing; i++) this.askForOne();
-    const surplus = missing < 0 ? [...this.asks].slice(missing) : [];
-    for (const ask of surplus) this.cancel(ask);
+    this.wanted = count;
+    const surplus = this.workers.size + this.starting + this.asks.size - count;
+    for (const ask of surplus > 0 ? [...this.asks].slice(-surplus) : []) this.cancel(ask);
+    this.askForMissing();
+  }
+
+  private askForMissing(): void {
+    const { account, need } = this.options;
+    if (this.isStopped || this.unasked === 0) return;
+    const most = Math.max(1, account.capacity(need()));
+    while (this.unasked > 0 && this.asks.size < most) this.askForOne();
+    this.unaskedSinceMs =
+      this.unasked === 0 ? Number.POSITIVE_INFINITY : Math.min(this.unaskedSinceMs, performance.now());
+  }
+
+  /** Wanted, and not even asked for. */
+  private get unasked(): number {
+    return Math.max(0, this.wanted - this.workers.size - this.starting - this.asks.size);
   }
 
   ready(): BatchWorker[] {
@@ -60,7 +80,7 @@ export class JobWorkers {
     const running = this.ready().length;
     const stalled = this.waiting(nowMs - STALLED_AFTER_MS);
     return {
-      pending: this.asks.size - stalled,
+      pending: this.asks.size + this.unasked - stalled,
       initializing: this.workers.size - running + this.starting,
       running,
       succeeded: 0,
@@ -72,19 +92,21 @@ export class JobWorkers {
   /** What workers wait for that have no compute, in a sentence; undefined where none does. */
   describeWaiting(): string | undefined {
     const { account, need } = this.options;
-    const { size } = this.asks;
+    const size = this.asks.size + this.unasked;
     if (size === 0) return undefined;
     return `${size} worker${size === 1 ? " waits" : "s wait"} for compute: ${account.describe(need())}`;
   }
 
   /** How many have asked for compute since before `sinceMs`, and have none. */
   waiting(sinceMs: number): number {
-    return [...this.asks].filter((ask) => ask.sinceMs < sinceMs).length;
+    const asking = [...this.asks].filter((ask) => ask.sinceMs < sinceMs).length;
+    return asking + (this.unaskedSinceMs < sinceMs ? this.unasked : 0);
   }
 
   /** SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. */
   async stopAll(graceMs: number): Promise<void> {
     this.isStopped = true;
+    this.wanted = 0;
     for (const ask of this.asks) this.cancel(ask);
     await Promise.all([...this.workers.keys()].map((worker) => worker.stop(graceMs)));
     await Promise.all([...this.workers.keys()].map((worker) => this.drop(worker)));
@@ -95,6 +117,7 @@ export class JobWorkers {
     const onGranted = (grant: Grant) => {
       this.asks.delete(ask);
       void this.startOne(grant);
+      this.askForMissing();
     };
     const ask = account.ask(need(), onGranted, holder);
     this.asks.add(ask);
@@ -133,7 +156,7 @@ export class JobWorkers {
     });
     this.workers.set(worker, grant);
     // The job may have ended while the process was starting.
-    if (!this.isStopped) return worker.setUp(init(), epoch);
+    if (!this.isStopped) return worker.setUp(await init(), epoch);
     await worker.stop(0);
     await this.drop(worker);
   }

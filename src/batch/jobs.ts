@@ -4,7 +4,6 @@ import { describeShortage, whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
-import { LIST_BYTES_MAX } from "../contracts/limits.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { failureGroups } from "./batch-records.ts";
 import { type FailurePage, failurePage } from "./failures.ts";
@@ -13,6 +12,7 @@ import type { JobDeps } from "./job-deps.ts";
 import { JobRun } from "./job-run.ts";
 import {
   claimJob,
+  configText,
   existingJobs,
   findJob,
   type JobPage,
@@ -20,9 +20,9 @@ import {
   type JobSummary,
   type JobTotals,
   jobById,
+  jobPages,
   jobSummary,
   jobTotals,
-  listJobsWithin,
   unfinishedJobs,
 } from "./job-store.ts";
 import { redrive, resume } from "./new-round.ts";
@@ -110,9 +110,14 @@ export class Jobs implements Service {
     return jobById(this.deps.db, jobId);
   }
 
-  /** A page, which ends early where the configurations of its jobs are large. */
-  list(apiName: string, page: JobPage): Promise<{ rows: JobRow[]; hasMore: boolean }> {
-    return listJobsWithin(this.deps.db, apiName, page, LIST_BYTES_MAX);
+  /** A page in parts; its value at the end is whether there are more jobs. */
+  list(apiName: string, page: JobPage): AsyncGenerator<JobRow[], boolean> {
+    return jobPages(this.deps.db, apiName, page);
+  }
+
+  /** A job's own `config`, as the text that was sent. */
+  configText(jobId: string): Promise<string> {
+    return configText(this.deps.db, jobId);
   }
 
   summary(apiName: string): Promise<JobSummary> {

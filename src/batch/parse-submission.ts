@@ -7,15 +7,22 @@ import {
   compactJson,
   depthOf,
   elementSpans,
+  isDeeperThan,
   memberSpans,
   type Span,
   writeCompact,
 } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
+import { namedIssues, quoted, toFieldErrors } from "../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../contracts/jobs.ts";
-import { BATCH_BYTES_LIMIT, ITEM_DEPTH_MAX } from "../contracts/limits.ts";
+import {
+  BATCH_BYTES_LIMIT,
+  BODY_DEPTH_MAX,
+  CONFIG_BYTES_MAX,
+  CONFIG_DEPTH_MAX,
+  ITEM_DEPTH_MAX,
+} from "../contracts/limits.ts";
 import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../contracts/queues.ts";
 import { compileGlob, GlobError } from "../object-store/glob.ts";
 import type { FileSelection } from "../object-store/select-files.ts";
@@ -60,6 +67,11 @@ export function parseSubmission(body: Buffer): ParsedSubmission {
 }
 
 function parseJson(body: Buffer): unknown {
+  if (isDeeperThan(body, BODY_DEPTH_MAX))
+    throw new ServiceError(
+      "invalid_request",
+      `the body is nested deeper than ${BODY_DEPTH_MAX}: make it flatter`,
+    );
   try {
     return JSON.parse(body.toString("utf8"));
   } catch (error) {
@@ -113,7 +125,7 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
   const common = {
     workers: submission.workers,
     timeout: submission.timeout,
-    configText: config === undefined ? "{}" : compactJson(body, config).toString("utf8"),
+    configText: config === undefined ? "{}" : configText(body, config, errors),
     deadLetters: deadLetters(submission, errors),
   };
   for (const [variant, kind] of [
@@ -131,6 +143,22 @@ function extract(body: Buffer, submission: Submission, errors: FieldError[]): Pa
   return { ...common, input: { kind: "items", batch_size, count, lines } };
 }
 
+/** As compact JSON, as all that is measured in bytes. */
+function configText(body: Buffer, span: Span, errors: FieldError[]): string {
+  const compact = compactJson(body, span);
+  const problem = configProblem(compact);
+  if (problem !== undefined) errors.push({ pointer: "/config", detail: problem });
+  return compact.toString("utf8");
+}
+
+function configProblem(compact: Buffer): string | undefined {
+  if (compact.length > CONFIG_BYTES_MAX)
+    return `has ${compact.length} bytes as compact JSON, and at most ${CONFIG_BYTES_MAX} are allowed: put large values into a file, and give its path`;
+  if (isDeeperThan(compact, CONFIG_DEPTH_MAX))
+    return `is nested deeper than ${CONFIG_DEPTH_MAX}: make it flatter`;
+  return undefined;
+}
+
 function deadLetters(
   { queue_dead_letter_queue: given }: Submission,
   errors: FieldError[],
@@ -138,7 +166,7 @@ function deadLetters(
   if (given === undefined) return undefined;
   const name = parseQueueName(given.arn);
   if (name !== undefined) return { ...given, queue: queueKey(name) };
-  errors.push({ pointer: "/queue_dead_letter_queue/arn", detail: `"${given.arn}" ${QUEUE_NAME_RULE}` });
+  errors.push({ pointer: "/queue_dead_letter_queue/arn", detail: `${quoted(given.arn)} ${QUEUE_NAME_RULE}` });
   return undefined;
 }
 
@@ -168,7 +196,7 @@ function globProblem(pattern: string): string | undefined {
     compileGlob(pattern);
     return undefined;
   } catch (error) {
-    if (error instanceof GlobError) return `"${pattern}" is not a glob pattern: ${error.message}`;
+    if (error instanceof GlobError) return `${quoted(pattern)} is not a glob pattern: ${error.message}`;
     throw error;
   }
 }

@@ -1,10 +1,14 @@
 /** The files of a submission: whether there are any, and a preview of them (decisions 3.1, 3.2). */
 import { ServiceError } from "../contracts/errors.ts";
+import { quoted } from "../contracts/field-errors.ts";
 import { FIRST_MATCH_MS } from "../contracts/limits.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { type FileSelection, type SelectedFile, selectFiles } from "../object-store/select-files.ts";
 import { assertLegalKey } from "./idempotency.ts";
 import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
+
+/** Paths and patterns that a message names. */
+const SHOWN_MAX = 5;
 
 export interface Preview {
   /** Pages of the files that would be taken; none for inline items. */
@@ -65,16 +69,24 @@ async function assertReadable(store: ObjectStore, path: string): Promise<void> {
 
 function noFilesFound({ store_paths, includes = [], excludes = [] }: FileSelection): ServiceError {
   const filters = [
-    ...(includes.length > 0 ? [`includes ${includes.join(", ")}`] : []),
-    ...(excludes.length > 0 ? [`excludes ${excludes.join(", ")}`] : []),
+    ...(includes.length > 0 ? [`includes ${someOf(includes)}`] : []),
+    ...(excludes.length > 0 ? [`excludes ${someOf(excludes)}`] : []),
   ];
   const filtered = filters.length > 0 ? ` with ${filters.join(" and ")}` : "";
   const globHint =
     includes.length > 0 ? '; a pattern matches the whole path, so write "**.jpg", not "*.jpg"' : "";
   return new ServiceError(
     "no_files_found",
-    `no file matches store_paths: ${store_paths.join(", ")}${filtered}; an entry selects all files whose path begins with it${globHint}`,
+    `no file matches store_paths: ${someOf(store_paths)}${filtered}; an entry selects all files whose path begins with it${globHint}`,
   );
+}
+
+/** The first few, where there are many. */
+function someOf(texts: readonly string[]): string {
+  const shown = texts.slice(0, SHOWN_MAX).map((text) => quoted(text).slice(1, -1));
+  return texts.length > SHOWN_MAX
+    ? `${shown.join(", ")} and ${texts.length - SHOWN_MAX} more`
+    : shown.join(", ");
 }
 
 async function* noFiles(): AsyncGenerator<SelectedFile[]> {}

@@ -114,7 +114,7 @@ export async function listJobs(
   api: string,
   options: { limit?: string; status?: string; cursor?: string },
 ): Promise<number> {
-  const { value, text } = await context.client.json<{ jobs: StatusRecord[]; next_cursor: string | null }>(
+  const { value, text } = await context.client.json<{ jobs: JobStatusRecord[]; next_cursor: string | null }>(
     await context.client.apiPath(api),
     { query: { limit: options.limit ?? "10", status: statusOf(options.status), cursor: options.cursor } },
   );
@@ -134,7 +134,7 @@ function statusOf(given: string | undefined): string | undefined {
   return given === undefined || given.startsWith("status_") ? given : `status_${given}`;
 }
 
-function jobCells(job: StatusRecord): string[] {
+function jobCells(job: JobStatusRecord): string[] {
   const progress = `${job.batch_metrics.succeeded}/${job.total_batch_count ?? "-"}`;
   return [
     job.job_id,
@@ -146,7 +146,7 @@ function jobCells(job: StatusRecord): string[] {
   ];
 }
 
-function duration(job: StatusRecord): string {
+function duration(job: JobStatusRecord): string {
   return age(
     (job.end_time === undefined ? wallMs() : Date.parse(job.end_time)) - Date.parse(job.created_time),
   );

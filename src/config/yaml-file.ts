@@ -11,6 +11,8 @@ import {
 } from "yaml";
 import { JsonNumber } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
+import { CONFIG_DEPTH_MAX } from "../contracts/limits.ts";
+import { isStackOverflow, tooDeepAt } from "./yaml-depth.ts";
 
 export type YamlPath = readonly (string | number)[];
 
@@ -30,6 +32,11 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
+  const tooDeep = tooDeepAt(document.contents, CONFIG_DEPTH_MAX);
+  if (tooDeep !== undefined || document.errors.some(({ message }) => isStackOverflow(message))) {
+    const detail = `lists and maps are in one another deeper than ${CONFIG_DEPTH_MAX}; make it flatter`;
+    return [{ pointer: at(tooDeep ?? document.errors[0]!.pos[0]), detail }];
+  }
   const errors = [
     ...document.errors.map((error) => ({
       pointer: at(error.pos[0]),

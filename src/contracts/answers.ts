@@ -27,8 +27,9 @@ export const jobEnvelopeSchema = z.strictObject({
   endpoint: z.string(),
 });
 
+/** Without `config`, of which each may have 256 KiB: the job itself has it. */
 export const jobListSchema = z.strictObject({
-  jobs: z.array(jobStatusSchema),
+  jobs: z.array(jobStatusSchema.omit({ config: true })),
   next_cursor: z.string().nullable(),
 });
 

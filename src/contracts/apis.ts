@@ -3,7 +3,18 @@
  * that are legal and refused for now, because a field that is silently ignored is a lie.
  */
 import { z } from "zod";
-import { DURATION_MS_MAX, REPLICAS_MAX, THREADS_MAX } from "./limits.ts";
+import {
+  CONFIG_TEXT_LENGTH_MAX,
+  CPU_MILLIS_MAX,
+  DURATION_MS_MAX,
+  ENV_BYTES_MAX,
+  ENV_VARIABLES_MAX,
+  MEMORY_BYTES_MAX,
+  ORIGINS_MAX,
+  REPLICAS_MAX,
+  SPLIT_APIS_MAX,
+  THREADS_MAX,
+} from "./limits.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 
 /** As the ancestor: less does not start a Python. */
@@ -40,11 +51,22 @@ const duration = z
   .string(DURATION_RULE)
   .refine((text) => (parseDurationMs(text) ?? 0) > 0, DURATION_RULE)
   .refine(isShort, SHORT_RULE);
-const quantity = (parse: (text: string) => number | undefined, least: number, rule: string) =>
+/** For people, of both quantities. */
+export const QUANTITY_MAX_TEXT = "100000 CPUs, 1024Ti";
+const quantity = (
+  parse: (text: string) => number | undefined,
+  { least, most }: { least: number; most: number },
+  rule: string,
+) =>
   z
     .union([z.string(), z.number()], rule)
     .refine((value) => (parse(String(value)) ?? 0) >= least, rule)
+    .refine((value) => (parse(String(value)) ?? 0) <= most, `must be at most ${QUANTITY_MAX_TEXT}`)
     .transform(String);
+/** A path, an address or a key: it goes into requests, file names and messages. */
+const shortText = z
+  .string()
+  .max(CONFIG_TEXT_LENGTH_MAX, `must have at most ${CONFIG_TEXT_LENGTH_MAX} characters`);
 const countFrom = (least: number) =>
   z.int("must be an integer").min(least, `must be an integer of at least ${least}`);
 /** A stabilization period may be left out altogether. */
@@ -63,17 +85,25 @@ const percentOrCount = z.union(
 );
 
 /** A leading slash is added, a trailing one taken away, as the ancestor did. */
-const endpoint = z
-  .string()
+const endpoint = shortText
   .transform((text) => `/${text.replace(/^\/+/, "").replace(/\/+$/, "")}`)
   .refine(
     (path) => /^(\/[\w.~-]+)+$/.test(path) && !path.startsWith("/-") && !/\/\.\.?(\/|$)/.test(path),
     "must be a path such as /models/iris, of letters, digits, -, _, . and ~, that does not begin with /-",
   );
 
+function isSmallEnv(env: Record<string, string>): boolean {
+  const entries = Object.entries(env);
+  const bytes = entries.reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value),
+    0,
+  );
+  return entries.length <= ENV_VARIABLES_MAX && bytes <= ENV_BYTES_MAX;
+}
+
 const predictorSchema = z.strictObject({
   type: z.literal("python", 'must be "python"').default("python"),
-  path: z.string().min(1),
+  path: shortText.min(1),
   config: z.record(z.string(), z.unknown(), "must be a map").nullish(),
   env: z
     .record(z.string(), z.string("must be a string; put the value in quotes"))
@@ -81,8 +111,12 @@ const predictorSchema = z.strictObject({
       (env) => Object.keys(env).every((key) => !key.startsWith("QUERN_")),
       "names beginning with QUERN_ are reserved",
     )
+    .refine(
+      isSmallEnv,
+      `must have at most ${ENV_VARIABLES_MAX} variables, of ${ENV_BYTES_MAX} bytes together`,
+    )
     .default({}),
-  python_path: z.string().optional(),
+  python_path: shortText.optional(),
   processes_per_replica: countFrom(1).max(100, "must be at most 100").default(1),
   threads_per_process: countFrom(1).max(THREADS_MAX, `must be at most ${THREADS_MAX}`).default(1),
   server_side_batching: z
@@ -121,15 +155,21 @@ export const apiSchema = z.strictObject({
   monitoring: z
     .strictObject({
       model_type: z.enum(["classification", "regression"]).optional(),
-      key: z.string().optional(),
+      key: shortText.optional(),
     })
     .optional(),
   compute: z
     .strictObject({
-      cpu: quantity(parseCpuMillis, 20, "must be a number of CPUs such as 0.5 or 500m, at least 20m").default(
-        "200m",
-      ),
-      mem: quantity(parseBytes, MEMORY_LEAST, "must be a size such as 100M or 1Gi, at least 20Mi").optional(),
+      cpu: quantity(
+        parseCpuMillis,
+        { least: 20, most: CPU_MILLIS_MAX },
+        "must be a number of CPUs such as 0.5 or 500m, at least 20m",
+      ).default("200m"),
+      mem: quantity(
+        parseBytes,
+        { least: MEMORY_LEAST, most: MEMORY_BYTES_MAX },
+        "must be a size such as 100M or 1Gi, at least 20Mi",
+      ).optional(),
       gpu: countFrom(0).default(0),
     })
     .default({ cpu: "200m", gpu: 0 }),
@@ -139,7 +179,10 @@ export const apiSchema = z.strictObject({
       api_gateway: z.enum(["public", "none"]).optional(),
       auth: z.enum(["key", "none"]).optional(),
       /** Web pages that may read predictions (CORS); any, where it is left out. */
-      cors_origins: z.array(origin, "must be a list of origins").optional(),
+      cors_origins: z
+        .array(origin, "must be a list of origins")
+        .max(ORIGINS_MAX, `must have at most ${ORIGINS_MAX} origins`)
+        .optional(),
     })
     .optional(),
   autoscaling: z
@@ -164,6 +207,7 @@ export const apiSchema = z.strictObject({
   apis: z
     .array(splitApiSchema, "must be a list of {name, weight}")
     .min(1, "must have at least one API")
+    .max(SPLIT_APIS_MAX, `must have at most ${SPLIT_APIS_MAX} APIs`)
     .optional(),
   output: z.strictObject({ store_path: z.string() }).optional(),
 });

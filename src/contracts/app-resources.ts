@@ -3,9 +3,13 @@
  * they must be to each other is checked in legacy/check-app.ts.
  */
 import { z } from "zod";
+import { CPU_MILLIS_MAX, MEMORY_BYTES_MAX, REPLICAS_MAX, RESOURCE_NAME_LENGTH_MAX } from "./limits.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 
-const resourceName = z.string().regex(/^[A-Za-z0-9_-]+$/, "must have only letters, digits, _ and -");
+const resourceName = z
+  .string()
+  .max(RESOURCE_NAME_LENGTH_MAX, `must have at most ${RESOURCE_NAME_LENGTH_MAX} characters`)
+  .regex(/^[A-Za-z0-9_-]+$/, "must have only letters, digits, _ and -");
 /** Names of addresses: RFC 1035 labels. */
 const addressName = z
   .string()
@@ -13,17 +17,18 @@ const addressName = z
     /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
     "must begin with a lower-case letter and have only a-z, 0-9 and -",
   );
-const quantity = (parse: (text: string) => number | undefined, rule: string) =>
+const quantity = (parse: (text: string) => number | undefined, most: number, rule: string) =>
   z
     .union([z.string(), z.number()], rule)
     .refine((value) => parse(String(value)) !== undefined, rule)
+    .refine((value) => (parse(String(value)) ?? 0) <= most, "is more than any machine has")
     .transform(String);
 const positive = z.int("must be an integer").min(1, "must be at least 1");
 const tags = z.record(z.string(), z.unknown()).default({});
 const workerCompute = z
   .strictObject({
-    cpu: quantity(parseCpuMillis, "must be a number of CPUs such as 0.5 or 500m").nullish(),
-    mem: quantity(parseBytes, "must be a size such as 100M or 1Gi").nullish(),
+    cpu: quantity(parseCpuMillis, CPU_MILLIS_MAX, "must be a number of CPUs such as 0.5 or 500m").nullish(),
+    mem: quantity(parseBytes, MEMORY_BYTES_MAX, "must be a size such as 100M or 1Gi").nullish(),
     gpu: z.int().min(0, "must be at least 0").nullish(),
   })
   .default({});
@@ -222,9 +227,13 @@ export const RESOURCE_SCHEMAS = {
     model_name: resourceName.optional(),
     compute: z
       .strictObject({
-        replicas: positive.default(1),
-        cpu: quantity(parseCpuMillis, "must be a number of CPUs such as 0.5 or 500m").nullish(),
-        mem: quantity(parseBytes, "must be a size such as 100M or 1Gi").nullish(),
+        replicas: positive.max(REPLICAS_MAX, `must be at most ${REPLICAS_MAX}`).default(1),
+        cpu: quantity(
+          parseCpuMillis,
+          CPU_MILLIS_MAX,
+          "must be a number of CPUs such as 0.5 or 500m",
+        ).nullish(),
+        mem: quantity(parseBytes, MEMORY_BYTES_MAX, "must be a size such as 100M or 1Gi").nullish(),
         gpu: z.int().min(0, "must be at least 0").default(0),
       })
       .default({ replicas: 1, gpu: 0 }),

@@ -1,6 +1,7 @@
 /** Turns zod's issues into field errors that name what was given, what is allowed and, for unknown keys, the nearest legal one. */
 import type { z } from "zod";
 import type { FieldError } from "./errors.ts";
+import { QUOTED_LENGTH_MAX } from "./limits.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -80,9 +81,35 @@ function valueAt(input: unknown, path: readonly (string | number)[]): unknown {
   return value;
 }
 
+const SHOWN_CHARACTERS = 60;
+const SHOWN_DEPTH = 4;
+
+/** The beginning of a value as JSON. Looks at no more of it than is shown: it may be deep, or have megabytes. */
 function shortJson(value: unknown): string {
-  const text = typeof value === "bigint" ? value.toString() : (JSON.stringify(value) ?? String(value));
-  return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+  const text = beginningOf(value, SHOWN_DEPTH);
+  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 3)}...`;
+}
+
+function beginningOf(value: unknown, depth: number): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, SHOWN_CHARACTERS));
+  // JSON has no number without an end: one that is too large for a float was written.
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? String(value);
+  const isList = Array.isArray(value);
+  const [open, close] = isList ? "[]" : "{}";
+  if (depth === 0) return `${open}...`;
+  const shown: string[] = [];
+  for (const name in value) {
+    if (shown.length === SHOWN_CHARACTERS) break;
+    const member = beginningOf((value as Record<string, unknown>)[name], depth - 1);
+    shown.push(isList ? member : `${JSON.stringify(name.slice(0, SHOWN_CHARACTERS))}:${member}`);
+  }
+  return `${open}${shown.join(",")}${close}`;
+}
+
+/** What a caller gave, in a message: cut where it is long. */
+export function quoted(text: string): string {
+  return text.length <= QUOTED_LENGTH_MAX ? `"${text}"` : `"${text.slice(0, QUOTED_LENGTH_MAX)}…"`;
 }
 
 /** The legal keys of the object at `path`; of one of several forms, those of all. */

@@ -1,9 +1,16 @@
 /** Job submissions, records and statuses as they cross the wire (interface, section 2; decisions, section 3). */
 import { z } from "zod";
+import { STORE_PATHS_MAX } from "./limits.ts";
 
 const atLeastOne = z.int("must be an integer").min(1, "must be an integer of at least 1");
 const fileVariant = z.strictObject({
-  store_paths: z.array(z.string().min(1, "must not be empty")).min(1, "must contain at least 1 element"),
+  store_paths: z
+    .array(z.string().min(1, "must not be empty"))
+    .min(1, "must contain at least 1 element")
+    .max(
+      STORE_PATHS_MAX,
+      `must contain at most ${STORE_PATHS_MAX} elements; a prefix selects all files below it`,
+    ),
   includes: z.array(z.string()).optional(),
   excludes: z.array(z.string()).optional(),
   batch_size: atLeastOne,

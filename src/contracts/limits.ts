@@ -17,6 +17,37 @@ export const LINE_BYTES_LIMIT = 8 * 1024 * 1024;
  */
 export const ITEM_DEPTH_MAX = 900;
 
+/**
+ * `config` of a submission, and `predictor.config` of an API, as compact JSON. Each worker and each status carries it, and a
+ * controller holds that of every job under way: 1,000 jobs are 256 MiB. Larger values belong into a file that `config` names.
+ */
+export const CONFIG_BYTES_MAX = 262_144;
+/** ... and how deep: a worker merges the two configurations by recursion, and a hundred levels are read by nobody. */
+export const CONFIG_DEPTH_MAX = 100;
+/** `predictor.env`: Linux gives a process 2 MiB for its arguments and variables, and one variable 128 KiB. */
+export const ENV_VARIABLES_MAX = 1_000;
+export const ENV_BYTES_MAX = 128 * 1024;
+/** Paths, addresses and keys in a configuration: Linux has 4,096 bytes for a path, and an address must fit into a request's head. */
+export const CONFIG_TEXT_LENGTH_MAX = 1_024;
+/** Each is compared with for each request. */
+export const ORIGINS_MAX = 100;
+export const SPLIT_APIS_MAX = 100;
+/** Resources of an application: their names are in file names, of which Linux takes 255 bytes. */
+export const RESOURCE_NAME_LENGTH_MAX = 128;
+/** More than any machine has; sums of them stay exact. */
+export const CPU_MILLIS_MAX = 100_000_000;
+export const MEMORY_BYTES_MAX = 2 ** 50;
+/** A body that is nested deeper is not parsed: all that may be in one is far flatter, and V8 takes 200 bytes a level. */
+export const BODY_DEPTH_MAX = 10_000;
+/** Entries of `store_paths`: each is listed by a request of its own, 8 at a time; a prefix stands for any number of files. */
+export const STORE_PATHS_MAX = 100_000;
+/** UTF-8 bytes of one path: Linux takes 4,096 for a file, stores 1,024 for a key. */
+export const PATH_BYTES_MAX = 4_096 + "file://".length;
+/** Characters of the name or ARN of a dead letter queue. */
+export const QUEUE_NAME_LENGTH_MAX = 256;
+/** What a caller gave is quoted to this many characters in messages: an answer is not larger than its request. */
+export const QUOTED_LENGTH_MAX = 120;
+
 /** Errors shown in one answer (decision 2.1). */
 export const ERRORS_SHOWN_MAX = 20;
 
@@ -90,8 +121,8 @@ export const FORMER_LOGS_KEPT = 10;
 /** Page sizes of lists (decision 3.6). */
 export const LIST_LIMIT_DEFAULT = 50;
 export const LIST_LIMIT_MAX = 500;
-/** A page of jobs ends early once it has this many bytes of `config`, of which each may have 10 MB. */
-export const LIST_BYTES_MAX = 8 * 1024 * 1024;
+/** Rows of a list that are read and sent at once: reasons have up to 20 KiB each. */
+export const LIST_ROWS_AT_ONCE = 50;
 /** A longer glob pattern is refused: matching takes pattern × path steps. */
 export const GLOB_LENGTH_MAX = 1024;
 /** A compressed file may unpack to this many times its size (deflate reaches 1,032 at most; JSON lines rarely 50) ... */

@@ -1,4 +1,5 @@
 /** Names of dead letter queues, and what a message in one looks like (decisions 3.7, 9.5). */
+import { QUEUE_NAME_LENGTH_MAX } from "./limits.ts";
 
 export type QueueName =
   | { kind: "quern"; name: string }
@@ -10,6 +11,7 @@ const SQS = new RegExp(`^arn:aws[a-z-]*:sqs:([a-z0-9-]+):([0-9]+):(${NAME})$`);
 
 /** Undefined when it names no queue. */
 export function parseQueueName(arn: string): QueueName | undefined {
+  if (arn.length > QUEUE_NAME_LENGTH_MAX) return undefined;
   const own = OWN.exec(arn);
   if (own !== null) return { kind: "quern", name: own[1]! };
   const sqs = SQS.exec(arn);

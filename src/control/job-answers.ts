@@ -1,6 +1,6 @@
 /** A job's row as the answers of the contract (interface 2.2 to 2.4). */
 import type { Context } from "hono";
-import { stringifyWithRaw } from "../base/json-text.ts";
+import { stringifyExact, stringifyWithRaw } from "../base/json-text.ts";
 import type { JobRow } from "../batch/job-store.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { jobRecord, jobStatus } from "../batch/read-job.ts";
@@ -23,17 +23,21 @@ export function jobAddress(c: Context, row: Pick<JobRow, "api_name" | "job_id">)
 }
 
 /** Section 2.2: the answer to a submission. */
-export function recordText(c: Context, row: JobRow): string {
-  return stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config: row.config_json });
+export async function recordText(c: Context, jobs: Jobs, row: JobRow): Promise<string> {
+  const config = await jobs.configText(row.job_id);
+  return stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config });
 }
 
-/** Section 2.3: `job_status`. */
+/** Section 2.3 without `config`, which never changes and may be large: for lists and events. */
 export function statusText(c: Context, jobs: Jobs, row: JobRow): string {
-  const status = jobStatus(row, queueUrl(c, row), {
+  return stringifyExact(statusOf(c, jobs, row));
+}
+
+function statusOf(c: Context, jobs: Jobs, row: JobRow) {
+  return jobStatus(row, queueUrl(c, row), {
     counts: jobs.workerCounts(row.job_id),
     waiting: jobs.waiting(row.job_id),
   });
-  return stringifyWithRaw({ ...status }, { config: row.config_json });
 }
 
 /** Section 2.4: the envelope. */
@@ -43,5 +47,7 @@ export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRo
     api_spec: encodeExact(spec).toString("base64"),
     endpoint: jobAddress(c, row),
   };
-  return jsonText(stringifyWithRaw(envelope, { job_status: statusText(c, deps.jobs, row) }));
+  const config = await deps.jobs.configText(row.job_id);
+  const job_status = stringifyWithRaw({ ...statusOf(c, deps.jobs, row) }, { config });
+  return jsonText(stringifyWithRaw(envelope, { job_status }));
 }

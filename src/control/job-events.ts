@@ -7,7 +7,7 @@ import { EVENT_EVERY_MS, EVENT_LOOK_MS } from "../contracts/limits.ts";
 import { streamText } from "./http.ts";
 import { statusText } from "./job-answers.ts";
 
-/** `event: status` with the record; behind the last one `event: end`, upon which a client should not connect again. */
+/** `event: status` with the record, without `config`, which never changes; behind the last one `event: end`, upon which a client should not connect again. */
 export function eventsResponse(c: Context, jobs: Jobs, apiName: string, jobId: string): Response {
   async function* events(): AsyncGenerator<string> {
     let sent = "";

@@ -5,12 +5,13 @@ import type { Apis } from "../apis/apis.ts";
 import { needsKey } from "../apis/publish-routes.ts";
 import { isUlid } from "../base/ids.ts";
 import { isTerminal } from "../batch/job-status.ts";
-import { jobNotFound } from "../batch/jobs.ts";
+import type { JobRow } from "../batch/job-store.ts";
+import { type Jobs, jobNotFound } from "../batch/jobs.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { JOB_STATUSES, type JobStatus, redriveSchema } from "../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
-import { assertKey, isInternal, isTrue, jsonText, limitOf, parseJson, readBody } from "./http.ts";
+import { assertKey, isInternal, isTrue, jsonText, limitOf, parseJson, readBody, streamText } from "./http.ts";
 import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
@@ -43,7 +44,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     const key = c.req.header("idempotency-key");
     if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key));
     const { row, isReplay } = await jobs.submit(version, body, key);
-    return jsonText(recordText(c, row), 200, {
+    return jsonText(await recordText(c, jobs, row), 200, {
       location: jobAddress(c, row),
       ...(isReplay ? { "idempotent-replayed": "true" } : {}),
     });
@@ -137,10 +138,28 @@ async function listJobs(c: Context, { jobs }: JobRoutesDeps, apiName: string): P
   const limit = limitOf(c);
   const before = c.req.query("cursor");
   if (before !== undefined && !isUlid(before)) throw badCursor(before);
-  const { rows, hasMore } = await jobs.list(apiName, { limit, before, status: statusFilter(c) });
-  const next = hasMore ? rows[rows.length - 1]!.job_id : null;
-  const texts = rows.map((row) => statusText(c, jobs, row)).join(",");
-  return jsonText(`{"jobs":[${texts}],"next_cursor":${JSON.stringify(next)}}`);
+  const pages = jobs.list(apiName, { limit, before, status: statusFilter(c) });
+  // Here, so that a database that fails is an answer with its status.
+  const first = await pages.next();
+  return streamText(c, listText(c, jobs, first, pages), "application/json");
+}
+
+/** Some rows at a time: reasons are long, and a page has many. */
+async function* listText(
+  c: Context,
+  jobs: Jobs,
+  first: IteratorResult<JobRow[], boolean>,
+  pages: AsyncGenerator<JobRow[], boolean>,
+): AsyncGenerator<string> {
+  let last: string | undefined;
+  let page = first;
+  yield '{"jobs":[';
+  for (; !page.done; page = await pages.next()) {
+    const texts = page.value.map((row) => statusText(c, jobs, row)).join(",");
+    yield last === undefined ? texts : `,${texts}`;
+    last = page.value.at(-1)!.job_id;
+  }
+  yield `],"next_cursor":${JSON.stringify(page.value ? last : null)}}`;
 }
 
 function statusFilter(c: Context): JobStatus | undefined {

@@ -84,15 +84,14 @@ export class ComputeAccount {
   }
 
   /** For how many more of this need there is room, at most a thousand. */
-  room({ cpuMillis, memoryBytes, gpus }: Compute): number {
-    const { free } = this;
-    const times = (has: number, need: number) => (need === 0 ? 1000 : Math.max(0, Math.floor(has / need)));
-    return Math.min(
-      1000,
-      times(free.cpuMillis, cpuMillis),
-      times(free.memoryBytes, memoryBytes),
-      times(free.gpus.length, gpus),
-    );
+  room(need: Compute): number {
+    const { cpuMillis, memoryBytes, gpus } = this.free;
+    return timesIn({ cpuMillis, memoryBytes, gpus: gpus.length }, need);
+  }
+
+  /** How many of this need the machine could hold were it empty, at most a thousand. */
+  capacity(need: Compute): number {
+    return timesIn(this.total, need);
   }
 
   /** For people: what one needs, what there is, and who has the rest. */
@@ -149,6 +148,18 @@ export class ComputeAccount {
     const { free } = this;
     return cpuMillis <= free.cpuMillis && memoryBytes <= Math.max(0, free.memoryBytes);
   }
+}
+
+const TIMES_MAX = 1000;
+
+function timesIn(has: Compute, { cpuMillis, memoryBytes, gpus }: Compute): number {
+  const times = (all: number, one: number) => (one === 0 ? TIMES_MAX : Math.max(0, Math.floor(all / one)));
+  return Math.min(
+    TIMES_MAX,
+    times(has.cpuMillis, cpuMillis),
+    times(has.memoryBytes, memoryBytes),
+    times(has.gpus, gpus),
+  );
 }
 
 function amountsOf({ cpuMillis, memoryBytes, gpus }: Compute, withGpus: boolean): string {

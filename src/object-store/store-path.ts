@@ -1,28 +1,33 @@
 /** Addresses of objects: `<scheme>://<bucket>/<key>`, and what is wrong with one that is none (decision 3.3). */
 import { normalize } from "node:path/posix";
+import { quoted } from "../contracts/field-errors.ts";
+import { PATH_BYTES_MAX } from "../contracts/limits.ts";
 
 const SCHEMES = ["s3", "gs", "az", "file"];
 
 /** What is wrong with an entry of `store_paths`, with the cure; undefined when nothing is. */
 export function pathProblem(path: string): string | undefined {
+  const bytes = Buffer.byteLength(path);
+  if (bytes > PATH_BYTES_MAX)
+    return `${quoted(path)} has ${bytes} bytes; a path has at most ${PATH_BYTES_MAX}`;
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(path)?.[1];
   if (scheme === undefined)
-    return `"${path}" is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
+    return `${quoted(path)} is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
   if (!SCHEMES.includes(scheme))
-    return `the scheme ${scheme}:// is unknown; legal: ${SCHEMES.map((legal) => `${legal}://`).join(", ")}`;
+    return `the scheme ${scheme.slice(0, 40)}:// is unknown; legal: ${SCHEMES.map((legal) => `${legal}://`).join(", ")}`;
   if (scheme !== "file") return bucketProblem(path, scheme);
-  if (!path.startsWith("file:///")) return `"${path}" must be absolute: file:///absolute/path`;
+  if (!path.startsWith("file:///")) return `${quoted(path)} must be absolute: file:///absolute/path`;
   return path.includes("\0")
-    ? `"${path.replaceAll("\0", "\\0")}" has a zero byte, which no file name has`
+    ? `${quoted(path.replaceAll("\0", "\\0"))} has a zero byte, which no file name has`
     : undefined;
 }
 
 /** The letters that names of buckets and containers have in any of the stores. */
 function bucketProblem(path: string, scheme: string): string | undefined {
   const bucket = path.slice(scheme.length + "://".length).split("/", 1)[0]!;
-  if (bucket === "") return `"${path}" names no bucket; write ${scheme}://<bucket>/<key>`;
+  if (bucket === "") return `${quoted(path)} names no bucket; write ${scheme}://<bucket>/<key>`;
   if (/^\$?[a-z0-9][a-z0-9._-]{1,221}$/i.test(bucket)) return undefined;
-  return `"${path}": "${bucket}" is not the name of a bucket; write ${scheme}://<bucket>/<key>`;
+  return `${quoted(path)}: ${quoted(bucket)} is not the name of a bucket; write ${scheme}://<bucket>/<key>`;
 }
 
 /**

@@ -6,6 +6,25 @@ import { ComputeAccount } from "../../src/engine/compute-account.ts";
 const GIB = 2 ** 30;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
+function jobWorkers(account: ComputeAccount): JobWorkers {
+  return new JobWorkers({
+    epoch: 1,
+    account,
+    holder: "a job",
+    room: { onWait() {}, signal: new AbortController().signal },
+    need: () => ({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }),
+    start: () => Promise.reject(new Error("there is no room")),
+    forget: async () => {},
+    init: () => {
+      throw new Error("none is started");
+    },
+    events: { onReady() {}, onSetUpFailed() {}, onNoRoom() {}, onAck() {}, onReleased() {}, onDeath() {} },
+    onStartFailed: (error) => {
+      throw error;
+    },
+  });
+}
+
 describe("the machine's account", () => {
   it("gives each GPU to one worker, also those that a former controller gave", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0", "1", "2"] });
@@ -75,22 +94,7 @@ describe("the machine's account", () => {
 describe("a worker that waits for compute", () => {
   it("is pending for ten minutes, then stalled, and neither when it is no longer wanted", async () => {
     const account = new ComputeAccount({ cpuMillis: 100, memoryBytes: GIB, gpus: [] });
-    const workers = new JobWorkers({
-      epoch: 1,
-      account,
-      holder: "a job",
-      room: { onWait() {}, signal: new AbortController().signal },
-      need: () => ({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }),
-      start: () => Promise.reject(new Error("there is no room")),
-      forget: async () => {},
-      init: () => {
-        throw new Error("none is started");
-      },
-      events: { onReady() {}, onSetUpFailed() {}, onNoRoom() {}, onAck() {}, onReleased() {}, onDeath() {} },
-      onStartFailed: (error) => {
-        throw error;
-      },
-    });
+    const workers = jobWorkers(account);
     workers.keepAt(3);
     await turn();
     const now = performance.now();
@@ -105,5 +109,27 @@ describe("a worker that waits for compute", () => {
     expect(counts(now)).toEqual({ pending: 1, stalled: 0 });
     await workers.stopAll(0);
     expect(counts(now)).toEqual({ pending: 0, stalled: 0 });
+  });
+
+  it("wait without a cost for each, as many as a submission may ask for", async () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
+    // Nobody starts: all of the machine is taken.
+    const taken = account.occupy({ cpuMillis: 1000, memoryBytes: 0, gpus: 0 })!;
+    const others: number[] = [];
+    const workers = jobWorkers(account);
+    const count = Number.MAX_SAFE_INTEGER;
+    workers.keepAt(count);
+    account.ask({ cpuMillis: 1000, memoryBytes: 0, gpus: 0 }, () => others.push(1), "another job");
+    await turn();
+    const now = performance.now();
+    expect(workers.counts(now)).toMatchObject({ pending: count, stalled: 0 });
+    expect(workers.counts(now + STALLED_AFTER_MS + 1)).toMatchObject({ pending: 0, stalled: count });
+    expect(workers.describeWaiting()).toContain(`${count} workers wait`);
+    workers.keepAt(2);
+    expect(workers.counts(now)).toMatchObject({ pending: 2 });
+    await workers.stopAll(0);
+    account.giveBack(taken);
+    await turn();
+    expect(others).toEqual([1]);
   });
 });
