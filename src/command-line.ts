@@ -207,9 +207,6 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
   const maxBodyBytes = Number(text("maxBody"));
   if (!Number.isInteger(maxBodyBytes) || maxBodyBytes < 1)
     throw new CliError(`--max-body must be a number of bytes (got "${text("maxBody")}")`, EXIT.usage);
-  const publicUrl = text("publicUrl");
-  if (publicUrl !== "" && !URL.canParse(publicUrl))
-    throw new CliError(`--public-url must be a URL (got "${publicUrl}")`, EXIT.usage);
   const fromEnvironment = setting("allowLocalRoot").split(":").filter(Boolean);
   return {
     listen: addressOf("--listen", text("listen")),
@@ -222,7 +219,7 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     gateways: gatewaysOf(text("gateways")),
     dataDir: resolve(text("dataDir")),
     python: text("python"),
-    publicUrl: publicUrl === "" ? undefined : publicUrl.replace(/\/+$/, ""),
+    publicUrl: publicUrlOf(text("publicUrl")),
     maxBodyBytes,
     localRoots: [...fromEnvironment, ...(options.allowLocalRoot as string[])].map((root) => resolve(root)),
     insecureNoAuth: options.insecureNoAuth === true,
@@ -233,6 +230,17 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     compute: computeOf(text("cpus"), text("memory")),
     killAt: setting("killAt"),
   };
+}
+
+/** As it goes into headers: ASCII, whatever script it was written in. */
+function publicUrlOf(text: string): string | undefined {
+  if (text === "") return undefined;
+  if (!/^https?:\/\/[^?#@]+$/.test(text) || !URL.canParse(text))
+    throw new CliError(
+      `--public-url must be a URL such as https://example.com/models (got "${text}")`,
+      EXIT.usage,
+    );
+  return new URL(text).href.replace(/\/+$/, "");
 }
 
 function addressOf(option: string, text: string): { host: string; port: number } {

@@ -71,6 +71,8 @@ export interface ControllerOptions {
   keepMs: number;
   keepFailedMs: number;
   parentPid: number;
+  /** `--control-listen` is given. */
+  hasControlListener: boolean;
   /** Jobs that a copied data directory has paused go on. */
   continueJobs: boolean;
 }
@@ -269,10 +271,11 @@ export function buildControl(
     routes: RoutePublisher;
   },
 ): RequestListener {
-  const { dataDir, version } = options;
+  const { dataDir, version, hasControlListener } = options;
   const app = controlApp({
     log,
     version,
+    hasControlListener,
     memoryLimits: workerDeps.engine.memoryLimits,
     warnings: () => rooms.routes.warnings,
     ...rooms,

@@ -7,7 +7,7 @@ import type { ChildProcess } from "node:child_process";
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
-import { isLoopbackAddress } from "./access/host-check.ts";
+import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
 import { describeShortage, type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
 import { readInstance } from "./database/instance.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
@@ -86,6 +86,13 @@ function forgetOriginalsRoutes(dataDir: string): void {
 
 function routesFile(dataDir: string): string {
   return join(dataDir, "routes.json");
+}
+
+function hostRules({ host }: Address, publicUrl: string | undefined): HostRules {
+  return {
+    isLoopbackListener: isLoopbackAddress(host),
+    publicHost: publicUrl === undefined ? undefined : new URL(publicUrl).host,
+  };
 }
 
 /** Whether there is another way in than by keys, for those who are meant to. */
@@ -247,8 +254,8 @@ class Parent {
       hasControlListener: controlListen !== undefined,
       maxBodyBytes,
       rules: {
-        isLoopbackListener: isLoopbackAddress(listen.host),
-        publicHost: publicUrl === undefined ? undefined : new URL(publicUrl).host,
+        main: hostRules(listen, publicUrl),
+        control: hostRules(controlListen ?? listen, publicUrl),
       },
     });
   }

@@ -20,14 +20,26 @@ export function isOurHost(host: string | undefined, rules: HostRules): boolean {
   return host !== undefined && (LOOPBACK.test(host) || host.toLowerCase() === rules.publicHost);
 }
 
-/** Whether a mutation with this Origin header may pass: none (not a browser), our own, or the public URL's. */
+/** Whether a Host header names this machine as only a program or a page on it does. */
+export function isLoopbackHost(host: string | undefined): boolean {
+  return host !== undefined && LOOPBACK.test(host);
+}
+
+/** Whether a page comes from a web server on this machine. */
+export function isLoopbackOrigin(origin: string): boolean {
+  return /^https?:\/\//.test(origin) && LOOPBACK.test(origin.slice(origin.indexOf("//") + 2));
+}
+
+/**
+ * Whether a mutation with this Origin header may pass: our own, by one of the `hosts` that the client or a trusted proxy
+ * names, or the public URL's.
+ */
 export function isAllowedOrigin(
-  origin: string | undefined,
-  host: string | undefined,
+  origin: string,
+  hosts: readonly (string | undefined)[],
   rules: HostRules,
 ): boolean {
-  if (origin === undefined) return true;
   if (!URL.canParse(origin)) return false;
   const originHost = new URL(origin).host;
-  return originHost === host?.toLowerCase() || originHost === rules.publicHost;
+  return originHost === rules.publicHost || hosts.some((host) => originHost === host?.toLowerCase());
 }

@@ -14,6 +14,7 @@ import {
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { type Grant, KEY_SCOPES, type KeyScope } from "../contracts/keys.ts";
+import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits.ts";
 import { type Holder, sha256Of } from "./permission.ts";
 
 const CLOCK_TOLERANCE_S = 30;
@@ -74,7 +75,7 @@ export class JwtVerifier {
 
   private remember(token: string, payload: JWTPayload): Holder {
     const holder = {
-      id: `jwt:${payload.sub ?? "-"}`,
+      id: `jwt:${subjectOf(payload)}`,
       grants: grantsOf(payload[this.options.scopesClaim]),
       rate: null,
     };
@@ -84,11 +85,19 @@ export class JwtVerifier {
   }
 }
 
+/** It goes into the audit and the log of every request. */
+function subjectOf({ sub }: JWTPayload): string {
+  if (sub === undefined) return "-";
+  if (typeof sub === "string" && sub.length <= TOKEN_SUBJECT_CHARACTERS_MAX) return sub;
+  const message = `the token is not valid: "sub" must be a text of at most ${TOKEN_SUBJECT_CHARACTERS_MAX} characters`;
+  throw new ServiceError("unauthorized", message);
+}
+
 /** A list, or a text with spaces (RFC 8693, section 4.2); what is not ours is left out. */
 export function grantsOf(claim: unknown): Grant[] {
   const words = Array.isArray(claim) ? claim : typeof claim === "string" ? claim.split(" ") : [];
   return words.flatMap((word) => {
-    const [scope, api, ...more] = String(word).split(":");
+    const [scope, api, ...more] = typeof word === "string" ? word.split(":") : [];
     const isOurs = KEY_SCOPES.includes(scope as KeyScope) && more.length === 0 && api !== "";
     return isOurs ? [{ scope: scope as KeyScope, api: api ?? null }] : [];
   });

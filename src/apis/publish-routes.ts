@@ -143,16 +143,13 @@ export function needsKey(version: AnyVersion, isAnyKey: boolean): boolean {
   return auth === "key" || (auth === undefined && isAnyKey);
 }
 
-/** Any page may read predictions where nothing is said: the contract's gateway has CORS enabled. */
-const ANY_ORIGIN = ["*"];
-
 function toAddress(version: AnyVersion, isAnyKey: boolean): AddressRoute {
   const { config } = version;
   return {
     name: config.name,
     endpoint: endpointOf(config),
     is_public: config.networking?.api_gateway !== "none",
-    cors_origins: config.networking?.cors_origins ?? ANY_ORIGIN,
+    cors_origins: config.networking?.cors_origins ?? null,
     needs_key: needsKey(version, isAnyKey),
   };
 }

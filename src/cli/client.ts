@@ -34,12 +34,14 @@ export class Client {
       for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value])
         url.searchParams.append(name, one);
     }
-    const authorization = this.key === undefined ? {} : { authorization: `Bearer ${this.key}` };
+    const headers: Record<string, string> = { ...options.headers };
+    if (this.key !== undefined) headers.authorization ??= `Bearer ${this.key}`;
+    assertSendable(headers);
     let response: Response;
     try {
       response = await fetch(url, {
         method: options.method ?? "GET",
-        headers: { ...authorization, ...options.headers },
+        headers,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
         ...(options.body === undefined ? {} : { body: options.body, duplex: "half" }),
       } as RequestInit);
@@ -78,6 +80,18 @@ export class Client {
   async json<T>(path: string, options: RequestOptions = {}): Promise<{ value: T; text: string }> {
     const text = await (await this.request(path, options)).text();
     return { value: JSON.parse(text) as T, text };
+  }
+}
+
+/** Names what cannot be sent, and does not repeat it: it may be a key. */
+function assertSendable(headers: Record<string, string>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (/^[\t\x20-\x7e]*$/.test(value)) continue;
+    const what = name === "authorization" ? "the key (QUERN_API_KEY, or the environment's)" : `the ${name}`;
+    throw new CliError(
+      `${what} cannot be sent: it may have printable ASCII characters only; copy it again`,
+      EXIT.usage,
+    );
   }
 }
 

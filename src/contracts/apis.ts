@@ -178,7 +178,7 @@ export const apiSchema = z.strictObject({
       endpoint: endpoint.optional(),
       api_gateway: z.enum(["public", "none"]).optional(),
       auth: z.enum(["key", "none"]).optional(),
-      /** Web pages that may read predictions (CORS); any, where it is left out. */
+      /** Web pages that may make predictions and read them; gateway/cors.ts has what holds without it. */
       cors_origins: z
         .array(origin, "must be a list of origins")
         .max(ORIGINS_MAX, `must have at most ${ORIGINS_MAX} origins`)

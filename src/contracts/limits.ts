@@ -215,3 +215,11 @@ export const QUICK_CHECK_WAIT_BYTES = 1024 ** 3;
 export const WORKER_OOM_SCORE = 500;
 /** The runtime directory is looked at this often: less than a request waits for a controller that does not listen (5 s). */
 export const RUNTIME_LOOK_MS = 2_000;
+
+/** OpenID Connect Core, section 2: a subject has at most this many characters. */
+export const TOKEN_SUBJECT_CHARACTERS_MAX = 255;
+/**
+ * A request's head at the controller, in bytes. Gateways take 16 KiB (Node's own limit) and add what a token opens: a claim of
+ * 12 KiB makes up to 40 KiB of it.
+ */
+export const CONTROLLER_HEAD_BYTES_MAX = 128 * 1024;

@@ -22,8 +22,8 @@ const addressSchema = z.object({
   endpoint: z.string(),
   /** `networking.api_gateway`: false is for loopback and the control listener only (decision 9.7). */
   is_public: z.boolean(),
-  /** Web pages of these origins may read the answers; `*` is any. */
-  cors_origins: z.array(z.string()),
+  /** Web pages of these origins may read the answers; `*` is any; null where the configuration says nothing. */
+  cors_origins: z.array(z.string()).nullable(),
   /** Whether it needs a key with the scope `predict`. */
   needs_key: z.boolean(),
 });

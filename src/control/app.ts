@@ -16,7 +16,7 @@ import { FaultLog } from "../observe/fault-log.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { docsRoutes } from "./docs.ts";
-import { askedBy, assertKey, requestId, streamText } from "./http.ts";
+import { askedBy, assertKey, controlListenerOnly, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
@@ -31,6 +31,8 @@ export interface ControlDeps
     MetricsRoutesDeps {
   log: Log;
   version: string;
+  /** The control plane is on a listener of its own. */
+  hasControlListener: boolean;
   memoryLimits: MemoryLimits;
   /** What does not serve as it was deployed, though it serves. */
   warnings: () => string[];
@@ -52,6 +54,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.notFound((c) => {
     throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   });
+  app.use("/-/*", controlListenerOnly(deps.hasControlListener));
   app.route("/", docsRoutes(deps.version));
   app.use("/-/*", async (c, next) => {
     await next();

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { dirname } from "node:path";
 import type { Service } from "../base/service.ts";
+import { CONTROLLER_HEAD_BYTES_MAX } from "../contracts/limits.ts";
 
 export class ControlServer implements Service {
   private readonly socket: string;
@@ -18,7 +19,10 @@ export class ControlServer implements Service {
   async start(): Promise<void> {
     mkdirSync(dirname(this.socket), { recursive: true, mode: 0o700 });
     rmSync(this.socket, { force: true });
-    const server = createServer({ requestTimeout: 0 }, this.listener);
+    const server = createServer(
+      { requestTimeout: 0, maxHeaderSize: CONTROLLER_HEAD_BYTES_MAX },
+      this.listener,
+    );
     this.servers.push(server);
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject).listen(this.socket, resolve);

@@ -1,11 +1,12 @@
 /** What all resources of the controller's HTTP share: the context of a request, bodies with a limit, and streams. */
 import type { HttpBindings } from "@hono/node-server";
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { keyOf } from "../access/admin-token.ts";
 import { BodyBudget } from "../access/body-budget.ts";
 import type { Keys } from "../access/keys.ts";
-import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
+import { assertOpens, assertPermission, type Need, sha256Of } from "../access/permission.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { decodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import {
   CONTROL_BODIES_BYTES_MAX,
   CONTROL_SMALL_BODIES_BYTES,
@@ -14,14 +15,32 @@ import {
   SMALL_BODY_BYTES,
 } from "../contracts/limits.ts";
 
+/** What the gateway says of the request. Only gateways set it: they drop what clients send under such a name. */
+export function forwarded(c: Context): Forwarded {
+  return decodeForwarded(c.req.header(FORWARDED_HEADER));
+}
+
 /** The address by which the client reached the gateway, for addresses in answers (decision 1.5). */
 export function baseUrl(c: Context): string {
-  return c.req.header("x-quern-base-url") ?? "http://localhost";
+  return forwarded(c).baseUrl;
 }
 
 /** Whether the request came by a way that reaches APIs with `api_gateway: none`. */
 export function isInternal(c: Context): boolean {
-  return c.req.header("x-quern-internal") === "true";
+  const { isLocal, listener } = forwarded(c);
+  return isLocal || listener === "control";
+}
+
+/**
+ * Keeps the control plane off the main listener where it has one of its own. The gateway does so too; a path that it
+ * reads otherwise than our router must not get round that.
+ */
+export function controlListenerOnly(hasControlListener: boolean): MiddlewareHandler {
+  return async (c, next) => {
+    if (hasControlListener && forwarded(c).listener !== "control")
+      throw new ServiceError("route_not_found", `${c.req.path} is not an address of this listener`);
+    await next();
+  };
 }
 
 export function requestId(c: Context): string {
@@ -30,7 +49,7 @@ export function requestId(c: Context): string {
 
 /** Throws unless the request's key, or the token that the gateway has verified, opens what is needed. */
 export function assertKey(c: Context, keys: Keys, need: Need): void {
-  const verified = verifiedHolder(c);
+  const verified = forwarded(c).holder;
   if (verified !== undefined) assertOpens(verified, need);
   else assertPermission(keyText(c), (sha256) => keys.find(sha256), need);
 }
@@ -38,13 +57,7 @@ export function assertKey(c: Context, keys: Keys, need: Need): void {
 /** Who asks: the id of a key that is known, or a token's subject. */
 export function askedBy(c: Context, keys: Keys): string | null {
   const key = keyText(c);
-  return verifiedHolder(c)?.id ?? (key === undefined ? null : (keys.find(sha256Of(key))?.id ?? null));
-}
-
-/** Set by gateways only: what clients send under such a name never comes here. */
-function verifiedHolder(c: Context): Holder | undefined {
-  const text = c.req.header("x-quern-holder");
-  return text === undefined ? undefined : (JSON.parse(text) as Holder);
+  return forwarded(c).holder?.id ?? (key === undefined ? null : (keys.find(sha256Of(key))?.id ?? null));
 }
 
 function keyText(c: Context): string | undefined {

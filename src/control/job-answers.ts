@@ -4,7 +4,7 @@ import { stringifyExact, stringifyWithRaw } from "../base/json-text.ts";
 import type { JobRow } from "../batch/job-store.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { jobRecord, jobStatus } from "../batch/read-job.ts";
-import { baseUrl, jsonText } from "./http.ts";
+import { baseUrl, forwarded, jsonText } from "./http.ts";
 import { encodeExact } from "./message-pack.ts";
 
 export interface JobAnswerDeps {
@@ -19,7 +19,7 @@ export function queueUrl(c: Context, row: Pick<JobRow, "job_id">): string {
 
 /** Where a job is, as the client that asks reaches it. */
 export function jobAddress(c: Context, row: Pick<JobRow, "api_name" | "job_id">): string {
-  return `${baseUrl(c)}${c.req.header("x-quern-endpoint") ?? `/${row.api_name}`}/${row.job_id}`;
+  return `${baseUrl(c)}${forwarded(c).endpoint ?? `/${row.api_name}`}/${row.job_id}`;
 }
 
 /** Section 2.2: the answer to a submission. */

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP, isIPv6 } from "node:net";
+import { isLoopbackHost } from "../access/host-check.ts";
 
 export interface AddressRules {
   publicUrl: string | undefined;
@@ -25,20 +26,29 @@ export class ClientAddress {
   baseUrl(request: IncomingMessage): string {
     const { publicUrl, isTls } = this.rules;
     if (publicUrl !== undefined) return publicUrl;
-    const forwarded = (name: string) =>
-      this.isTrusted(request) ? firstOf(request.headers[name]) : undefined;
-    const protocol = forwarded("x-forwarded-proto") ?? (isTls ? "https" : "http");
-    const host = forwarded("x-forwarded-host") ?? request.headers.host ?? "localhost";
-    const prefix = forwarded("x-forwarded-prefix")?.replace(/\/+$/, "") ?? "";
-    return `${protocol}://${host}${prefix}`;
+    const protocol = this.forwarded(request, "x-forwarded-proto") ?? (isTls ? "https" : "http");
+    const prefix = this.forwarded(request, "x-forwarded-prefix")?.replace(/\/+$/, "") ?? "";
+    return `${protocol}://${this.host(request) ?? "localhost"}${prefix}`;
   }
 
-  /** Whether the request began on this machine: not one that a proxy here passed on. */
+  /** The host that the client asked for. */
+  host(request: IncomingMessage): string | undefined {
+    return this.forwarded(request, "x-forwarded-host") ?? request.headers.host;
+  }
+
+  private forwarded(request: IncomingMessage, name: string): string | undefined {
+    return this.isTrusted(request) ? firstOf(request.headers[name]) : undefined;
+  }
+
+  /**
+   * Whether the request began on this machine: not one that a proxy here passed on, nor a web page's whose name was made to
+   * lead here.
+   */
   isLocal({ socket, headers }: IncomingMessage): boolean {
     const isForwarded = ["x-forwarded-for", "forwarded", "via", "x-real-ip"].some(
       (name) => headers[name] !== undefined,
     );
-    return !isForwarded && isLoopback(socket.remoteAddress);
+    return !isForwarded && isLoopback(socket.remoteAddress) && isLoopbackHost(headers.host);
   }
 
   private isTrusted({ socket }: IncomingMessage): boolean {

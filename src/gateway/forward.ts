@@ -4,9 +4,9 @@
  */
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
-import type { Holder } from "../access/permission.ts";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import { discardRest } from "./discard-rest.ts";
 import { sendError } from "./prediction.ts";
 
@@ -18,18 +18,11 @@ const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-connection", "te"
 export interface ForwardOptions {
   controllerSocket: string;
   requestId: string;
-  /** The address by which the client reached us, for addresses in answers. */
-  baseUrl: string;
-  /** It came by a way that reaches APIs with `api_gateway: none`. */
-  isInternal: boolean;
+  forwarded: Forwarded;
   /** At the controller, where a batch API is known by its name. */
   path: string;
   /** The body, where it has been read already. */
   body?: readonly Buffer[] | undefined;
-  /** Whoever's token or signature was verified here. */
-  holder?: Holder | undefined;
-  /** The API's own path, for addresses in answers. */
-  endpoint?: string;
 }
 
 export async function forward(
@@ -52,10 +45,7 @@ export async function forward(
       "x-request-id": requestId,
       // Only gateways speak to the controller: what the client said is of no use there, and is read as part of a URL.
       host: "controller",
-      "x-quern-base-url": options.baseUrl,
-      "x-quern-internal": String(options.isInternal),
-      ...(options.holder === undefined ? {} : { "x-quern-holder": JSON.stringify(options.holder) }),
-      ...(options.endpoint === undefined ? {} : { "x-quern-endpoint": options.endpoint }),
+      [FORWARDED_HEADER]: encodeForwarded(options.forwarded),
       // Not `close`: the controller would end the connection behind an early answer, which is then lost.
       connection: "keep-alive",
     },

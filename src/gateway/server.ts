@@ -17,6 +17,7 @@ import { openLog } from "../base/log.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import type { Forwarded, ListenerName } from "../contracts/forwarded.ts";
 import {
   HELD_BODIES_BYTES_MAX,
   HELD_SMALL_BODIES_BYTES,
@@ -28,7 +29,7 @@ import { bodiesFull } from "./arrival.ts";
 import { Authorization } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
-import { allowOrigin, answerOptions } from "./cors.ts";
+import { allowOrigin, answerOptions, foreignOrigin, originsOf } from "./cors.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { Expiry } from "./expiry.ts";
 import { forward } from "./forward.ts";
@@ -55,7 +56,7 @@ export interface GatewayOptions {
   /** The controller's socket for gateways only. */
   internalSocket: string;
   routesFile: string;
-  rules: HostRules;
+  rules: Record<ListenerName, HostRules>;
   publicUrl: string | undefined;
   trustedProxies: readonly string[];
   /** Whose tokens are taken beside keys. */
@@ -65,6 +66,14 @@ export interface GatewayOptions {
   /** How many gateways share the load, this one included. */
   gateways: number;
   maxBodyBytes: number;
+}
+
+/** A listening socket, and what is reached there. */
+interface Entrance {
+  name: ListenerName;
+  /** The control plane is there. */
+  hasControl: boolean;
+  rules: HostRules;
 }
 
 export class Gateway implements Service {
@@ -115,14 +124,14 @@ export class Gateway implements Service {
     const { authorization, bodies } = this;
     this.predictions = new Predictions({ maxBodyBytes, authorization, bodies });
     this.clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
-    const { listen, controlListen } = options;
+    const { listen, controlListen, rules } = options;
+    const open = (on: ListenOn, entrance: Entrance) =>
+      new Listener(on, tls, (request, response) => this.take(request, response, entrance));
     this.listeners = [
-      new Listener(listen, tls, (request, response) =>
-        this.take(request, response, controlListen === undefined),
-      ),
+      open(listen, { name: "main", hasControl: controlListen === undefined, rules: rules.main }),
       ...(controlListen === undefined
         ? []
-        : [new Listener(controlListen, tls, (request, response) => this.take(request, response, true))]),
+        : [open(controlListen, { name: "control", hasControl: true, rules: rules.control })]),
     ];
   }
 
@@ -149,23 +158,22 @@ export class Gateway implements Service {
     await this.routes.stop();
   }
 
-  /** `hasControl`: the control plane is on this listener. */
-  private take(request: IncomingMessage, response: ServerResponse, hasControl: boolean): void {
+  private take(request: IncomingMessage, response: ServerResponse, entrance: Entrance): void {
     const requestId = this.requestId(request);
-    const { rules } = this.options;
-    if (!isOurHost(request.headers.host, rules))
+    if (!isOurHost(request.headers.host, entrance.rules))
       return sendError(response, misdirected(request.headers.host), requestId);
     const url = request.url!;
     const path = url.slice(0, pathEnd(url));
     const fault = targetFault(path);
     if (fault !== undefined) return sendError(response, notCanonical(path, fault), requestId);
-    if (path.startsWith("/-")) return this.takeControl(request, response, requestId, path, hasControl);
+    if (path.startsWith("/-")) return this.takeControl(request, response, requestId, path, entrance);
     const endpoint = this.routes.endpoints.find(path);
-    if (endpoint === undefined) return this.takeUnknown(request, response, requestId, path, hasControl);
-    const isReached = endpoint.address.is_public || this.isInternal(request, hasControl);
+    if (endpoint === undefined) return this.takeUnknown(request, response, requestId, path, entrance);
+    const isReached = endpoint.address.is_public || this.isInternal(request, entrance);
     if (!isReached) return sendError(response, unknownAddress(path), requestId);
-    if (endpoint.kind !== "BatchAPI") return this.takePrediction(endpoint, request, response, requestId);
-    this.forward(request, response, requestId, hasControl, {
+    if (endpoint.kind !== "BatchAPI")
+      return this.takePrediction(endpoint, request, response, requestId, entrance);
+    this.forward(request, response, requestId, entrance, {
       path: `/${endpoint.address.name}${url.slice(endpoint.address.endpoint.length)}`,
       endpoint: endpoint.address.endpoint,
     });
@@ -176,11 +184,17 @@ export class Gateway implements Service {
     request: IncomingMessage,
     response: ServerResponse,
     requestId: string,
+    entrance: Entrance,
   ): void {
     const { address } = endpoint;
+    const { origin } = request.headers;
     const isAllowed =
-      request.headers.origin !== undefined && allowOrigin(request, response, address.cors_origins);
-    if (request.method === "OPTIONS") return answerOptions(request, response, isAllowed);
+      origin !== undefined && allowOrigin(origin, response, originsOf(address, entrance.rules));
+    if (request.method === "OPTIONS")
+      return answerOptions(request, response, { isAllowed, isListed: address.cors_origins !== null });
+    // Where nobody needs a key, a page of any origin could have its readers' browsers call for it.
+    if (origin !== undefined && !isAllowed && !address.needs_key && this.isForeign(request, entrance))
+      return sendError(response, foreignOrigin(origin, address.name), requestId);
     if (endpoint.kind === "RealtimeAPI")
       return this.predictions.take({ address, pool: endpoint.pool }, { request, response, requestId });
     const { splitter } = endpoint;
@@ -198,16 +212,24 @@ export class Gateway implements Service {
     response: ServerResponse,
     requestId: string,
     path: string,
-    hasControl: boolean,
+    entrance: Entrance,
   ): void {
     const name = path.slice(1).split("/")[0]!;
     if (name === "" || this.routes.endpoints.knows(name))
       return sendError(response, unknownAddress(path), requestId);
-    this.forward(request, response, requestId, hasControl);
+    this.forward(request, response, requestId, entrance);
   }
 
-  private isInternal(request: IncomingMessage, hasControl: boolean): boolean {
-    return (hasControl && this.options.controlListen !== undefined) || this.clients.isLocal(request);
+  private isInternal(request: IncomingMessage, { name }: Entrance): boolean {
+    return name === "control" || this.clients.isLocal(request);
+  }
+
+  /** A page of another origin sent it, to change something or to have something done. */
+  private isForeign(request: IncomingMessage, { rules }: Entrance): boolean {
+    const { method, headers } = request;
+    if (headers.origin === undefined || method === "GET" || method === "HEAD" || method === "OPTIONS")
+      return false;
+    return !isAllowedOrigin(headers.origin, [headers.host, this.clients.host(request)], rules);
   }
 
   private takeControl(
@@ -215,7 +237,7 @@ export class Gateway implements Service {
     response: ServerResponse,
     requestId: string,
     path: string,
-    hasControl: boolean,
+    entrance: Entrance,
   ): void {
     const isProbe = path === "/-/livez" || path === "/-/readyz";
     if (isProbe && request.method !== "GET" && request.method !== "HEAD") {
@@ -228,7 +250,7 @@ export class Gateway implements Service {
       return this.routes.isReady
         ? sendText(response, 200, "ok\n", requestId)
         : sendText(response, 503, "starting\n", requestId);
-    if (hasControl) this.forward(request, response, requestId, hasControl);
+    if (entrance.hasControl) this.forward(request, response, requestId, entrance);
     else sendError(response, unknownAddress(path), requestId);
   }
 
@@ -236,27 +258,22 @@ export class Gateway implements Service {
     request: IncomingMessage,
     response: ServerResponse,
     requestId: string,
-    hasControl: boolean,
-    target: { path: string; endpoint?: string } = { path: request.url! },
+    entrance: Entrance,
+    { path, endpoint }: { path: string; endpoint?: string } = { path: request.url! },
   ): void {
-    const { origin, host } = request.headers;
-    const isMutation = request.method !== "GET" && request.method !== "HEAD" && request.method !== "OPTIONS";
-    if (isMutation && !isAllowedOrigin(origin, host, this.options.rules)) {
-      return sendError(
-        response,
-        new ServiceError("origin_not_allowed", `requests from the web page at ${origin} are not taken`),
-        requestId,
-      );
-    }
+    if (this.isForeign(request, entrance))
+      return sendError(response, foreignOrigin(request.headers.origin!, undefined), requestId);
     const { controllerSocket } = this.options;
-    const baseUrl = this.clients.baseUrl(request);
-    const isInternal = this.isInternal(request, hasControl);
     const pass = (holder: Holder | undefined, body?: readonly Buffer[]) => {
       if (body === undefined && request.headers.expect !== undefined) response.writeContinue();
-      void forward(request, response, {
-        ...{ controllerSocket, requestId, baseUrl, isInternal, holder, body },
-        ...target,
-      });
+      const forwarded: Forwarded = {
+        baseUrl: this.clients.baseUrl(request),
+        listener: entrance.name,
+        isLocal: this.clients.isLocal(request),
+        holder,
+        endpoint,
+      };
+      forward(request, response, { controllerSocket, requestId, forwarded, body, path }).catch(refuse);
     };
     const refuse = (error: unknown) => sendError(response, error, requestId);
     try {

@@ -130,7 +130,7 @@ describe("addresses", () => {
 
   it("let pages of other origins read predictions, as the API says, and never the control plane", async () => {
     deploy(
-      `${api("open")}${api("some", "  networking: {cors_origins: ['https://a.example']}\n")}${api("closed", "  networking: {cors_origins: []}\n")}`,
+      `${api("open", "  networking: {cors_origins: ['*']}\n")}${api("some", "  networking: {cors_origins: ['https://a.example']}\n")}${api("closed", "  networking: {cors_origins: []}\n")}`,
     );
     const preflight = async (path: string, origin: string) => {
       const response = await server.fetch(path, {
