@@ -180,6 +180,9 @@ function addServerVerb(program: Command, onExit: (code: number) => void): void {
     "jwtJwks",
     "jwtScopesClaim",
     "sigv4Credentials",
+    "sigv4Region",
+    "sigv4Service",
+    "sigv4Repeats",
     "gateways",
     "maxBody",
   ] as const satisfies SettingName[]) {
@@ -215,7 +218,7 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     trustedProxies: text("trustedProxies").split(",").filter(Boolean),
     tls: tlsOf(text("tlsCert"), text("tlsKey")),
     jwt: jwtOf(text),
-    sigv4Credentials: credentialsOf(text("sigv4Credentials")),
+    sigv4: signaturesOf(text),
     gateways: gatewaysOf(text("gateways")),
     dataDir: resolve(text("dataDir")),
     python: text("python"),
@@ -278,14 +281,22 @@ function jwtOf(text: (name: SettingName) => string) {
   return { issuer, audience, jwks, scopesClaim: text("jwtScopesClaim") };
 }
 
-function credentialsOf(file: string): string | undefined {
+function signaturesOf(text: (name: SettingName) => string) {
+  const repeats = text("sigv4Repeats");
+  if (repeats !== "reads" && repeats !== "predictions")
+    throw new CliError(`--sigv4-repeats must be reads or predictions (got "${repeats}")`, EXIT.usage);
+  const file = text("sigv4Credentials");
   if (file === "") return undefined;
   try {
     parseCredentials(readFileSync(file, "utf8"));
-    return resolve(file);
   } catch (error) {
     throw new CliError(`--sigv4-credentials ${file}: ${(error as Error).message}`, EXIT.usage);
   }
+  const listOf = (name: SettingName) => text(name).split(",").filter(Boolean);
+  return {
+    ...{ credentials: resolve(file), regions: listOf("sigv4Region"), services: listOf("sigv4Service") },
+    repeats: repeats as "reads" | "predictions",
+  };
 }
 
 function gatewaysOf(text: string): number {

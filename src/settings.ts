@@ -136,6 +136,27 @@ export const SETTINGS = {
     unit: "file",
     help: "take requests signed with AWS Signature Version 4: a file like ~/.aws/credentials, with quern_scope in each part",
   },
+  sigv4Region: {
+    env: "QUERN_SIGV4_REGION",
+    option: "--sigv4-region <list>",
+    default: "",
+    unit: "regions",
+    help: "the regions that requests may be signed for, such as eu-west-1,us-east-1; any, where not given",
+  },
+  sigv4Service: {
+    env: "QUERN_SIGV4_SERVICE",
+    option: "--sigv4-service <list>",
+    default: "execute-api",
+    unit: "services",
+    help: "the services that requests may be signed for",
+  },
+  sigv4Repeats: {
+    env: "QUERN_SIGV4_REPEATS",
+    option: "--sigv4-repeats <what>",
+    default: "reads",
+    unit: "reads or predictions",
+    help: "what may come again with the same signature within five seconds: reads only, or predictions too",
+  },
   gateways: {
     env: "QUERN_GATEWAYS",
     option: "--gateways <number>",

@@ -31,7 +31,9 @@ export interface UpOptions {
   trustedProxies: string[];
   tls: { cert: string; key: string } | undefined;
   jwt: { issuer: string; audience: string; jwks: string; scopesClaim: string } | undefined;
-  sigv4Credentials: string | undefined;
+  sigv4:
+    | { credentials: string; regions: string[]; services: string[]; repeats: "reads" | "predictions" }
+    | undefined;
   /** Processes that take requests. */
   gateways: number;
   dataDir: string;
@@ -96,8 +98,8 @@ function hostRules({ host }: Address, publicUrl: string | undefined): HostRules 
 }
 
 /** Whether there is another way in than by keys, for those who are meant to. */
-function takesOthers({ jwt, sigv4Credentials }: UpOptions): boolean {
-  return jwt !== undefined || sigv4Credentials !== undefined;
+function takesOthers({ jwt, sigv4 }: UpOptions): boolean {
+  return jwt !== undefined || sigv4 !== undefined;
 }
 
 /**
@@ -212,7 +214,7 @@ class Parent {
       trustedProxies,
       tls,
       jwt,
-      sigv4Credentials,
+      sigv4,
       gateways,
       publicUrl,
       dataDir,
@@ -248,7 +250,7 @@ class Parent {
       trustedProxies,
       tls,
       jwt,
-      sigv4Credentials,
+      sigv4,
       gateways,
       takesTokens: takesOthers(this.options),
       hasControlListener: controlListen !== undefined,

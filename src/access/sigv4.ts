@@ -4,13 +4,17 @@
  * `~/.aws/credentials`, with `quern_scope` beside them; secrets cannot be hashes here, because they make the signature.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { ServiceError } from "../contracts/errors.ts";
 import { grantsOf } from "./jwt.ts";
 import type { Holder } from "./permission.ts";
+import {
+  ALGORITHM,
+  type Headers,
+  readSignedHead,
+  refused,
+  type SignedHead,
+  type SigningScope,
+} from "./sigv4-header.ts";
 
-const ALGORITHM = "AWS4-HMAC-SHA256";
-/** As Amazon has it. */
-const SKEW_MS = 15 * 60_000;
 const UNSIGNED = "UNSIGNED-PAYLOAD";
 
 export interface Credential {
@@ -21,8 +25,15 @@ export interface Credential {
 export interface SignedRequest {
   method: string;
   url: string;
-  headers: Record<string, string | string[] | undefined>;
+  headers: Headers;
   body: readonly Buffer[];
+}
+
+/** Whose signatures are taken, and for which scope. */
+export interface SignatureRules {
+  /** By their access key. */
+  credentials: ReadonlyMap<string, Credential>;
+  scope: SigningScope;
 }
 
 /** Throws where an entry lacks one of its three lines. */
@@ -46,51 +57,25 @@ function fieldOf(line: string): [string, string][] {
   return key === undefined ? [] : [[key, value!]];
 }
 
-export function isSigned(authorization: string | undefined): boolean {
-  return authorization?.startsWith(`${ALGORITHM} `) ?? false;
-}
-
-/** Whoever signed this request. Throws `unauthorized` with what is wrong. */
-export function verifySignature(
-  request: SignedRequest,
-  credentials: ReadonlyMap<string, Credential>,
+/** What the head alone shows. Throws `unauthorized` with what is wrong. */
+export function checkSignedHead(
+  headers: Headers,
+  { credentials, scope }: SignatureRules,
   nowMs: number,
-): Holder {
-  const given = parseAuthorization(String(request.headers.authorization));
-  const credential = credentials.get(given.accessKeyId);
-  if (credential === undefined) throw refused(`the access key ${given.accessKeyId} is not known here`);
-  const date = String(request.headers["x-amz-date"] ?? "");
-  assertDate(date, given.scope, nowMs);
-  const canonical = canonicalRequest(request, given.signedHeaders);
-  const text = [ALGORITHM, date, given.scope, sha256(canonical)].join("\n");
-  const signature = hmac(signingKey(credential.secret, given.scope), text);
-  const claimed = Buffer.from(given.signature, "hex");
-  if (claimed.length !== signature.length || !timingSafeEqual(claimed, signature))
+): SignedHead & Credential {
+  const head = readSignedHead(headers, scope, nowMs);
+  const credential = credentials.get(head.accessKeyId);
+  if (credential === undefined) throw refused(`the access key ${head.accessKeyId} is not known here`);
+  return { ...head, ...credential };
+}
+
+/** Throws `unauthorized` where the signature is not this request's. */
+export function verifySignature(request: SignedRequest, head: SignedHead & Credential): void {
+  const canonical = canonicalRequest(request, head.signedHeaders);
+  const text = [ALGORITHM, head.date, head.scope, sha256(canonical)].join("\n");
+  const signature = hmac(signingKey(head.secret, head.scope), text);
+  if (!timingSafeEqual(Buffer.from(head.signature, "hex"), signature))
     throw refused("the signature is not that of this request with this key's secret");
-  return credential.holder;
-}
-
-function parseAuthorization(header: string) {
-  const field = (name: string) => new RegExp(`${name}=([^,\\s]+)`).exec(header)?.[1];
-  const [accessKeyId, ...scope] = (field("Credential") ?? "").split("/");
-  const signedHeaders = (field("SignedHeaders") ?? "").split(";").filter(Boolean);
-  const signature = field("Signature");
-  if (!accessKeyId || scope.length !== 4 || scope[3] !== "aws4_request" || signature === undefined)
-    throw refused("the Authorization header is not a whole AWS4-HMAC-SHA256 one");
-  if (!signedHeaders.includes("host")) throw refused("the Host header must be signed");
-  return { accessKeyId, scope: scope.join("/"), signedHeaders, signature };
-}
-
-/** A signature opens nothing for long: it is for its day, and its moment is near ours. */
-function assertDate(date: string, scope: string, nowMs: number): void {
-  const [, year, month, day, hour, minute, second] =
-    /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(date) ?? [];
-  if (year === undefined) throw refused("the header X-Amz-Date must be a time such as 20260131T235959Z");
-  const atMs = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
-  if (!scope.startsWith(date.slice(0, 8)) || !(Math.abs(nowMs - atMs) <= SKEW_MS))
-    throw refused(
-      `it was signed at ${date}, which is over 15 minutes from now, or not of its credential's day`,
-    );
 }
 
 function canonicalRequest(
@@ -99,9 +84,7 @@ function canonicalRequest(
 ): string {
   const query = url.indexOf("?");
   const path = query < 0 ? url : url.slice(0, query);
-  const lines = signedHeaders.map(
-    (name) => `${name}:${headerText(Object.hasOwn(headers, name) ? headers[name] : undefined)}`,
-  );
+  const lines = signedHeaders.map((name) => `${name}:${headerText(headers[name])}`);
   return [
     method,
     // Encoded as it came, and once more: every service but S3 does so.
@@ -131,7 +114,7 @@ function canonicalQuery(query: string): string {
 }
 
 /** The body's own hash, whatever a header says of it; a client may say that it did not sign the body. */
-function payloadHash(headers: SignedRequest["headers"], body: readonly Buffer[]): string {
+function payloadHash(headers: Headers, body: readonly Buffer[]): string {
   if (headers["x-amz-content-sha256"] === UNSIGNED) return UNSIGNED;
   const hash = createHash("sha256");
   for (const part of body) hash.update(part);
@@ -168,8 +151,4 @@ function decode(text: string): string {
   } catch {
     return text;
   }
-}
-
-function refused(why: string): ServiceError {
-  return new ServiceError("unauthorized", `the request's signature is not valid: ${why}`);
 }

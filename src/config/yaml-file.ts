@@ -13,6 +13,7 @@ import { JsonNumber } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { CONFIG_DEPTH_MAX } from "../contracts/limits.ts";
 import { isStackOverflow, tooDeepAt } from "./yaml-depth.ts";
+import { aliasFault } from "./yaml-aliases.ts";
 
 export type YamlPath = readonly (string | number)[];
 
@@ -24,10 +25,17 @@ export interface YamlFile {
   positionOf: (path: YamlPath) => string;
 }
 
+/**
+ * YAML 1.2's core schema, whatever a `%YAML` line says, and no tags beside its own: `!!binary`, `!!set` and the like would be
+ * values that JSON does not have. Without a number of aliases, because `aliasFault` counts them.
+ */
+const RULES = { uniqueKeys: false, schema: "core", resolveKnownTags: false, logLevel: "error" } as const;
+const UNCOUNTED = { maxAliasCount: -1 };
+
 /** The errors of a text that is no YAML, each with its place. */
 export function readYamlFile(text: string, file: string): YamlFile | FieldError[] {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false });
+  const document = parseDocument(text, { ...RULES, lineCounter: lines });
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
@@ -37,7 +45,15 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
     const detail = `lists and maps are in one another deeper than ${CONFIG_DEPTH_MAX}; make it flatter`;
     return [{ pointer: at(tooDeep ?? document.errors[0]!.pos[0]), detail }];
   }
+  const alias = aliasFault(document.contents);
+  if (alias !== undefined) return [{ pointer: at(alias.offset), detail: alias.detail }];
   const errors = [
+    ...document.warnings
+      .filter(({ code }) => code === "TAG_RESOLVE_FAILED")
+      .map(({ message, pos }) => ({
+        pointer: at(pos[0]),
+        detail: `${message.split(" at line ")[0]!}; leave the tag out`,
+      })),
     ...document.errors.map((error) => ({
       pointer: at(error.pos[0]),
       detail: error.message.split(" at line ")[0]!,
@@ -49,12 +65,12 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
   ];
   if (errors.length > 0) return errors;
   return {
-    value: document.toJS(),
+    value: document.toJS(UNCOUNTED),
     // Read once more, by those who need it only.
     get exact() {
-      const again = parseDocument(text, { intAsBigInt: true });
+      const again = parseDocument(text, { ...RULES, intAsBigInt: true });
       visit(again, { Scalar: keepNumber });
-      return again.toJS();
+      return again.toJS(UNCOUNTED);
     },
     positionOf: (path) => at(offsetOf(document, path)),
   };

@@ -47,6 +47,12 @@ export const PATH_BYTES_MAX = 4_096 + "file://".length;
 export const QUEUE_NAME_LENGTH_MAX = 256;
 /** What a caller gave is quoted to this many characters in messages: an answer is not larger than its request. */
 export const QUOTED_LENGTH_MAX = 120;
+/** Aliases in one YAML text: the parser looks for each one's anchor among all, so that 1,000 take 60 ms. */
+export const YAML_ALIASES_MAX = 1_000;
+/** Values that aliases may bring into one YAML text, those of their aliases included: 100,000 are checked in 0.2 s. */
+export const YAML_COPIES_MAX = 100_000;
+/** Characters of all embeds of one application together, with their args filled in: a template of 1 MB is small, a thousand embeds of it are not. */
+export const EMBEDDED_TEXT_MAX = 4 * 1024 * 1024;
 
 /** Errors shown in one answer (decision 2.1). */
 export const ERRORS_SHOWN_MAX = 20;
@@ -168,6 +174,13 @@ export const SMALL_BODY_BYTES = 64 * 1024;
 /** Bodies of submissions that a controller holds at once: twelve of the largest, or 128 small ones beside ten. */
 export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
 export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
+/**
+ * Signatures that a gateway remembers, some 100 bytes each: 40 MB. One access key alone may sign 440 requests a second before its window
+ * becomes shorter than 15 minutes; at 10,000 a second it is 40 s.
+ */
+export const SIGNATURES_MAX = 400_000;
+/** A signature's clock has seconds: what is equal and was signed in one second comes twice within this, over a slow network too. */
+export const REPEATED_SIGNATURE_MS = 5_000;
 /** Lines about 5xx answers of one code in so long; more are counted: two a second at most, some 300 bytes each. */
 export const FAULT_LINES_MAX = 20;
 export const FAULT_WINDOW_MS = 10_000;

@@ -60,7 +60,7 @@ export class Arrival {
     const { authorization } = this.deps;
     const { address } = this.destination;
     if (!address.needs_key) return this.receive(false);
-    if (authorization.isSigned(this.request)) return this.receive(true);
+    if (authorization.isSigned(this.request)) return this.receiveSigned();
     const holder = authorization.tokenHolder(this.request);
     if (holder instanceof Promise) {
       holder.then(
@@ -81,6 +81,16 @@ export class Arrival {
     if (this.request.headers.expect !== undefined) this.response.setHeader("connection", "close");
     sendError(this.response, error, this.requestId);
     discardRest(this.request);
+  }
+
+  /** Nothing is kept of a request whose head shows that it cannot pass. */
+  private receiveSigned(): void {
+    try {
+      this.deps.authorization.assertSignedHead(this.request);
+    } catch (error) {
+      return this.refuse(error);
+    }
+    this.receive(true);
   }
 
   /** `isSigned`: who it is from shows with the whole body only. */
@@ -181,7 +191,7 @@ export class Arrival {
 
   private isSignerAllowed(): boolean {
     try {
-      return this.isAllowed(this.deps.authorization.signer(this.request, this.chunks));
+      return this.isAllowed(this.deps.authorization.signer(this.request, this.chunks, "prediction"));
     } catch (error) {
       this.refuse(error);
       return false;

@@ -3,7 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { keyOf } from "../access/admin-token.ts";
 import { JwtVerifier } from "../access/jwt.ts";
 import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
-import { type Credential, isSigned, verifySignature } from "../access/sigv4.ts";
+import { checkSignedHead, type SignatureRules, verifySignature } from "../access/sigv4.ts";
+import { isSigned, refused } from "../access/sigv4-header.ts";
+import { UsedSignatures, type Verdict } from "../access/used-signatures.ts";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { RateLimits } from "./rate-limits.ts";
@@ -11,19 +13,24 @@ import { RateLimits } from "./rate-limits.ts";
 export interface AuthorizationOptions {
   findKey: (sha256: string) => Holder | undefined;
   jwt: JwtVerifier | undefined;
-  /** Of clients that sign with AWS Signature Version 4, by their access key. */
-  credentials: ReadonlyMap<string, Credential>;
+  /** Of clients that sign with AWS Signature Version 4; undefined where signatures are not taken. */
+  signatures: (SignatureRules & { repeats: SignatureRepeats }) | undefined;
   /** How many gateways share the load. */
   gateways: number;
 }
 
+/** What may come twice with one signature within a few seconds. */
+export type SignatureRepeats = "reads" | "predictions";
+
 export class Authorization {
   private readonly options: AuthorizationOptions;
   private readonly limits: RateLimits;
+  private readonly usedSignatures: UsedSignatures;
 
   constructor(options: AuthorizationOptions) {
     this.options = options;
     this.limits = new RateLimits(options.gateways);
+    this.usedSignatures = new UsedSignatures(options.signatures?.credentials.size ?? 0);
   }
 
   /**
@@ -39,13 +46,29 @@ export class Authorization {
 
   /** Whether the request is signed: who it is from shows with its whole body only. */
   isSigned({ headers }: IncomingMessage): boolean {
-    return this.options.credentials.size > 0 && isSigned(headers.authorization);
+    return this.options.signatures !== undefined && isSigned(headers.authorization);
   }
 
-  /** Throws `unauthorized` where the signature is not this request's. */
-  signer({ method, url, headers }: IncomingMessage, body: readonly Buffer[]): Holder {
-    const signed = { method: method!, url: url!, headers, body };
-    return verifySignature(signed, this.options.credentials, wallMs());
+  /** Throws `unauthorized` where the head shows already that a signed request cannot pass. */
+  assertSignedHead({ headers }: IncomingMessage): void {
+    checkSignedHead(headers, this.options.signatures!, wallMs());
+  }
+
+  /** Throws `unauthorized` where the signature is not this request's, or was used before. */
+  signer(
+    { method, url, headers }: IncomingMessage,
+    body: readonly Buffer[],
+    what: "prediction" | "other",
+  ): Holder {
+    const rules = this.options.signatures!;
+    const nowMs = wallMs();
+    const head = checkSignedHead(headers, rules, nowMs);
+    verifySignature({ method: method!, url: url!, headers, body }, head);
+    const isRead = method === "GET" || method === "HEAD" || method === "OPTIONS";
+    const mayRepeat = isRead || (what === "prediction" && rules.repeats === "predictions");
+    const verdict = this.usedSignatures.use(head, nowMs);
+    if (verdict === "new" || (verdict === "repeated" && mayRepeat)) return head.holder;
+    throw usedBefore(verdict);
   }
 
   /**
@@ -86,6 +109,16 @@ export class Authorization {
     const message = `the key ${holder.id} may make ${holder.rate.requests} requests in ${holder.rate.seconds} s; try again in ${resetS} s`;
     throw new ServiceError("rate_limited", message, { retryAfterS: resetS });
   }
+}
+
+function usedBefore(verdict: Verdict): ServiceError {
+  if (verdict === "too_old")
+    return refused(
+      "this access key has signed so much that only its newest signatures are taken; sign the request anew",
+    );
+  return refused(
+    "it was used before; sign each request anew. Equal requests of one second have one signature: sign a header that differs too, such as X-Amz-Nonce",
+  );
 }
 
 function presented(headers: IncomingMessage["headers"]): string | undefined {

@@ -11,7 +11,7 @@ import { BodyBudget } from "../access/body-budget.ts";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import { type JwtOptions, JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
-import { parseCredentials } from "../access/sigv4.ts";
+import { parseCredentials, type SignatureRules } from "../access/sigv4.ts";
 import { delay } from "../base/clock.ts";
 import { openLog } from "../base/log.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
@@ -26,7 +26,7 @@ import {
 } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import { bodiesFull } from "./arrival.ts";
-import { Authorization } from "./authorization.ts";
+import { Authorization, type SignatureRepeats } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
 import { allowOrigin, answerOptions, foreignOrigin, originsOf } from "./cors.ts";
@@ -46,6 +46,15 @@ const REPORT_ANYWAY_MS = 20_000;
 const LAST_REPORT_MS = 1_000;
 const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
+export interface SignatureOptions {
+  /** A file. */
+  credentials: string;
+  /** Empty is any. */
+  regions: readonly string[];
+  services: readonly string[];
+  repeats: SignatureRepeats;
+}
+
 export interface GatewayOptions {
   /** The parent's listening socket, or an address to listen on. */
   listen: ListenOn;
@@ -61,8 +70,8 @@ export interface GatewayOptions {
   trustedProxies: readonly string[];
   /** Whose tokens are taken beside keys. */
   jwt: JwtOptions | undefined;
-  /** A file of AWS credentials whose signatures are taken beside keys. */
-  sigv4Credentials: string | undefined;
+  /** AWS signatures that are taken beside keys. */
+  sigv4: SignatureOptions | undefined;
   /** How many gateways share the load, this one included. */
   gateways: number;
   maxBodyBytes: number;
@@ -110,10 +119,7 @@ export class Gateway implements Service {
     this.authorization = new Authorization({
       findKey: (sha256) => this.routes.holder(sha256),
       jwt: options.jwt === undefined ? undefined : new JwtVerifier(options.jwt),
-      credentials:
-        options.sigv4Credentials === undefined
-          ? new Map()
-          : parseCredentials(readFileSync(options.sigv4Credentials, "utf8")),
+      signatures: options.sigv4 === undefined ? undefined : signatureRules(options.sigv4),
       gateways: options.gateways,
     });
     this.bodies = new BodyBudget({
@@ -278,6 +284,7 @@ export class Gateway implements Service {
     const refuse = (error: unknown) => sendError(response, error, requestId);
     try {
       this.authorization.countOnly(request, response);
+      if (this.authorization.isSigned(request)) this.authorization.assertSignedHead(request);
     } catch (error) {
       return refuse(error);
     }
@@ -290,7 +297,7 @@ export class Gateway implements Service {
       response.once("close", () => this.bodies.release(bytes));
       if (request.headers.expect !== undefined) response.writeContinue();
       return void collectBody(request, SUBMISSION_BYTES_LIMIT)
-        .then((body) => pass(this.authorization.signer(request, body), body))
+        .then((body) => pass(this.authorization.signer(request, body, "other"), body))
         .catch(refuse);
     }
     // The controller judges; a token is verified here, where it is remembered too.
@@ -330,6 +337,16 @@ export class Gateway implements Service {
     };
     this.tell("/reports", onLost, text, onDone);
   }
+}
+
+function signatureRules({ credentials, regions, services, repeats }: SignatureOptions): SignatureRules & {
+  repeats: SignatureRepeats;
+} {
+  return {
+    credentials: parseCredentials(readFileSync(credentials, "utf8")),
+    scope: { regions, services },
+    repeats,
+  };
 }
 
 function killHere(replica: ReplicaRoute): void {

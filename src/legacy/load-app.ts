@@ -13,6 +13,7 @@ import {
 } from "../contracts/app-resources.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
+import { EMBEDDED_TEXT_MAX } from "../contracts/limits.ts";
 import { fillTemplate } from "./templates.ts";
 
 /** A resource with where it stands, for messages. */
@@ -105,14 +106,21 @@ function embed(entries: readonly Entry[], errors: FieldError[]): Entry[] {
       add(entry, errors, ["name"], `template: ${name}: name: is used by two templates`);
     else templates.set(name, yaml);
   }
+  const budget = { left: EMBEDDED_TEXT_MAX };
   return entries.flatMap((entry) => {
     const kind = kindOf(entry.value);
     if (kind === "template") return [];
-    return kind === "embed" ? embedOne(entry, templates, errors) : [entry];
+    return kind === "embed" ? embedOne(entry, templates, budget, errors) : [entry];
   });
 }
 
-function embedOne(entry: Entry, templates: ReadonlyMap<string, string>, errors: FieldError[]): Entry[] {
+function embedOne(
+  entry: Entry,
+  templates: ReadonlyMap<string, string>,
+  budget: { left: number },
+  errors: FieldError[],
+): Entry[] {
+  if (budget.left < 0) return [];
   const { template, args = {} } = entry.value as { template?: unknown; args?: unknown };
   const text = templates.get(String(template));
   if (text === undefined) {
@@ -122,6 +130,16 @@ function embedOne(entry: Entry, templates: ReadonlyMap<string, string>, errors: 
   const filled = fillTemplate(String(template), text, args as Record<string, unknown>);
   if ("faults" in filled) {
     for (const fault of filled.faults) add(entry, errors, ["args"], `embed: ${fault}`);
+    return [];
+  }
+  budget.left -= filled.text.length;
+  if (budget.left < 0) {
+    add(
+      entry,
+      errors,
+      ["template"],
+      `embed: with template "${String(template)}" the embeds have more than ${EMBEDDED_TEXT_MAX} characters; deploy fewer, or a smaller template`,
+    );
     return [];
   }
   // What stands in a template has the place of the embed that brought it.

@@ -54,6 +54,18 @@ const OWN = `- kind: aggregator
 const OWN_FILE = { "implementations/aggregators/spread.py": "" };
 
 describe("an application", () => {
+  it("cannot grow without end by its templates", () => {
+    const template = `- kind: template\n  name: large\n  yaml: |\n    - kind: constant\n      name: "{name}"\n      type: STRING\n      value: ${"x".repeat(100_000)}\n`;
+    const embeds = Array.from(
+      { length: 60 },
+      (_, i) => `- kind: embed\n  template: large\n  args: {name: c${i}}\n`,
+    );
+    const errors = check({ ...IRIS_APP, "large.yaml": template + embeds.join("") });
+    expect(errors).toEqual([
+      expect.stringMatching(/^large\.yaml:\d+:3 embed: .* more than 4194304 characters/),
+    ]);
+  });
+
   it("is read from all of its files, templates filled in", () => {
     expect(check(IRIS_APP)).toBe("iris");
   });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { signedHeaders, type ToSign } from "../harness/aws-signature.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, project } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
@@ -206,7 +207,7 @@ describe("signatures", () => {
       file,
       "# who may\n[ada]\naws_access_key_id = AKIDADA\naws_secret_access_key = s3cret/+\nquern_scope = predict submit:jobs\n\n[bob]\naws_access_key_id=AKIDBOB\naws_secret_access_key=other\nquern_scope=predict:other\n",
     );
-    await server.start({}, ["--sigv4-credentials", file]);
+    await server.start({}, ["--sigv4-credentials", file, "--sigv4-region", "eu-west-1,us-east-1"]);
     server.deploy(project(ECHO));
   });
   afterAll(() => server.stop());
@@ -285,31 +286,78 @@ describe("signatures", () => {
     expect([old.status, await old.text()]).toEqual([401, expect.stringContaining("15 minutes")]);
   });
 
-  it("are of their body: another one is refused", async () => {
-    const { stderr } = spawnSync(
-      "curl",
-      [
-        "-sv",
-        "--aws-sigv4",
-        "aws:amz:eu-west-1:execute-api",
-        "--user",
-        "AKIDADA:s3cret/+",
-        "-d",
-        "1",
-        `${server.baseUrl}/echo`,
-      ],
-      { encoding: "utf8" },
-    );
-    const header = (name: string) => new RegExp(`^> ${name}: (.*?)\\r?$`, "im").exec(stderr)![1]!;
-    const headers = {
-      authorization: header("Authorization"),
-      "x-amz-date": header("X-Amz-Date"),
-      "content-type": header("Content-Type"),
+  const raw = (request: Partial<ToSign> & { path: string }, send: RequestInit = {}) => {
+    const { host } = new URL(server.baseUrl);
+    const { host: _, ...headers } = signedHeaders({
+      ...{
+        accessKeyId: "AKIDADA",
+        secret: "s3cret/+",
+        signedHeaders: ["content-type", "host", "x-amz-date"],
+      },
+      ...request,
+      headers: { "content-type": "application/json", host, ...request.headers },
+    });
+    const again = (path = request.path, more: RequestInit = {}) => {
+      const method = request.method ?? "POST";
+      const body = method === "POST" ? (request.body ?? "") : null;
+      return server.fetch(path, { method, body, headers, ...send, ...more });
     };
-    const send = (body: string) => server.fetch("/echo", { method: "POST", body, headers });
-    expect((await send("1")).status).toBe(200);
-    expect((await send("2")).status).toBe(401);
-    expect((await server.fetch("/echo?x", { method: "POST", body: "1", headers })).status).toBe(401);
+    return again;
+  };
+
+  it("are of their body and their address: another one is refused", async () => {
+    const send = raw({ path: "/echo", body: "1" });
+    expect((await send("/echo", { body: "2" })).status).toBe(401);
+    expect((await send("/echo?x")).status).toBe(401);
+    expect((await send()).status).toBe(200);
+  });
+
+  it("are good for one request: what is sent again is refused, with the cure", async () => {
+    for (const [path, body] of [
+      ["/echo", '{"replay":1}'],
+      ["/jobs", JSON.stringify({ ...item, config: { replay: 1 } })],
+    ] as const) {
+      const send = raw({ path, body });
+      const statuses = [await send(), await send(), await send()];
+      expect(statuses.map(({ status }) => status)).toEqual([200, 401, 401]);
+      expect(await statuses[1]!.json()).toMatchObject({
+        code: "unauthorized",
+        message: expect.stringContaining("used before; sign each request anew"),
+      });
+    }
+    const nonce = (text: string) => ({
+      ...{ path: "/echo", body: "7", headers: { "x-amz-nonce": text }, date: new Date() },
+      signedHeaders: ["content-type", "host", "x-amz-date", "x-amz-nonce"],
+    });
+    expect([(await raw(nonce("a"))()).status, (await raw(nonce("b"))()).status]).toEqual([200, 200]);
+  });
+
+  it("of reads may come again within seconds: a client that asks twice in one second signs the same", async () => {
+    const send = raw({ path: "/jobs", method: "GET", body: "" });
+    expect([(await send()).status, (await send()).status]).toEqual([200, 200]);
+  });
+
+  it.each([
+    ["a header that nobody sent", ["constructor", "content-type", "host", "x-amz-date"]],
+    ["another one", ["__proto__", "content-type", "host", "x-amz-date"]],
+    ["a header twice", ["content-type", "host", "host", "x-amz-date"]],
+    ["headers in disorder", ["host", "content-type", "x-amz-date"]],
+    ["no host", ["content-type", "x-amz-date"]],
+  ])("are refused where they sign %s, though the secret is right", async (_, names) => {
+    for (const path of ["/echo", "/jobs", "/-/apis"]) {
+      const answer = await raw({ path, body: "1", signedHeaders: names })();
+      expect([answer.status, await answer.json()]).toEqual([
+        401,
+        expect.objectContaining({ code: "unauthorized", message: expect.stringContaining("signature") }),
+      ]);
+    }
+  });
+
+  it("are for the server's services and regions", async () => {
+    const answer = await raw({ path: "/echo", body: "1", service: "s3" })();
+    expect([answer.status, await answer.text()]).toEqual([401, expect.stringContaining("--sigv4-service")]);
+    const region = await raw({ path: "/echo", body: "1", region: "mars-1" })();
+    expect([region.status, await region.text()]).toEqual([401, expect.stringContaining("--sigv4-region")]);
   });
 
   it("are needed to look at an address too", async () => {

@@ -1,0 +1,103 @@
+/**
+ * What the head of a request says of its AWS Signature Version 4, read strictly: each thing once, in the one canonical form. Whatever
+ * could be read in two ways is refused, and everything that the head alone can show is shown before a body is read.
+ */
+import { ServiceError } from "../contracts/errors.ts";
+
+export const ALGORITHM = "AWS4-HMAC-SHA256";
+/** As Amazon has it. */
+const SKEW_MS = 15 * 60_000;
+/** A header's name in lower case (RFC 9110, section 5.6.2). */
+const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+const LEGAL = "Credential=…, SignedHeaders=…, Signature=…";
+
+export type Headers = Record<string, string | string[] | undefined>;
+
+/** Which requests are meant for this server, by the scope that they are signed for; empty is any. */
+export interface SigningScope {
+  regions: readonly string[];
+  services: readonly string[];
+}
+
+export interface SignedHead {
+  accessKeyId: string;
+  /** `20260131/eu-west-1/execute-api/aws4_request`. */
+  scope: string;
+  signedHeaders: readonly string[];
+  /** 32 bytes, hexadecimal. */
+  signature: string;
+  /** As the header X-Amz-Date has it. */
+  date: string;
+  dateMs: number;
+}
+
+export function isSigned(authorization: string | undefined): boolean {
+  return authorization?.startsWith(`${ALGORITHM} `) ?? false;
+}
+
+/** Throws `unauthorized` with what is wrong. */
+export function readSignedHead(headers: Headers, expected: SigningScope, nowMs: number): SignedHead {
+  const fields = fieldsOf(String(headers.authorization));
+  const [accessKeyId, day, region, service, end, ...more] = (fields.get("Credential") ?? "").split("/");
+  const signature = fields.get("Signature") ?? "";
+  if (!accessKeyId || end !== "aws4_request" || more.length > 0 || !/^[0-9a-f]{64}$/.test(signature))
+    throw refused(`the Authorization header must be ${ALGORITHM} ${LEGAL}`);
+  assertScope("region", region!, expected.regions, "--sigv4-region");
+  assertScope("service", service!, expected.services, "--sigv4-service");
+  const signedHeaders = signedHeadersOf(fields.get("SignedHeaders") ?? "", headers);
+  const date = String(headers["x-amz-date"] ?? "");
+  const dateMs = momentOf(date, day!, nowMs);
+  const scope = [day, region, service, end].join("/");
+  return { accessKeyId, scope, signedHeaders, signature, date, dateMs };
+}
+
+/** The three fields, each once, in any order. */
+function fieldsOf(header: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const part of header.slice(ALGORITHM.length).split(",")) {
+    const [, name, value] = /^(Credential|SignedHeaders|Signature)=(\S+)$/.exec(part.trim()) ?? [];
+    if (name === undefined || fields.has(name))
+      throw refused(`the Authorization header must be ${ALGORITHM} ${LEGAL}, each of them once`);
+    fields.set(name, value!);
+  }
+  return fields;
+}
+
+/** A name that is signed and not sent would have an empty value, the same as a header that is there and empty. */
+function signedHeadersOf(text: string, headers: Headers): string[] {
+  const names = text.split(";");
+  const odd = names.find((name, at) => !HEADER_NAME.test(name) || (at > 0 && name <= names[at - 1]!));
+  if (odd !== undefined)
+    throw refused(
+      `SignedHeaders must be names in lower case, sorted, each once (got ${JSON.stringify(odd)} where it must not stand)`,
+    );
+  const missing = names.find((name) => !Object.hasOwn(headers, name));
+  if (missing !== undefined)
+    throw refused(`SignedHeaders names ${missing}, and the request has no such header`);
+  if (!names.includes("host")) throw refused("the Host header must be signed");
+  return names;
+}
+
+function assertScope(what: string, given: string, expected: readonly string[], option: string): void {
+  if (expected.length === 0 || expected.includes(given)) return;
+  throw refused(
+    `it is for the ${what} ${JSON.stringify(given)}, and this server takes ${expected.join(", ")} (\`quern up ${option}\`)`,
+  );
+}
+
+/** A signature opens nothing for long: it is for its day, and its moment is near ours. */
+function momentOf(date: string, day: string, nowMs: number): number {
+  const [, year, month, dayOfMonth, hour, minute, second] =
+    /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(date) ?? [];
+  if (year === undefined) throw refused("the header X-Amz-Date must be a time such as 20260131T235959Z");
+  const atMs = Date.parse(`${year}-${month}-${dayOfMonth}T${hour}:${minute}:${second}Z`);
+  if (day !== date.slice(0, 8) || !(Math.abs(nowMs - atMs) <= SKEW_MS))
+    throw refused(
+      `it was signed at ${date}, which is over 15 minutes from now, or not of its credential's day`,
+    );
+  return atMs;
+}
+
+export function refused(why: string): ServiceError {
+  return new ServiceError("unauthorized", `the request's signature is not valid: ${why}`);
+}

@@ -1,0 +1,86 @@
+/**
+ * Signatures that were used, so that nobody uses one again (docs/decisions/0019-repeated-signatures.md). A signature is remembered for as
+ * long as its date is taken. Bounded: each access key has a share, and one that signs more has its oldest signatures forgotten, from which
+ * moment on nothing as old is taken of it. So memory is bounded, no repeat gets through, and nobody narrows another's window.
+ */
+import { REPEATED_SIGNATURE_MS, SIGNATURES_MAX } from "../contracts/limits.ts";
+
+/** Enough of a signature's 32 bytes to tell it from all others. */
+const KEPT_BYTES = 10;
+const SECOND_MS = 1_000;
+/** The window of dates, with the skew on both sides. */
+const KEPT_MS = 15 * 60_000;
+
+export type Verdict = "new" | "repeated" | "used" | "too_old";
+
+interface OfOneKey {
+  /** By the second of their date: each signature with when it was used first. */
+  seconds: Map<number, Map<string, number>>;
+  count: number;
+  /** Nothing that was signed up to this second is taken. */
+  floor: number;
+  prunedMs: number;
+}
+
+export class UsedSignatures {
+  private readonly keys = new Map<string, OfOneKey>();
+  private readonly mostOfOneKey: number;
+
+  constructor(keys: number, most = SIGNATURES_MAX) {
+    this.mostOfOneKey = Math.max(1, Math.floor(most / Math.max(1, keys)));
+  }
+
+  /** Remembers a signature that has been verified. `repeated`: it was used a moment ago, for the first time. */
+  use(
+    { accessKeyId, signature, dateMs }: { accessKeyId: string; signature: string; dateMs: number },
+    nowMs: number,
+  ): Verdict {
+    const key = this.ofKey(accessKeyId);
+    if (nowMs - key.prunedMs >= SECOND_MS) forgetOver(key, nowMs);
+    const second = dateMs / SECOND_MS;
+    if (second <= key.floor) return "too_old";
+    // A text of its own: a part of the header's text would keep all of that.
+    const text = Buffer.from(signature, "hex").toString("latin1", 0, KEPT_BYTES);
+    const usedMs = key.seconds.get(second)?.get(text);
+    if (usedMs !== undefined) return nowMs - usedMs <= REPEATED_SIGNATURE_MS ? "repeated" : "used";
+    if (key.count >= this.mostOfOneKey) forgetOldest(key);
+    if (second <= key.floor) return "too_old";
+    const ofSecond = key.seconds.get(second) ?? new Map<string, number>();
+    key.seconds.set(second, ofSecond.set(text, nowMs));
+    key.count++;
+    return "new";
+  }
+
+  /** How many are remembered. */
+  get size(): number {
+    return [...this.keys.values()].reduce((sum, { count }) => sum + count, 0);
+  }
+
+  private ofKey(accessKeyId: string): OfOneKey {
+    const known = this.keys.get(accessKeyId);
+    if (known !== undefined) return known;
+    const made = { seconds: new Map(), count: 0, floor: Number.NEGATIVE_INFINITY, prunedMs: 0 };
+    this.keys.set(accessKeyId, made);
+    return made;
+  }
+}
+
+/** Those whose date is not taken any more. */
+function forgetOver(key: OfOneKey, nowMs: number): void {
+  key.prunedMs = nowMs;
+  for (const second of key.seconds.keys())
+    if (second * SECOND_MS < nowMs - KEPT_MS - SECOND_MS) forgetSecond(key, second);
+}
+
+function forgetOldest(key: OfOneKey): void {
+  let oldest = Number.POSITIVE_INFINITY;
+  for (const second of key.seconds.keys()) if (second < oldest) oldest = second;
+  forgetSecond(key, oldest);
+}
+
+/** What is forgotten is not taken again, also where the clock is set back. */
+function forgetSecond(key: OfOneKey, second: number): void {
+  key.floor = Math.max(key.floor, second);
+  key.count -= key.seconds.get(second)?.size ?? 0;
+  key.seconds.delete(second);
+}
