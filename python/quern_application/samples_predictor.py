@@ -3,6 +3,9 @@
 import json
 import os
 
+from quern_runtime.faults import JsonError
+from quern_runtime.http_payload import parse_json
+
 from .fitted_model import FittedModel
 from .transform import TransformedColumn
 from .transformers import to_column
@@ -47,8 +50,8 @@ class PythonPredictor:
 
     def predict(self, payload):
         try:
-            request = json.loads(payload)
-        except (ValueError, RecursionError):
+            request = parse_json(payload)
+        except JsonError:
             return Answer(400, "Malformed JSON")
         try:
             samples = _samples_of(request)

@@ -43,11 +43,17 @@ def _from_numpy(value):
     raise TypeError("a value of type %s is not JSON serializable" % type(value).__name__)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_from_numpy).encode
+_STYLE = {"allow_nan": False, "separators": (",", ":"), "default": _from_numpy}
+_encode = json.JSONEncoder(ensure_ascii=False, **_STYLE).encode
+_encode_escaped = json.JSONEncoder(**_STYLE).encode
 
 
 def encode_json(value):
-    return _encode(value).encode()
+    try:
+        return _encode(value).encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, as a caller may send it in JSON: UTF-8 cannot have it, JSON's escapes can.
+        return _encode_escaped(value).encode()
 
 
 def plain_bytes(value):

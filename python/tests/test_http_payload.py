@@ -1,11 +1,15 @@
 """Payloads by content type, and answers by what was returned."""
 
 import json
+import time
 import types
 import unittest
+from unittest import mock
 
+from quern_runtime import http_payload
 from quern_runtime.answers import Streamed, encode_answer
-from quern_runtime.faults import PayloadError
+from quern_runtime.faults import JsonError, PayloadError
+from quern_runtime.form import FIELDS_MAX
 from quern_runtime.http_payload import parse_payload
 
 BOUNDARY = "----b"
@@ -65,11 +69,89 @@ class Parsing(unittest.TestCase):
             with self.assertRaises(PayloadError):
                 parse_payload(FORM, whole[:end])
 
+    def test_names_of_fields_and_files_as_clients_write_them(self):
+        for written, name in (
+            ('name="a;b=c"', "a;b=c"),
+            ("name=plain ; x", "plain"),
+            ('NAME = "a\\\\b\\"c"; name="second"', 'a\\b"c'),
+            ('name="never closed', "never closed"),
+            ("name*=utf-8''%C3%A9%20b", "\u00e9 b"),
+            ("name*=iso-8859-1'en'%E9", "\u00e9"),
+        ):
+            self.assertEqual(dict(parse_payload(FORM, form(("Content-Disposition: form-data; " + written, b"1")))), {name: "1"})
+
+    def test_a_field_in_a_charset_of_its_own(self):
+        head = 'Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=shift_jis'
+        self.assertEqual(parse_payload(FORM, form((head, "\u65e5".encode("shift_jis")))), {"a": "\u65e5"})
+
+    def test_percent_codes_are_whole_in_bodies_of_any_length(self):
+        type_ = "application/x-www-form-urlencoded"
+        for shift in range(4):
+            text = "x" * shift + "\u00e9" * 100_000
+            body = b"a=" + b"x" * shift + b"%C3%A9" * 100_000
+            self.assertEqual(parse_payload(type_, body), {"a": text})
+        self.assertEqual(parse_payload(type_, b"a=%zz+%4&%C3=%ff"), {"a": "%zz %4", "\ufffd": "\ufffd"})
+
     def test_anything_else_is_bytes(self):
         self.assertEqual(parse_payload("image/png", b"\x89"), b"\x89")
 
 
+class Hostile(unittest.TestCase):
+    """What would hold a replica for minutes is refused, or read in one pass."""
+
+    def refused(self, type_, body, seconds=2.0):
+        started = time.perf_counter()
+        with self.assertRaises(PayloadError) as caught:
+            parse_payload(type_, body)
+        self.assertLess(time.perf_counter() - started, seconds)
+        return str(caught.exception)
+
+    def test_heads_of_semicolons(self):
+        semicolons = 'Content-Disposition: form-data; name="a"' + ";" * 16_000
+        quotes = 'Content-Disposition: form-data; name="a' + '\\"' * 8_000
+        for head in (semicolons, semicolons.replace(";;;", '; "')):
+            self.assertIn("parameters", self.refused(FORM, form(*[(head, b"1")] * 900)))
+        started = time.perf_counter()
+        self.assertEqual(len(dict(parse_payload(FORM, form((quotes, b"1"))))), 1)
+        self.assertIn("headers", self.refused(FORM, form(("X: y\r\n" * 2_000, b"1"))))
+        self.assertIn("parameters", self.refused("text/plain" + ";" * 16_000, b""))
+        self.assertIn("boundary", self.refused("multipart/form-data; boundary=" + "-" * 16_000, b"-" * 50_000_000))
+        self.assertLess(time.perf_counter() - started, 2)
+
+    def test_charsets_that_are_none(self):
+        for charset in ("punycode", "idna", "utf-7", "unicode_escape", "raw_unicode_escape", "rot13", "bz2", "zlib", "hex", "base64", "uu", "mbcs", "undefined", "os", "../x", "utf-8\x00", ""):
+            for type_ in ("text/plain; charset=%s", "application/x-www-form-urlencoded; charset=%s"):
+                self.assertIn("not supported", self.refused(type_ % charset, b"a-" * 200_000))
+            part = 'Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=%s' % charset
+            self.assertIn("not supported", self.refused(FORM, form((part, b"a-" * 200_000))))
+            self.assertIn("not supported", self.refused(FORM, form(("Content-Disposition: form-data; name*=%s''a" % (charset or "x"), b""))))
+
+    def test_text_that_its_charset_does_not_have(self):
+        for charset in ("utf-8", "ascii", "utf-16", "utf-32", "iso-2022-jp", "gb18030", "euc-kr", "big5"):
+            self.assertIn("is not text", self.refused("text/plain; charset=" + charset, b"\xff\xff\xff"))
+
+    def test_forms_of_nothing_but_fields(self):
+        self.assertIn("fields", self.refused("application/x-www-form-urlencoded", b"&".join([b"a"] * 5_000_000)))
+        most = b"&".join([b"a=1"] * FIELDS_MAX)
+        self.assertEqual(parse_payload("application/x-www-form-urlencoded", most), {"a": ["1"] * FIELDS_MAX})
+        self.refused("application/x-www-form-urlencoded", most + b"&")
+
+    def test_json_that_is_too_deep_or_has_an_integer_of_a_million_digits(self):
+        for body in (b"[" * 5_000_000, b'{"a":' * 1_000_000, b"1" * 5_000_000, b"[-" + b"9" * 4_301 + b"]"):
+            with self.assertRaises(JsonError):
+                parse_payload(None, body)
+        # Pythons that read integers of any length.
+        with mock.patch.object(http_payload, "_parse_int", http_payload._bounded_int), self.assertRaises(JsonError):
+            parse_payload(None, b"[-" + b"9" * 4_301 + b"]")
+        with mock.patch.object(http_payload, "_parse_int", http_payload._bounded_int):
+            self.assertEqual(parse_payload(None, b"[12, -3.5]"), [12, -3.5])
+
+
 class Answers(unittest.TestCase):
+    def test_half_of_a_surrogate_pair_goes_back_as_it_came(self):
+        self.assertEqual(encode_answer(parse_payload(None, b'["\\ud800"]')), (b"", b'["\\ud800"]'))
+
+
     def response(self, body, status=201, **headers):
         return types.SimpleNamespace(status_code=status, headers=headers, body=body)
 
