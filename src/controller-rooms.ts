@@ -44,7 +44,7 @@ import { checkApplication } from "./legacy/application.ts";
 import { Applications } from "./legacy/applications.ts";
 import { Workplace } from "./legacy/workplace.ts";
 import { openStores } from "./object-store/stores.ts";
-import { appendAudit } from "./observe/audit.ts";
+import { Audit } from "./observe/audit.ts";
 import { appendLogLine } from "./observe/log-files.ts";
 
 export interface ControllerOptions {
@@ -259,6 +259,14 @@ export function buildKeys({ db, options }: Ground, spread: () => Promise<void>):
   return new Keys({ store, adminToken: readOrMakeAdminToken(dataDir), takesTokens, spread });
 }
 
+export function buildAudit({ options }: Ground): Audit {
+  return new Audit(auditDirectory(options.dataDir));
+}
+
+function auditDirectory(dataDir: string): string {
+  return join(dataDir, "logs");
+}
+
 export function buildControl(
   { db, log, options, workerDeps }: Ground,
   rooms: {
@@ -269,6 +277,7 @@ export function buildControl(
     replicas: Replicas;
     reports: Reports;
     routes: RoutePublisher;
+    audit: Audit;
   },
 ): RequestListener {
   const { dataDir, version, hasControlListener } = options;
@@ -279,7 +288,7 @@ export function buildControl(
     memoryLimits: workerDeps.engine.memoryLimits,
     warnings: () => rooms.routes.warnings,
     ...rooms,
-    audit: (line) => appendAudit(join(dataDir, "logs", "audit.jsonl"), line),
+    auditDirectory: auditDirectory(dataDir),
     queues: new Queues(db),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),

@@ -19,6 +19,7 @@ import { layGround } from "./controller-ground.ts";
 import {
   applicationDeploy,
   buildApplications,
+  buildAudit,
   buildControl,
   buildInternal,
   buildJobs,
@@ -84,9 +85,10 @@ function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]
     keys: keysOfRoutes,
   });
   const applications = buildApplications(ground, apis, world);
+  const audit = buildAudit(ground);
   const control = new ControlServer(
     options.controllerSocket,
-    buildControl(ground, { apis, applications, jobs, keys, replicas, reports, routes }),
+    buildControl(ground, { apis, applications, jobs, keys, replicas, reports, routes, audit }),
   );
   const internal = new ControlServer(
     options.internalSocket,
@@ -104,6 +106,7 @@ function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]
     projects,
     jobs,
     applications,
+    audit,
     internal,
     control,
     new RuntimeWatch({ log: ground.log, servers: [internal, control], replicas, apis }),

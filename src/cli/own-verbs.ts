@@ -13,6 +13,13 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
       run(async (context) => (await import("./init.ts")).initProject(context, directory, options)),
     );
   program
+    .command("audit")
+    .description("print who changed what, and what was refused")
+    .option("-f, --follow", "continue until you interrupt")
+    .option("--key <id>", "by this key or subject of a token only")
+    .option("--since <duration>", "of so long only, such as 1h")
+    .action((options) => run(async (context) => (await import("./audit.ts")).showAudit(context, options)));
+  program
     .command("doctor")
     .description("look at what Quern stands on: Node, Python, disk, limits, the server")
     .action(() => run(async (context) => (await import("./doctor.ts")).doctor(context)));

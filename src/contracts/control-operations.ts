@@ -9,7 +9,7 @@ import {
   messageSchema,
   versionSchema,
 } from "./answers.ts";
-import { newKeySchema, rotateKeySchema } from "./keys.ts";
+import { DURATION_PATTERN, newKeySchema, rotateKeySchema } from "./keys.ts";
 import { follow, jsonSchema, LOGS, type Operation, type Parameter, text } from "./operation.ts";
 
 const name: Parameter = { name: "name", in: "path", about: "the API's name", schema: text };
@@ -188,6 +188,25 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     parameters: [{ name: "id", in: "path", about: "the key's id", schema: text }],
     answers: { "application/json": messageSchema },
     errors: [...ADMIN_ERRORS, "key_not_found", "origin_not_allowed", "server_unavailable"],
+  },
+  {
+    id: "readAudit",
+    method: "get",
+    path: "/-/audit",
+    about: "who changed what, and what was refused: a JSON line each, the oldest first",
+    scope: "admin",
+    parameters: [
+      { name: "key", in: "query", about: "of this key's id, or token's subject, only", schema: text },
+      {
+        name: "since",
+        in: "query",
+        about: "of so long only, such as 1h or 30m",
+        schema: { type: "string", pattern: DURATION_PATTERN.source },
+      },
+      follow,
+    ],
+    answers: { "application/x-ndjson": null },
+    errors: [...ADMIN_ERRORS, "invalid_request"],
   },
   {
     id: "getVersion",

@@ -50,7 +50,8 @@ export function rateText({ requests, seconds }: KeyRate): string {
 
 /** Patterns, so that the API's description says them too. */
 const rate = z.string().regex(/^[1-9]\d{0,8}\/[smh]$/, "must be a rate such as 100/s, 5000/m or 20000/h");
-const duration = z.string().regex(/^\d{1,6}(ms|s|m|h)$/, "must be a duration such as 24h, 30m or 500ms");
+export const DURATION_PATTERN = /^\d{1,6}(ms|s|m|h)$/;
+const duration = z.string().regex(DURATION_PATTERN, "must be a duration such as 24h, 30m or 500ms");
 
 /** The body of `POST /-/keys`. */
 export const newKeySchema = z.strictObject({

@@ -184,6 +184,23 @@ export const REPEATED_SIGNATURE_MS = 5_000;
 /** Lines about 5xx answers of one code in so long; more are counted: two a second at most, some 300 bytes each. */
 export const FAULT_LINES_MAX = 20;
 export const FAULT_WINDOW_MS = 10_000;
+/** Lines of one kind (5xx answers of one code, refused changes) in so long; more are counted: two a second, some 300 bytes each. */
+export const FLOOD_LINES_MAX = 20;
+export const FLOOD_WINDOW_MS = 10_000;
+/** Kinds that are counted apart: 2,000 lines in a window at most. What is beyond shares one. */
+export const FLOOD_KINDS_MAX = 100;
+/** A path that anyone may send has up to 16 KiB; the first characters say what was meant. */
+export const LOGGED_PATH_LENGTH_MAX = 256;
+/**
+ * The audit of changes: a line has 200 to 800 bytes, so that five files of 8 MiB have 50,000 to 200,000 changes. Requests that were refused are
+ * in files of their own, so that whoever has no key cannot push out what those with keys did: 8 MiB are an hour of the worst flood.
+ */
+export const AUDIT_FILE_BYTES_MAX = 8 * 1024 * 1024;
+export const AUDIT_FILES_MAX = 5;
+export const AUDIT_REFUSED_FILE_BYTES_MAX = 4 * 1024 * 1024;
+export const AUDIT_REFUSED_FILES_MAX = 2;
+/** The audit is looked at this often for those who follow it. */
+export const AUDIT_LOOK_MS = 500;
 /** Decision 5: how long a request waits for the first replica of an API that was scaled to zero. */
 export const WAKE_UP_MS = 300_000;
 /** The longest duration of a configuration: a day less than the longest timer that Node has (2^31 ms, 24.8 days). */

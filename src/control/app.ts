@@ -11,10 +11,11 @@ import {
   type RouteSnapshot,
   type SnapshotStamp,
 } from "../contracts/routes.ts";
-import type { AuditLine } from "../observe/audit.ts";
+import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
+import { auditResponse } from "./audit.ts";
 import { docsRoutes } from "./docs.ts";
 import { askedBy, assertKey, controlListenerOnly, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
@@ -37,7 +38,8 @@ export interface ControlDeps
   /** What does not serve as it was deployed, though it serves. */
   warnings: () => string[];
   /** Who changed what; refusals too. */
-  audit: (line: AuditLine) => void;
+  audit: Audit;
+  auditDirectory: string;
 }
 
 export function controlApp(deps: ControlDeps): Hono {
@@ -61,7 +63,7 @@ export function controlApp(deps: ControlDeps): Hono {
     const { method, path } = c.req;
     if (method === "GET" || method === "HEAD" || method === "OPTIONS") return;
     const by = askedBy(c, deps.keys);
-    deps.audit({ method, path, by, status: c.res.status, request_id: requestId(c) });
+    deps.audit.record({ method, path, by, status: c.res.status, request_id: requestId(c) });
   });
   // A queue's counts are for whoever may submit to its API: its own route looks.
   app.use("/-/*", async (c, next) => {
@@ -81,6 +83,7 @@ export function controlApp(deps: ControlDeps): Hono {
     const count = await deps.jobs.unpauseAll();
     return c.json({ message: count === 1 ? "continued 1 job" : `continued ${count} jobs` });
   });
+  app.get("/-/audit", (c) => auditResponse(c, deps.auditDirectory));
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
   app.route("/", applicationRoutes(deps));

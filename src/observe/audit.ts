@@ -1,8 +1,22 @@
-/** Who changed what, one JSON line each, in a file of its own that nothing prunes. */
-import { appendFileSync } from "node:fs";
-import { dirname } from "node:path";
+/**
+ * Who changed what, one JSON line each: `audit.log` has what was done with a key, `audit-refused.log` what was refused and what came
+ * without one, of which a flood is counted. Each is bounded (contracts/limits.ts); read-audit.ts reads both as one.
+ */
+import { appendFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { timestamp } from "../base/clock.ts";
 import { makeDirectories, shortageOf } from "../base/disk-full.ts";
+import { printable } from "../base/printable.ts";
+import type { Service } from "../base/service.ts";
+import {
+  AUDIT_FILE_BYTES_MAX,
+  AUDIT_FILES_MAX,
+  AUDIT_REFUSED_FILE_BYTES_MAX,
+  AUDIT_REFUSED_FILES_MAX,
+  LOGGED_PATH_LENGTH_MAX,
+} from "../contracts/limits.ts";
+import { cutText } from "./cut-text.ts";
+import { LineFlood } from "./line-flood.ts";
 
 export interface AuditLine {
   method: string;
@@ -13,12 +27,79 @@ export interface AuditLine {
   request_id: string;
 }
 
-/** Where the disk is full the line is lost: nothing fails for it. */
-export function appendAudit(file: string, line: AuditLine): void {
-  try {
-    makeDirectories(dirname(file));
-    appendFileSync(file, `${JSON.stringify({ time: timestamp(), ...line })}\n`, { mode: 0o600 });
-  } catch (error) {
-    if (shortageOf(error) === undefined) throw error;
+export interface AuditFile {
+  name: string;
+  bytesMax: number;
+  /** With the one that is written to. */
+  filesMax: number;
+}
+
+const DONE: AuditFile = { name: "audit.log", bytesMax: AUDIT_FILE_BYTES_MAX, filesMax: AUDIT_FILES_MAX };
+const REFUSED: AuditFile = {
+  name: "audit-refused.log",
+  bytesMax: AUDIT_REFUSED_FILE_BYTES_MAX,
+  filesMax: AUDIT_REFUSED_FILES_MAX,
+};
+export const AUDIT_FILES: readonly AuditFile[] = [DONE, REFUSED];
+/** What former releases wrote to. */
+const FORMER_NAME = "audit.jsonl";
+
+export class Audit implements Service {
+  private readonly directory: string;
+  private readonly refused = new LineFlood<AuditLine>((line, more) =>
+    this.append(REFUSED, more === 0 ? line : { ...line, more }),
+  );
+
+  constructor(directory: string) {
+    this.directory = directory;
   }
+
+  async start(): Promise<void> {
+    const former = join(this.directory, FORMER_NAME);
+    const own = join(this.directory, DONE.name);
+    if (existsSync(former) && !existsSync(own)) renameSync(former, own);
+  }
+
+  async stop(): Promise<void> {
+    this.refused.flush();
+  }
+
+  record({ by, path, ...line }: AuditLine): void {
+    const cut = {
+      ...line,
+      by: by === null ? null : cutText(by, LOGGED_PATH_LENGTH_MAX),
+      path: cutText(path, LOGGED_PATH_LENGTH_MAX),
+    };
+    const isRefused = line.status === 401 || line.status === 403;
+    if (by === null || isRefused) this.refused.record(`${line.status} ${by}`, cut);
+    else this.append(DONE, cut);
+  }
+
+  /** Where the disk is full the line is lost: nothing fails for it. */
+  private append({ name, bytesMax, filesMax }: AuditFile, line: AuditLine & { more?: number }): void {
+    const file = join(this.directory, name);
+    try {
+      makeDirectories(this.directory);
+      if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) >= bytesMax) rotate(file, filesMax);
+      const text = printable(JSON.stringify({ time: timestamp(), ...line }));
+      appendFileSync(file, `${text}\n`, { mode: 0o600 });
+    } catch (error) {
+      if (shortageOf(error) === undefined) throw error;
+    }
+  }
+}
+
+/** `file` becomes `file.1`, that one `file.2`, and the oldest goes. */
+function rotate(file: string, filesMax: number): void {
+  const names = auditNames(file, filesMax);
+  rmSync(names[0]!, { force: true });
+  for (const [i, older] of names.slice(0, -1).entries())
+    if (existsSync(names[i + 1]!)) renameSync(names[i + 1]!, older);
+}
+
+/** The oldest first, the one that is written to last. */
+export function auditNames(file: string, filesMax: number): string[] {
+  return Array.from({ length: filesMax }, (_, i) => filesMax - 1 - i).map((age) =>
+    age === 0 ? file : `${file}.${age}`,
+  );
 }

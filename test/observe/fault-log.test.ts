@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/contracts/errors.ts";
-import { FAULT_LINES_MAX, FAULT_WINDOW_MS } from "../../src/contracts/limits.ts";
+import { FLOOD_LINES_MAX, FLOOD_WINDOW_MS } from "../../src/contracts/limits.ts";
 import { type FaultLine, FaultLog } from "../../src/observe/fault-log.ts";
 
 describe("the log of 5xx answers", () => {
@@ -21,18 +21,18 @@ describe("the log of 5xx answers", () => {
       ["warn", "worker_died", "worker_died", "/a"],
       ["error", "internal_error", "internal_error", "/a"],
     ]);
-    vi.advanceTimersByTime(FAULT_WINDOW_MS);
+    vi.advanceTimersByTime(FLOOD_WINDOW_MS);
     expect(lines.length).toBe(2);
   });
 
   it("sums a flood up, each code for itself", () => {
     for (let i = 0; i < 10_000; i++) fail("queue_full", `r-${i}`);
     fail("queue_timeout", "other");
-    expect(lines.length).toBe(FAULT_LINES_MAX + 1);
-    vi.advanceTimersByTime(FAULT_WINDOW_MS);
+    expect(lines.length).toBe(FLOOD_LINES_MAX + 1);
+    vi.advanceTimersByTime(FLOOD_WINDOW_MS);
     expect(lines.at(-1)).toMatchObject({
       code: "queue_full",
-      more: 10_000 - FAULT_LINES_MAX,
+      more: 10_000 - FLOOD_LINES_MAX,
       request_id: "r-9999",
     });
     fail("queue_full", "later");

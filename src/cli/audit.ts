@@ -1,0 +1,39 @@
+/** `quern audit`: who changed what, and what was refused. */
+import { printableLine } from "../base/printable.ts";
+import { type CliContext, EXIT } from "./context.ts";
+import { printStream } from "./print-stream.ts";
+
+interface AuditLine {
+  time: string;
+  method: string;
+  path: string;
+  by: string | null;
+  status: number;
+  more?: number;
+}
+
+export async function showAudit(
+  context: CliContext,
+  { follow, ...query }: { follow?: boolean; key?: string; since?: string },
+): Promise<number> {
+  const options = { query: { ...query, follow: follow === true ? "true" : undefined } };
+  if (context.output === "json") await printStream(context, "/-/audit", options);
+  else await printStream(asTable(context), "/-/audit", options);
+  return EXIT.success;
+}
+
+/** A line of the answer becomes a line for people; a piece may end inside of one. */
+function asTable(context: CliContext): CliContext {
+  let rest = "";
+  const out = async (piece: string) => {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) await context.out(`${sentence(JSON.parse(line) as AuditLine)}\n`);
+  };
+  return { ...context, out };
+}
+
+function sentence({ time, method, path, by, status, more }: AuditLine): string {
+  const others = more === undefined ? "" : ` (and ${more - 1} before it)`;
+  return printableLine(`${time} ${by ?? "-"} ${method} ${path} ${status}${others}`);
+}

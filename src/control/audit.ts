@@ -1,0 +1,31 @@
+/** `GET /-/audit`: the audit's lines as they were written; `?follow=true` goes on. */
+import type { Context } from "hono";
+import { timestamp, wallMs } from "../base/clock.ts";
+import { parseDurationMs } from "../contracts/apis.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import { DURATION_PATTERN } from "../contracts/keys.ts";
+import { readAudit } from "../observe/read-audit.ts";
+import { isTrue, streamText } from "./http.ts";
+
+export function auditResponse(c: Context, directory: string): Response {
+  const query = {
+    since: sinceOf(c.req.query("since")),
+    key: c.req.query("key"),
+    follow: isTrue(c.req.query("follow")),
+  };
+  async function* chunks() {
+    for await (const lines of readAudit(directory, query)) yield `${lines.join("\n")}\n`;
+  }
+  return streamText(c, chunks(), "application/x-ndjson");
+}
+
+/** As a timestamp; "" is before all of them. */
+function sinceOf(given: string | undefined): string {
+  if (given === undefined) return "";
+  if (DURATION_PATTERN.test(given))
+    return timestamp(BigInt(Math.max(0, wallMs() - parseDurationMs(given)!)) * 1_000_000n);
+  throw new ServiceError(
+    "invalid_request",
+    `since must be a duration such as 1h, 30m or 90s (got "${given}")`,
+  );
+}

@@ -1,0 +1,114 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import {
+  AUDIT_FILE_BYTES_MAX,
+  AUDIT_FILES_MAX,
+  AUDIT_REFUSED_FILE_BYTES_MAX,
+  FLOOD_LINES_MAX,
+  FLOOD_WINDOW_MS,
+} from "../../src/contracts/limits.ts";
+import { Audit } from "../../src/observe/audit.ts";
+import { readAudit } from "../../src/observe/read-audit.ts";
+
+const line = { method: "POST", path: "/-/keys", by: "k-1" as string | null, status: 200, request_id: "r" };
+
+describe("the audit", () => {
+  let directory = "";
+  let audit: Audit;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "quern-audit-"));
+    audit = new Audit(directory);
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    rmSync(directory, { recursive: true });
+  });
+  const lines = async (query: Partial<Parameters<typeof readAudit>[1]> = {}) => {
+    const found: Record<string, unknown>[] = [];
+    for await (const texts of readAudit(directory, { since: "", key: undefined, follow: false, ...query }))
+      found.push(...texts.map((text) => JSON.parse(text) as Record<string, unknown>));
+    return found;
+  };
+
+  it("cuts what anyone may send, and escapes what a terminal would obey", async () => {
+    audit.record({ ...line, path: `/-/${"a".repeat(16_000)}`, by: `jwt:${"b".repeat(9_000)}\u202e\x9b` });
+    const text = readFileSync(join(directory, "audit.log"), "utf8");
+    expect(text.length).toBeLessThan(1_000);
+    expect(text).toContain("… (16003 characters)");
+    audit.record({ ...line, by: "jwt:\u202e\x9b2J" });
+    expect(readFileSync(join(directory, "audit.log"), "utf8")).toContain('"by":"jwt:\\u202e\\u009b2J"');
+    expect((await lines())[1]).toMatchObject({ by: "jwt:\u202e\x9b2J" });
+  });
+
+  it("counts a flood of what is refused, of each key for itself, and no change made with a key", async () => {
+    for (let i = 0; i < 1_000; i++) audit.record({ ...line, by: null, status: 401, request_id: `r-${i}` });
+    audit.record({ ...line, by: "k-2", status: 403 });
+    for (let i = 0; i < 100; i++) audit.record(line);
+    expect((await lines({ key: "k-1" })).length).toBe(100);
+    expect((await lines()).length).toBe(FLOOD_LINES_MAX + 1 + 100);
+    vi.advanceTimersByTime(FLOOD_WINDOW_MS);
+    const more = (await lines()).filter((each) => each.more !== undefined);
+    expect(more).toMatchObject([{ by: null, more: 1_000 - FLOOD_LINES_MAX, request_id: "r-999" }]);
+  });
+
+  it("writes what was only counted when it stops", async () => {
+    for (let i = 0; i < 30; i++) audit.record({ ...line, by: null, status: 401 });
+    await audit.stop();
+    expect((await lines()).at(-1)).toMatchObject({ more: 30 - FLOOD_LINES_MAX });
+  });
+
+  it("is bounded: it is rotated, and readers lose nothing of what is kept", async () => {
+    const filler = `${JSON.stringify({ time: "2000-01-01T00:00:00.000000000Z", ...line })}\n`;
+    const fill = (name: string, bytes: number) =>
+      writeFileSync(join(directory, name), filler.repeat(Math.ceil(bytes / filler.length)));
+    for (let i = 0; i < AUDIT_FILES_MAX + 2; i++) {
+      fill("audit.log", AUDIT_FILE_BYTES_MAX);
+      audit.record({ ...line, request_id: `new-${i}` });
+    }
+    fill("audit-refused.log", AUDIT_REFUSED_FILE_BYTES_MAX);
+    audit.record({ ...line, by: null, status: 401, request_id: "refused" });
+    expect(readdirSync(directory).sort()).toEqual([
+      ...["audit-refused.log", "audit-refused.log.1", "audit.log"],
+      ...["audit.log.1", "audit.log.2", "audit.log.3", "audit.log.4"],
+    ]);
+    const bytes = readdirSync(directory).reduce((sum, name) => sum + statSync(join(directory, name)).size, 0);
+    expect(bytes).toBeLessThan(AUDIT_FILES_MAX * AUDIT_FILE_BYTES_MAX + 2 * AUDIT_REFUSED_FILE_BYTES_MAX);
+    expect((await lines({ since: "2020" })).map(({ request_id }) => request_id)).toEqual([
+      `new-${AUDIT_FILES_MAX + 1}`,
+      "refused",
+    ]);
+  });
+
+  it("is followed over a rotation", async () => {
+    vi.useRealTimers();
+    audit.record({ ...line, request_id: "first" });
+    const seen: unknown[] = [];
+    const following = readAudit(directory, { since: "", key: undefined, follow: true });
+    const next = async () => {
+      const { value } = await following.next();
+      seen.push(
+        ...(value as string[]).map((text) => (JSON.parse(text) as { request_id: string }).request_id),
+      );
+    };
+    await next();
+    const filler = `${JSON.stringify({ time: "2000-01-01T00:00:00.000000000Z", ...line, by: "k-0" })}\n`;
+    const file = join(directory, "audit.log");
+    const flags = { flag: "a" };
+    writeFileSync(file, filler.repeat(Math.ceil(AUDIT_FILE_BYTES_MAX / filler.length)), flags);
+    audit.record({ ...line, request_id: "after" });
+    while (!seen.includes("after")) await next();
+    expect(seen[0]).toBe("first");
+    expect(seen.filter((id) => id === "first" || id === "after")).toEqual(["first", "after"]);
+    await following.return(undefined);
+  });
+
+  it("goes on with the file of former releases", async () => {
+    writeFileSync(join(directory, "audit.jsonl"), '{"time":"2000","by":"admin-token"}\n');
+    await audit.start();
+    audit.record(line);
+    expect((await lines()).map(({ by }) => by)).toEqual(["admin-token", "k-1"]);
+  });
+});
