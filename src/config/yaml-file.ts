@@ -12,8 +12,8 @@ import {
 import { JsonNumber } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { CONFIG_DEPTH_MAX } from "../contracts/limits.ts";
-import { isStackOverflow, tooDeepAt } from "./yaml-depth.ts";
 import { aliasFault } from "./yaml-aliases.ts";
+import { isStackOverflow, tooDeepAt } from "./yaml-depth.ts";
 
 export type YamlPath = readonly (string | number)[];
 

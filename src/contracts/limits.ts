@@ -181,9 +181,6 @@ export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
 export const SIGNATURES_MAX = 400_000;
 /** A signature's clock has seconds: what is equal and was signed in one second comes twice within this, over a slow network too. */
 export const REPEATED_SIGNATURE_MS = 5_000;
-/** Lines about 5xx answers of one code in so long; more are counted: two a second at most, some 300 bytes each. */
-export const FAULT_LINES_MAX = 20;
-export const FAULT_WINDOW_MS = 10_000;
 /** Lines of one kind (5xx answers of one code, refused changes) in so long; more are counted: two a second, some 300 bytes each. */
 export const FLOOD_LINES_MAX = 20;
 export const FLOOD_WINDOW_MS = 10_000;
