@@ -3,18 +3,12 @@
  * `predict`, `submit`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
  */
 import { readFileSync } from "node:fs";
-import {
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  errors,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  jwtVerify,
-} from "jose";
+import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { type Grant, KEY_SCOPES, type KeyScope } from "../contracts/keys.ts";
 import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits.ts";
+import { issuerKeys, KeysUnavailable } from "./issuer-keys.ts";
 import { type Holder, sha256Of } from "./permission.ts";
 
 const CLOCK_TOLERANCE_S = 30;
@@ -40,7 +34,7 @@ export class JwtVerifier {
   constructor(options: JwtOptions) {
     this.options = options;
     this.keys = /^https?:/.test(options.jwks)
-      ? createRemoteJWKSet(new URL(options.jwks))
+      ? issuerKeys(options.jwks)
       : createLocalJWKSet(JSON.parse(readFileSync(options.jwks, "utf8")) as never);
   }
 
@@ -106,13 +100,10 @@ export function grantsOf(claim: unknown): Grant[] {
 function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {
   if (error instanceof ServiceError) return error;
   const message = (error as Error).message;
-  const isOurs =
-    error instanceof errors.JOSEError &&
-    !(error instanceof errors.JWKSTimeout) &&
-    !/^Expected 200|^Failed to/.test(message);
-  if (isOurs) return new ServiceError("unauthorized", `the token is not valid: ${message}`, { cause: error });
+  if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout))
+    return new ServiceError("unauthorized", `the token is not valid: ${message}`, { cause: error });
   return new ServiceError("server_unavailable", `the keys at ${jwks} cannot be had: ${message}`, {
     cause: error,
-    retryAfterS: 1,
+    retryAfterS: error instanceof KeysUnavailable ? error.retryAfterS : 1,
   });
 }

@@ -6,11 +6,10 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { extract } from "tar";
 import { ServiceError } from "../contracts/errors.ts";
-import { PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
+import { CONFIG, FILES } from "./archive-entry.ts";
 import { contentId, filesOf, makeDurable, type ProjectFile, repair, sync } from "./project-files.ts";
+import { unpackArchive } from "./unpack-archive.ts";
 
 export interface UnpackedProject {
   project_id: string;
@@ -19,8 +18,6 @@ export interface UnpackedProject {
   configText: string;
 }
 
-const CONFIG = "config.yaml";
-const FILES = "project";
 /** Directories that a start removes. */
 export const INCOMING = ".incoming-";
 
@@ -70,27 +67,7 @@ async function place(unpacked: string, directory: string, files: readonly Projec
 }
 
 async function unpack(archive: Readable, into: string): Promise<void> {
-  let bytes = 0;
-  const filter = (_path: string, entry: { size?: number; type?: string }) => {
-    bytes += entry.size ?? 0;
-    return entry.type === "File" || entry.type === "Directory";
-  };
-  try {
-    // Strict: a damaged archive is an error, and no path leads out of `into`.
-    await pipeline(archive, extract({ cwd: into, strict: true, filter: filter as never }));
-  } catch (error) {
-    throw new ServiceError(
-      "invalid_project",
-      `the project's archive cannot be read: ${(error as Error).message}`,
-      { cause: error },
-    );
-  }
-  if (bytes >= PROJECT_BYTES_LIMIT) {
-    throw new ServiceError(
-      "body_too_large",
-      `the project has ${bytes} bytes, the limit is ${PROJECT_BYTES_LIMIT}; list what it does not need in .quernignore`,
-    );
-  }
+  await unpackArchive(archive, into);
   if (!existsSync(join(into, CONFIG)))
     throw new ServiceError("invalid_project", `the project's archive has no ${CONFIG}`);
 }

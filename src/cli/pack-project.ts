@@ -73,11 +73,25 @@ export async function packProject(path: string): Promise<PackedProject> {
     hasConfig ||= isFirst;
     entry.path = isFirst ? "config.yaml" : `project/${entry.path}`;
   };
-  const archive = create({ cwd: directory, gzip: true, portable: true, follow: true, onWriteEntry: rename }, [
-    config,
-    ...files,
-  ]);
+  // The second name of a file would be packed as a link to the first, which the server does not take.
+  const linkCache = new NoLinks();
+  const options = {
+    cwd: directory,
+    gzip: true,
+    portable: true,
+    follow: true,
+    onWriteEntry: rename,
+    linkCache,
+  };
+  const archive = create(options, [config, ...files]);
   return { archive: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>, configFile };
+}
+
+/** Where the packer looks up which files it has packed under another name: none. */
+class NoLinks extends Map<`${number}:${number}`, string> {
+  override set(): this {
+    return this;
+  }
 }
 
 async function projectFiles(directory: string, config: string): Promise<string[]> {

@@ -8,6 +8,13 @@ export const SUBMISSION_BYTES_LIMIT = 10_485_760;
 export const PREDICTION_BYTES_LIMIT_DEFAULT = 100 * 1024 * 1024;
 /** Decision 5: the largest project, in bytes. */
 export const PROJECT_BYTES_LIMIT = 512 * 1024 * 1024;
+/** Its files and directories: each takes an inode and a sync, so that 100,000 take a minute on a usual disk. */
+export const PROJECT_ENTRIES_MAX = 100_000;
+/** Bytes of a path in a project, and directories in one another: Linux takes 4,096 bytes in all, of which the data directory's are some. */
+export const PROJECT_PATH_BYTES_MAX = 1024;
+export const PROJECT_DEPTH_MAX = 64;
+/** What a project's archive may have beside its files: headers and padding, at most 2.5 KiB an entry. */
+export const PROJECT_HEADERS_BYTES_MAX = 256 * 1024 * 1024;
 /** A line of input may carry white space that does not count; past this many raw bytes we refuse to look for its end. */
 export const LINE_BYTES_LIMIT = 8 * 1024 * 1024;
 
@@ -174,6 +181,14 @@ export const SMALL_BODY_BYTES = 64 * 1024;
 /** Bodies of submissions that a controller holds at once: twelve of the largest, or 128 small ones beside ten. */
 export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
 export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
+/**
+ * After a failure an issuer's keys are not asked for again for so long, twice as long with each failure: an issuer that is down is asked
+ * twice a minute by each gateway, however many tokens come, and one that was restarted serves again within a second or two.
+ */
+export const JWKS_COOLDOWN_FIRST_MS = 1_000;
+export const JWKS_COOLDOWN_MAX_MS = 30_000;
+/** Some 500 keys; issuers have two or three. */
+export const JWKS_BYTES_MAX = 1024 * 1024;
 /**
  * Signatures that a gateway remembers, some 100 bytes each: 40 MB. One access key alone may sign 440 requests a second before its window
  * becomes shorter than 15 minutes; at 10,000 a second it is 40 s.

@@ -187,6 +187,34 @@ describe("tokens of an issuer", () => {
     expect(body.message).toContain(message);
   });
 
+  it("cost an issuer that is down one question, however many come", async () => {
+    const down = new TestServer();
+    let asked = 0;
+    const silent = createServer((_, response) => {
+      asked++;
+      response.writeHead(500).end();
+    });
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const jwks = `http://127.0.0.1:${(silent.address() as { port: number }).port}/keys`;
+    await down.start({}, ["--jwt-issuer", issuerUrl, "--jwt-audience", "quern", "--jwt-jwks", jwks]);
+    down.deploy(project(ECHO), { wait: false });
+    const token = await sign({ scope: "predict" });
+    const since = performance.now();
+    const answers = [];
+    for (let i = 0; i < 40; i++)
+      answers.push(await down.post(i % 2 === 0 ? "/echo" : "/jobs", {}, bearer(token)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+    for (const { headers } of answers) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    // After 0, 1, 3, 7, 15, 31 s, and twice a minute from then on.
+    expect(asked).toBeLessThanOrEqual(2 + Math.log2(1 + (performance.now() - since) / 1_000));
+    expect(await answers[0]!.json()).toMatchObject({
+      code: "server_unavailable",
+      message: expect.stringContaining("500"),
+    });
+    silent.close();
+    await down.stop();
+  });
+
   it("do not take the place of headers that only gateways set", async () => {
     const holder = JSON.stringify({ id: "me", grants: [{ scope: "admin", api: null }], rate: null });
     expect((await server.fetch("/-/apis", { headers: { "x-quern-holder": holder } })).status).toBe(401);

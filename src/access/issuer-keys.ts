@@ -1,0 +1,79 @@
+/**
+ * The keys that an issuer publishes (RFC 7517). After a failure nothing is asked for a while, longer with each one: what callers send does not
+ * decide how often the issuer is asked, and nobody waits for an issuer that has just not answered.
+ */
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  type FetchImplementation,
+  type JWTVerifyGetKey,
+} from "jose";
+import { JWKS_BYTES_MAX, JWKS_COOLDOWN_FIRST_MS, JWKS_COOLDOWN_MAX_MS } from "../contracts/limits.ts";
+
+/** The issuer's keys cannot be had now. */
+export class KeysUnavailable extends Error {
+  readonly retryAfterS: number;
+
+  constructor(message: string, waitMs: number) {
+    super(message);
+    this.name = "KeysUnavailable";
+    this.retryAfterS = Math.max(1, Math.ceil(waitMs / 1000));
+  }
+}
+
+export function issuerKeys(url: string): JWTVerifyGetKey {
+  const cooling = new CoolingFetch((...request) => fetch(...request));
+  return createRemoteJWKSet(new URL(url), { [customFetch]: (...request) => cooling.fetch(...request) });
+}
+
+export class CoolingFetch {
+  private readonly ask: FetchImplementation;
+  private readonly now: () => number;
+  private failures = 0;
+  private untilMs = Number.NEGATIVE_INFINITY;
+  private why = "";
+
+  constructor(ask: FetchImplementation, now = () => performance.now()) {
+    this.ask = ask;
+    this.now = now;
+  }
+
+  /** Throws `KeysUnavailable`, at once while it cools down. */
+  fetch: FetchImplementation = async (...request) => {
+    const leftMs = this.untilMs - this.now();
+    if (leftMs > 0) throw new KeysUnavailable(this.why, leftMs);
+    try {
+      const text = await textOf(await this.ask(...request));
+      // Whether it is a set of keys at all.
+      createLocalJWKSet(JSON.parse(text) as never);
+      this.failures = 0;
+      return new Response(text);
+    } catch (error) {
+      throw this.coolDown(error as Error);
+    }
+  };
+
+  private coolDown(error: Error): KeysUnavailable {
+    const waitMs = Math.min(JWKS_COOLDOWN_MAX_MS, JWKS_COOLDOWN_FIRST_MS * 2 ** this.failures++);
+    this.untilMs = this.now() + waitMs;
+    const { cause } = error;
+    this.why = cause instanceof Error ? `${error.message}: ${cause.message}` : error.message;
+    return new KeysUnavailable(this.why, waitMs);
+  }
+}
+
+async function textOf(response: Response): Promise<string> {
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`it answers ${response.status}, and not 200`);
+  }
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += part.length;
+    if (bytes > JWKS_BYTES_MAX) throw new Error(`it has more than ${JWKS_BYTES_MAX} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString("utf8");
+}

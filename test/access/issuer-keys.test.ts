@@ -1,0 +1,66 @@
+/** How often an issuer is asked that does not answer: by its own failures, never by what callers send. */
+import { describe, expect, it } from "vitest";
+import { CoolingFetch, KeysUnavailable } from "../../src/access/issuer-keys.ts";
+
+const SET = { keys: [] };
+const ask = (cooling: CoolingFetch) =>
+  cooling.fetch("https://issuer.example", {
+    headers: new Headers(),
+    method: "GET",
+    redirect: "manual",
+    signal: AbortSignal.timeout(60_000),
+  });
+
+describe("an issuer that fails", () => {
+  it.each<[string, () => Response]>([
+    [
+      "is not there",
+      () => {
+        throw new TypeError("fetch failed", { cause: new Error("ECONNREFUSED") });
+      },
+    ],
+    ["answers 500", () => new Response("oh", { status: 500 })],
+    ["redirects", () => new Response(null, { status: 302 })],
+    ["answers with something else", () => new Response("<html>")],
+    ["has no keys", () => Response.json({ error: "none" })],
+    ["sends megabytes", () => new Response("x".repeat(2_000_000))],
+  ])("is asked again later and later: one that %s", async (_, answer) => {
+    let nowMs = 0;
+    let asked = 0;
+    const cooling = new CoolingFetch(
+      async () => {
+        asked++;
+        return answer();
+      },
+      () => nowMs,
+    );
+    const times: number[] = [];
+    for (; nowMs < 120_000; nowMs += 500) {
+      const before = asked;
+      await expect(ask(cooling)).rejects.toBeInstanceOf(KeysUnavailable);
+      if (asked > before) times.push(nowMs / 1_000);
+    }
+    expect(times).toEqual([0, 1, 3, 7, 15, 31, 61, 91]);
+  });
+
+  it("says how long it is not asked, and is as before once it answers", async () => {
+    let nowMs = 0;
+    let isUp = false;
+    const cooling = new CoolingFetch(
+      async () => (isUp ? Response.json(SET) : new Response("", { status: 503 })),
+      () => nowMs,
+    );
+    for (const wait of [1_000, 2_000, 4_000]) {
+      await expect(ask(cooling)).rejects.toMatchObject({
+        message: "it answers 503, and not 200",
+        retryAfterS: wait / 1_000,
+      });
+      await expect(ask(cooling)).rejects.toMatchObject({ retryAfterS: wait / 1_000 });
+      nowMs += wait;
+    }
+    isUp = true;
+    expect(await (await ask(cooling)).json()).toEqual(SET);
+    isUp = false;
+    await expect(ask(cooling)).rejects.toMatchObject({ retryAfterS: 1 });
+  });
+});
