@@ -104,7 +104,9 @@ function contextOf(options: GlobalOptions): CliContext {
     output: options.output ?? "table",
     app: options.app,
     out: printed,
-    err: (text) => void (options.quiet === true || process.stderr.write(text)),
+    err: (text) => {
+      if (options.quiet !== true) process.stderr.write(text);
+    },
     isInteractive: process.stderr.isTTY === true && options.color !== false && !isPlainOutput(),
     isYes: options.yes === true,
     isWatch: options.watch === true,

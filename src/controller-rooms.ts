@@ -1,4 +1,5 @@
 /** The controller's rooms, built one by one on their ground. What one needs of another is a function that is passed in. */
+
 import { realpathSync } from "node:fs";
 import type { RequestListener } from "node:http";
 import { join } from "node:path";
@@ -23,6 +24,7 @@ import {
   startWorker,
   timeoutMsOf,
 } from "./apis/start-worker.ts";
+import { inBackground } from "./base/background.ts";
 import { armKillPoint } from "./base/kill-points.ts";
 import type { Log } from "./base/log.ts";
 import type { JobDeps } from "./batch/job-deps.ts";
@@ -112,7 +114,7 @@ export function buildReplicas(
         account.giveBack(grant);
         throw error;
       });
-      void worker.exited.then(() => account.giveBack(grant));
+      inBackground(worker.exited.then(() => account.giveBack(grant)));
       return worker;
     },
     adopt: (version: ApiVersion, record: WorkerRecord) => {
@@ -120,20 +122,20 @@ export function buildReplicas(
       if (worker === undefined) return undefined;
       const gpus = record.gpus.split(",").filter(Boolean);
       const grant = account.occupyAgain(computeOf(version), gpus, `API ${version.name}`);
-      void worker.exited.then(() => account.giveBack(grant));
+      inBackground(worker.exited.then(() => account.giveBack(grant)));
       return worker;
     },
     end: (record: WorkerRecord) => workerDeps.engine.end(record),
     forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
     onDeletedGone: (name: string) =>
-      void removeLeftovers(name).catch((error: Error) =>
+      inBackground(removeLeftovers(name), (error) =>
         log.error({ err: error, api: name }, "its log and files stay"),
       ),
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     apiLog: (name: string, line: string) =>
       appendLogLine(join(apiLogDirectory(workerDeps.dataDir, name), "server.log"), line),
     onChange: () =>
-      void publish().catch((error: Error) => log.error({ err: error }, "routes could not be published")),
+      inBackground(publish(), (error) => log.error({ err: error }, "routes could not be published")),
   };
   return new Replicas(deps, orphans);
 }
@@ -297,7 +299,17 @@ export function buildControl(
       return version === undefined ? {} : exactSpec(version);
     },
   });
-  return getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  return listenerOf(app);
+}
+
+/** A request that the bridge itself fails on has no answer: its client is cut off. */
+function listenerOf(app: { fetch: Parameters<typeof getRequestListener>[0] }): RequestListener {
+  const listen = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  return (request, response) =>
+    inBackground(listen(request, response), (error) => {
+      response.destroy();
+      throw error;
+    });
 }
 
 export function buildInternal(
@@ -322,5 +334,5 @@ export function buildInternal(
       await reports.take(report);
     },
   });
-  return getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  return listenerOf(app);
 }

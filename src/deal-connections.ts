@@ -53,7 +53,10 @@ export class ConnectionDealer {
     const { socket, listener } = connection;
     const ready = this.gateways();
     const gateway = ready[this.dealt++ % ready.length];
-    if (gateway === undefined) return void this.waiting.push(connection);
+    if (gateway === undefined) {
+      this.waiting.push(connection);
+      return;
+    }
     const underWay = this.underWayTo(gateway);
     underWay.add(connection);
     // Kept open: of one that was on its way when the gateway died, Node would never close ours.

@@ -3,11 +3,13 @@
  * die. It holds no state. The socket is shared through the kernel, so that connections wait in its queue, and are not
  * refused, while a gateway is replaced (docs/decisions/0002-listening-socket.md).
  */
+
 import type { ChildProcess } from "node:child_process";
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
+import { inBackground } from "./base/background.ts";
 import { describeShortage, type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
 import { readInstance } from "./database/instance.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
@@ -167,7 +169,7 @@ class Parent {
   }
 
   async run(): Promise<number> {
-    const stop = () => void this.stop();
+    const stop = () => this.leave();
     process.on("SIGTERM", stop).on("SIGINT", stop);
     this.dealer?.start();
     const children = [...this.gateways, this.controller];
@@ -192,7 +194,7 @@ class Parent {
   private mayTryAgain(): boolean {
     if (this.wasReady) return true;
     this.exitCode = 1;
-    void this.stop();
+    this.leave();
     return false;
   }
 
@@ -267,7 +269,7 @@ class Parent {
     const areAllReady = [...this.gateways, this.controller].every(({ isReady }) => isReady);
     if (!areAllReady || this.stopping.signal.aborted) return;
     this.wasReady = true;
-    void this.announce();
+    inBackground(this.announce());
   }
 
   /** Whoever waits for the file must not see half of it. The command line talks to the control plane. */
@@ -289,6 +291,13 @@ class Parent {
 
   private get room(): RoomWait {
     return { onWait: sayWaiting, signal: this.stopping.signal };
+  }
+
+  private leave(): void {
+    inBackground(this.stop(), ({ stack }) => {
+      process.stderr.write(`quern: it did not stop cleanly: ${stack}\n`);
+      process.exit(1);
+    });
   }
 
   /** The gateways first, so that no request is lost; then the controller. */

@@ -1,5 +1,7 @@
 /** The house rules that a program can hold: floors, sizes, names, environment reads, leftovers. */
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "./harness/server.ts";
@@ -100,6 +102,34 @@ describe("the house", () => {
   it("reads the wall clock in base/clock.ts only, so that no duration or deadline is measured by it", () => {
     const readers = files.filter((file) => /Date\.now\(|new Date\(\)/.test(readFileSync(file, "utf8")));
     expect(readers.map((file) => relative(root, file))).toEqual(["src/base/clock.ts"]);
+  });
+
+  it("lets no promise go whose failure nobody would hear of", () => {
+    const directory = mkdtempSync(join(tmpdir(), "quern-promises-"));
+    const bad = [
+      "work();",
+      "void work();",
+      "work().then(() => {});",
+      "setTimeout(() => work(), 1);",
+      "setTimeout(async () => {}, 1);",
+    ];
+    const good = ["work().catch(() => {});", "await work();"];
+    const text = (lines: readonly string[]) =>
+      `declare function work(): Promise<void>;\ndeclare function setTimeout(run: () => void, ms: number): void;\n${lines.join("\n")}\nexport {};\n`;
+    writeFileSync(
+      join(directory, "tsconfig.json"),
+      '{"compilerOptions": {"strict": true, "module": "esnext", "target": "es2022"}}',
+    );
+    writeFileSync(join(directory, "good.ts"), text(good));
+    for (const [at, line] of bad.entries()) writeFileSync(join(directory, `bad${at}.ts`), text([line]));
+    const args = ["--type-aware", "-c", join(root, ".oxlintrc.json"), "--format", "unix", "."];
+    const env = { ...process.env, PATH: `${join(root, "node_modules", ".bin")}:${process.env.PATH}` };
+    const { stdout } = spawnSync(join(root, "node_modules", ".bin", "oxlint"), args, {
+      ...{ cwd: directory, encoding: "utf8", env },
+    });
+    rmSync(directory, { recursive: true });
+    const found = new Set([...stdout.matchAll(/^(\w+\.ts):.*promises/gm)].map(([, file]) => file));
+    expect(found, stdout).toEqual(new Set(bad.map((_, at) => `bad${at}.ts`)));
   });
 
   it("keeps base small, files under 500 lines, and names that say something", () => {

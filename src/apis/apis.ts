@@ -1,5 +1,7 @@
 /** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
+
 import { rm } from "node:fs/promises";
+import { inBackground } from "../base/background.ts";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { ApiStatus } from "../contracts/apis.ts";
@@ -82,7 +84,7 @@ export class Apis implements Service {
   /** What is deployed has changed: gateways and replicas follow. */
   async announce(): Promise<void> {
     await this.publish();
-    void this.deps.replicas.reconcile();
+    inBackground(this.deps.replicas.reconcile());
     // A gateway that does not answer now will have it later.
     await this.deps.routes.everywhere().catch(() => {});
   }
@@ -125,7 +127,7 @@ export class Apis implements Service {
       throw new ServiceError("wrong_state", message);
     }
     await renewPredictorId(this.deps.db, version);
-    void this.deps.replicas.reconcile();
+    inBackground(this.deps.replicas.reconcile());
   }
 
   /**
@@ -150,7 +152,7 @@ export class Apis implements Service {
     const former = await findVersion(this.deps.db, name, found.api_id);
     await this.deps.db.transaction((tx) => saveVersion(tx, { ...former!, deployed_time: timestamp() }));
     await this.publish();
-    void this.deps.replicas.reconcile();
+    inBackground(this.deps.replicas.reconcile());
     return found.api_id;
   }
 

@@ -1,4 +1,5 @@
 /** One replica of a real-time API: a worker process and the controller's connection to it. Requests do not pass here. */
+import { inBackground } from "../base/background.ts";
 import { delay } from "../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { type Init, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
@@ -34,7 +35,7 @@ export class Replica {
     this.api_name = api.api_name;
     this.predictor_id = api.predictor_id;
     this.events = events;
-    void worker.exited.then((exit) => this.gone(exit));
+    inBackground(worker.exited.then((exit) => this.gone(exit)));
   }
 
   get identity() {

@@ -2,7 +2,9 @@
  * Keeps the workers of each real-time API as they are wanted. `runOnce` compares what is wanted with what is there and
  * acts by `planRollout`; every change triggers it.
  */
+
 import { setTimeout as schedule } from "node:timers";
+import { inBackground } from "../base/background.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { describeFault } from "../contracts/faults.ts";
@@ -75,7 +77,7 @@ export class Replicas implements Service {
     await this.updateVersions();
     for (const record of this.orphans) await this.adopt(record);
     for (const group of this.groups.values()) this.resume(group);
-    void this.reconcile();
+    inBackground(this.reconcile());
   }
 
   /** Replicas live on: the next controller adopts them, and gateways go on sending to them. */
@@ -145,7 +147,7 @@ export class Replicas implements Service {
       const found = workers.filter((worker) => worker.identity.worker_id === workerId);
       this.retire(found, (timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS) + REPLACE_MARGIN_MS);
     }
-    void this.reconcile();
+    inBackground(this.reconcile());
   }
 
   private async loop(): Promise<void> {
@@ -163,7 +165,7 @@ export class Replicas implements Service {
       const room = this.deps.room(group.version);
       const fleet = group.fleet(room.workers, performance.now());
       const plan = planRollout(fleet);
-      for (let i = 0; i < plan.start; i++) void this.startOne(name, group);
+      for (let i = 0; i < plan.start; i++) inBackground(this.startOne(name, group));
       const missing = fleet.wanted - fleet.fresh.ready - fleet.fresh.coming - plan.start;
       group.lack = missing > 0 && room.workers <= 0 ? room.description : undefined;
       if (group.lack !== undefined) this.lookAgain();
@@ -214,7 +216,7 @@ export class Replicas implements Service {
       group.starting--;
     }
     // The deployment may have changed while the worker was starting.
-    void this.reconcile();
+    inBackground(this.reconcile());
   }
 
   private async adopt(record: WorkerRecord): Promise<void> {
@@ -249,13 +251,19 @@ export class Replicas implements Service {
       },
     );
     (this.groups.get(group.version.name) ?? group).workers.push(replica);
-    void replica.connect(this.deps.initOf(group.version), this.deps.epoch);
+    inBackground(replica.connect(this.deps.initOf(group.version), this.deps.epoch), (error) => {
+      this.failed(group.version.name, group, error.message);
+      worker.kill();
+    });
   }
 
   private gone(replica: Replica, exit: WorkerExit, wasServing: boolean): void {
     const forgotten = this.deps.forget(replica.identity.worker_id);
     const group = this.groups.get(replica.api_name);
-    if (group === undefined) return void forgotten.then(() => this.deps.onDeletedGone(replica.api_name));
+    inBackground(
+      group === undefined ? forgotten.then(() => this.deps.onDeletedGone(replica.api_name)) : forgotten,
+    );
+    if (group === undefined) return;
     group.workers = group.workers.filter((other) => other !== replica);
     if (wasServing) this.restartCounts.set(group.version.name, this.restarts(group.version.name) + 1);
     const livedMs = performance.now() - replica.startedMs;
@@ -284,20 +292,20 @@ export class Replicas implements Service {
 
   private waitBeforeNext(group: ReplicaGroup, waitMs: number): void {
     group.waitBeforeNext(waitMs);
-    schedule(() => void this.reconcile(), waitMs + 1).unref();
+    schedule(() => inBackground(this.reconcile()), waitMs + 1).unref();
   }
 
   /** One timer, however often it is asked for: each look would bring another one otherwise. */
   private lookAgain(): void {
     this.roomTimer ??= schedule(() => {
       this.roomTimer = undefined;
-      void this.reconcile();
+      inBackground(this.reconcile());
     }, ROOM_LOOK_MS).unref();
   }
 
   private changed(): void {
     if (this.isStopped) return;
     this.deps.onChange();
-    void this.reconcile();
+    inBackground(this.reconcile());
   }
 }

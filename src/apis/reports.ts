@@ -1,4 +1,5 @@
 /** Takes the reports of gateways: keeps their numbers for `quern get`, and the newest of each for `/-/metrics`. */
+import { inBackground } from "../base/background.ts";
 import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
@@ -40,7 +41,7 @@ export class Reports implements Service {
 
   async start(): Promise<void> {
     this.timer = setInterval(
-      () => this.write(() => pruneMetrics(this.db, new Date(wallMs()))),
+      () => inBackground(this.write(() => pruneMetrics(this.db, new Date(wallMs())))),
       METRICS_PRUNE_EVERY_MS,
     );
   }

@@ -149,10 +149,14 @@ class Unpacking {
 
   private take(entry: ReadEntry): void {
     const placing = placeOf(entry as ArchiveEntry);
-    if (this.fault !== undefined || !("path" in placing)) return void entry.resume();
+    if (this.fault !== undefined || !("path" in placing)) {
+      entry.resume();
+      return;
+    }
     if (placing.kind === "directory") {
       this.makeDirectory(placing.path);
-      return void entry.resume();
+      entry.resume();
+      return;
     }
     const written = this.write(entry, placing.path);
     written.catch((error: unknown) => {

@@ -3,6 +3,7 @@
  * job is decided by the holder (job-run.ts).
  */
 
+import { inBackground } from "../base/background.ts";
 import { delay } from "../base/clock.ts";
 import { CREDIT_BYTES_MAX } from "../contracts/limits.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
@@ -84,11 +85,12 @@ export class BatchWorker {
   constructor(process: RunningWorker, events: BatchWorkerEvents) {
     this.process = process;
     this.events = events;
-    void process.exited.then(async (exit) => {
+    const gone = process.exited.then(async (exit) => {
       // What it said last may still be on its way: the socket's end comes behind it.
       if (this.connection !== undefined) await Promise.race([this.closed, delay(LAST_WORDS_MS)]);
       this.onGone(exit);
     });
+    inBackground(gone);
   }
 
   get identity() {

@@ -2,6 +2,7 @@
  * One run of one job by its owner: enqueue, dispatch, finish. All causes of an end meet in `end`, which is the only
  * writer of the closing record here; a stop from outside wins or loses there like every other.
  */
+import { inBackground } from "../base/background.ts";
 import { timestamp, wallMs } from "../base/clock.ts";
 import { describeShortage, type RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
@@ -112,7 +113,7 @@ export class JobRun implements Service {
         job_spec: this.jobSpec(),
       }),
       events: this.workerEvents(),
-      onStartFailed: (error) => void this.end({ kind: "worker_error", reason: startFailed(error) }),
+      onStartFailed: (error) => this.endSoon({ kind: "worker_error", reason: startFailed(error) }),
     });
     this.ended = new Promise((resolve) => {
       this.resolveEnded = resolve;
@@ -218,9 +219,9 @@ export class JobRun implements Service {
       attempts: await chargedAttempts(deps.db, job.job_id),
       letterOf: this.letterOf(),
       timeoutMs: this.api!.timeoutMs,
-      onAllSettled: () => void this.complete(),
-      onWorkersKeepDying: (kind, reason) => void this.end({ kind, reason }),
-      onInputError: (error) => void this.end({ kind: "enqueue_failed", reason: inputLost(error) }),
+      onAllSettled: () => inBackground(this.complete(), (error) => this.unexpected(error)),
+      onWorkersKeepDying: (kind, reason) => this.endSoon({ kind, reason }),
+      onInputError: (error) => this.endSoon({ kind: "enqueue_failed", reason: inputLost(error) }),
     });
     for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
     this.startMissingWorkers();
@@ -253,7 +254,7 @@ export class JobRun implements Service {
       onReady: (worker) => this.dispatcher?.addWorker(worker),
       onSetUpFailed: (_, fault) => {
         const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
-        void this.end({ kind, reason: setUpFailed(fault) });
+        this.endSoon({ kind, reason: setUpFailed(fault) });
       },
       onNoRoom: () => this.startMissingWorkers(),
       onAck: (worker, ack) => this.dispatcher?.acked(worker, ack),
@@ -280,7 +281,7 @@ export class JobRun implements Service {
   private diedWhileEnqueuing(exit: WorkerExit): void {
     if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
     const kind = exit.outOfMemory === undefined ? "worker_error" : "worker_oom";
-    void this.end({ kind, reason: keepDying(exit, IDLE_DEATHS) });
+    this.endSoon({ kind, reason: keepDying(exit, IDLE_DEATHS) });
   }
 
   /** More workers than batches are not started. */
@@ -324,11 +325,17 @@ export class JobRun implements Service {
     clearInterval(this.ticker);
     this.over.abort();
     this.dispatcher?.close();
-    void this.cursor?.close();
+    if (this.cursor !== undefined) inBackground(this.cursor.close());
     await this.settlements?.drain();
     const won = await finishJob(this.deps, this.job.job_id, cause);
-    if (isFirst) void this.workers.stopAll(STOP_GRACE_MS).then(this.resolveEnded);
+    if (isFirst) inBackground(this.workers.stopAll(STOP_GRACE_MS).finally(this.resolveEnded));
     return won;
+  }
+
+  private endSoon(cause: EndCause): void {
+    const { log } = this.deps;
+    const { job_id } = this.job;
+    inBackground(this.end(cause), (error) => log.error({ job_id, err: error }, "a job could not be ended"));
   }
 
   private tick(): void {
@@ -353,12 +360,12 @@ export class JobRun implements Service {
 
   private checkTimeout(): boolean {
     if (!this.deadline.isOver(performance.now())) return false;
-    void this.end({ kind: "timed_out", timeoutS: this.job.timeout_s! });
+    this.endSoon({ kind: "timed_out", timeoutS: this.job.timeout_s! });
     return true;
   }
 
   private unexpected(error: Error): void {
     this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed for a fault of ours");
-    void this.end({ kind: "unexpected", reason: unexpected(error) });
+    this.endSoon({ kind: "unexpected", reason: unexpected(error) });
   }
 }

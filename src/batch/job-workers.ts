@@ -1,4 +1,5 @@
 /** The workers of one job: as many as are wanted and the machine has room for, replaced when they die, all gone at the end. */
+import { inBackground } from "../base/background.ts";
 import { delay } from "../base/clock.ts";
 import { type RoomWait, whenThereIsRoom } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
@@ -116,7 +117,7 @@ export class JobWorkers {
     const { account, need, holder } = this.options;
     const onGranted = (grant: Grant) => {
       this.asks.delete(ask);
-      void this.startOne(grant);
+      inBackground(this.startOne(grant), this.options.onStartFailed);
       this.askForMissing();
     };
     const ask = account.ask(need(), onGranted, holder);
@@ -138,19 +139,20 @@ export class JobWorkers {
       ...events,
       onSetUpFailed: (failed, fault) => {
         this.failed++;
-        void this.drop(failed);
+        inBackground(this.drop(failed));
         events.onSetUpFailed(failed, fault);
       },
       onNoRoom: (failed) => {
         if (!this.hasToldOfNoRoom) room.onWait(NO_ROOM_FOR_SOCKET);
         this.hasToldOfNoRoom = true;
-        void delay(START_AGAIN_MS).then(async () => {
+        const again = delay(START_AGAIN_MS).then(async () => {
           await this.drop(failed);
           events.onNoRoom(failed);
         });
+        inBackground(again);
       },
       onDeath: (dead, death) => {
-        void this.drop(dead);
+        inBackground(this.drop(dead));
         events.onDeath(dead, death);
       },
     });

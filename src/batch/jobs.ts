@@ -1,4 +1,5 @@
 /** All jobs of this controller: takes over the unfinished ones at the start, runs new ones, stops, reads. */
+import { inBackground } from "../base/background.ts";
 import { wallMs } from "../base/clock.ts";
 import { describeShortage, whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
@@ -191,9 +192,10 @@ export class Jobs implements Service {
     if (row === undefined) return;
     const run = new JobRun(this.deps, row, lostWorkers);
     this.runs.set(jobId, run);
-    void run.ended.then(() => {
+    const forgotten = run.ended.then(() => {
       if (this.runs.get(jobId) === run) this.runs.delete(jobId);
     });
+    inBackground(forgotten);
     await run.start();
   }
 

@@ -52,7 +52,7 @@ export async function assertAnyFile(
   const first = await Promise.race([next, patience]).finally(() => clearTimeout(timer));
   // A listing that goes on has nobody to tell of its end; the generator stops at its next page.
   if (first === "late") next.catch(() => {});
-  void pages.return(undefined).catch(() => {});
+  pages.return(undefined).catch(() => {});
   if (first === "late") return;
   if (first.done) throw noFilesFound(input);
   if (input.kind === "lines") await assertReadable(store, first.value[0]!.path);

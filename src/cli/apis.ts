@@ -215,7 +215,7 @@ export async function predict(context: CliContext, api: string, file: string): P
     headers: { "content-type": "application/json" },
     body,
   });
-  context.out(`${text}\n`);
+  await context.out(`${text}\n`);
   return EXIT.success;
 }
 
@@ -259,7 +259,8 @@ export async function showVersion(context: CliContext, own: string): Promise<num
       throw error;
     },
   );
-  if (context.output === "json") context.out(`${JSON.stringify({ cli: own, server: server ?? null })}\n`);
-  else context.out(`cli version: ${own}\nserver version: ${server ?? "(no server answers)"}\n`);
+  if (context.output === "json")
+    await context.out(`${JSON.stringify({ cli: own, server: server ?? null })}\n`);
+  else await context.out(`cli version: ${own}\nserver version: ${server ?? "(no server answers)"}\n`);
   return EXIT.success;
 }

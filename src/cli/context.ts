@@ -11,7 +11,7 @@ export interface CliContext {
   output: "table" | "json";
   /** `-a`: the declarative application that a verb is about. */
   app: string | undefined;
-  /** Data only. Resolves when more may be printed; who prints little need not wait. */
+  /** Data only. Resolves when more may be printed. */
   out: (text: string) => Promise<void>;
   /** Progress, hints, messages. */
   err: (text: string) => void;

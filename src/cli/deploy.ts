@@ -23,8 +23,8 @@ export async function deploy(
   options: { wait?: boolean } & ApplicationOptions,
 ): Promise<number> {
   const { value: deployed, text } = await sendProject(context, file, apis, false, options);
-  if (context.output === "json") context.out(`${text}\n`);
-  else for (const { message } of deployed) context.out(`${message}\n`);
+  if (context.output === "json") await context.out(`${text}\n`);
+  else for (const { message } of deployed) await context.out(`${message}\n`);
   if (context.output === "table") context.err(nextSteps(deployed));
   if (options.wait !== true) return EXIT.success;
   for (const { api, kind } of deployed) {
@@ -63,9 +63,9 @@ export async function check(
   options: ApplicationOptions = {},
 ): Promise<number> {
   const { value, text, configFile } = await sendProject(context, file, [], true, options);
-  if (context.output === "json") context.out(`${text}\n`);
+  if (context.output === "json") await context.out(`${text}\n`);
   else
-    context.out(
+    await context.out(
       `${existsSync(file) ? file : configFile} is valid: ${value.map(({ api, kind }) => `${api} (${kind})`).join(", ")}\n`,
     );
   return EXIT.success;

@@ -2,8 +2,10 @@
  * `quern dev`: deploys, and again whenever a file of the project changes; prints the logs. A version that is wrong, or does
  * not start, is told of, and the last good one goes on serving. Where no server runs, one is started and ends with this.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
+import { inBackground } from "../base/background.ts";
 import { wallMs } from "../base/clock.ts";
 import { waitUntilReady } from "./applications.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
@@ -72,7 +74,7 @@ class DevSession {
       // Of an application: what a change before this one has running is of no use any more.
       const { value } = await sendProject(context, this.file, this.apis, false, { force: true });
       const deployed = (await Promise.all(value.map((each) => this.settled(each)))).flat();
-      for (const { api } of deployed) void this.follow(api);
+      for (const { api } of deployed) inBackground(this.follow(api));
       context.err(summary(deployed, performance.now() - startedMs));
     } catch (error) {
       if (!(error instanceof CliError)) throw error;

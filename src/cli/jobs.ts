@@ -58,7 +58,7 @@ export async function submitJob(
     context.err(`submitted job ${value.job_id}\n`);
     return waitForJob(context, api, value.job_id, {});
   }
-  context.out(context.output === "json" ? `${text}\n` : `${value.job_id}\n`);
+  await context.out(context.output === "json" ? `${text}\n` : `${value.job_id}\n`);
   return EXIT.success;
 }
 
@@ -118,10 +118,10 @@ export async function listJobs(
     await context.client.apiPath(api),
     { query: { limit: options.limit ?? "10", status: statusOf(options.status), cursor: options.cursor } },
   );
-  if (context.output === "json") context.out(`${text}\n`);
-  else if (value.jobs.length === 0) context.out("no submitted jobs\n");
+  if (context.output === "json") await context.out(`${text}\n`);
+  else if (value.jobs.length === 0) await context.out("no submitted jobs\n");
   else
-    context.out(
+    await context.out(
       `${table(["job id", "status", "progress", "failed*", "start time", "duration"], value.jobs.map(jobCells))}\n`,
     );
   if (value.next_cursor !== null && options.limit !== undefined)
@@ -156,7 +156,7 @@ export async function getJob(context: CliContext, api: string, jobId: string): P
   const { value, text } = await context.client.json<Envelope>(
     `${await context.client.apiPath(api)}/${jobId}`,
   );
-  context.out(context.output === "json" ? `${text}\n` : describeJob(value, text));
+  await context.out(context.output === "json" ? `${text}\n` : describeJob(value, text));
   return EXIT.success;
 }
 
@@ -258,7 +258,7 @@ export async function waitForJob(
     bar.update(STATUS_TEXT[status], settled, total_batch_count, batch_metrics.failed);
     if (end_time !== undefined) {
       bar.end();
-      context.out(context.output === "json" ? `${text}\n` : describeJob(value, text));
+      await context.out(context.output === "json" ? `${text}\n` : describeJob(value, text));
       return EXIT_BY_STATUS[status] ?? EXIT.jobFailed;
     }
     if (performance.now() > deadline) {

@@ -150,7 +150,9 @@ export function streamText(
   headers: Record<string, string> = {},
 ): Response {
   const { outgoing } = c.env as HttpBindings;
-  const giveUp = () => void chunks.return(undefined).catch(() => {});
+  const giveUp = () => {
+    chunks.return(undefined).catch(() => {});
+  };
   if (outgoing.destroyed) giveUp();
   else outgoing.once("close", giveUp);
   const encoder = new TextEncoder();

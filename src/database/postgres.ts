@@ -34,7 +34,9 @@ export async function openPostgresDatabase(url: string): Promise<Database> {
   const connection = {
     all: async <T>(sql: string, params: readonly SqlValue[] = []) => (await query(sql, params)).rows as T[],
     run: async (sql: string, params: readonly SqlValue[] = []) => (await query(sql, params)).rowCount ?? 0,
-    exec: async (sql: string) => void (await client.query(sql)),
+    exec: async (sql: string) => {
+      await client.query(sql);
+    },
     close: () => client.end(),
   };
   return new SerialDatabase(connection, "BEGIN");

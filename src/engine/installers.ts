@@ -50,7 +50,7 @@ export class Installers {
       child.once("spawn", () => {
         this.running.add(child);
         const former = { pid: child.pid, start: processStartTime(child.pid!) };
-        void writeFile(recordOf(environment), JSON.stringify(former)).catch(() => {});
+        writeFile(recordOf(environment), JSON.stringify(former)).catch(() => {});
       });
       child.once("exit", (code) => {
         this.running.delete(child);

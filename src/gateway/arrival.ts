@@ -63,10 +63,11 @@ export class Arrival {
     if (authorization.isSigned(this.request)) return this.receiveSigned();
     const holder = authorization.tokenHolder(this.request);
     if (holder instanceof Promise) {
-      holder.then(
-        (verified) => this.isAllowed(verified) && this.receive(false),
-        (error: unknown) => this.refuse(error),
-      );
+      holder
+        .then((verified) => {
+          if (this.isAllowed(verified)) this.receive(false);
+        })
+        .catch((error: unknown) => this.refuse(error));
     } else if (this.isAllowed(holder)) this.receive(false);
   }
 

@@ -18,7 +18,10 @@ const NOT_THE_PREDICTORS = new Set([
   "trailer",
   "transfer-encoding",
   "upgrade",
+  "x-request-id",
 ]);
+/** Their answers end with the head, and have no length: whoever believed one would wait for it (RFC 9110, section 8.6). */
+const WITHOUT_BODY = new Set([204, 304]);
 
 /** The replica that has a request. */
 export interface Holder {
@@ -102,10 +105,11 @@ export class Prediction {
     const response = this.take();
     this.isAnswered = false;
     if (response === undefined) return;
-    const headers = answerHeaders(head.headers ?? [], this.requestId, true);
+    const status = head.status ?? 200;
+    const headers = answerHeaders(head.headers ?? [], this.requestId, !WITHOUT_BODY.has(status));
     const format = head.format === "raw" ? "raw" : this.wantsEvents ? "events" : "lines";
     try {
-      this.stream = new StreamedAnswer(response, head.status ?? 200, headers, format, onRoom);
+      this.stream = new StreamedAnswer(response, status, headers, format, onRoom);
     } catch (error) {
       this.sendRefused(response, error);
     }
@@ -135,7 +139,7 @@ export class Prediction {
   private answerWith(status: number, headers: readonly [string, string][], body: Buffer): void {
     const response = this.take();
     if (response === undefined) return;
-    const hasBody = status !== 204 && status !== 304;
+    const hasBody = !WITHOUT_BODY.has(status);
     try {
       response.writeHead(status, [
         ...answerHeaders(headers, this.requestId, false),

@@ -4,6 +4,7 @@
  * After a death it tells which requests had begun. Streams have a bound of their own, at the worker.
  */
 
+import { inBackground } from "../base/background.ts";
 import { delay } from "../base/clock.ts";
 import { PREDICTION_WINDOW_MAX } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
@@ -69,7 +70,7 @@ export class ReplicaClient {
     this.route = route;
     this.parallel = parallel;
     this.events = events;
-    void this.connect();
+    inBackground(this.connect());
   }
 
   get load(): number {
@@ -205,7 +206,7 @@ export class ReplicaClient {
     this.ahead = 1;
     if (broken !== undefined) this.events.onBroken(broken.message);
     this.events.onLost(begun, notBegun);
-    if (!this.isClosed) setTimeout(() => void this.connect(), RECONNECT_MS).unref();
+    if (!this.isClosed) setTimeout(() => inBackground(this.connect()), RECONNECT_MS).unref();
   }
 
   /**

@@ -3,10 +3,12 @@
  * stream while there is one. An older one is never taken. What cannot be read of one changes nothing: the routes before serve
  * on, and the controller is told.
  */
+
 import { readFileSync } from "node:fs";
 import { get, request as httpRequest } from "node:http";
 import { holderOf } from "../access/keys.ts";
 import type { Holder } from "../access/permission.ts";
+import { inBackground } from "../base/background.ts";
 import { delay, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
@@ -52,7 +54,7 @@ export class RouteTable implements Service {
 
   async start(): Promise<void> {
     this.readFile();
-    void this.follow();
+    inBackground(this.follow());
   }
 
   async stop(): Promise<void> {

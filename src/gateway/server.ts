@@ -296,13 +296,14 @@ export class Gateway implements Service {
       if (!this.bodies.reserve(bytes)) return refuse(bodiesFull());
       response.once("close", () => this.bodies.release(bytes));
       if (request.headers.expect !== undefined) response.writeContinue();
-      return void collectBody(request, SUBMISSION_BYTES_LIMIT)
+      collectBody(request, SUBMISSION_BYTES_LIMIT)
         .then((body) => pass(this.authorization.signer(request, body, "other"), body))
         .catch(refuse);
+      return;
     }
     // The controller judges; a token is verified here, where it is remembered too.
     const holder = this.authorization.tokenHolder(request);
-    if (holder instanceof Promise) holder.then(pass, refuse);
+    if (holder instanceof Promise) holder.then(pass).catch(refuse);
     else pass(holder);
   }
 

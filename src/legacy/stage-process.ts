@@ -1,7 +1,9 @@
 /** One stage of a pipeline as a process: it outlives a controller that dies, and the next one waits for it. */
+
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { inBackground } from "../base/background.ts";
 import { wallMs } from "../base/clock.ts";
 import type { Grant } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
@@ -114,7 +116,7 @@ export class StageProcess {
     this.isRunning = true;
     if (this.isKilled) worker.kill();
     await this.sayAlive();
-    const timer = setInterval(() => void this.sayAlive().catch(() => {}), ALIVE_MS);
+    const timer = setInterval(() => inBackground(this.sayAlive(), () => {}), ALIVE_MS);
     const exit = await worker.exited;
     clearInterval(timer);
     this.worker = undefined;

@@ -115,7 +115,7 @@ async function* listAhead<T>(
       ahead.shift();
     }
   } finally {
-    for (const { pages } of ahead) void pages.return(undefined).catch(() => {});
+    for (const { pages } of ahead) pages.return(undefined).catch(() => {});
   }
 }
 
