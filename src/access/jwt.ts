@@ -6,10 +6,9 @@ import { readFileSync } from "node:fs";
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { type Grant, KEY_SCOPES, type KeyScope } from "../contracts/keys.ts";
 import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits.ts";
 import { issuerKeys, KeysUnavailable } from "./issuer-keys.ts";
-import { type Holder, sha256Of } from "./permission.ts";
+import { grantsOf, type Holder, sha256Of } from "./permission.ts";
 
 const CLOCK_TOLERANCE_S = 30;
 /** Verified tokens are remembered until they expire: a signature costs more than a prediction. */
@@ -36,11 +35,6 @@ export class JwtVerifier {
     this.keys = /^https?:/.test(options.jwks)
       ? issuerKeys(options.jwks)
       : createLocalJWKSet(JSON.parse(readFileSync(options.jwks, "utf8")) as never);
-  }
-
-  /** Whether it has a token's form; keys of ours have no dots. */
-  static isToken(text: string): boolean {
-    return text.split(".").length === 3;
   }
 
   /** At once, where this token was verified before. */
@@ -85,16 +79,6 @@ function subjectOf({ sub }: JWTPayload): string {
   if (typeof sub === "string" && sub.length <= TOKEN_SUBJECT_CHARACTERS_MAX) return sub;
   const message = `the token is not valid: "sub" must be a text of at most ${TOKEN_SUBJECT_CHARACTERS_MAX} characters`;
   throw new ServiceError("unauthorized", message);
-}
-
-/** A list, or a text with spaces (RFC 8693, section 4.2); what is not ours is left out. */
-export function grantsOf(claim: unknown): Grant[] {
-  const words = Array.isArray(claim) ? claim : typeof claim === "string" ? claim.split(" ") : [];
-  return words.flatMap((word) => {
-    const [scope, api, ...more] = typeof word === "string" ? word.split(":") : [];
-    const isOurs = KEY_SCOPES.includes(scope as KeyScope) && more.length === 0 && api !== "";
-    return isOurs ? [{ scope: scope as KeyScope, api: api ?? null }] : [];
-  });
 }
 
 function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {

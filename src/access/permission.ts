@@ -1,7 +1,7 @@
 /** Whether a request may pass, purely: what it presents against what is needed (decisions, section 8). */
 import { createHash, randomBytes } from "node:crypto";
 import { ServiceError } from "../contracts/errors.ts";
-import type { Grant, KeyRate, KeyScope } from "../contracts/keys.ts";
+import { type Grant, KEY_SCOPES, type KeyRate, type KeyScope } from "../contracts/keys.ts";
 
 export interface Need {
   scope: KeyScope;
@@ -24,6 +24,16 @@ export function newKey(): string {
 
 export function sha256Of(key: string): string {
   return createHash("sha256").update(key).digest("hex");
+}
+
+/** What a claim of a token, or a line of credentials, opens: a list, or a text with spaces (RFC 8693, section 4.2); what is not ours is left out. */
+export function grantsOf(claim: unknown): Grant[] {
+  const words = Array.isArray(claim) ? claim : typeof claim === "string" ? claim.split(" ") : [];
+  return words.flatMap((word) => {
+    const [scope, api, ...more] = typeof word === "string" ? word.split(":") : [];
+    const isOurs = KEY_SCOPES.includes(scope as KeyScope) && more.length === 0 && api !== "";
+    return isOurs ? [{ scope: scope as KeyScope, api: api ?? null }] : [];
+  });
 }
 
 /**

@@ -4,8 +4,7 @@
  * `~/.aws/credentials`, with `quern_scope` beside them; secrets cannot be hashes here, because they make the signature.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { grantsOf } from "./jwt.ts";
-import type { Holder } from "./permission.ts";
+import { grantsOf, type Holder } from "./permission.ts";
 import {
   ALGORITHM,
   type Headers,

@@ -9,7 +9,7 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import type { Socket } from "node:net";
 import { BodyBudget } from "../access/body-budget.ts";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
-import { type JwtOptions, JwtVerifier } from "../access/jwt.ts";
+import type { JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
 import { parseCredentials, type SignatureRules } from "../access/sigv4.ts";
 import { delay } from "../base/clock.ts";
@@ -69,7 +69,7 @@ export interface GatewayOptions {
   publicUrl: string | undefined;
   trustedProxies: readonly string[];
   /** Whose tokens are taken beside keys. */
-  jwt: JwtOptions | undefined;
+  jwt: JwtVerifier | undefined;
   /** AWS signatures that are taken beside keys. */
   sigv4: SignatureOptions | undefined;
   /** How many gateways share the load, this one included. */
@@ -118,7 +118,7 @@ export class Gateway implements Service {
     });
     this.authorization = new Authorization({
       findKey: (sha256) => this.routes.holder(sha256),
-      jwt: options.jwt === undefined ? undefined : new JwtVerifier(options.jwt),
+      jwt: options.jwt,
       signatures: options.sigv4 === undefined ? undefined : signatureRules(options.sigv4),
       gateways: options.gateways,
     });
