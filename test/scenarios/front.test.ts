@@ -91,6 +91,19 @@ http {
     expect(status.endpoint).toBe(`https://models.example.com/prod/jobs/${job.job_id}`);
   });
 
+  it("takes pages of the address that clients see for its own, and no others", async () => {
+    const job = JSON.stringify({ workers: 1, item_list: { items: [1], batch_size: 1 } });
+    const from = (path: string, body: string, origin: string) =>
+      through(path, { method: "POST", body, headers: { "content-type": "application/json", origin } });
+    for (const [path, body] of [
+      ["/jobs", job],
+      ["/echo", "{}"],
+    ] as const) {
+      expect((await from(path, body, "https://models.example.com")).status).toBe(200);
+      expect((await from(path, body, "https://evil.example")).status).toBe(403);
+    }
+  });
+
   it("passes bodies on as they are, and streams as they come", async () => {
     const bytes = new Uint8Array([0, 255, 10, 13, 0]);
     const response = await through("/echo", {
