@@ -37,6 +37,7 @@ import { Sqs } from "./batch/sqs.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
 import { controlApp, internalApp } from "./control/app.ts";
+import { OpenStreams } from "./control/open-streams.ts";
 import { makeTemporaryDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
 import { allKeys, saveKey } from "./database/key-records.ts";
@@ -290,6 +291,7 @@ export function buildControl(
     memoryLimits: workerDeps.engine.memoryLimits,
     warnings: () => rooms.routes.warnings,
     ...rooms,
+    streams: new OpenStreams(rooms.keys),
     auditDirectory: auditDirectory(dataDir),
     queues: new Queues(db),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),

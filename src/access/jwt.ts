@@ -3,7 +3,7 @@
  * `predict`, `submit`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
  */
 import { readFileSync } from "node:fs";
-import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { createLocalJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits.ts";
@@ -43,6 +43,16 @@ export class JwtVerifier {
     return found !== undefined && found.expiresMs > wallMs() ? found.holder : undefined;
   }
 
+  /** Whether a token that was verified has not expired since. Never throws: of what was not verified it says anything. */
+  static isCurrent(token: string): boolean {
+    try {
+      const { exp } = decodeJwt(token);
+      return typeof exp === "number" && (exp + CLOCK_TOLERANCE_S) * 1000 > wallMs();
+    } catch {
+      return false;
+    }
+  }
+
   /** Throws `unauthorized` with what is wrong, `server_unavailable` where the issuer's keys cannot be had. */
   async verify(token: string): Promise<Holder> {
     const { issuer, audience } = this.options;
@@ -62,13 +72,15 @@ export class JwtVerifier {
   }
 
   private remember(token: string, payload: JWTPayload): Holder {
+    const expiresMs = payload.exp! * 1000;
     const holder = {
       id: `jwt:${subjectOf(payload)}`,
       grants: grantsOf(payload[this.options.scopesClaim]),
       rate: null,
+      expiresMs: expiresMs + CLOCK_TOLERANCE_S * 1000,
     };
     if (this.remembered.size >= REMEMBERED_MAX) this.remembered.clear();
-    this.remembered.set(sha256Of(token), { holder, expiresMs: payload.exp! * 1000 });
+    this.remembered.set(sha256Of(token), { holder, expiresMs });
     return holder;
   }
 }

@@ -15,6 +15,8 @@ export interface Holder {
   id: string;
   grants: readonly Grant[];
   rate: KeyRate | null;
+  /** Of a token: when it opens nothing any more. */
+  expiresMs?: number | undefined;
 }
 
 /** A new key, in the form that secret scanners can know. */

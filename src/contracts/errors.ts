@@ -80,6 +80,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** How a stream ends whose key opens nothing any more. */
+export function revoked(): ServiceError {
+  return new ServiceError("unauthorized", "the key of this stream was revoked, or has expired");
+}
+
 export interface Problem {
   type: string;
   title: string;

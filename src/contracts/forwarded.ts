@@ -16,7 +16,9 @@ export interface Forwarded {
   /** The request began on this machine. */
   isLocal: boolean;
   /** Whose token or signature the gateway has verified. */
-  holder?: { id: string; grants: readonly Grant[]; rate: KeyRate | null } | undefined;
+  holder?:
+    | { id: string; grants: readonly Grant[]; rate: KeyRate | null; expiresMs?: number | undefined }
+    | undefined;
   /** The API's own path, for addresses in answers. */
   endpoint?: string | undefined;
 }

@@ -182,6 +182,14 @@ export const SMALL_BODY_BYTES = 64 * 1024;
 export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
 export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
 /**
+ * Streams that one key has open: events of jobs and logs that are followed. Each asks the database or the disk five times a second, 0.1 ms
+ * each: a hundred take a twentieth of a core, and all that may be open a quarter.
+ */
+export const STREAMS_OF_A_KEY_MAX = 100;
+export const STREAMS_MAX = 500;
+/** Whether the key of an open stream still opens anything is looked at this often: revocation is to end it within 2 s. */
+export const STREAM_LOOK_MS = 500;
+/**
  * After a failure an issuer's keys are not asked for again for so long, twice as long with each failure: an issuer that is down is asked
  * twice a minute by each gateway, however many tokens come, and one that was restarted serves again within a second or two.
  */

@@ -6,14 +6,16 @@ import { stringifyExact } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { baseUrl, isTrue, jsonText } from "./http.ts";
 import { logsResponse } from "./logs.ts";
+import type { OpenStreams } from "./open-streams.ts";
 
 export interface ApiRoutesDeps {
   apis: Apis;
   jobs: Jobs;
+  streams: OpenStreams;
   apiLogDirectory: (name: string) => string;
 }
 
-export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono {
+export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDeps): Hono {
   const app = new Hono();
 
   app.post("/-/deploy", async (c) => {
@@ -66,7 +68,7 @@ export function apiRoutes({ apis, jobs, apiLogDirectory }: ApiRoutesDeps): Hono 
 
   app.get("/-/apis/:name/logs", async (c) => {
     const { name } = await apis.get(c.req.param("name"));
-    return logsResponse(c, apiLogDirectory(name), async () => false);
+    return logsResponse(c, streams, apiLogDirectory(name), async () => false);
   });
 
   return app;

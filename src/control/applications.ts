@@ -4,12 +4,14 @@ import type { ApplicationState } from "../contracts/applications.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { baseUrl, isTrue } from "./http.ts";
 import { logsResponse } from "./logs.ts";
+import type { OpenStreams } from "./open-streams.ts";
 
 export interface ApplicationRoutesDeps {
   applications: Applications;
+  streams: OpenStreams;
 }
 
-export function applicationRoutes({ applications }: ApplicationRoutesDeps): Hono {
+export function applicationRoutes({ applications, streams }: ApplicationRoutesDeps): Hono {
   const app = new Hono();
 
   app.get("/-/applications", async (c) => {
@@ -35,7 +37,7 @@ export function applicationRoutes({ applications }: ApplicationRoutesDeps): Hono
   app.get("/-/applications/:name/resources/:resource/logs", async (c) => {
     const { name, resource } = c.req.param();
     const { directory, isOver } = await applications.logOf(name, c.req.query("kind"), resource);
-    return logsResponse(c, directory, async () => isOver());
+    return logsResponse(c, streams, directory, async () => isOver());
   });
 
   return app;

@@ -6,8 +6,11 @@ import { ServiceError } from "../contracts/errors.ts";
 import { DURATION_PATTERN } from "../contracts/keys.ts";
 import { readAudit } from "../observe/read-audit.ts";
 import { isTrue, streamText } from "./http.ts";
+import type { OpenStreams } from "./open-streams.ts";
 
-export function auditResponse(c: Context, directory: string): Response {
+const NDJSON = "application/x-ndjson";
+
+export function auditResponse(c: Context, streams: OpenStreams, directory: string): Response {
   const query = {
     since: sinceOf(c.req.query("since")),
     key: c.req.query("key"),
@@ -16,7 +19,7 @@ export function auditResponse(c: Context, directory: string): Response {
   async function* chunks() {
     for await (const lines of readAudit(directory, query)) yield `${lines.join("\n")}\n`;
   }
-  return streamText(c, chunks(), "application/x-ndjson");
+  return query.follow ? streams.answer(c, chunks(), NDJSON) : streamText(c, chunks(), NDJSON);
 }
 
 /** As a timestamp; "" is before all of them. */

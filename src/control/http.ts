@@ -5,6 +5,7 @@ import { keyOf } from "../access/admin-token.ts";
 import { BodyBudget } from "../access/body-budget.ts";
 import type { Keys } from "../access/keys.ts";
 import { assertOpens, assertPermission, type Need, sha256Of } from "../access/permission.ts";
+import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { decodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import {
@@ -52,6 +53,14 @@ export function assertKey(c: Context, keys: Keys, need: Need): void {
   const verified = forwarded(c).holder;
   if (verified !== undefined) assertOpens(verified, need);
   else assertPermission(keyText(c), (sha256) => keys.find(sha256), need);
+}
+
+/** Whether what an open stream was asked with still opens anything. A signature ends with its one answer. */
+export function isStillOpen(c: Context, keys: Keys): boolean {
+  const verified = forwarded(c).holder;
+  if (verified !== undefined) return verified.expiresMs === undefined || verified.expiresMs > wallMs();
+  const key = keyText(c);
+  return key === undefined || keys.find(sha256Of(key)) !== undefined;
 }
 
 /** Who asks: the id of a key that is known, or a token's subject. */

@@ -3,12 +3,19 @@ import type { Context } from "hono";
 import { delay } from "../base/clock.ts";
 import { isTerminal } from "../batch/job-status.ts";
 import type { Jobs } from "../batch/jobs.ts";
+import { revoked, toProblem } from "../contracts/errors.ts";
 import { EVENT_EVERY_MS, EVENT_LOOK_MS } from "../contracts/limits.ts";
-import { streamText } from "./http.ts";
+import { requestId } from "./http.ts";
 import { statusText } from "./job-answers.ts";
+import type { OpenStreams } from "./open-streams.ts";
 
 /** `event: status` with the record, without `config`, which never changes; behind the last one `event: end`, upon which a client should not connect again. */
-export function eventsResponse(c: Context, jobs: Jobs, apiName: string, jobId: string): Response {
+export function eventsResponse(
+  c: Context,
+  { jobs, streams }: { jobs: Jobs; streams: OpenStreams },
+  apiName: string,
+  jobId: string,
+): Response {
   async function* events(): AsyncGenerator<string> {
     let sent = "";
     let sentMs = 0;
@@ -25,7 +32,10 @@ export function eventsResponse(c: Context, jobs: Jobs, apiName: string, jobId: s
         return;
       }
       await delay(EVENT_LOOK_MS);
+      if (streams.isAllowed(c)) continue;
+      yield `event: error\ndata: ${JSON.stringify(toProblem(revoked(), requestId(c)))}\n\n`;
+      return;
     }
   }
-  return streamText(c, events(), "text/event-stream", { "cache-control": "no-cache" });
+  return streams.answer(c, events(), "text/event-stream", { "cache-control": "no-cache" });
 }

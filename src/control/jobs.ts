@@ -16,11 +16,13 @@ import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText 
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
 import { logsResponse } from "./logs.ts";
+import type { OpenStreams } from "./open-streams.ts";
 import { previewResponse } from "./preview.ts";
 
 export interface JobRoutesDeps extends JobAnswerDeps {
   apis: Apis;
   keys: Keys;
+  streams: OpenStreams;
   jobLogDirectory: (jobId: string) => string;
 }
 
@@ -83,12 +85,12 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
   app.get(`${API}/:job/events`, async (c) => {
     const { api_name, job_id } = await jobOf(c);
-    return eventsResponse(c, jobs, api_name, job_id);
+    return eventsResponse(c, deps, api_name, job_id);
   });
   app.get(`${API}/:job/logs`, async (c) => {
     const { api_name, job_id } = await jobOf(c);
     const isOver = async () => isTerminal((await jobs.get(api_name, job_id)).status);
-    return logsResponse(c, deps.jobLogDirectory(job_id), isOver);
+    return logsResponse(c, deps.streams, deps.jobLogDirectory(job_id), isOver);
   });
 }
 

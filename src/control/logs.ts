@@ -2,17 +2,24 @@
 import type { Context } from "hono";
 import { type LogLine, readLogLines } from "../observe/log-files.ts";
 import { isTrue, streamText } from "./http.ts";
+import type { OpenStreams } from "./open-streams.ts";
 
 const NDJSON = "application/x-ndjson";
 
-export function logsResponse(c: Context, directory: string, isOver: () => Promise<boolean>): Response {
+export function logsResponse(
+  c: Context,
+  streams: OpenStreams,
+  directory: string,
+  isOver: () => Promise<boolean>,
+): Response {
+  const isFollowed = isTrue(c.req.query("follow"));
   const asRecords = (c.req.header("accept") ?? "").includes(NDJSON);
   const write = asRecords
     ? (line: LogLine) => `${JSON.stringify(line)}\n`
     : (line: LogLine) => `${line.time} ${line.source} ${line.line}\n`;
   async function* chunks() {
-    for await (const lines of readLogLines(directory, isTrue(c.req.query("follow")), isOver))
-      yield lines.map(write).join("");
+    for await (const lines of readLogLines(directory, isFollowed, isOver)) yield lines.map(write).join("");
   }
-  return streamText(c, chunks(), asRecords ? NDJSON : "text/plain; charset=utf-8");
+  const type = asRecords ? NDJSON : "text/plain; charset=utf-8";
+  return isFollowed ? streams.answer(c, chunks(), type) : streamText(c, chunks(), type);
 }

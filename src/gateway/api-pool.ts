@@ -2,8 +2,9 @@
  * The requests of one real-time API: a bounded queue in front of its replicas, with deadlines. While predictions are
  * fast one replica is filled before the next, because spreading costs several times the CPU; else the least loaded.
  */
-import { ServiceError } from "../contracts/errors.ts";
-import { CANCEL_GRACE_MS, WAKE_UP_MS } from "../contracts/limits.ts";
+import type { IncomingMessage } from "node:http";
+import { revoked, ServiceError } from "../contracts/errors.ts";
+import { CANCEL_GRACE_MS, STREAM_LOOK_MS, WAKE_UP_MS } from "../contracts/limits.ts";
 import type { ApiRoute, ReplicaRoute } from "../contracts/routes.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -26,6 +27,8 @@ export interface ApiPoolDeps {
   broken: (replica: ReplicaRoute, why: string) => void;
   /** A request has a deadline from now on. */
   onDeadline: () => void;
+  /** Whether what a request was made with still opens anything. */
+  isStillOpen: (request: IncomingMessage) => boolean;
 }
 
 export class ApiPool {
@@ -39,6 +42,8 @@ export class ApiPool {
   /** Came while there was no replica: their time begins when there is one. */
   private readonly asleep = new Deadlines();
   private readonly streaming = new Set<Prediction>();
+  /** When their keys were looked at last (performance.now()). */
+  private keysLookedMs = 0;
   private pending = 0;
   private retryTimer: NodeJS.Timeout | undefined;
 
@@ -112,6 +117,7 @@ export class ApiPool {
     for (const prediction of this.streaming) {
       if (prediction.stream!.lastTakenMs + this.route.timeout_ms < nowMs) this.expireStream(prediction);
     }
+    if (nowMs - this.keysLookedMs >= STREAM_LOOK_MS) this.endRevoked(nowMs);
     return this.pending > 0 || this.deadlines.size > 0 || this.asleep.size > 0;
   }
 
@@ -166,6 +172,19 @@ export class ApiPool {
     if (isReaderSlow) stream.cut();
     prediction.holder?.abandon(prediction);
     this.replaceUnlessEnded(prediction);
+  }
+
+  /** A stream ends with the key that opened it. */
+  private endRevoked(nowMs: number): void {
+    this.keysLookedMs = nowMs;
+    for (const prediction of this.streaming) {
+      const stream = prediction.stream!;
+      if (!stream.endsWithKey || this.deps.isStillOpen(stream.request)) continue;
+      this.settle(prediction, () => prediction.fail(revoked()));
+      if (stream.isFull) stream.cut();
+      prediction.holder?.abandon(prediction);
+      this.replaceUnlessEnded(prediction);
+    }
   }
 
   private replaceUnlessEnded(prediction: Prediction): void {
@@ -255,6 +274,8 @@ export class ApiPool {
         // Nobody reads it: the request is a copy, or the answer cannot be sent.
         if (prediction.stream === undefined) return this.abandon(prediction);
         this.deadlines.delete(prediction);
+        // A key that nobody asks for may be any text.
+        prediction.stream.endsWithKey = this.deps.isStillOpen(prediction.stream.request);
         this.streaming.add(prediction);
         this.dispatch();
       },

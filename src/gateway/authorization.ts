@@ -88,6 +88,14 @@ export class Authorization {
     this.count(holder, response);
   }
 
+  /** Whether the key or the token of a request still opens anything; a signature ends with its one answer. */
+  isStillOpen({ headers }: IncomingMessage): boolean {
+    const key = presented(headers);
+    if (key === undefined) return true;
+    if (this.options.jwt !== undefined && JwtVerifier.isToken(key)) return JwtVerifier.isCurrent(key);
+    return this.options.findKey(sha256Of(key)) !== undefined;
+  }
+
   /** Counts a request that the controller will judge, where its key has a limit. Throws `rate_limited`. */
   countOnly({ headers }: IncomingMessage, response: ServerResponse): void {
     const key = presented(headers);

@@ -114,6 +114,7 @@ export class Gateway implements Service {
         broken: ({ worker_id }, broken) =>
           this.log.error({ worker_id, broken }, "a replica broke the protocol and is replaced"),
         onDeadline: () => this.expiry.arm(),
+        isStillOpen: (request) => this.authorization.isStillOpen(request),
       },
     });
     this.authorization = new Authorization({

@@ -2,7 +2,7 @@
  * An answer in pieces (decision 4.5): server-sent events, NDJSON, or the predictor's own bytes. The worker is told of
  * room when the client has taken what there was, so that a slow reader holds the producer up and nothing piles up here.
  */
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Problem } from "../contracts/errors.ts";
 import { STREAM_HEARTBEAT_MS } from "../contracts/limits.ts";
 
@@ -22,6 +22,8 @@ const CONTENT_TYPES = {
 export class StreamedAnswer {
   /** When the client last took something (performance.now()). */
   lastTakenMs = performance.now();
+  /** What it was asked with opened something when it began. */
+  endsWithKey = false;
   private readonly response: ServerResponse;
   private readonly format: Format;
   private readonly onRoom: (bytes: number) => void;
@@ -72,6 +74,11 @@ export class StreamedAnswer {
     if (this.format === "lines") this.response.write(`{"error":${text}}\n`);
     // Behind what was written, and without the body's last chunk.
     this.response.socket?.end();
+  }
+
+  /** The request that it answers. */
+  get request(): IncomingMessage {
+    return this.response.req;
   }
 
   /** Whether the client has not taken what there is for it. */

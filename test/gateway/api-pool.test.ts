@@ -115,6 +115,7 @@ describe("a pool of an API", () => {
       replace: () => {},
       wake: () => {},
       onDeadline: () => {},
+      isStillOpen: () => true,
       broken: (_: unknown, why: string) => broken.push(why),
     };
     pool = new ApiPool(route(names, fields), deps);

@@ -57,6 +57,7 @@ describe("a gateway", () => {
     const pool = {
       kill: () => {},
       onDeadline: () => {},
+      isStillOpen: () => true,
       replace: () => {},
       wake: () => {},
       broken: () => {},

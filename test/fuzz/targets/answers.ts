@@ -45,7 +45,10 @@ const route: ApiRoute = {
   ...{ can_sleep: false, expose_errors: false, wants: [], replicas: [replica] },
 };
 const nothing = () => {};
-const deps = { kill: nothing, replace: nothing, wake: nothing, onDeadline: nothing, broken: nothing };
+const deps = {
+  ...{ kill: nothing, replace: nothing, wake: nothing, onDeadline: nothing, broken: nothing },
+  isStillOpen: () => true,
+};
 
 let http: Server;
 let worker: SocketServer;

@@ -1,0 +1,130 @@
+/** Callers without a key, and those whose key was taken away: what they learn, and what they keep. */
+import { readFileSync } from "node:fs";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { STREAMS_OF_A_KEY_MAX } from "../../src/contracts/limits.ts";
+import { eventually } from "../harness/eventually.ts";
+import { ECHO } from "../harness/projects.ts";
+import { TestServer } from "../harness/server.ts";
+
+const FOR_EVER = `
+import time
+
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        def pieces():
+            for i in range(6000):
+                time.sleep(0.1)
+                yield i
+        return pieces()
+`;
+const SLEEP = `
+import time
+
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload): time.sleep(600)
+`;
+
+const server = new TestServer();
+beforeAll(async () => {
+  await server.start();
+  server.deploy({
+    "quern.yaml": `
+- {name: echo, predictor: {path: predictor.py}}
+- {name: elsewhere, predictor: {path: predictor.py}, networking: {endpoint: /models/hidden}}
+- {name: open, predictor: {path: predictor.py}, networking: {auth: none}}
+- {name: inner, predictor: {path: predictor.py}, networking: {api_gateway: none}}
+- {name: inner-jobs, kind: BatchAPI, predictor: {path: predictor.py}, networking: {api_gateway: none}}
+- {name: split, kind: TrafficSplitter, apis: [{name: echo, weight: 100}]}
+- {name: stream, predictor: {path: for_ever.py}}
+- {name: jobs, kind: BatchAPI, predictor: {path: sleep.py}}
+`,
+    "predictor.py": ECHO,
+    "for_ever.py": FOR_EVER,
+    "sleep.py": SLEEP,
+  });
+});
+afterAll(() => server.stop());
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+const admin = () => bearer(readFileSync(join(server.dataDir, "admin-token"), "utf8").trim());
+const create = async (scope: string, api?: string) =>
+  (await (await server.post("/-/keys", { scope, api }, admin())).json()) as { id: string; key: string };
+
+describe("an open stream", () => {
+  const open: IncomingMessage[] = [];
+  afterEach(() => {
+    for (const answer of open.splice(0)) answer.destroy();
+  });
+  /** Its status, what has come, and whether it goes on. */
+  const follow = (path: string, key: string, body?: string, accept = "*/*") =>
+    new Promise<{ status: number; text: () => string; isOver: () => boolean }>((resolve, reject) => {
+      const headers = { ...bearer(key), accept, "content-type": "application/json" };
+      const method = body === undefined ? "GET" : "POST";
+      const ask = httpRequest(server.baseUrl + path, { method, headers }, (answer) => {
+        let text = "";
+        let isOver = false;
+        open.push(answer);
+        answer.setEncoding("utf8").on("data", (part: string) => (text += part));
+        answer.on("error", () => {});
+        answer.on("close", () => (isOver = true));
+        resolve({ status: answer.statusCode!, text: () => text, isOver: () => isOver });
+      });
+      ask.on("error", reject);
+      ask.end(body);
+    });
+  const submit = async (key: string) => {
+    const job = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+    const answer = await server.post("/jobs", job, bearer(key));
+    return ((await answer.json()) as { job_id: string }).job_id;
+  };
+
+  it("of events, of logs and of a prediction ends when its key is revoked or expires", async () => {
+    const own = await create("admin");
+    const other = await create("admin");
+    const jobId = await submit(own.key);
+    const all = (key: string) =>
+      Promise.all([
+        follow(`/jobs/${jobId}/events`, key, undefined, "text/event-stream"),
+        follow(`/jobs/${jobId}/logs?follow=true`, key),
+        follow("/-/apis/echo/logs?follow=true", key),
+        follow("/-/audit?follow=true", key),
+        follow("/stream", key, "{}", "text/event-stream"),
+      ]);
+    const [streams, others] = [await all(own.key), await all(other.key)];
+    expect([...streams, ...others].map(({ status }) => status)).toEqual(Array(10).fill(200));
+    await eventually("they go on", () => streams[0]!.text() !== "" && streams[4]!.text() !== "");
+    await server.fetch(`/-/keys/${own.id}`, { method: "DELETE", headers: bearer(other.key) });
+    const since = performance.now();
+    await eventually("all of its streams have ended", () => streams.every((stream) => stream.isOver()));
+    // Two seconds are the promise; a machine that stands still may take longer.
+    expect(performance.now() - since).toBeLessThan(10_000);
+    for (const at of [0, 4])
+      expect(streams[at]!.text()).toMatch(/event: error\ndata: .*"code":"unauthorized"/);
+    expect(others.map((stream) => stream.isOver())).toEqual(Array(5).fill(false));
+    // The same with the end of a key's time.
+    await server.post(`/-/keys/${other.id}/rotate`, { grace: "1s" }, admin());
+    await eventually("those of the other key too", () => others.every((stream) => stream.isOver()));
+  });
+
+  it("is one of a hundred for each key", async () => {
+    const [own, other] = [await create("admin"), await create("admin")];
+    const path = "/-/apis/echo/logs?follow=true";
+    const streams = await Promise.all(
+      Array.from({ length: STREAMS_OF_A_KEY_MAX }, () => follow(path, own.key)),
+    );
+    expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]));
+    const refused = await server.fetch(path, { headers: bearer(own.key) });
+    expect([refused.status, await refused.json()]).toEqual([
+      429,
+      expect.objectContaining({ code: "rate_limited", message: expect.stringContaining("close one") }),
+    ]);
+    expect((await follow(path, other.key)).status).toBe(200);
+    expect((await server.fetch("/-/apis/echo/logs", { headers: bearer(own.key) })).status).toBe(200);
+    open.shift()!.destroy();
+    await eventually("there is room for another", async () => (await follow(path, own.key)).status === 200);
+  });
+});
