@@ -1,13 +1,29 @@
 /**
- * How many bytes of requests' bodies one process holds. A body counts from when it is announced: what has been let in may
- * come all at once.
+ * How many bytes of requests' bodies one process holds, purely. A body counts from when it is announced: what has been let in may
+ * come all at once. Nobody gets all of it: a sender may hold twice as much as is left for others, an API seven times as much.
  */
+
+/** Who a body is charged to. */
+export interface BodyOwner {
+  /** A key, or the client's address while there is none. */
+  sender: string;
+  api: string;
+}
+
+/**
+ * A sender leaves at least a third of the room to others, an API an eighth. Of 448 MiB these are 149 and 56: so another key has room for the
+ * largest body, at the same API too.
+ */
+const SENDER_SHARE = 2;
+const API_SHARE = 7;
 
 export class BodyBudget {
   private held = 0;
   private readonly most: number;
   private readonly mostOfLarge: number;
   private readonly smallBytes: number;
+  private readonly ofSenders = new Shares(SENDER_SHARE);
+  private readonly ofApis = new Shares(API_SHARE);
 
   /** `forSmall`: of `most`, the part that is kept for bodies of up to `smallBytes`, so that large ones do not shut them out. */
   constructor({ most, forSmall, smallBytes }: { most: number; forSmall: number; smallBytes: number }) {
@@ -16,15 +32,52 @@ export class BodyBudget {
     this.smallBytes = smallBytes;
   }
 
-  /** Takes bytes for a body, of which `inAll` are known by now; whether there was room. */
-  reserve(bytes: number, inAll = bytes): boolean {
+  /** Whether it does not matter whose a body of so many bytes is: it is small, and half of the room is free. */
+  isPlenty(bytes: number): boolean {
+    return bytes <= this.smallBytes && this.held + bytes <= this.most / 2;
+  }
+
+  /** Takes bytes for a body, of which `inAll` are known by now; whether there was room. Without an owner: see `isPlenty`. */
+  reserve(bytes: number, owner?: BodyOwner, inAll = bytes): boolean {
     const most = inAll <= this.smallBytes ? this.most : this.mostOfLarge;
-    if (this.held + bytes > most) return false;
+    const left = most - this.held - bytes;
+    if (left < 0) return false;
+    if (owner !== undefined) {
+      if (!this.ofSenders.fits(owner.sender, bytes, left) || !this.ofApis.fits(owner.api, bytes, left))
+        return false;
+      this.ofSenders.add(owner.sender, bytes);
+      this.ofApis.add(owner.api, bytes);
+    }
     this.held += bytes;
     return true;
   }
 
-  release(bytes: number): void {
+  /** What was reserved, by the same owner. */
+  release(bytes: number, owner?: BodyOwner): void {
     this.held -= bytes;
+    if (owner === undefined) return;
+    this.ofSenders.add(owner.sender, -bytes);
+    this.ofApis.add(owner.api, -bytes);
+  }
+}
+
+class Shares {
+  private readonly held = new Map<string, number>();
+  private readonly share: number;
+
+  constructor(share: number) {
+    this.share = share;
+  }
+
+  /** `left`: what is free after it. Who has nothing yet gets a first one, however large. */
+  fits(name: string, bytes: number, left: number): boolean {
+    const has = this.held.get(name);
+    return has === undefined || has + bytes <= this.share * left;
+  }
+
+  add(name: string, bytes: number): void {
+    const has = (this.held.get(name) ?? 0) + bytes;
+    if (has > 0) this.held.set(name, has);
+    else this.held.delete(name);
   }
 }

@@ -27,6 +27,7 @@ export const ERRORS = {
   message_not_found: [404, "No such message"],
   route_not_found: [404, "No such address"],
   method_not_allowed: [405, "The method is not allowed"],
+  body_too_slow: [408, "The body came too slowly"],
   wrong_state: [409, "The state does not allow this"],
   idempotency_key_reused: [409, "The Idempotency-Key was used with another body"],
   body_too_large: [413, "The body is too large"],

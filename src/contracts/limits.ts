@@ -175,6 +175,12 @@ export const STREAM_HEARTBEAT_MS = 15_000;
 export const CANCEL_GRACE_MS = 2_000;
 /** Bodies of requests that a gateway holds at once, in bytes, announced ones included; more where --max-body is more. */
 export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
+/**
+ * A body of over SMALL_BODY_BYTES that holds room must go on coming: so much of what it holds in each so long. At this pace it
+ * would take ten minutes, twice as long as a request may.
+ */
+export const BODY_PACE_MS = 15_000;
+export const BODY_PACE_SHARE = 1 / 40;
 /** Of these, kept for small bodies: 1,000 of them, while large ones that were announced come slowly or not at all. */
 export const HELD_SMALL_BODIES_BYTES = 64 * 1024 * 1024;
 export const SMALL_BODY_BYTES = 64 * 1024;

@@ -4,7 +4,7 @@ import { type Context, Hono } from "hono";
 import type { ApiState, Apis } from "../apis/apis.ts";
 import { stringifyExact } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import { baseUrl, isTrue, jsonText } from "./http.ts";
+import { askForBody, baseUrl, isTrue, jsonText } from "./http.ts";
 import { logsResponse } from "./logs.ts";
 import type { OpenStreams } from "./open-streams.ts";
 
@@ -19,6 +19,7 @@ export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDep
   const app = new Hono();
 
   app.post("/-/deploy", async (c) => {
+    askForBody(c);
     const deployed = await apis.deploy({
       archive: Readable.fromWeb(c.req.raw.body as never),
       configFile: c.req.query("config") ?? "quern.yaml",

@@ -23,6 +23,8 @@ export class ControlServer implements Service {
       { requestTimeout: 0, maxHeaderSize: CONTROLLER_HEAD_BYTES_MAX },
       this.listener,
     );
+    // Whoever reads the body says that it may come.
+    server.on("checkContinue", this.listener);
     this.servers.push(server);
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject).listen(this.socket, resolve);

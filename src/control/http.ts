@@ -2,7 +2,8 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, MiddlewareHandler } from "hono";
 import { keyOf } from "../access/admin-token.ts";
-import { BodyBudget } from "../access/body-budget.ts";
+import { BodyBudget, type BodyOwner } from "../access/body-budget.ts";
+import { collect, HeldBody } from "../access/held-body.ts";
 import type { Keys } from "../access/keys.ts";
 import { assertOpens, assertPermission, type Need, sha256Of } from "../access/permission.ts";
 import { wallMs } from "../base/clock.ts";
@@ -80,46 +81,38 @@ const bodies = new BodyBudget({
   smallBytes: SMALL_BODY_BYTES,
 });
 
-/** Holds bytes of the budget until the answer has gone. Throws `queue_full` where there is no room. */
-function bodyHolder({ outgoing }: HttpBindings): (bytes: number, inAll: number) => void {
-  let held = 0;
-  let isOver = outgoing.destroyed;
-  outgoing.once("close", () => {
-    isOver = true;
-    bodies.release(held);
-  });
-  return (bytes, inAll) => {
-    if (isOver) return;
-    if (bodies.reserve(bytes, inAll)) {
-      held += bytes;
-      return;
-    }
-    const message =
-      "the bodies of the requests under way are as many bytes as this process holds; try again later";
-    throw new ServiceError("queue_full", message, { retryAfterS: 1 });
-  };
+/** Who the body of a request is charged to. */
+export function bodyOwner(c: Context, keys: Keys, api = ""): BodyOwner {
+  return { sender: askedBy(c, keys) ?? "", api };
 }
 
 /**
- * Reads the whole body; throws `body_too_large` as soon as it reaches `limit` bytes, not after, and `queue_full` where
- * there is no room for it.
+ * Reads the whole body, whose bytes count until the answer has gone. Throws `body_too_large` as soon as it reaches `limit` bytes, not
+ * after, `queue_full` where there is no room for it, and `body_too_slow`.
  */
-export async function readBody(c: Context, limit: number, cure: string): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  const announced = c.req.header("content-length");
-  const hold = bodyHolder(c.env as HttpBindings);
-  let bytes = 0;
-  const tooLarge = () =>
-    new ServiceError("body_too_large", `the body must be smaller than ${limit} bytes; ${cure}`);
-  if (Number(announced ?? 0) >= limit) throw tooLarge();
-  if (announced !== undefined) hold(Number(announced), Number(announced));
-  for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes >= limit) throw tooLarge();
-    if (announced === undefined) hold(chunk.length, bytes);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+export async function readBody(
+  c: Context,
+  owner: BodyOwner,
+  { limit, cure }: { limit: number; cure: string },
+): Promise<Buffer> {
+  const { outgoing } = c.env as HttpBindings;
+  const held = new HeldBody(bodies, owner);
+  if (outgoing.destroyed) held.release();
+  else outgoing.once("close", () => held.release());
+  const length = c.req.header("content-length");
+  const body = c.req.raw.body as AsyncIterable<Uint8Array> | null;
+  if (body === null) return Buffer.alloc(0);
+  const check = (bytes: number) => {
+    if (bytes >= limit)
+      throw new ServiceError("body_too_large", `the body must be smaller than ${limit} bytes; ${cure}`);
+  };
+  const announced = length === undefined ? undefined : Number(length);
+  return Buffer.concat(await collect(body, held, announced, check, () => askForBody(c)));
+}
+
+/** To clients that wait for leave to send it. */
+export function askForBody(c: Context): void {
+  if (c.req.header("expect") !== undefined) (c.env as HttpBindings).outgoing.writeContinue();
 }
 
 /** Throws `malformed_json`. */

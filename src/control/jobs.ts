@@ -4,6 +4,7 @@ import type { Keys } from "../access/keys.ts";
 import type { Apis } from "../apis/apis.ts";
 import { needsKey } from "../apis/publish-routes.ts";
 import { isUlid } from "../base/ids.ts";
+import { assertLegalKey } from "../batch/idempotency.ts";
 import { isTerminal } from "../batch/job-status.ts";
 import type { JobRow } from "../batch/job-store.ts";
 import { type Jobs, jobNotFound } from "../batch/jobs.ts";
@@ -11,7 +12,17 @@ import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { JOB_STATUSES, type JobStatus, redriveSchema } from "../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
-import { assertKey, isInternal, isTrue, jsonText, limitOf, parseJson, readBody, streamText } from "./http.ts";
+import {
+  assertKey,
+  bodyOwner,
+  isInternal,
+  isTrue,
+  jsonText,
+  limitOf,
+  parseJson,
+  readBody,
+  streamText,
+} from "./http.ts";
 import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
@@ -38,12 +49,16 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
 
 /** The operations of the contract. */
 function addJobs(app: Hono, deps: JobRoutesDeps): void {
-  const { jobs } = deps;
+  const { jobs, keys } = deps;
   app.post(API, async (c) => {
     const version = await batchApi(c, deps);
-    const cure = "put the items into a file and submit it as delimited_files";
-    const body = await readBody(c, SUBMISSION_BYTES_LIMIT, cure);
     const key = c.req.header("idempotency-key");
+    if (key !== undefined) assertLegalKey(key);
+    const cure = "put the items into a file and submit it as delimited_files";
+    const body = await readBody(c, bodyOwner(c, keys, version.config.name), {
+      limit: SUBMISSION_BYTES_LIMIT,
+      cure,
+    });
     if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key));
     const { row, isReplay } = await jobs.submit(version, body, key);
     return jsonText(await recordText(c, jobs, row), 200, {
@@ -80,7 +95,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, jobs, await jobOf(c)));
   app.post(`${API}/:job/redrive`, async (c) => {
     const row = await jobOf(c);
-    return statusResponse(c, deps, await jobs.redrive(row, await redriveError(c)));
+    return statusResponse(c, deps, await jobs.redrive(row, await redriveError(c, deps.keys)));
   });
   app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
   app.get(`${API}/:job/events`, async (c) => {
@@ -95,8 +110,12 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
 }
 
 /** The body of a redrive: none, or `{"error": TEXT}`. */
-async function redriveError(c: Context): Promise<string | undefined> {
-  const body = await readBody(c, REDRIVE_BYTES_LIMIT, "it has no more than the text of an error");
+async function redriveError(c: Context, keys: Keys): Promise<string | undefined> {
+  const cure = "it has no more than the text of an error";
+  const body = await readBody(c, bodyOwner(c, keys, c.req.param("api")), {
+    limit: REDRIVE_BYTES_LIMIT,
+    cure,
+  });
   if (body.length === 0) return undefined;
   const parsed = redriveSchema.safeParse(parseJson(body));
   if (parsed.success) return parsed.data.error;

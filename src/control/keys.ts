@@ -6,7 +6,7 @@ import { parseDurationMs } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
-import { parseJson, readBody } from "./http.ts";
+import { bodyOwner, parseJson, readBody } from "./http.ts";
 
 const BODY_BYTES_LIMIT = 10_000;
 
@@ -14,14 +14,16 @@ export function keyRoutes(keys: Keys): Hono {
   const app = new Hono();
   app.get("/-/keys", (c) => c.json({ keys: keys.list() }));
   app.post("/-/keys", async (c) => {
-    const body = await readBody(c, BODY_BYTES_LIMIT, "it has a scope and, at will, an api");
+    const cure = "it has a scope and, at will, an api";
+    const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
     const { scope, api, rate, expires_in } = parse(newKeySchema, body);
     const expiresInMs = expires_in == null ? null : parseDurationMs(expires_in)!;
     const limit = rate == null ? null : parseRate(rate)!;
     return c.json(await keys.create({ scope, api: api ?? null, rate: limit, expiresInMs }));
   });
   app.post("/-/keys/:id/rotate", async (c) => {
-    const body = await readBody(c, BODY_BYTES_LIMIT, "it has a grace at most");
+    const cure = "it has a grace at most";
+    const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
     const { grace } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
     return c.json(await keys.rotate(c.req.param("id"), parseDurationMs(grace)!));
   });

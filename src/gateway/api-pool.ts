@@ -131,7 +131,8 @@ export class ApiPool {
     return this.waiting.length - this.waitingHead + this.asleep.size;
   }
 
-  private refusal(): ServiceError | undefined {
+  /** What a request is refused with now, whatever its body is. */
+  refusal(): ServiceError | undefined {
     const { name, capacity, status } = this.route;
     if (this.pending >= capacity) {
       const message = `${this.pending} requests of ${name} are under way, the limit is ${capacity}; try again later, or raise autoscaling.max_replica_concurrency or the number of replicas`;

@@ -3,9 +3,11 @@
  * as they came, nothing is parsed.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { BodyBudget } from "../access/body-budget.ts";
+import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
+import { bodiesFull, bodyTooSlow, watchPace } from "../access/held-body.ts";
 import type { Holder, Need } from "../access/permission.ts";
 import { asServiceError, ServiceError } from "../contracts/errors.ts";
+import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import type { ApiPool } from "./api-pool.ts";
 import type { Authorization } from "./authorization.ts";
@@ -36,8 +38,12 @@ export class Arrival {
   private readonly startedMs = performance.now();
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
-  /** Bytes of the budget that this body has. */
+  /** The id of the key that the request has shown. */
+  private key: string | undefined;
+  /** Bytes of the budget that this body has, and who they are charged to; nobody while there is plenty. */
   private reserved = 0;
+  private bodyOwner: BodyOwner | undefined;
+  private stopWatching: (() => void) | undefined;
   /** The prediction and its copy for a shadow, as long as they need the body. */
   private bodyUsers = 0;
   private prediction: Prediction | undefined;
@@ -77,6 +83,7 @@ export class Arrival {
     this.destination.pool.tally.rejected(error.code);
     this.request.removeAllListeners("data");
     this.chunks.length = 0;
+    this.stopWatching?.();
     this.releaseBody();
     // Whoever waits for leave to send does not know what becomes of a second request here.
     if (this.request.headers.expect !== undefined) this.response.setHeader("connection", "close");
@@ -97,15 +104,22 @@ export class Arrival {
   /** `isSigned`: who it is from shows with the whole body only. */
   private receive(isSigned: boolean): void {
     const { request } = this;
+    const isPost = request.method === "POST";
+    if (!isPost && !isSigned) return this.describe();
+    const refusal = isPost ? this.destination.pool.refusal() : undefined;
+    if (refusal !== undefined) return this.refuse(refusal);
     const announced = request.headers["content-length"];
+    if (announced === undefined || !this.deps.bodies.isPlenty(Number(announced)))
+      this.bodyOwner = { sender: this.sender(), api: this.destination.address.name };
     if (announced !== undefined && !this.reserve(Number(announced))) return this.refuse(bodiesFull());
     if (request.headers.expect !== undefined) this.response.writeContinue();
     if (announced !== undefined) request.on("data", (chunk: Buffer) => this.chunks.push(chunk));
     else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
     request.on("end", () => {
+      this.stopWatching?.();
       if (this.response.headersSent) return;
       if (isSigned && !this.isSignerAllowed()) return;
-      if (request.method === "POST") this.submit();
+      if (isPost) this.submit();
       else this.describe();
     });
   }
@@ -120,9 +134,25 @@ export class Arrival {
   }
 
   private reserve(bytes: number): boolean {
-    if (!this.deps.bodies.reserve(bytes, this.reserved + bytes)) return false;
-    this.reserved += bytes;
+    const inAll = this.reserved + bytes;
+    if (!this.deps.bodies.reserve(bytes, this.bodyOwner, inAll)) return false;
+    this.reserved = inAll;
+    if (inAll > SMALL_BODY_BYTES) this.stopWatching ??= this.watch();
     return true;
+  }
+
+  /** A large body that does not come gives its room to others. */
+  private watch(): () => void {
+    const received = () => this.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    return watchPace(
+      () => this.reserved,
+      received,
+      () => this.refuse(bodyTooSlow()),
+    );
+  }
+
+  private sender(): string {
+    return this.key ?? this.request.socket.remoteAddress ?? "";
   }
 
   /** A prediction needs the body no more. */
@@ -131,7 +161,7 @@ export class Arrival {
   }
 
   private releaseBody(): void {
-    this.deps.bodies.release(this.reserved);
+    this.deps.bodies.release(this.reserved, this.bodyOwner);
     this.reserved = 0;
   }
 
@@ -177,12 +207,13 @@ export class Arrival {
       "x-request-id": this.requestId,
     });
     this.response.end(this.request.method === "HEAD" ? undefined : body);
+    discardRest(this.request);
   }
 
   private isAllowed(tokenHolder: Holder | undefined): boolean {
     const need: Need = { scope: "predict", api: this.destination.address.name };
     try {
-      this.deps.authorization.assert(this.request, this.response, need, tokenHolder);
+      this.key = this.deps.authorization.assert(this.request, this.response, need, tokenHolder).id;
       return true;
     } catch (error) {
       this.refuse(error);
@@ -201,6 +232,7 @@ export class Arrival {
 
   private onClose(): void {
     const { pool } = this.destination;
+    this.stopWatching?.();
     if (this.prediction === undefined) this.releaseBody();
     pool.tally.answered(this.status(), performance.now() - this.startedMs);
     if (this.prediction !== undefined) pool.abandon(this.prediction);
@@ -221,9 +253,4 @@ export function bodyTooLarge(maxBodyBytes: number): ServiceError {
     "body_too_large",
     `the body has more than ${maxBodyBytes} bytes; start the server with a larger --max-body, or send less`,
   );
-}
-
-export function bodiesFull(): ServiceError {
-  const message = `the bodies of the requests under way are as many bytes as this process holds; try again later`;
-  return new ServiceError("queue_full", message, { retryAfterS: 1 });
 }

@@ -72,20 +72,21 @@ export class Authorization {
   }
 
   /**
-   * Throws what a request is refused with: `unauthorized`, `forbidden`, `rate_limited`. `tokenHolder` is the verified one,
-   * where there is one. Sets the headers of a limit.
+   * Whose request it is. Throws what it is refused with: `unauthorized`, `forbidden`, `rate_limited`. `tokenHolder` is the verified
+   * one, where there is one. Sets the headers of a limit.
    */
   assert(
     request: IncomingMessage,
     response: ServerResponse,
     need: Need,
     tokenHolder: Holder | undefined,
-  ): void {
+  ): Holder {
     const holder =
       tokenHolder === undefined
         ? assertPermission(presented(request.headers), this.options.findKey, need)
         : assertOpens(tokenHolder, need);
     this.count(holder, response);
+    return holder;
   }
 
   /** Whether the key or the token of a request still opens anything; a signature ends with its one answer. */

@@ -1,19 +1,25 @@
-/** A request's whole body in memory, for the few that must be seen whole before they may pass. */
-import type { IncomingMessage } from "node:http";
+/** A signed request's whole body in memory: who it is from shows with all of it. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { collect, type HeldBody } from "../access/held-body.ts";
 import { ServiceError } from "../contracts/errors.ts";
 
-/** Throws `body_too_large`. */
-export async function collectBody(request: IncomingMessage, limit: number): Promise<Buffer[]> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > limit)
-      throw new ServiceError(
-        "body_too_large",
-        `the body of a signed request must have at most ${limit} bytes here`,
-      );
-    chunks.push(chunk);
-  }
-  return chunks;
+/** Throws `body_too_large`, `queue_full`, `body_too_slow`. */
+export async function collectBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  held: HeldBody,
+  limit: number,
+): Promise<readonly Buffer[]> {
+  const { "content-length": length, "transfer-encoding": coding } = request.headers;
+  if (length === undefined && coding === undefined) return [];
+  const announced = length === undefined ? undefined : Number(length);
+  const check = (bytes: number) => {
+    if (bytes <= limit) return;
+    const message = `the body of a signed request must have at most ${limit} bytes here`;
+    throw new ServiceError("body_too_large", message);
+  };
+  const parts = await collect(request, held, announced, check, () => {
+    if (request.headers.expect !== undefined) response.writeContinue();
+  });
+  return parts as Buffer[];
 }

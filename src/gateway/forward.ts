@@ -34,7 +34,10 @@ export async function forward(
   const socket = await connectWithin(options.controllerSocket, WAIT_MS, () => response.destroyed);
   if (socket === undefined) return sendError(response, unavailable(), requestId);
   const headers = Object.fromEntries(
-    Object.entries(request.headers).filter(([name]) => !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-")),
+    Object.entries(request.headers).filter(
+      ([name]) =>
+        !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-") && !(name === "expect" && options.body),
+    ),
   );
   const upstream = httpRequest({
     createConnection: () => socket,
@@ -64,12 +67,20 @@ export async function forward(
     answer.on("error", () => response.destroy());
     answer.on("aborted", () => response.destroy());
   });
+  // The controller asks for the body once it wants it.
+  upstream.on("continue", () => response.writeContinue());
   upstream.on("error", () => {
     if (!response.headersSent) sendError(response, unavailable(), requestId);
   });
   response.on("close", () => socket.destroy());
-  if (options.body === undefined) request.pipe(upstream);
-  else upstream.end(Buffer.concat(options.body));
+  if (options.body !== undefined) return void upstream.end(Buffer.concat(options.body));
+  // Its head is judged before any of the body comes.
+  if (hasBody(request)) upstream.flushHeaders();
+  request.pipe(upstream);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 function unavailable(): ServiceError {

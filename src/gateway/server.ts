@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { BodyBudget } from "../access/body-budget.ts";
+import { HeldBody } from "../access/held-body.ts";
 import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check.ts";
 import type { JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
@@ -25,7 +26,6 @@ import {
   SUBMISSION_BYTES_LIMIT,
 } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
-import { bodiesFull } from "./arrival.ts";
 import { Authorization, type SignatureRepeats } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
@@ -272,7 +272,6 @@ export class Gateway implements Service {
       return sendError(response, foreignOrigin(request.headers.origin!, undefined), requestId);
     const { controllerSocket } = this.options;
     const pass = (holder: Holder | undefined, body?: readonly Buffer[]) => {
-      if (body === undefined && request.headers.expect !== undefined) response.writeContinue();
       const forwarded: Forwarded = {
         baseUrl: this.clients.baseUrl(request),
         listener: entrance.name,
@@ -290,14 +289,9 @@ export class Gateway implements Service {
       return refuse(error);
     }
     if (this.authorization.isSigned(request)) {
-      const bytes = Math.min(
-        Number(request.headers["content-length"] ?? SUBMISSION_BYTES_LIMIT),
-        SUBMISSION_BYTES_LIMIT,
-      );
-      if (!this.bodies.reserve(bytes)) return refuse(bodiesFull());
-      response.once("close", () => this.bodies.release(bytes));
-      if (request.headers.expect !== undefined) response.writeContinue();
-      collectBody(request, SUBMISSION_BYTES_LIMIT)
+      const held = new HeldBody(this.bodies, { sender: request.socket.remoteAddress ?? "", api: "" });
+      response.once("close", () => held.release());
+      collectBody(request, response, held, SUBMISSION_BYTES_LIMIT)
         .then((body) => pass(this.authorization.signer(request, body, "other"), body))
         .catch(refuse);
       return;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/access/body-budget.ts";
+import { isTooSlow } from "../../src/access/held-body.ts";
 
 describe("the budget of bodies", () => {
   it("is taken by announced bytes, with a part that large ones cannot have", () => {
@@ -8,9 +9,55 @@ describe("the budget of bodies", () => {
     expect([budget.reserve(10), budget.reserve(10), budget.reserve(1)]).toEqual([true, true, false]);
     budget.release(30);
     // A chunk of a large body is no small body.
-    expect([budget.reserve(10, 10), budget.reserve(10, 11), budget.reserve(20)]).toEqual([
+    const answers = [
+      budget.reserve(10, undefined, 10),
+      budget.reserve(10, undefined, 11),
+      budget.reserve(20),
+    ];
+    expect(answers).toEqual([true, false, false]);
+  });
+
+  const owner = (sender: string, api = "a") => ({ sender, api });
+
+  it("leaves a third of it to other senders, and an eighth to other APIs", () => {
+    const budget = new BodyBudget({ most: 120, forSmall: 20, smallBytes: 1 });
+    const take = (sender: string, api = "a") => budget.reserve(10, owner(sender, api));
+    expect(Array.from({ length: 8 }, () => take("greedy"))).toEqual([...Array(6).fill(true), false, false]);
+    expect([take("second"), take("second"), take("second")]).toEqual([true, true, false]);
+    // The API has 80 of the 100 by now.
+    expect([take("third"), take("third", "b"), take("fourth", "b"), take("third", "b")]).toEqual([
+      false,
       true,
       false,
+      false,
+    ]);
+    budget.release(10, owner("greedy"));
+    expect([take("third"), take("greedy")]).toEqual([false, false]);
+  });
+
+  it("takes a first body of each sender and API that has room at all", () => {
+    const budget = new BodyBudget({ most: 100, forSmall: 0, smallBytes: 1 });
+    expect(budget.reserve(80, owner("x"))).toBe(true);
+    expect([budget.reserve(20, owner("y", "b")), budget.reserve(1, owner("z", "c"))]).toEqual([true, false]);
+    budget.release(80, owner("x"));
+    budget.release(20, owner("y", "b"));
+    expect(budget.reserve(100, owner("y"))).toBe(true);
+  });
+
+  it("counts small ones to nobody while half of it is free", () => {
+    const budget = new BodyBudget({ most: 100, forSmall: 20, smallBytes: 10 });
+    expect([budget.isPlenty(10), budget.isPlenty(11)]).toEqual([true, false]);
+    budget.reserve(45);
+    expect([budget.isPlenty(5), budget.isPlenty(6)]).toEqual([true, false]);
+  });
+
+  it("knows a large body that stands still from one that would be here in time", () => {
+    const held = 100_000_000;
+    // At the pace that takes all of the five minutes of a request.
+    expect(isTooSlow((held * 15) / 300, held)).toBe(false);
+    expect([isTooSlow(held / 41, held), isTooSlow(0, held), isTooSlow(0, 64 * 1024)]).toEqual([
+      true,
+      true,
       false,
     ]);
   });

@@ -1,0 +1,54 @@
+/** Requests whose bodies come late, slowly or never: a head is sent, and what comes back is watched. */
+import { connect, type Socket } from "node:net";
+
+export class RawRequests {
+  private readonly baseUrl: URL;
+  private readonly sockets = new Set<Socket>();
+
+  constructor(baseUrl: string) {
+    this.baseUrl = new URL(baseUrl);
+  }
+
+  /** Sends a head, in whose end `extra` stands. */
+  send(line: string, headers: Record<string, string | number>, from = "127.0.0.1"): RawRequest {
+    const socket = connect({ port: Number(this.baseUrl.port), host: "127.0.0.1", localAddress: from });
+    this.sockets.add(socket);
+    const lines = Object.entries({ host: "localhost", ...headers }).map(
+      ([name, value]) => `${name}: ${value}`,
+    );
+    socket.write(`${[`${line} HTTP/1.1`, ...lines].join("\r\n")}\r\n\r\n`);
+    return new RawRequest(socket);
+  }
+
+  close(): void {
+    for (const socket of this.sockets) socket.destroy();
+    this.sockets.clear();
+  }
+}
+
+export class RawRequest {
+  readonly socket: Socket;
+  /** What has come back by now. */
+  text = "";
+  private readonly first: Promise<string>;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    socket.on("error", () => {});
+    socket.on("data", (data) => (this.text += String(data)));
+    this.first = new Promise((resolve) => {
+      socket.once("data", () => resolve(this.status));
+      socket.once("close", () => resolve(this.status));
+    });
+  }
+
+  /** Of the first answer, `100` included; empty while there is none. */
+  get status(): string {
+    return this.text.slice(9, 12);
+  }
+
+  /** The status of the first answer; empty where the connection was closed without one. */
+  firstStatus(): Promise<string> {
+    return this.first;
+  }
+}
