@@ -123,7 +123,9 @@ function commands() {
   );
   const codes =
     "0 success · 1 failed · 2 usage · 3 not allowed · 4 not found · 5 conflict · 6 server unreachable · `job wait`: 10 failed, 11 completed with failures, 12 stopped, 13 timed out · 124 `--timeout` passed";
-  return `# Commands\n\nExit codes: ${codes}.\n\n${verbs.map((verb) => `${`## quern ${verb.join(" ")}`.trimEnd()}\n\n\`\`\`\n${help(verb)}\n\`\`\``).join("\n\n")}\n`;
+  const printed =
+    "Data goes to standard output, everything else to standard error. Control characters in texts of others (logs, errors, names) are printed as their JSON escapes, such as `\\u001b` for ESC, to a terminal and to a pipe alike, because a pipe may end at a terminal. With `-o json` the values are exact: JSON escapes them by itself. `--export FILE` writes what the server sent.";
+  return `# Commands\n\n${printed}\n\nExit codes: ${codes}.\n\n${verbs.map((verb) => `${`## quern ${verb.join(" ")}`.trimEnd()}\n\n\`\`\`\n${help(verb)}\n\`\`\``).join("\n\n")}\n`;
 }
 
 function http() {

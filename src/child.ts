@@ -3,6 +3,7 @@
  * modules only (gateway-child.ts, controller-child.ts): to load those of the other took a fifth of a start.
  */
 import { CannotStart } from "./contracts/cannot-start.ts";
+import { outliveReaders, say } from "./observe/words.ts";
 import { type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./supervised-child.ts";
 
 /** Starts what the child is there for; resolves to what stops it. */
@@ -10,13 +11,13 @@ export type StartRole = (options: string) => Promise<(forGood: boolean) => Promi
 
 export async function runChild(role: ChildRole): Promise<void> {
   process.on("SIGINT", () => {});
-  process.stderr.on("error", () => {});
+  outliveReaders();
   // A start may wait for long, for room on the disk; without the parent it would wait for nobody.
   const leaveUnstarted = () => process.exit(0);
   process.once("disconnect", leaveUnstarted);
   const start = await load(role);
   const stop = await start(await optionsFromParent()).catch((error: Error) => {
-    process.stderr.write(`quern: the ${role} cannot start: ${error.message}\n`);
+    say(`quern: the ${role} cannot start: ${error.message}`);
     process.exit(error instanceof CannotStart ? EXIT_CANNOT_START : EXIT_TRY_AGAIN);
   });
   process.off("disconnect", leaveUnstarted);
@@ -28,7 +29,7 @@ export async function runChild(role: ChildRole): Promise<void> {
     stop(forGood).then(
       () => process.exit(0),
       (error: Error) => {
-        process.stderr.write(`quern: the ${role} did not stop cleanly: ${error.stack}\n`);
+        say(`quern: the ${role} did not stop cleanly: ${error.stack}`);
         process.exit(1);
       },
     );

@@ -1,15 +1,16 @@
 /** The command line (decision 6): options of all verbs, where commands go, and how failures become exit codes. */
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { Command, CommanderError, Option } from "commander";
+import { sha256Of } from "./access/permission.ts";
 import { parseCredentials } from "./access/sigv4.ts";
 import { addApiVerbs } from "./cli/api-verbs.ts";
-import { Client } from "./cli/client.ts";
+import { Client, type ClientOptions } from "./cli/client.ts";
 import { type CliContext, CliError, EXIT } from "./cli/context.ts";
 import { findEnvironment, LOCAL, readEnvironments } from "./cli/environments.ts";
 import { addJobVerbs, addQueueVerbs } from "./cli/job-verbs.ts";
+import { isErrTerminal, Output, watchReader } from "./cli/output.ts";
 import { addOwnVerbs } from "./cli/own-verbs.ts";
 import { parseBytes, parseCpuMillis } from "./contracts/quantities.ts";
 import {
@@ -43,11 +44,7 @@ interface GlobalOptions {
 
 /** Runs one command; resolves to its exit code. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
-  // Nobody reads on, as in `quern logs … | head`: no fault of anybody.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    process.exit(EXIT.success);
-  });
+  watchReader(() => process.exit(EXIT.success));
   let exitCode: number = EXIT.success;
   const program = buildProgram(
     async (verb) => {
@@ -62,7 +59,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.usage;
-    process.stderr.write(`error: ${(error as Error).message}\n`);
+    new Output(false).fail(`error: ${(error as Error).message}\n`);
     return error instanceof CliError ? error.exitCode : EXIT.failed;
   }
 }
@@ -72,6 +69,11 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
   const program = new Command("quern")
     .description("Python prediction classes as real-time APIs and batch jobs")
     .exitOverride();
+  const output = new Output(false);
+  program.configureOutput({
+    writeOut: (text) => void output.out(text),
+    writeErr: (text) => output.fail(text),
+  });
   program.addOption(
     new Option("-o, --output <form>", "how to print data").choices(["table", "json"]).default("table"),
   );
@@ -96,18 +98,20 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
 function contextOf(options: GlobalOptions): CliContext {
   const dataDir = setting("dataDir");
   const environments = join(configDirectory(), "environments.json");
-  const { name, host, key } = targetOf(options.env, dataDir, environments);
+  const { name, ...target } = targetOf(options.env, dataDir, environments);
+  const output = new Output(options.quiet === true);
   return {
-    client: new Client(host, setting("apiKey") || key),
+    client: new Client(target),
     reconnect: () => contextOf(options),
     environment: name,
     output: options.output ?? "table",
     app: options.app,
-    out: printed,
-    err: (text) => {
-      if (options.quiet !== true) process.stderr.write(text);
-    },
-    isInteractive: process.stderr.isTTY === true && options.color !== false && !isPlainOutput(),
+    out: (text) => output.out(text),
+    outAnew: (text) => output.outAnew(text),
+    err: (text) => output.err(text),
+    errLine: (text) => output.errLine(text),
+    ask: (question) => output.ask(question),
+    isInteractive: isErrTerminal() && options.color !== false && !isPlainOutput(),
     isYes: options.yes === true,
     isWatch: options.watch === true,
     files: { environments, dataDir, examples: join(packageRoot, "examples") },
@@ -117,29 +121,31 @@ function contextOf(options: GlobalOptions): CliContext {
   };
 }
 
-async function printed(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, "drain");
-}
-
 /**
  * `-e`, else QUERN_HOST, else the environment in use, else the server that uses the data directory, else the default
- * address. The admin token of the data directory goes to its own server only.
+ * address. The admin token of the data directory goes to its own server only, which proves that it is that one. A server that the user
+ * names gets the key that the user gives, and proves nothing.
  */
 function targetOf(
   given: string | undefined,
   dataDir: string,
   environments: string,
-): { name: string; host: string; key?: string | undefined } {
-  const own = readLine(join(dataDir, "address")) ?? SETTINGS.host.default;
+): { name: string } & ClientOptions {
+  const apiKey = setting("apiKey") || undefined;
+  const address = readLine(join(dataDir, "address"));
   const token = readLine(join(dataDir, "admin-token"));
+  const own = token === undefined ? undefined : { dataDir, tokenSha256: sha256Of(token) };
   const host = givenHost();
   if (given === undefined && host !== undefined) {
-    const address = ownAddress(host, own);
-    return { name: host, host: address ?? host, key: address === undefined ? undefined : token };
+    const known = address === undefined ? undefined : ownAddress(host, address);
+    if (known === undefined || apiKey !== undefined)
+      return { name: host, baseUrl: known ?? host, key: apiKey, own: undefined };
+    return { name: host, baseUrl: known, key: token, own };
   }
   const name = given ?? readEnvironments(environments).current;
-  if (name !== LOCAL) return { name, ...findEnvironment(environments, name) };
-  return { name: LOCAL, host: own, key: token };
+  if (name === LOCAL) return { name, baseUrl: address ?? SETTINGS.host.default, key: apiKey ?? token, own };
+  const environment = findEnvironment(environments, name);
+  return { name, baseUrl: environment.host, key: apiKey ?? environment.key, own: undefined };
 }
 
 /**

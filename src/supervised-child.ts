@@ -12,6 +12,7 @@ import {
   CHILD_SILENT_MAX_MS,
   HEARTBEAT_MS,
 } from "./contracts/limits.ts";
+import { say } from "./observe/words.ts";
 import { packageRoot } from "./settings.ts";
 import { Silence } from "./silence.ts";
 
@@ -83,7 +84,7 @@ export class SupervisedChild {
       if (signal.aborted || (end === EXIT_CANNOT_START && !mayTryAgain())) return;
       if (readyMs > HEALTHY_MS) waitMs = CHILD_RESTART_FIRST_MS;
       const when = waitMs < 1000 ? "" : ` in ${Math.round(waitMs / 1000)} s`;
-      process.stderr.write(`quern: the ${this.name} ended (${end}); starting it again${when}\n`);
+      say(`quern: the ${this.name} ended (${end}); starting it again${when}`);
       // Keeps us alive: all children may be gone at this moment, and nothing else does.
       await pause(waitMs, undefined, { signal }).catch(() => {});
     }
@@ -94,9 +95,7 @@ export class SupervisedChild {
     const { child } = this;
     if (child?.pid === undefined || hasEnded(child) || this.stopping.signal.aborted) return;
     if (this.silence.tick(nowMs, this.isReady)) {
-      process.stderr.write(
-        `quern: the ${this.name} has not answered for ${CHILD_SILENT_MAX_MS / 1000} s; replacing it\n`,
-      );
+      say(`quern: the ${this.name} has not answered for ${CHILD_SILENT_MAX_MS / 1000} s; replacing it`);
       this.isReady = false;
       child.kill("SIGKILL");
     } else child.send("ping", () => {});

@@ -14,6 +14,7 @@ import { describeShortage, type RoomWait, whenThereIsRoom } from "./base/disk-fu
 import { readInstance } from "./database/instance.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
 import { claimOwnGroup } from "./engine/own-group.ts";
+import { outliveReaders, say } from "./observe/words.ts";
 import { hasAnyKey } from "./offline-keys.ts";
 import { pythonRuntimeDir, runtimeDirectory, version } from "./settings.ts";
 import { type ChildRole, SupervisedChild, watchSilence } from "./supervised-child.ts";
@@ -55,8 +56,7 @@ export interface UpOptions {
 
 /** Runs until SIGTERM or SIGINT; resolves to the exit code. */
 export async function up(options: UpOptions): Promise<number> {
-  // Whoever read our words has left, or their file's disk is full: nobody is served better by our end.
-  process.stderr.on("error", () => {});
+  outliveReaders();
   const { listen, controlListen, dataDir } = options;
   const room = { onWait: sayWaiting, signal: new AbortController().signal };
   const open = [listen, ...(controlListen === undefined ? [] : [controlListen])].find(
@@ -68,10 +68,10 @@ export async function up(options: UpOptions): Promise<number> {
     options.jwt === undefined &&
     !(await whenThereIsRoom(() => hasAnyKey(dataDir), room))
   ) {
-    process.stderr.write(
+    say(
       `quern: refusing to listen on ${open.host}: anyone who reaches it could use your APIs.\n` +
         `  Create a key first: quern keys create --scope predict --data-dir ${dataDir}\n` +
-        "  Or accept the risk with --insecure-no-auth.\n",
+        "  Or accept the risk with --insecure-no-auth.",
     );
     return 1;
   }
@@ -272,9 +272,14 @@ class Parent {
     inBackground(this.announce());
   }
 
+  /** Where the command line finds the control plane. */
+  private get addressFile(): string {
+    return join(this.options.dataDir, "address");
+  }
+
   /** Whoever waits for the file must not see half of it. The command line talks to the control plane. */
   private async announce(): Promise<void> {
-    const file = join(this.options.dataDir, "address");
+    const file = this.addressFile;
     const address = this.addresses
       .at(-1)!
       .replace("//0.0.0.0:", "//127.0.0.1:")
@@ -283,10 +288,10 @@ class Parent {
       writeFileSync(`${file}.new`, `${address}\n`, { mode: 0o600 });
       renameSync(`${file}.new`, file);
     }, this.room).catch(({ message }: Error) =>
-      process.stderr.write(`quern: the command line does not find this server: ${message}\n`),
+      say(`quern: the command line does not find this server: ${message}`),
     );
     const control = this.addresses.length > 1 ? `, its control plane at ${this.addresses[1]}` : "";
-    process.stderr.write(`quern is ready at ${this.addresses[0]}${control}\n`);
+    say(`quern is ready at ${this.addresses[0]}${control}`);
   }
 
   private get room(): RoomWait {
@@ -304,12 +309,22 @@ class Parent {
   private async stop(): Promise<void> {
     if (this.stopping.signal.aborted) return;
     this.stopping.abort();
+    if (this.wasReady) forgetAddress(this.addressFile);
     this.dealer?.close();
     await Promise.all(this.gateways.map((gateway) => gateway.stop()));
     await this.controller.stop();
   }
 }
 
+/** The next program that listens there is another one. */
+function forgetAddress(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // What is left there leads to nobody: the command line asks whoever answers for a proof.
+  }
+}
+
 function sayWaiting(error: unknown): void {
-  process.stderr.write(`quern: ${describeShortage(error)}: waiting until there is room\n`);
+  say(`quern: ${describeShortage(error)}: waiting until there is room`);
 }

@@ -132,6 +132,18 @@ describe("the house", () => {
     expect(found, stdout).toEqual(new Set(bad.map((_, at) => `bad${at}.ts`)));
   });
 
+  it("prints in two places only, which escape what a terminal would obey: the command line's and the server's", () => {
+    const printers = files.filter((file) =>
+      /process\.std(out|err)\b|\bconsole\.|process\.emitWarning\(|output: process/.test(
+        readFileSync(file, "utf8"),
+      ),
+    );
+    expect(printers.map((file) => relative(root, file)).sort()).toEqual([
+      "src/cli/output.ts",
+      "src/observe/words.ts",
+    ]);
+  });
+
   it("keeps base small, files under 500 lines, and names that say something", () => {
     expect(files.filter((file) => roomOf(file) === "base").length).toBeLessThanOrEqual(BASE_FILES_MAX);
     for (const file of [...files, ...python]) {

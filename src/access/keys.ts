@@ -3,7 +3,14 @@ import { timestamp, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import type { CreatedKey, Grant, KeyRate, KeyView, StoredKey } from "../contracts/keys.ts";
+import {
+  ADMIN_KEY_ID,
+  type CreatedKey,
+  type Grant,
+  type KeyRate,
+  type KeyView,
+  type StoredKey,
+} from "../contracts/keys.ts";
 import { type Holder, newKey, sha256Of } from "./permission.ts";
 
 export interface KeyStore {
@@ -53,7 +60,7 @@ export class Keys implements Service {
   constructor(deps: KeysDeps) {
     this.deps = deps;
     this.admin = {
-      id: "admin-token",
+      id: ADMIN_KEY_ID,
       sha256: sha256Of(deps.adminToken),
       scope: "admin",
       api: null,

@@ -1,5 +1,6 @@
 /** The server's own log: JSON lines on stderr or in a file. User code's output never goes here. */
 import { destination, type Logger, pino } from "pino";
+import { printable } from "./printable.ts";
 
 export type Log = Logger;
 
@@ -11,5 +12,7 @@ export function openLog(name: string, file?: string): Log {
       : destination({ dest: file, sync: true, mode: 0o600 });
   // Lines are lost where the disk is full or the reader has left; nothing fails for its log.
   sink.on("error", () => {});
-  return pino({ name, base: { name, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, sink);
+  // A terminal may be where it is read, and a line may hold text of others: JSON leaves some of what a terminal obeys as it is.
+  const stream = { write: (line: string) => void sink.write(printable(line)) };
+  return pino({ name, base: { name, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, stream);
 }

@@ -1,6 +1,10 @@
 /** The command line's HTTP: one server, one key, problems turned into messages and exit codes. */
+import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest, Agent as TlsAgent } from "node:https";
+import { Readable } from "node:stream";
 import type { Problem } from "../contracts/errors.ts";
 import { CliError, EXIT } from "./context.ts";
+import { NotProven, ProvenAgent } from "./proven-agent.ts";
 
 const EXIT_BY_STATUS: Record<number, number> = {
   401: EXIT.notAllowed,
@@ -17,44 +21,90 @@ export interface RequestOptions {
   signal?: AbortSignal;
 }
 
+export interface ClientOptions {
+  baseUrl: string;
+  key: string | undefined;
+  /** The data directory whose server it must be, and SHA-256 of its admin token; undefined where the user named a server. */
+  own: { dataDir: string; tokenSha256: string } | undefined;
+}
+
 export class Client {
   readonly baseUrl: string;
-  private readonly key: string | undefined;
+  private readonly options: ClientOptions;
+  private readonly agent: Agent;
   private readonly apiPaths = new Map<string, string>();
 
-  constructor(baseUrl: string, key: string | undefined) {
-    this.baseUrl = baseUrl.replace(/\/+$/, "");
-    this.key = key;
+  constructor(options: ClientOptions) {
+    this.options = options;
+    this.baseUrl = options.baseUrl.replace(/\/+$/, "");
+    const isTls = this.baseUrl.startsWith("https:");
+    if (options.own !== undefined) this.agent = new ProvenAgent(options.own.tokenSha256, isTls);
+    else this.agent = isTls ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
   }
 
-  /** The response of a request that succeeded; everything else is a CliError. */
-  async request(path: string, options: RequestOptions = {}): Promise<Response> {
+  /** The answer to a request that succeeded; everything else is a CliError. Redirections are not followed. */
+  async request(path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
+    const answer = await this.send(this.address(path, options.query), options).catch((error: Error) => {
+      throw this.unreachable(error);
+    });
+    const { statusCode: status = 0, headers } = answer;
+    if (status >= 200 && status < 300) return answer;
+    if (status < 400) {
+      const message = `${this.baseUrl} redirects to ${headers.location ?? "nowhere"}, which is not followed; name the server's own address`;
+      throw new CliError(message, EXIT.failed);
+    }
+    throw toCliError(status, await textOf(answer));
+  }
+
+  /** A path may be the server's own words: it leads to the same server all the same. */
+  private address(path: string, query: RequestOptions["query"] = {}): URL {
     const url = new URL(this.baseUrl + path);
-    for (const [name, value] of Object.entries(options.query ?? {})) {
+    if (!path.startsWith("/") || url.origin !== new URL(this.baseUrl).origin)
+      throw new CliError(`"${path}" is not a path of ${this.baseUrl}`, EXIT.failed);
+    for (const [name, value] of Object.entries(query)) {
       for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value])
         url.searchParams.append(name, one);
     }
-    const headers: Record<string, string> = { ...options.headers };
-    if (this.key !== undefined) headers.authorization ??= `Bearer ${this.key}`;
-    assertSendable(headers);
-    let response: Response;
-    try {
-      response = await fetch(url, {
-        method: options.method ?? "GET",
-        headers,
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
-        ...(options.body === undefined ? {} : { body: options.body, duplex: "half" }),
-      } as RequestInit);
-    } catch (error) {
-      const cause = (error as { cause?: { code?: string; message?: string } }).cause;
-      const why = cause?.code ?? cause?.message ?? (error as Error).message;
-      throw new CliError(
-        `no server answers at ${this.baseUrl} (${why}); start one with \`quern up\`, or name another: \`quern env list\`, -e, QUERN_HOST`,
+    return url;
+  }
+
+  private async send(
+    url: URL,
+    { method = "GET", headers, body, signal }: RequestOptions,
+  ): Promise<IncomingMessage> {
+    const { key } = this.options;
+    const sent: Record<string, string> = { ...headers };
+    if (key !== undefined) sent.authorization ??= `Bearer ${key}`;
+    assertSendable(sent);
+    return new Promise((resolve, reject) => {
+      const send = url.protocol === "https:" ? httpsRequest : httpRequest;
+      const request = send(url, {
+        method,
+        agent: this.agent,
+        headers: sent,
+        ...(signal === undefined ? {} : { signal }),
+      });
+      request.once("response", resolve).on("error", reject);
+      if (body instanceof ReadableStream)
+        Readable.fromWeb(body as never)
+          .on("error", (error) => request.destroy(error))
+          .pipe(request);
+      else request.end(body);
+    });
+  }
+
+  private unreachable(error: NodeJS.ErrnoException): CliError {
+    const { own } = this.options;
+    if (error instanceof CliError) return error;
+    if (error instanceof NotProven)
+      return new CliError(
+        `the program at ${this.baseUrl} is not the server of ${own?.dataDir} (${error.message}), so nothing was sent to it; start that server with \`quern up\`, or reach another one: \`quern env add NAME --host ${this.baseUrl}\` and -e NAME`,
         EXIT.unreachable,
       );
-    }
-    if (!response.ok) throw await toCliError(response);
-    return response;
+    return new CliError(
+      `no server answers at ${this.baseUrl} (${error.code ?? error.message}); start one with \`quern up\`, or name another: \`quern env list\`, -e, QUERN_HOST`,
+      EXIT.unreachable,
+    );
   }
 
   /**
@@ -78,7 +128,8 @@ export class Client {
 
   /** The JSON answer. Its text is given too, where numbers must keep their digits. */
   async json<T>(path: string, options: RequestOptions = {}): Promise<{ value: T; text: string }> {
-    const text = await (await this.request(path, options)).text();
+    // A carriage return is white space of JSON, but escaped where it is printed.
+    const text = (await textOf(await this.request(path, options))).replaceAll("\r", "\n");
     return { value: JSON.parse(text) as T, text };
   }
 }
@@ -95,14 +146,23 @@ function assertSendable(headers: Record<string, string>): void {
   }
 }
 
-async function toCliError(response: Response): Promise<CliError> {
-  const text = await response.text();
-  const exitCode = EXIT_BY_STATUS[response.status] ?? EXIT.failed;
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of answer) chunks.push(chunk as Buffer);
+  } catch (error) {
+    throw new CliError(`the answer was cut off (${(error as Error).message}); try again`, EXIT.failed);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function toCliError(status: number, text: string): CliError {
+  const exitCode = EXIT_BY_STATUS[status] ?? EXIT.failed;
   let problem: Problem;
   try {
     problem = JSON.parse(text) as Problem;
   } catch {
-    return new CliError(`${response.status}: ${text}`, exitCode);
+    return new CliError(`${status}: ${text}`, exitCode);
   }
   if (problem.errors === undefined) return new CliError(problem.message ?? JSON.stringify(problem), exitCode);
   const lines = problem.errors.map(

@@ -13,8 +13,14 @@ export interface CliContext {
   app: string | undefined;
   /** Data only. Resolves when more may be printed. */
   out: (text: string) => Promise<void>;
+  /** The same in place of what was printed before. */
+  outAnew: (text: string) => Promise<void>;
   /** Progress, hints, messages. */
   err: (text: string) => void;
+  /** The same in place of the line before, where `isInteractive`. */
+  errLine: (text: string) => void;
+  /** Asks a question on the terminal; resolves to the line that is the answer. */
+  ask: (question: string) => Promise<string>;
   /** Whether stderr is a terminal that may show a moving bar. */
   isInteractive: boolean;
   /** `-y`: nobody is asked. */

@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { inBackground } from "../base/background.ts";
 import { wallMs } from "../base/clock.ts";
+import { printableLine } from "../base/printable.ts";
 import { waitUntilReady } from "./applications.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { type Deployed, sendProject, waitUntilLive } from "./deploy.ts";
@@ -115,14 +116,14 @@ class DevSession {
     let rest = "";
     let last = after;
     const decoder = new TextDecoder();
-    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    for await (const chunk of response as AsyncIterable<Uint8Array>) {
       const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
       rest = lines.pop()!;
       for (const text of lines) {
         const { time, line } = JSON.parse(text) as { time: string; line: string };
         if (time < after) continue;
         last = time;
-        await out(`${api} | ${line}\n`);
+        await out(`${api} | ${printableLine(line)}\n`);
       }
     }
     return last;
@@ -147,7 +148,7 @@ function summary(deployed: readonly Pick<Deployed, "api" | "endpoint">[], tookMs
 
 async function isReached({ client }: CliContext): Promise<boolean> {
   try {
-    await client.request("/-/livez");
+    (await client.request("/-/livez")).resume();
     return true;
   } catch (error) {
     if (error instanceof CliError && error.exitCode === EXIT.unreachable) return false;

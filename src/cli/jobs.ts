@@ -244,7 +244,7 @@ export async function waitForJob(
   jobId: string,
   options: { timeout?: string },
 ): Promise<number> {
-  const bar = new ProgressBar(context.err, context.isInteractive);
+  const bar = new ProgressBar(context);
   const deadline =
     options.timeout === undefined
       ? Number.POSITIVE_INFINITY

@@ -6,7 +6,7 @@ export async function printStream(context: CliContext, path: string, options: Re
   const response = await context.client.request(path, options);
   const decoder = new TextDecoder();
   try {
-    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>)
+    for await (const chunk of response as AsyncIterable<Uint8Array>)
       await context.out(decoder.decode(chunk, { stream: true }));
   } catch (error) {
     throw new CliError(

@@ -1,18 +1,17 @@
 /** A job's progress: a moving bar with rate and time left on a terminal, a line at each change of ten percent elsewhere. */
+import type { CliContext } from "./context.ts";
 import { age } from "./table.ts";
 
 const WIDTH = 30;
 
 export class ProgressBar {
-  private readonly write: (text: string) => void;
-  private readonly isInteractive: boolean;
+  private readonly context: Pick<CliContext, "err" | "errLine" | "isInteractive">;
   private firstMs: number | undefined;
   private firstDone = 0;
   private shown = "";
 
-  constructor(write: (text: string) => void, isInteractive: boolean) {
-    this.write = write;
-    this.isInteractive = isInteractive;
+  constructor(context: Pick<CliContext, "err" | "errLine" | "isInteractive">) {
+    this.context = context;
   }
 
   update(status: string, done: number, total: number | undefined, failed: number): void {
@@ -22,19 +21,19 @@ export class ProgressBar {
       this.firstDone = done;
     }
     const share = total === undefined || total === 0 ? 0 : done / total;
-    if (this.isInteractive) {
-      this.write(
-        `\r\x1b[2K${status} ${bar(share)} ${done}/${total ?? "?"}${failed > 0 ? ` (${failed} failed)` : ""}${this.pace(nowMs, done, total)}`,
+    if (this.context.isInteractive) {
+      this.context.errLine(
+        `${status} ${bar(share)} ${done}/${total ?? "?"}${failed > 0 ? ` (${failed} failed)` : ""}${this.pace(nowMs, done, total)}`,
       );
       return;
     }
     const line = `${status} ${Math.floor(share * 10) * 10}%`;
-    if (line !== this.shown) this.write(`${line} (${done}/${total ?? "?"} batches)\n`);
+    if (line !== this.shown) this.context.err(`${line} (${done}/${total ?? "?"} batches)\n`);
     this.shown = line;
   }
 
   end(): void {
-    if (this.isInteractive) this.write("\n");
+    if (this.context.isInteractive) this.context.err("\n");
   }
 
   private pace(nowMs: number, done: number, total: number | undefined): string {

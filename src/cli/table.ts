@@ -1,5 +1,6 @@
 /** Tables, ages and durations as users of the ancestor know them (prior-art, section 3). */
 import { wallMs } from "../base/clock.ts";
+import { printableLine } from "../base/printable.ts";
 
 /** Columns padded, three spaces apart. Columns whose head ends in `*` are left out when all their cells are empty or 0. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -7,7 +8,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
     (title, column) => !title.endsWith("*") || rows.some((row) => row[column] !== "" && row[column] !== "0"),
   );
   const cells = [head.map((title) => title.replace(/\*$/, "")), ...rows].map((row) =>
-    row.filter((_, column) => shown[column]),
+    row.filter((_, column) => shown[column]).map(printableLine),
   );
   const widths = cells[0]!.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
   return cells

@@ -16,7 +16,7 @@ export async function watched(
         text += more;
       },
     });
-    await context.out(process.stdout.isTTY === true ? `\x1b[H\x1b[2J${text}` : `${text}\n`);
+    await context.outAnew(text);
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
   }
 }

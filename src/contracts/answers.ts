@@ -169,6 +169,7 @@ export const createdKeySchema = keySchema.extend({
 });
 
 export const versionSchema = z.strictObject({ version: z.string() });
+export const proofSchema = z.strictObject({ proof: z.string() });
 
 /** What holds workers to `compute.mem`: the kernel, a look at them four times a second, nothing. */
 const memoryLimits = z.enum(["kernel", "watched", "none"]);

@@ -7,10 +7,12 @@ import {
   healthSchema,
   keyListSchema,
   messageSchema,
+  proofSchema,
   versionSchema,
 } from "./answers.ts";
 import { DURATION_PATTERN, newKeySchema, rotateKeySchema } from "./keys.ts";
 import { follow, jsonSchema, LOGS, type Operation, type Parameter, text } from "./operation.ts";
+import { NONCE_PATTERN, PROOF_PATH } from "./server-proof.ts";
 
 const name: Parameter = { name: "name", in: "path", about: "the API's name", schema: text };
 const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
@@ -227,6 +229,25 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     parameters: [],
     answers: { "application/json": healthSchema },
     errors: ADMIN_ERRORS,
+  },
+  {
+    id: "proveServer",
+    method: "get",
+    path: PROOF_PATH,
+    about:
+      "a code that only the server of a data directory can make; the command line asks for it before it sends the admin token",
+    scope: undefined,
+    parameters: [
+      {
+        name: "nonce",
+        in: "query",
+        about: "64 random hexadecimal digits",
+        schema: { type: "string", pattern: NONCE_PATTERN.source },
+        required: true,
+      },
+    ],
+    answers: { "application/json": proofSchema },
+    errors: ["invalid_request", "server_unavailable"],
   },
   {
     id: "isAlive",

@@ -11,6 +11,9 @@ export interface Grant {
   api: string | null;
 }
 
+/** The id of the admin token of the data directory, among the ids of keys. */
+export const ADMIN_KEY_ID = "admin-token";
+
 /** So many requests in so many seconds. */
 export interface KeyRate {
   requests: number;

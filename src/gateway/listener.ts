@@ -5,6 +5,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from "node:
 import { type Socket, Server as TcpServer } from "node:net";
 import { delay } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
+import { say } from "../observe/words.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
@@ -110,7 +111,7 @@ export class Listener implements Service {
       try {
         (this.server as TlsServer).setSecureContext(readPair(tls));
       } catch (error) {
-        process.stderr.write(`quern: the new certificate cannot be used: ${(error as Error).message}\n`);
+        say(`quern: the new certificate cannot be used: ${(error as Error).message}`);
       }
     }, CERTIFICATE_LOOK_MS).unref();
   }

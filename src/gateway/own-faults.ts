@@ -1,6 +1,7 @@
 /** The gateway's log: its own 5xx answers, as JSON lines on stderr in the shape of the controller's. One a process. */
 import { wallMs } from "../base/clock.ts";
 import { type FaultLine, FaultLog } from "../observe/fault-log.ts";
+import { say } from "../observe/words.ts";
 
 const LEVELS = { warn: 40, error: 50 } as const;
 
@@ -14,5 +15,5 @@ function writeLine({ level, err, ...line }: FaultLine): void {
     name: "gateway",
     pid: process.pid,
   };
-  process.stderr.write(`${JSON.stringify({ ...common, ...line, ...cause })}\n`);
+  say(JSON.stringify({ ...common, ...line, ...cause }));
 }

@@ -12,6 +12,7 @@ import { inBackground } from "../base/background.ts";
 import { delay, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
+import { ADMIN_KEY_ID } from "../contracts/keys.ts";
 import type { Report } from "../contracts/reports.ts";
 import {
   isNewer,
@@ -20,6 +21,7 @@ import {
   type RouteSnapshot,
   readSnapshot,
 } from "../contracts/routes.ts";
+import { say } from "../observe/words.ts";
 import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
 import { Endpoints } from "./endpoints.ts";
 
@@ -71,6 +73,11 @@ export class RouteTable implements Service {
     return holderOf(this.keys.get(sha256), wallMs());
   }
 
+  /** Of the data directory's admin token; undefined before the first snapshot. */
+  get adminTokenSha256(): string | undefined {
+    return this.snapshot.keys.find(({ id }) => id === ADMIN_KEY_ID)?.sha256;
+  }
+
   /** False when no request is left to look at. */
   expire(nowMs: number): boolean {
     let isAny = false;
@@ -108,7 +115,7 @@ export class RouteTable implements Service {
   private refuse(refused: readonly RefusedRoute[]): void {
     for (const { name, detail } of refused) {
       if (this.refused.some((item) => item.name === name && item.detail === detail)) continue;
-      process.emitWarning(`cannot read the route of ${name}, so its last good one serves on: ${detail}`);
+      say(`quern: cannot read the route of ${name}, so its last good one serves on: ${detail}`);
     }
     this.refused = refused;
   }
@@ -147,7 +154,7 @@ export class RouteTable implements Service {
     } catch (error) {
       // Before the first deployment there is no file; anything else the controller will write anew.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT")
-        process.emitWarning(`the route snapshot cannot be read: ${(error as Error).message}`);
+        say(`quern: the route snapshot cannot be read: ${(error as Error).message}`);
     }
   }
 

@@ -26,6 +26,7 @@ import {
   SUBMISSION_BYTES_LIMIT,
 } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
+import { PROOF_PATH } from "../contracts/server-proof.ts";
 import { Authorization, type SignatureRepeats } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
@@ -36,6 +37,7 @@ import { forward } from "./forward.ts";
 import { Listener, type ListenOn, type TlsFiles } from "./listener.ts";
 import { sendError } from "./prediction.ts";
 import { Predictions } from "./predictions.ts";
+import { answerProof } from "./proof.ts";
 import { targetFault } from "./request-target.ts";
 import { RouteTable } from "./route-table.ts";
 
@@ -246,7 +248,8 @@ export class Gateway implements Service {
     path: string,
     entrance: Entrance,
   ): void {
-    const isProbe = path === "/-/livez" || path === "/-/readyz";
+    const isProof = path === PROOF_PATH && entrance.hasControl;
+    const isProbe = path === "/-/livez" || path === "/-/readyz" || isProof;
     if (isProbe && request.method !== "GET" && request.method !== "HEAD") {
       const message = `${request.method} is not allowed here; allowed: GET`;
       const error = new ServiceError("method_not_allowed", message, { allow: "GET" });
@@ -257,7 +260,8 @@ export class Gateway implements Service {
       return this.routes.isReady
         ? sendText(response, 200, "ok\n", requestId)
         : sendText(response, 503, "starting\n", requestId);
-    if (entrance.hasControl) this.forward(request, response, requestId, entrance);
+    if (isProof) answerProof(request, response, requestId, this.routes.adminTokenSha256);
+    else if (entrance.hasControl) this.forward(request, response, requestId, entrance);
     else sendError(response, unknownAddress(path), requestId);
   }
 

@@ -7,7 +7,9 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { delay, wallMs } from "../base/clock.ts";
 import { makeDirectories, shortageOf } from "../base/disk-full.ts";
+import { printableLine } from "../base/printable.ts";
 import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits.ts";
+import { cutText } from "./cut-text.ts";
 import { readPart, rotateLog } from "./log-rotation.ts";
 
 export interface LogLine {
@@ -27,14 +29,18 @@ const ROTATION_TRIES = 50;
 const ROTATION_WAIT_MS = 10;
 const NOTHING = Buffer.alloc(0);
 
-/** Adds a line of the server's own. Where the disk is full the line is lost: nothing fails for its log. */
+/**
+ * Adds a line of the server's own. It may hold text of others, such as the name of a file: what would begin another line is escaped.
+ * Where the disk is full the line is lost: nothing fails for its log.
+ */
 export function appendLogLine(file: string, line: string): void {
   try {
     makeDirectories(dirname(file));
     const fd = openSync(file, "a+", 0o600);
     try {
       if (fstatSync(fd).size >= LOG_FILE_BYTES_MAX) rotateLog(file, fd, LOG_FILE_BYTES_MAX);
-      writeSync(fd, `${new Date(wallMs()).toISOString()} ${line}\n`);
+      const text = cutText(printableLine(line), LOG_LINE_BYTES_MAX);
+      writeSync(fd, `${new Date(wallMs()).toISOString()} ${text}\n`);
     } finally {
       closeSync(fd);
     }

@@ -4,7 +4,7 @@ import { OPERATIONS } from "../../src/contracts/operations.ts";
 import { controlApp } from "../../src/control/app.ts";
 
 /** The gateway's own, and the description itself. */
-const ELSEWHERE = ["GET /-/livez", "GET /-/readyz", "GET /-/docs", "GET /-/openapi.json"];
+const ELSEWHERE = ["GET /-/livez", "GET /-/readyz", "GET /-/proof", "GET /-/docs", "GET /-/openapi.json"];
 
 describe("the table of operations", () => {
   it("has every route, and no other", () => {

@@ -98,6 +98,28 @@ export class TestServer {
     return { code: status ?? -1, out: stdout, err: stderr };
   }
 
+  /** The same without standing still meanwhile. */
+  async cliBeside(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Cli> {
+    const command = this.startCli(args, env);
+    return { code: await command.ended, out: command.out, err: command.err };
+  }
+
+  /** A command that goes on while the test does; `ended` resolves to its exit code. */
+  startCli(
+    args: string[],
+    env: NodeJS.ProcessEnv = {},
+  ): { process: ChildProcess; out: string; err: string; ended: Promise<number> } {
+    const child = spawn(process.execPath, [QUERN, ...args], {
+      env: { ...this.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const ended = new Promise<number>((resolve) => child.once("close", (code) => resolve(code ?? -1)));
+    const command = { process: child, out: "", err: "", ended };
+    child.stdout.on("data", (text) => (command.out += String(text)));
+    child.stderr.on("data", (text) => (command.err += String(text)));
+    return command;
+  }
+
   /** Writes a project and deploys it; fails the test where the command fails. */
   deploy(files: Record<string, string>, options: { wait?: boolean } = {}): string {
     const project = this.writeProject(files);

@@ -1,0 +1,33 @@
+/**
+ * How a server proves to the command line that it is the one of a data directory, before the command line sends it the directory's admin
+ * token: it answers a random number with a code that only one who knows the token's hash can make. The code is made for
+ * one address and port: a program at another one cannot pass the server's answer off as its own.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+
+export const PROOF_PATH = "/-/proof";
+export const NONCE_PATTERN = /^[0-9a-f]{64}$/;
+
+export function newNonce(): string {
+  return randomBytes(32).toString("hex");
+}
+
+export interface Challenge {
+  /** SHA-256 of the admin token, hexadecimal. */
+  tokenSha256: string;
+  nonce: string;
+  /** The server's side of the connection, as either end sees it. */
+  host: string | undefined;
+  port: number | undefined;
+}
+
+export function proofOf({ tokenSha256, nonce, host, port }: Challenge): string {
+  // An IPv4 address on a socket that takes both is written as IPv6.
+  const address = `${(host ?? "").replace(/^::ffff:/, "")} ${port ?? ""}`;
+  return createHmac("sha256", tokenSha256).update(`quern server proof 1\n${nonce}\n${address}`).digest("hex");
+}
+
+export function isProof(proof: string, challenge: Challenge): boolean {
+  const [given, expected] = [Buffer.from(proof), Buffer.from(proofOf(challenge))];
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
