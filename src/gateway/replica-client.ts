@@ -143,8 +143,10 @@ export class ReplicaClient {
       return;
     }
     if (!IS_ANSWER.has(type)) throw new ProtocolError(`a message of type ${type} came to a gateway`);
-    const prediction = this.outstanding.get(id) ?? this.streams.get(id);
+    const waiting = this.outstanding.get(id);
+    const prediction = waiting ?? this.streams.get(id);
     if (prediction === undefined) return;
+    checkOrder(type, waiting === undefined, prediction);
     this.outstanding.delete(id);
     if (type === MESSAGE.STREAM) return this.onStream(prediction, id, body);
     this.streams.delete(id);
@@ -218,4 +220,17 @@ export class ReplicaClient {
     if (note?.connection === 0) return 0;
     return note !== undefined && note.connection === ours ? note.delivery : Number.POSITIVE_INFINITY;
   }
+}
+
+/**
+ * Throws for an answer out of its order: to the request it would be none, and its client would wait for ever. A stream that was begun is
+ * given back only where nobody waits for it: others have its first pieces already.
+ */
+function checkOrder(type: number, isStream: boolean, { isAnswered }: Prediction): void {
+  const isWrong = isStream
+    ? type === MESSAGE.RESULT || type === MESSAGE.STREAM || (type === MESSAGE.BUSY && !isAnswered)
+    : type === MESSAGE.END;
+  if (!isWrong) return;
+  const when = isStream ? "inside of a stream" : "without a stream before it";
+  throw new ProtocolError(`a message of type ${type} came ${when}`);
 }

@@ -7,6 +7,7 @@ import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
 import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
 import { FLAG_MORE, FrameReader, FrameWriter, type OnFrame } from "./frames.ts";
 import { LongBodyReceiver, LongBodySender } from "./long-bodies.ts";
+import { isMap } from "./loose-json.ts";
 import { encodeGrant, encodeJson, type Hello, MESSAGE, PROTOCOL_VERSION, type Welcome } from "./messages.ts";
 
 export type WorkerAddress = { path: string } | { host: string; port: number };
@@ -242,7 +243,7 @@ function shakeHands(socket: Socket, frames: Inbox, hello: Hello, timeoutMs: numb
       socket.on("error", () => {});
       const text = body.toString();
       try {
-        if (type === MESSAGE.WELCOME) resolve(JSON.parse(text) as Welcome);
+        if (type === MESSAGE.WELCOME) resolve(readWelcome(text));
         else reject(new ConnectionRefused(`the worker refused the connection: ${text}`));
       } catch (error) {
         reject(asProtocolError(error));
@@ -251,4 +252,12 @@ function shakeHands(socket: Socket, frames: Inbox, hello: Hello, timeoutMs: numb
     socket.on("close", onClose).on("error", onError);
     socket.on("close", () => clearTimeout(timer));
   });
+}
+
+/** Throws where it is none: what holds the connection relies on it. */
+function readWelcome(text: string): Welcome {
+  const welcome: unknown = JSON.parse(text);
+  if (!isMap(welcome) || !Number.isInteger(welcome.connection))
+    throw new ProtocolError("the WELCOME does not say which connection this is");
+  return welcome as unknown as Welcome;
 }

@@ -31,11 +31,11 @@ export class Coverage {
     });
     for (const { url, functions } of scripts) {
       if (!this.covers.test(url)) continue;
-      // How often, by magnitude: once round a loop is not often round it.
+      // How often, roughly: once round a loop is not often round it.
       for (const { ranges } of functions)
         for (const { startOffset, endOffset, count } of ranges)
           if (count > 0)
-            yield `${url} ${startOffset} ${endOffset} ${Math.min(8, Math.ceil(Math.log2(count)))}`;
+            yield `${url} ${startOffset} ${endOffset} ${Math.min(3, Math.ceil(Math.log2(count) / 3))}`;
     }
   }
 }

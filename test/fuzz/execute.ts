@@ -16,12 +16,10 @@ const tearDown = await target.setUp?.();
 const coverage = target.covers === undefined ? undefined : new Coverage(target.covers);
 const seen = new Set<string>();
 const restingBytes = process.memoryUsage.rss();
-/** An error that no promise and no caller took, while an input ran. */
-let uncaught: unknown;
+/** Rejects with an error that no promise and no caller took, while an input runs. */
+let onUncaught: (error: unknown) => void = () => {};
 for (const event of ["uncaughtException", "unhandledRejection"] as const)
-  process.on(event, (error: unknown) => {
-    uncaught = error ?? new Error(event);
-  });
+  process.on(event, (error: unknown) => onUncaught(error ?? new Error(event)));
 
 /** One after the other: an input that waits for something must not see the next one. */
 let last = Promise.resolve();
@@ -37,10 +35,11 @@ writeMessage(socket, Buffer.from("{}"));
 async function answerTo(command: number, input: Buffer): Promise<Answer> {
   if (command === LOOK || command === KEEP) return { fresh: coverage?.look(command === KEEP) ?? false };
   const before = process.cpuUsage();
-  uncaught = undefined;
+  const uncaught = new Promise<never>((_, reject) => {
+    onUncaught = reject;
+  });
   try {
-    const ran = await run(input);
-    if (uncaught !== undefined) throw uncaught;
+    const ran = await Promise.race([run(input), uncaught]);
     const { user, system } = process.cpuUsage(before);
     const cpuMs = (user + system) / 1000;
     if (cpuMs > CPU_MS_MAX)

@@ -1,6 +1,7 @@
 /**
- * `npm run fuzz -- --seconds N [--seed S] [--target NAME] [--replay FILE]`: gives each target its share of the time. Ends with a
- * line like the tests do; a finding says which input it was, and how to run it again.
+ * `npm run fuzz -- --seconds N [--seed S] [--target NAME,NAME...] [--replay FILE]`: gives each target its share of the time, after
+ * its seeds; 0 seconds are the seeds alone. Ends with a line like the tests do; a finding says which input it was, and how to run
+ * it again.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -24,8 +25,10 @@ const { values } = parseArgs({
 });
 const seed = Number(values.seed);
 const known = Object.keys(TARGETS).filter((name) => !PLANTED.includes(name));
-if (values.target !== undefined && TARGETS[values.target] === undefined) {
-  console.error(`there is no target ${values.target}; there are ${known.join(", ")}`);
+const names = values.target?.split(",") ?? known;
+const unknown = names.find((name) => TARGETS[name] === undefined);
+if (unknown !== undefined) {
+  console.error(`there is no target ${unknown}; there are ${known.join(", ")}`);
   process.exit(2);
 }
 if (values.replay !== undefined) await replayFile(values.target, values.replay);
@@ -43,7 +46,6 @@ async function replayFile(target: string | undefined, file: string): Promise<voi
 
 /** As many at a time as there are cores; what waits takes the next free one. */
 async function fuzz(): Promise<void> {
-  const names = values.target === undefined ? known : [values.target];
   const lanes = Math.max(1, Math.min(names.length, availableParallelism()));
   const ms = (Number(values.seconds) * 1000 * lanes) / names.length;
   console.log(`${values.seconds} s, seed ${seed}, ${names.length} targets, ${lanes} at a time`);

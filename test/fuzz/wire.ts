@@ -45,14 +45,15 @@ const WELCOME = encodeJson({
   ...{ wants: [], is_async: false, died_in: null },
 });
 
-/** Listens at `path`, welcomes who comes, and tells each frame. */
+/** Listens at `path`, welcomes who comes (in words of its own, where `welcome` has some), and tells each frame. */
 export async function listenAsWorker(
   path: string,
   onFrame: (socket: Socket, type: number, id: number) => void,
+  welcome: () => Buffer | undefined = () => undefined,
 ): Promise<Server> {
   const server = createServer((socket) => {
     const reader = new FrameReader((type, _flags, id) => {
-      if (type === MESSAGE.HELLO) socket.write(frame(MESSAGE.WELCOME, 0, WELCOME));
+      if (type === MESSAGE.HELLO) socket.write(frame(MESSAGE.WELCOME, 0, welcome() ?? WELCOME));
       else onFrame(socket, type, id);
     });
     socket.on("data", (bytes: Buffer) => {

@@ -56,11 +56,18 @@ let worker: SocketServer;
 let pool: ApiPool;
 let answers: Buffer = Buffer.alloc(0);
 let asked = 0;
+/** An input that begins so has its WELCOME up to the next NUL. */
+const WELCOME_MARK = 0x57;
+let welcome: Buffer | undefined;
 
 async function setUp(): Promise<() => Promise<void>> {
-  worker = await listenAsWorker(path, (socket, type) => {
-    if (type === MESSAGE.PREDICT && ++asked === REQUESTS) socket.end(answers);
-  });
+  worker = await listenAsWorker(
+    path,
+    (socket, type) => {
+      if (type === MESSAGE.PREDICT && ++asked === REQUESTS) socket.end(answers);
+    },
+    () => welcome,
+  );
   http = createServer((incoming, response) => {
     const wantsEvents = incoming.headers.accept === "text/event-stream";
     const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents };
@@ -94,17 +101,19 @@ function ask(accept: string): Promise<void> {
 }
 
 async function run(input: Buffer): Promise<undefined> {
-  answers = input;
+  const end = input.indexOf(0);
+  welcome = input[0] === WELCOME_MARK && end > 0 ? input.subarray(1, end) : undefined;
+  answers = welcome === undefined ? input : input.subarray(end + 1);
   asked = 0;
   pool = new ApiPool(route, deps);
   const hasLeft = new Promise<void>((resolve) => {
     worker.once("connection", (socket) => socket.once("close", () => resolve()));
   });
   const clients = Promise.all(["*/*", "*/*", "text/event-stream"].map(ask));
-  // What waits for another replica is told that there is none any more.
-  void hasLeft.then(() => setImmediate(() => pool.retire()));
-  await clients;
   await hasLeft;
+  // What waits for another replica is told that there is none any more, whenever it comes.
+  const retiring = setInterval(() => pool.retire(), 5);
+  await clients.finally(() => clearInterval(retiring));
   pool.retire();
   mustHold(pool.underWay === 0, `${pool.underWay} requests are still under way`);
   return undefined;
