@@ -71,7 +71,8 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
     .exitOverride();
   const output = new Output(false);
   program.configureOutput({
-    writeOut: (text) => void output.out(text),
+    // Its reader has left.
+    writeOut: (text) => output.out(text).catch(() => {}),
     writeErr: (text) => output.fail(text),
   });
   program.addOption(

@@ -300,7 +300,7 @@ class Parent {
 
   private leave(): void {
     inBackground(this.stop(), ({ stack }) => {
-      process.stderr.write(`quern: it did not stop cleanly: ${stack}\n`);
+      say(`quern: it did not stop cleanly: ${stack}`);
       process.exit(1);
     });
   }

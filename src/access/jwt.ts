@@ -44,7 +44,7 @@ export class JwtVerifier {
   }
 
   /** Whether a token that was verified has not expired since. Never throws: of what was not verified it says anything. */
-  static isCurrent(token: string): boolean {
+  isCurrent(token: string): boolean {
     try {
       const { exp } = decodeJwt(token);
       return typeof exp === "number" && (exp + CLOCK_TOLERANCE_S) * 1000 > wallMs();

@@ -13,6 +13,11 @@ export function openLog(name: string, file?: string): Log {
   // Lines are lost where the disk is full or the reader has left; nothing fails for its log.
   sink.on("error", () => {});
   // A terminal may be where it is read, and a line may hold text of others: JSON leaves some of what a terminal obeys as it is.
-  const stream = { write: (line: string) => void sink.write(printable(line)) };
-  return pino({ name, base: { name, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  const write = (line: string) => {
+    sink.write(printable(line));
+  };
+  return pino(
+    { name, base: { name, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime },
+    { write },
+  );
 }

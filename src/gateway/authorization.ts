@@ -93,7 +93,7 @@ export class Authorization {
   isStillOpen({ headers }: IncomingMessage): boolean {
     const key = presented(headers);
     if (key === undefined) return true;
-    if (this.options.jwt !== undefined && isToken(key)) return JwtVerifier.isCurrent(key);
+    if (this.options.jwt !== undefined && isToken(key)) return this.options.jwt.isCurrent(key);
     return this.options.findKey(sha256Of(key)) !== undefined;
   }
 

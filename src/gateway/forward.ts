@@ -73,7 +73,10 @@ export async function forward(
     if (!response.headersSent) sendError(response, unavailable(), requestId);
   });
   response.on("close", () => socket.destroy());
-  if (options.body !== undefined) return void upstream.end(Buffer.concat(options.body));
+  if (options.body !== undefined) {
+    upstream.end(Buffer.concat(options.body));
+    return;
+  }
   // Its head is judged before any of the body comes.
   if (hasBody(request)) upstream.flushHeaders();
   request.pipe(upstream);
