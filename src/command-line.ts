@@ -71,8 +71,10 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
     .exitOverride();
   const output = new Output(false);
   program.configureOutput({
-    // Its reader has left.
-    writeOut: (text) => output.out(text).catch(() => {}),
+    writeOut: (text) => {
+      // It fails where its reader has left.
+      output.out(text).catch(() => {});
+    },
     writeErr: (text) => output.fail(text),
   });
   program.addOption(

@@ -7,6 +7,7 @@ import type { JobView, TestServer } from "../harness/server.ts";
 import { itemsOf, type JobPlan } from "./job-plan.ts";
 import { recordLines } from "./processes.ts";
 import type { Violations } from "./violations.ts";
+import { wholeAnswer } from "./whole-answer.ts";
 
 /** Longer than `predict()` of a slow job may take for its credit to be 1. */
 const SLOW_S = 0.06;
@@ -51,16 +52,15 @@ export class ChaosJob {
   /** With a key, so that a submission whose answer was lost makes no second job. */
   async submit(): Promise<void> {
     const body = JSON.stringify(this.submission());
-    const headers = { "idempotency-key": `chaos-${this.number}`, connection: "close" };
+    const headers = { "idempotency-key": `chaos-${this.number}` };
     for (;;) {
-      const response = await this.server.post("/jobs", body, headers).catch(() => undefined);
-      const answer = await response?.text().catch(() => undefined);
-      if (response?.status === 200 && answer !== undefined) {
-        this.id = (JSON.parse(answer) as { job_id: string }).job_id;
+      const answer = await wholeAnswer(`${this.server.baseUrl}/jobs`, headers, body);
+      if (answer?.status === 200) {
+        this.id = (JSON.parse(answer.text) as { job_id: string }).job_id;
         return;
       }
-      if (response !== undefined && ![200, 502, 503].includes(response.status))
-        this.violations.add(`submission ${this.number} was answered ${response.status} ${answer}`);
+      if (answer !== undefined && ![502, 503].includes(answer.status))
+        this.violations.add(`submission ${this.number} was answered ${answer.status} ${answer.text}`);
       await pause(AGAIN_MS);
     }
   }
@@ -204,11 +204,10 @@ export class ChaosJob {
   /** Again and again, until there is somebody to answer. */
   private async read<T>(path: string): Promise<T> {
     const token = readFileSync(join(this.server.dataDir, "admin-token"), "utf8").trim();
-    const headers = { authorization: `Bearer ${token}`, connection: "close" };
+    const headers = { authorization: `Bearer ${token}` };
     for (;;) {
-      const response = await this.server.fetch(path, { headers }).catch(() => undefined);
-      const text = response?.status === 200 ? await response.text().catch(() => undefined) : undefined;
-      if (text !== undefined) return JSON.parse(text) as T;
+      const answer = await wholeAnswer(this.server.baseUrl + path, headers);
+      if (answer?.status === 200) return JSON.parse(answer.text) as T;
       await pause(AGAIN_MS);
     }
   }
