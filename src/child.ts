@@ -2,12 +2,20 @@
  * The entry of gateway and controller, which the parent starts: options by message, stop by SIGTERM or its death. Each loads its own
  * modules only (gateway-child.ts, controller-child.ts): to load those of the other took a fifth of a start.
  */
+import { reportFaultsTo, surviveAll } from "./base/boundary.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
+import type { FaultLog } from "./observe/fault-log.ts";
 import { outliveReaders, say } from "./observe/words.ts";
 import { type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./supervised-child.ts";
 
 /** Starts what the child is there for; resolves to what stops it. */
 export type StartRole = (options: string) => Promise<(forGood: boolean) => Promise<void>>;
+
+interface ChildModule {
+  start: StartRole;
+  /** Where faults of this process are logged. */
+  faults: FaultLog;
+}
 
 export async function runChild(role: ChildRole): Promise<void> {
   process.on("SIGINT", () => {});
@@ -15,12 +23,15 @@ export async function runChild(role: ChildRole): Promise<void> {
   // A start may wait for long, for room on the disk; without the parent it would wait for nobody.
   const leaveUnstarted = () => process.exit(0);
   process.once("disconnect", leaveUnstarted);
-  const start = await load(role);
+  const { start, faults } = await load(role);
+  reportFaultsTo((error, unit) => faults.recordContained(error, unit));
   const stop = await start(await optionsFromParent()).catch((error: Error) => {
     say(`quern: the ${role} cannot start: ${error.message}`);
     process.exit(error instanceof CannotStart ? EXIT_CANNOT_START : EXIT_TRY_AGAIN);
   });
   process.off("disconnect", leaveUnstarted);
+  // Not before: a start that fails is to end, and is tried again.
+  surviveAll((error) => faults.recordUncontained(error));
   let isStopping = false;
   const leave = (forGood: boolean) => {
     if (isStopping) return;
@@ -41,9 +52,8 @@ export async function runChild(role: ChildRole): Promise<void> {
   else leave(false);
 }
 
-async function load(role: ChildRole): Promise<StartRole> {
-  if (role === "controller") return (await import("./controller-child.ts")).start;
-  return (await import("./gateway-child.ts")).start;
+function load(role: ChildRole): Promise<ChildModule> {
+  return role === "controller" ? import("./controller-child.ts") : import("./gateway-child.ts");
 }
 
 /** Its first message; from then on it asks now and then whether we still answer. */

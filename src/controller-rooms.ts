@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
 import { Keys } from "./access/keys.ts";
-import { type ApiVersion, currentVersions, exactSpec, findVersion, hasPredictor } from "./apis/api-store.ts";
+import { type ApiVersion, exactSpec, findVersion, hasPredictor, readDeployed } from "./apis/api-store.ts";
 import type { Apis } from "./apis/apis.ts";
 import type { Autoscaling } from "./apis/autoscaling.ts";
 import type { DeployDeps } from "./apis/deploy.ts";
@@ -25,6 +25,7 @@ import {
   timeoutMsOf,
 } from "./apis/start-worker.ts";
 import { inBackground } from "./base/background.ts";
+import { contain } from "./base/boundary.ts";
 import { armKillPoint } from "./base/kill-points.ts";
 import type { Log } from "./base/log.ts";
 import type { JobDeps } from "./batch/job-deps.ts";
@@ -103,7 +104,10 @@ export function buildReplicas(
   const deps = {
     epoch,
     log,
-    versions: () => currentVersions(db),
+    versions: async () => {
+      const { versions, unreadable } = await readDeployed(db);
+      return { versions: versions.filter(hasPredictor), unreadable: unreadable.map(({ name }) => name) };
+    },
     room: (version: ApiVersion) => {
       const need = computeOf(version);
       return { workers: account.room(need), description: account.describe(need) };
@@ -115,7 +119,7 @@ export function buildReplicas(
         account.giveBack(grant);
         throw error;
       });
-      inBackground(worker.exited.then(() => account.giveBack(grant)));
+      contain("compute of a replica", () => worker.exited.then(() => account.giveBack(grant)));
       return worker;
     },
     adopt: (version: ApiVersion, record: WorkerRecord) => {
@@ -123,7 +127,7 @@ export function buildReplicas(
       if (worker === undefined) return undefined;
       const gpus = record.gpus.split(",").filter(Boolean);
       const grant = account.occupyAgain(computeOf(version), gpus, `API ${version.name}`);
-      inBackground(worker.exited.then(() => account.giveBack(grant)));
+      contain("compute of a replica", () => worker.exited.then(() => account.giveBack(grant)));
       return worker;
     },
     end: (record: WorkerRecord) => workerDeps.engine.end(record),

@@ -3,7 +3,10 @@ import type { Socket } from "node:net";
 import type { JwtOptions, JwtVerifier } from "./access/jwt.ts";
 import type { StartRole } from "./child.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
+import { ownFaults } from "./gateway/own-faults.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
+
+export const faults = ownFaults;
 
 /** The descriptor behind stdin, stdout, stderr and the channel to the parent. */
 const LISTENING_FD = 4;

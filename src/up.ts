@@ -10,6 +10,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
 import { inBackground } from "./base/background.ts";
+import { surviveAll } from "./base/boundary.ts";
 import { describeShortage, type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
 import { readInstance } from "./database/instance.ts";
 import { ConnectionDealer } from "./deal-connections.ts";
@@ -268,6 +269,7 @@ class Parent {
     this.dealer?.dealWaiting();
     const areAllReady = [...this.gateways, this.controller].every(({ isReady }) => isReady);
     if (!areAllReady || this.stopping.signal.aborted) return;
+    if (!this.wasReady) surviveAll(sayContained);
     this.wasReady = true;
     inBackground(this.announce());
   }
@@ -323,6 +325,10 @@ function forgetAddress(file: string): void {
   } catch {
     // What is left there leads to nobody: the command line asks whoever answers for a proof.
   }
+}
+
+function sayContained(error: Error): void {
+  say(`quern: an error reached no boundary; please report it: ${error.stack ?? error.message}`);
 }
 
 function sayWaiting(error: unknown): void {

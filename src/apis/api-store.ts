@@ -59,7 +59,7 @@ export async function saveVersion(tx: Statements, version: AnyVersion): Promise<
   const deployed_time = notBefore(version.deployed_time, newest?.time ?? undefined);
   await tx.run(
     `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
-     ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time`,
+     ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time, spec_json = excluded.spec_json`,
     [name, api_id, predictor_id, JSON.stringify({ config, configText }), project_id, deployed_time],
   );
   await tx.run(
@@ -69,17 +69,43 @@ export async function saveVersion(tx: Statements, version: AnyVersion): Promise<
   );
 }
 
-/** The current version of every API that has a predictor, by name. */
-export async function currentVersions(db: Database): Promise<ApiVersion[]> {
-  return (await allCurrent(db)).filter(hasPredictor);
+export interface UnreadableApi extends Pick<ApiVersion, "name" | "api_id" | "deployed_time"> {
+  kind: AnyVersion["config"]["kind"];
+  why: string;
+}
+
+/** What is deployed, read one by one: a row that cannot be read costs no other API anything. */
+export interface Deployed {
+  versions: AnyVersion[];
+  /** They are deployed, so that nobody takes them for deleted. */
+  unreadable: UnreadableApi[];
 }
 
 /** The current version of everything that is deployed, by name. */
-export async function allCurrent(db: Database): Promise<AnyVersion[]> {
-  const rows = await db.all<VersionRow>(
-    "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id ORDER BY a.name",
+export async function readDeployed(db: Database): Promise<Deployed> {
+  const rows = await db.all<VersionRow & Pick<UnreadableApi, "kind">>(
+    "SELECT v.*, a.kind FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id ORDER BY a.name",
   );
-  return rows.map(toVersion);
+  const deployed: Deployed = { versions: [], unreadable: [] };
+  for (const { kind, ...row } of rows)
+    try {
+      deployed.versions.push(toVersion(row));
+    } catch (error) {
+      const { name, api_id, deployed_time } = row;
+      const why = `its row in the database cannot be read (${(error as Error).message}); deploy it again`;
+      deployed.unreadable.push({ name, kind, api_id, deployed_time, why });
+    }
+  return deployed;
+}
+
+/** Those of them that can be read. */
+export async function allCurrent(db: Database): Promise<AnyVersion[]> {
+  return (await readDeployed(db)).versions;
+}
+
+/** Also where its version cannot be read. */
+export async function isDeployed(db: Database, name: string): Promise<boolean> {
+  return (await first(db, "SELECT name FROM apis WHERE name = ?", [name])) !== undefined;
 }
 
 export async function currentVersion(db: Database, name: string): Promise<AnyVersion | undefined> {
@@ -146,6 +172,8 @@ export function exactSpec({ config, configText }: AnyVersion): unknown {
 }
 
 function toVersion({ spec_json, ...row }: VersionRow): AnyVersion {
-  const stored = JSON.parse(spec_json) as Pick<AnyVersion, "config" | "configText">;
+  const stored = JSON.parse(spec_json) as Pick<AnyVersion, "config" | "configText"> | null;
+  if (typeof stored?.config?.kind !== "string" || typeof stored.configText !== "string")
+    throw new Error("there is no configuration in it");
   return { ...row, ...stored } as AnyVersion;
 }

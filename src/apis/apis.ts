@@ -2,11 +2,12 @@
 
 import { rm } from "node:fs/promises";
 import { inBackground } from "../base/background.ts";
+import { reportFault } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { ApiStatus } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import type { RouteSnapshot } from "../contracts/routes.ts";
+import type { RefusedRoute, RouteSnapshot } from "../contracts/routes.ts";
 import type { Database } from "../database/database.ts";
 import { type ApiMetricsView, readMetrics } from "./api-metrics.ts";
 import { statusOf } from "./api-status.ts";
@@ -19,9 +20,12 @@ import {
   exactSpec,
   findVersion,
   hasPredictor,
+  isDeployed,
+  readDeployed,
   renewPredictorId,
   type SplitterVersion,
   saveVersion,
+  type UnreadableApi,
   versionHistory,
 } from "./api-store.ts";
 import { type DeployDeps, type DeployedApi, type DeployRequest, deploy } from "./deploy.ts";
@@ -91,7 +95,7 @@ export class Apis implements Service {
 
   /** Requests in flight finish; jobs in progress are stopped (decision 9.14). */
   async delete(name: string): Promise<void> {
-    await this.version(name);
+    if (!(await isDeployed(this.deps.db, name))) throw apiNotFound(name);
     assertOwn(name, "deleted");
     await this.assertNotSplitTo(name);
     await this.remove(name);
@@ -107,7 +111,7 @@ export class Apis implements Service {
 
   /** Of an API that is not deployed any more: its log, and files that nothing needs. */
   async removeLeftovers(name: string): Promise<void> {
-    if ((await currentVersion(this.deps.db, name)) !== undefined) return;
+    if (await isDeployed(this.deps.db, name)) return;
     await rm(apiLogDirectory(this.deps.dataDir, name), { recursive: true, force: true });
     this.deps.projects.soon();
   }
@@ -167,7 +171,12 @@ export class Apis implements Service {
   }
 
   async list(): Promise<ApiState[]> {
-    return (await allCurrent(this.deps.db)).map((version) => this.stateOf(version));
+    const { versions, unreadable } = await readDeployed(this.deps.db);
+    const states = [
+      ...versions.map((version) => this.stateOf(version)),
+      ...unreadable.map(stateOfUnreadable),
+    ];
+    return states.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   async get(name: string): Promise<ApiState> {
@@ -176,15 +185,17 @@ export class Apis implements Service {
 
   /** Writes the routes that follow from what is deployed and which replicas are ready. */
   async publish(): Promise<void> {
-    const current = await allCurrent(this.deps.db);
+    const { versions, unreadable } = await readDeployed(this.deps.db);
     const { forGateways: keys, isAny } = this.deps.keys();
-    const apis = current.filter(hasPredictor).map((version) => {
+    const missing = unreadable.map(({ name, why }) => ({ name, detail: why }));
+    const apis = routesOf(versions.filter(hasPredictor), missing, (version) => {
       const group = this.deps.replicas.group(version.name);
       const replicas = { replicas: group?.serving ?? [], wanted: group?.wanted ?? 0 };
       return toRoute(version, replicas, this.stateOf(version).status, isAny);
     });
-    const splitters = current.filter(isSplitter).map((version) => toSplitterRoute(version, isAny));
-    this.deps.routes.publish({ apis, splitters, keys });
+    const toSplitter = (version: SplitterVersion) => toSplitterRoute(version, isAny);
+    const splitters = routesOf(versions.filter(isSplitter), missing, toSplitter);
+    this.deps.routes.publish({ apis, splitters, keys }, missing);
   }
 
   /** A splitter must not lose what it sends to. */
@@ -198,7 +209,19 @@ export class Apis implements Service {
     throw new ServiceError("wrong_state", message);
   }
 
+  /** One whose state cannot be told is in error, and keeps nobody from the others. */
   private stateOf(version: AnyVersion): ApiState {
+    try {
+      return this.readableState(version);
+    } catch (error) {
+      const { name, api_id, deployed_time } = version;
+      const { kind } = version.config;
+      reportFault(error, `the state of API ${name}`);
+      return stateOfUnreadable({ name, kind, api_id, deployed_time, why: (error as Error).message });
+    }
+  }
+
+  private readableState(version: AnyVersion): ApiState {
     const { name, api_id, deployed_time, config } = version;
     const endpoint = endpointOf(config);
     const common = {
@@ -229,6 +252,27 @@ export class Apis implements Service {
       })),
     };
   }
+}
+
+/** Those that throw are `missing`. */
+function routesOf<Version extends { name: string }, Route>(
+  versions: readonly Version[],
+  missing: RefusedRoute[],
+  routeOf: (version: Version) => Route,
+): Route[] {
+  return versions.flatMap((version) => {
+    try {
+      return [routeOf(version)];
+    } catch (error) {
+      missing.push({ name: version.name, detail: (error as Error).message });
+      return [];
+    }
+  });
+}
+
+function stateOfUnreadable({ name, kind, api_id, deployed_time, why }: UnreadableApi): ApiState {
+  const known = { name, kind, api_id, endpoint: `/${name}`, last_updated: deployed_time };
+  return { ...known, spec: {}, status: "error", message: why, ...NO_REPLICAS };
 }
 
 function isSplitter(version: AnyVersion): version is SplitterVersion {

@@ -2,6 +2,7 @@
  * Gathers how many requests are in flight, and sets the number of replicas by it. Gateways report once a second; what a
  * gateway that is gone has said last counts for a few seconds more.
  */
+import { contain } from "../base/boundary.ts";
 import type { Service } from "../base/service.ts";
 import { decideReplicas, type Recommendation, type Sample } from "./autoscaler.ts";
 import type { Replicas } from "./replicas.ts";
@@ -55,7 +56,8 @@ export class Autoscaling implements Service {
       if (nowMs - atMs > REPORT_COUNTS_MS) this.reports.delete(gateway);
     for (const name of this.tracked.keys())
       if (this.replicas.group(name) === undefined) this.tracked.delete(name);
-    for (const name of this.replicas.names) this.look(name, nowMs);
+    for (const name of this.replicas.names)
+      contain(`the number of replicas of ${name}`, () => this.look(name, nowMs));
   }
 
   private look(name: string, nowMs: number): void {

@@ -85,10 +85,11 @@ export class RoutePublisher {
     return [...new Set(texts)];
   }
 
-  /** A route that gateways could not read is not published: the one before it stays. */
-  publish(routes: Omit<RouteSnapshot, keyof SnapshotStamp>): void {
+  /** A route that gateways could not read is not published: the one before it stays, as it does of APIs that are `missing`. */
+  publish(routes: Omit<RouteSnapshot, keyof SnapshotStamp>, missing: readonly RefusedRoute[] = []): void {
     const { epoch, version } = this.current;
-    const { snapshot, refused } = readSnapshot({ epoch, version: version + 1, ...routes }, this.current);
+    const next = { epoch, version: version + 1, ...routes };
+    const { snapshot, refused } = readSnapshot(next, this.current, missing);
     for (const item of refused)
       if (!this.refused.some(({ name, detail }) => name === item.name && detail === item.detail))
         this.onRefused(item);

@@ -1,5 +1,5 @@
 /** One replica of a real-time API: a worker process and the controller's connection to it. Requests do not pass here. */
-import { inBackground } from "../base/background.ts";
+import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { type Init, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
@@ -15,6 +15,8 @@ export interface ReplicaEvents {
   onFailed(replica: Replica, fault: WorkerFault): void;
   /** `wasServing`: it died while it was ready, rather than in its set-up or on request. */
   onGone(replica: Replica, exit: WorkerExit, wasServing: boolean): void;
+  /** What went wrong here, of which nobody else hears. */
+  onFault(error: Error): void;
 }
 
 export class Replica {
@@ -35,7 +37,7 @@ export class Replica {
     this.api_name = api.api_name;
     this.predictor_id = api.predictor_id;
     this.events = events;
-    inBackground(worker.exited.then((exit) => this.gone(exit)));
+    contain("the end of a replica", async () => this.gone(await worker.exited), events.onFault);
   }
 
   get identity() {

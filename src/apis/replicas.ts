@@ -5,6 +5,7 @@
 
 import { setTimeout as schedule } from "node:timers";
 import { inBackground } from "../base/background.ts";
+import { contain } from "../base/boundary.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { describeFault } from "../contracts/faults.ts";
@@ -30,7 +31,8 @@ const ROOM_LOOK_MS = 1_000;
 export interface ReplicasDeps {
   epoch: number;
   log: Log;
-  versions: () => Promise<ApiVersion[]>;
+  /** Also the names of those that cannot be read now: what there is of them stays. */
+  versions: () => Promise<{ versions: ApiVersion[]; unreadable: readonly string[] }>;
   /** For how many more workers of this version the machine has room, and in words what there is. */
   room: (version: ApiVersion) => { workers: number; description: string };
   /** Starts a worker of this version with its part of the machine. Throws where there is none. */
@@ -61,7 +63,9 @@ export class Replicas implements Service {
   private readonly deps: ReplicasDeps;
   private readonly groups = new Map<string, ReplicaGroup>();
   private readonly restartCounts = new Map<string, number>();
-  private readonly orphans: readonly WorkerRecord[];
+  /** Not adopted yet. */
+  private orphans: readonly WorkerRecord[];
+  private unreadable: readonly string[] = [];
   private running: Promise<void> | undefined;
   private roomTimer: NodeJS.Timeout | undefined;
   private isAgain = false;
@@ -75,8 +79,8 @@ export class Replicas implements Service {
 
   async start(): Promise<void> {
     await this.updateVersions();
-    for (const record of this.orphans) await this.adopt(record);
-    for (const group of this.groups.values()) this.resume(group);
+    await this.adoptOrphans();
+    for (const [name, group] of this.groups) this.inside(name, () => this.resume(group));
     inBackground(this.reconcile());
   }
 
@@ -161,21 +165,35 @@ export class Replicas implements Service {
 
   private async runOnce(): Promise<void> {
     await this.updateVersions();
-    for (const [name, group] of this.groups) {
-      const room = this.deps.room(group.version);
-      const fleet = group.fleet(room.workers, performance.now());
-      const plan = planRollout(fleet);
-      for (let i = 0; i < plan.start; i++) inBackground(this.startOne(name, group));
-      const missing = fleet.wanted - fleet.fresh.ready - fleet.fresh.coming - plan.start;
-      group.lack = missing > 0 && room.workers <= 0 ? room.description : undefined;
-      if (group.lack !== undefined) this.lookAgain();
-      // Those that do not serve yet go first.
-      const last = (workers: readonly Replica[], count: number) =>
-        [...workers]
-          .sort((a, b) => Number(a.state === "ready") - Number(b.state === "ready"))
-          .slice(0, count);
-      this.retire([...last(group.fresh, plan.retireFresh), ...last(group.old, plan.retireOld)]);
-    }
+    await this.adoptOrphans();
+    for (const [name, group] of this.groups) this.inside(name, () => this.reconcileOne(name, group));
+  }
+
+  /** What it throws is a failure of this API, which is tried again later and later. */
+  private inside(name: string, work: () => unknown): void {
+    contain(`replicas of API ${name}`, work, (error) => this.faulty(name, error));
+  }
+
+  private faulty(name: string, error: Error): void {
+    this.deps.log.error({ err: error, api: name }, "an API could not be looked after");
+    const group = this.groups.get(name);
+    if (group !== undefined && !this.isStopped) this.failed(name, group, error.message);
+  }
+
+  private reconcileOne(name: string, group: ReplicaGroup): void {
+    // Those whose end could not be seen to.
+    group.workers = group.workers.filter(({ state }) => state !== "gone");
+    const room = this.deps.room(group.version);
+    const fleet = group.fleet(room.workers, performance.now());
+    const plan = planRollout(fleet);
+    for (let i = 0; i < plan.start; i++) this.inside(name, () => this.startOne(name, group));
+    const missing = fleet.wanted - fleet.fresh.ready - fleet.fresh.coming - plan.start;
+    group.lack = missing > 0 && room.workers <= 0 ? room.description : undefined;
+    if (group.lack !== undefined) this.lookAgain();
+    // Those that do not serve yet go first.
+    const last = (workers: readonly Replica[], count: number) =>
+      [...workers].sort((a, b) => Number(a.state === "ready") - Number(b.state === "ready")).slice(0, count);
+    this.retire([...last(group.fresh, plan.retireFresh), ...last(group.old, plan.retireOld)]);
   }
 
   private retire(workers: Replica[], graceMs = DRAIN_GRACE_MS): void {
@@ -185,13 +203,15 @@ export class Replicas implements Service {
   }
 
   private async updateVersions(): Promise<void> {
+    const { versions: readable, unreadable } = await this.deps.versions();
+    this.unreadable = unreadable;
     const versions = new Map(
-      (await this.deps.versions())
+      readable
         .filter((version) => version.config.kind === "RealtimeAPI")
         .map((version) => [version.name, version]),
     );
     for (const [name, group] of this.groups) {
-      if (versions.has(name)) continue;
+      if (versions.has(name) || unreadable.includes(name)) continue;
       this.retire(group.workers);
       this.groups.delete(name);
     }
@@ -199,7 +219,7 @@ export class Replicas implements Service {
       const group = this.groups.get(name);
       const isNew =
         group?.version.api_id !== version.api_id || group.version.predictor_id !== version.predictor_id;
-      if (isNew) this.groups.set(name, new ReplicaGroup(version, group));
+      if (isNew) this.inside(name, () => this.groups.set(name, new ReplicaGroup(version, group)));
     }
   }
 
@@ -217,6 +237,15 @@ export class Replicas implements Service {
     }
     // The deployment may have changed while the worker was starting.
     inBackground(this.reconcile());
+  }
+
+  /** Those of an API that cannot be read now serve on by its last good route, and are adopted when it can. */
+  private async adoptOrphans(): Promise<void> {
+    const isLeft = ({ api_name }: WorkerRecord) => this.unreadable.includes(api_name);
+    const ready = this.orphans.filter((record) => !isLeft(record));
+    this.orphans = this.orphans.filter(isLeft);
+    for (const record of ready)
+      await this.adopt(record).catch((error: Error) => this.faulty(record.api_name, error));
   }
 
   private async adopt(record: WorkerRecord): Promise<void> {
@@ -248,21 +277,26 @@ export class Replicas implements Service {
         },
         onFailed: (_, fault) => this.failed(group.version.name, group, describeFault(fault)),
         onGone: (gone, exit, wasServing) => this.gone(gone, exit, wasServing),
+        onFault: (error) => this.faulty(group.version.name, error),
       },
     );
     (this.groups.get(group.version.name) ?? group).workers.push(replica);
-    inBackground(replica.connect(this.deps.initOf(group.version), this.deps.epoch), (error) => {
-      this.failed(group.version.name, group, error.message);
-      worker.kill();
-    });
+    contain(
+      `a replica of ${group.version.name}`,
+      () => replica.connect(this.deps.initOf(group.version), this.deps.epoch),
+      (error) => {
+        this.faulty(group.version.name, error);
+        replica.kill();
+      },
+    );
   }
 
   private gone(replica: Replica, exit: WorkerExit, wasServing: boolean): void {
-    const forgotten = this.deps.forget(replica.identity.worker_id);
     const group = this.groups.get(replica.api_name);
-    inBackground(
-      group === undefined ? forgotten.then(() => this.deps.onDeletedGone(replica.api_name)) : forgotten,
-    );
+    contain(`a replica of ${replica.api_name}`, async () => {
+      await this.deps.forget(replica.identity.worker_id);
+      if (group === undefined) this.deps.onDeletedGone(replica.api_name);
+    });
     if (group === undefined) return;
     group.workers = group.workers.filter((other) => other !== replica);
     if (wasServing) this.restartCounts.set(group.version.name, this.restarts(group.version.name) + 1);

@@ -3,7 +3,7 @@
  * job is decided by the holder (job-run.ts).
  */
 
-import { inBackground } from "../base/background.ts";
+import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { CREDIT_BYTES_MAX } from "../contracts/limits.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
@@ -59,6 +59,8 @@ export interface BatchWorkerEvents {
   onAck(worker: BatchWorker, ack: Ack): void;
   onReleased(worker: BatchWorker, batches: number[]): void;
   onDeath(worker: BatchWorker, death: WorkerDeath): void;
+  /** What went wrong here, of which nobody else hears. */
+  onFault(error: Error): void;
 }
 
 export class BatchWorker {
@@ -85,16 +87,18 @@ export class BatchWorker {
   constructor(process: RunningWorker, events: BatchWorkerEvents) {
     this.process = process;
     this.events = events;
-    const gone = process.exited.then(async (exit) => {
-      // What it said last may still be on its way: the socket's end comes behind it.
-      if (this.connection !== undefined) await Promise.race([this.closed, delay(LAST_WORDS_MS)]);
-      this.onGone(exit);
-    });
-    inBackground(gone);
+    contain("the end of a job's worker", () => this.followExit(), events.onFault);
   }
 
   get identity() {
     return this.process.identity;
+  }
+
+  private async followExit(): Promise<void> {
+    const exit = await this.process.exited;
+    // What it said last may still be on its way: the socket's end comes behind it.
+    if (this.connection !== undefined) await Promise.race([this.closed, delay(LAST_WORDS_MS)]);
+    this.onGone(exit);
   }
 
   /** Connects as soon as the process listens, and hands it the class. Returns at once; `onReady` tells the end. */

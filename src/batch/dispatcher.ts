@@ -3,6 +3,7 @@
  * batch in hand only. It decides nothing about the job: that is job-run.ts.
  */
 
+import { contain } from "../base/boundary.ts";
 import type { JobReason } from "../contracts/jobs.ts";
 import {
   BROKEN_WORKERS_MAX,
@@ -43,6 +44,8 @@ export interface DispatcherOptions {
   onAllSettled: () => void;
   onWorkersKeepDying: (kind: "worker_error" | "worker_oom", reason: JobReason) => void;
   onInputError: (error: Error) => void;
+  /** What went wrong here, of which nobody else hears. */
+  onFault: (error: Error) => void;
 }
 
 export class Dispatcher implements SolitudeMember {
@@ -95,13 +98,12 @@ export class Dispatcher implements SolitudeMember {
     const { cursor } = this.options;
     if (this.isFilling || !cursor.needsFill) return;
     this.isFilling = true;
-    cursor.fill().then(
-      () => {
-        this.isFilling = false;
-        this.pump();
-      },
-      (error: Error) => this.options.onInputError(error),
-    );
+    const { onInputError, onFault } = this.options;
+    const goOn = () => {
+      this.isFilling = false;
+      this.pump();
+    };
+    contain("the input of a job", () => cursor.fill().then(goOn, onInputError), onFault);
   }
 
   private lease(): void {

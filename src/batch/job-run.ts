@@ -2,7 +2,7 @@
  * One run of one job by its owner: enqueue, dispatch, finish. All causes of an end meet in `end`, which is the only
  * writer of the closing record here; a stop from outside wins or loses there like every other.
  */
-import { inBackground } from "../base/background.ts";
+import { contain, containAll } from "../base/boundary.ts";
 import { timestamp, wallMs } from "../base/clock.ts";
 import { describeShortage, type RoomWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
@@ -112,7 +112,7 @@ export class JobRun implements Service {
         job_config: await configText(deps.db, job.job_id),
         job_spec: this.jobSpec(),
       }),
-      events: this.workerEvents(),
+      events: containAll("a worker of a job", this.workerEvents(), (error) => this.unexpected(error)),
       onStartFailed: (error) => this.endSoon({ kind: "worker_error", reason: startFailed(error) }),
     });
     this.ended = new Promise((resolve) => {
@@ -121,8 +121,13 @@ export class JobRun implements Service {
   }
 
   async start(): Promise<void> {
-    this.ticker = setInterval(() => this.tick(), TICK_MS);
-    this.run().catch((error: Error) => this.unexpected(error));
+    this.ticker = setInterval(() => this.inside(() => this.tick()), TICK_MS);
+    this.inside(() => this.run());
+  }
+
+  /** What the job's own work throws ends the job, and nothing else. */
+  private inside(work: () => unknown): void {
+    contain("a job", work, (error) => this.unexpected(error));
   }
 
   /** The server goes down, the job does not: running batches have the grace to finish, the rest costs no attempt. */
@@ -132,11 +137,14 @@ export class JobRun implements Service {
     clearInterval(this.ticker);
     this.over.abort();
     this.gone.abort();
-    await this.workers.stopAll(STOP_GRACE_MS);
-    this.dispatcher?.close();
-    await this.cursor?.close();
-    await this.settlements?.drain();
-    this.resolveEnded();
+    try {
+      await this.workers.stopAll(STOP_GRACE_MS);
+      this.dispatcher?.close();
+      await this.cursor?.close();
+      await this.settlements?.drain();
+    } finally {
+      this.resolveEnded();
+    }
   }
 
   /** Stopped by DELETE or by the deletion of its API; false when it had ended otherwise. */
@@ -219,9 +227,10 @@ export class JobRun implements Service {
       attempts: await chargedAttempts(deps.db, job.job_id),
       letterOf: this.letterOf(),
       timeoutMs: this.api!.timeoutMs,
-      onAllSettled: () => inBackground(this.complete(), (error) => this.unexpected(error)),
+      onAllSettled: () => this.inside(() => this.complete()),
       onWorkersKeepDying: (kind, reason) => this.endSoon({ kind, reason }),
       onInputError: (error) => this.endSoon({ kind: "enqueue_failed", reason: inputLost(error) }),
+      onFault: (error) => this.unexpected(error),
     });
     for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
     this.startMissingWorkers();
@@ -251,6 +260,7 @@ export class JobRun implements Service {
 
   private workerEvents(): BatchWorkerEvents {
     return {
+      onFault: (error) => this.unexpected(error),
       onReady: (worker) => this.dispatcher?.addWorker(worker),
       onSetUpFailed: (_, fault) => {
         const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
@@ -324,18 +334,32 @@ export class JobRun implements Service {
     this.isEnding = true;
     clearInterval(this.ticker);
     this.over.abort();
-    this.dispatcher?.close();
-    if (this.cursor !== undefined) inBackground(this.cursor.close());
-    await this.settlements?.drain();
-    const won = await finishJob(this.deps, this.job.job_id, cause);
-    if (isFirst) inBackground(this.workers.stopAll(STOP_GRACE_MS).finally(this.resolveEnded));
-    return won;
+    try {
+      this.dispatcher?.close();
+      contain("the input of a job", () => this.cursor?.close());
+      await this.settlements?.drain();
+      return await finishJob(this.deps, this.job.job_id, cause);
+    } finally {
+      if (isFirst)
+        contain("a job's end", () => this.workers.stopAll(STOP_GRACE_MS).finally(this.resolveEnded));
+    }
   }
 
   private endSoon(cause: EndCause): void {
-    const { log } = this.deps;
+    contain(
+      "a job's end",
+      () => this.end(cause),
+      (error) => this.endAtAnyRate(error),
+    );
+  }
+
+  /** The end itself has failed: recorded with nothing but that. Where that fails too, the next start tries again. */
+  private endAtAnyRate(error: Error): void {
     const { job_id } = this.job;
-    inBackground(this.end(cause), (error) => log.error({ job_id, err: error }, "a job could not be ended"));
+    this.deps.log.error({ job_id, err: error }, "a job could not be ended");
+    contain("a job's end", () =>
+      finishJob(this.deps, job_id, { kind: "unexpected", reason: unexpected(error) }),
+    );
   }
 
   private tick(): void {

@@ -1,5 +1,5 @@
 /** The workers of one job: as many as are wanted and the machine has room for, replaced when they die, all gone at the end. */
-import { inBackground } from "../base/background.ts";
+import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { type RoomWait, whenThereIsRoom } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
@@ -40,6 +40,8 @@ export class JobWorkers {
   private starting = 0;
   private failed = 0;
   private isStopped = false;
+  /** The job is about to end: what failed is not tried again meanwhile. */
+  private isFaulty = false;
   private hasToldOfNoRoom = false;
 
   constructor(options: JobWorkersOptions) {
@@ -60,7 +62,7 @@ export class JobWorkers {
 
   private askForMissing(): void {
     const { account, need } = this.options;
-    if (this.isStopped || this.unasked === 0) return;
+    if (this.isStopped || this.isFaulty || this.unasked === 0) return;
     const most = Math.max(1, account.capacity(need()));
     while (this.unasked > 0 && this.asks.size < most) this.askForOne();
     this.unaskedSinceMs =
@@ -109,16 +111,29 @@ export class JobWorkers {
     this.isStopped = true;
     this.wanted = 0;
     for (const ask of this.asks) this.cancel(ask);
-    await Promise.all([...this.workers.keys()].map((worker) => worker.stop(graceMs)));
-    await Promise.all([...this.workers.keys()].map((worker) => this.drop(worker)));
+    await Promise.all([...this.workers.keys()].map((worker) => this.stopOne(worker, graceMs)));
+  }
+
+  /** One that cannot be stopped, or forgotten, keeps no other from it. */
+  private async stopOne(worker: BatchWorker, graceMs: number): Promise<void> {
+    try {
+      await worker.stop(graceMs);
+      await this.drop(worker);
+    } catch (error) {
+      this.options.events.onFault(error as Error);
+    }
   }
 
   private askForOne(): void {
     const { account, need, holder } = this.options;
     const onGranted = (grant: Grant) => {
       this.asks.delete(ask);
-      inBackground(this.startOne(grant), this.options.onStartFailed);
-      this.askForMissing();
+      contain(
+        "a worker of a job",
+        () => this.startOne(grant),
+        (error) => this.notStarted(grant, error),
+      );
+      this.inside(() => this.askForMissing());
     };
     const ask = account.ask(need(), onGranted, holder);
     this.asks.add(ask);
@@ -139,20 +154,20 @@ export class JobWorkers {
       ...events,
       onSetUpFailed: (failed, fault) => {
         this.failed++;
-        inBackground(this.drop(failed));
+        this.inside(() => this.drop(failed));
         events.onSetUpFailed(failed, fault);
       },
       onNoRoom: (failed) => {
         if (!this.hasToldOfNoRoom) room.onWait(NO_ROOM_FOR_SOCKET);
         this.hasToldOfNoRoom = true;
-        const again = delay(START_AGAIN_MS).then(async () => {
+        this.inside(async () => {
+          await delay(START_AGAIN_MS);
           await this.drop(failed);
           events.onNoRoom(failed);
         });
-        inBackground(again);
       },
       onDeath: (dead, death) => {
-        inBackground(this.drop(dead));
+        this.inside(() => this.drop(dead));
         events.onDeath(dead, death);
       },
     });
@@ -161,6 +176,21 @@ export class JobWorkers {
     if (!this.isStopped) return worker.setUp(await init(), epoch);
     await worker.stop(0);
     await this.drop(worker);
+  }
+
+  private inside(work: () => unknown): void {
+    contain("the workers of a job", work, (error) => this.fault(error));
+  }
+
+  private fault(error: Error): void {
+    this.isFaulty = true;
+    this.options.events.onFault(error);
+  }
+
+  /** What it had of the machine is others' again, unless there is a worker that has it. */
+  private notStarted(grant: Grant, error: Error): void {
+    this.fault(error);
+    if (![...this.workers.values()].includes(grant)) this.options.account.giveBack(grant);
   }
 
   private async drop(worker: BatchWorker): Promise<void> {

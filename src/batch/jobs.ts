@@ -1,5 +1,5 @@
 /** All jobs of this controller: takes over the unfinished ones at the start, runs new ones, stops, reads. */
-import { inBackground } from "../base/background.ts";
+import { contain, reportFault } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import { describeShortage, whenThereIsRoom } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
@@ -10,6 +10,7 @@ import { failureGroups } from "./batch-records.ts";
 import { type FailurePage, failurePage } from "./failures.ts";
 import { finishJob, makeTerminal } from "./finish-job.ts";
 import type { JobDeps } from "./job-deps.ts";
+import { unexpected } from "./job-reasons.ts";
 import { JobRun } from "./job-run.ts";
 import {
   claimJob,
@@ -24,6 +25,7 @@ import {
   jobPages,
   jobSummary,
   jobTotals,
+  type UnfinishedJob,
   unfinishedJobs,
 } from "./job-store.ts";
 import { redrive, resume } from "./new-round.ts";
@@ -49,16 +51,34 @@ export class Jobs implements Service {
 
   async start(): Promise<void> {
     const { db, dataDir, knowsFiles } = this.deps;
-    if (knowsFiles) await removeOrphans(dataDir, (ids) => existingJobs(db, ids));
-    for (const row of await unfinishedJobs(this.deps.db)) {
-      if (row.closing !== null) await this.withRoom(row.job_id, () => makeTerminal(this.deps, row.job_id));
-      else if (row.paused === null) await this.run(row.job_id, this.lostWorkers.get(row.job_id));
-    }
+    if (knowsFiles)
+      await removeOrphans(dataDir, (ids) => existingJobs(db, ids)).catch((error: unknown) =>
+        reportFault(error, "files of submissions that were cut off"),
+      );
+    for (const row of await unfinishedJobs(this.deps.db))
+      await this.goOn(row).catch((error: Error) => this.endUnexpected(row.job_id, error));
+  }
+
+  private async goOn({ job_id, closing, paused }: UnfinishedJob): Promise<void> {
+    if (closing !== null) await this.withRoom(job_id, () => makeTerminal(this.deps, job_id));
+    else if (paused === null) await this.run(job_id, this.lostWorkers.get(job_id));
+  }
+
+  /** It could not even begin: it ends, and the next one begins. Where that fails too, the next start tries again. */
+  private async endUnexpected(jobId: string, error: Error): Promise<void> {
+    this.deps.log.error({ job_id: jobId, err: error }, "a job could not be begun");
+    await finishJob(this.deps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
+      (again: unknown) => reportFault(again, `the end of job ${jobId}`),
+    );
   }
 
   async stop(): Promise<void> {
     this.gone.abort();
-    await Promise.all([...this.runs.values()].map((run) => run.stop()));
+    await Promise.all(
+      [...this.runs.values()].map((run) =>
+        run.stop().catch((error) => reportFault(error, "a job that stops")),
+      ),
+    );
   }
 
   /** All paused jobs go on; resolves to how many. */
@@ -190,13 +210,18 @@ export class Jobs implements Service {
     // It is recorded already: whoever submitted it is not told otherwise.
     const row = await this.withRoom(jobId, () => claimJob(db, jobId, epoch));
     if (row === undefined) return;
-    const run = new JobRun(this.deps, row, lostWorkers);
-    this.runs.set(jobId, run);
-    const forgotten = run.ended.then(() => {
-      if (this.runs.get(jobId) === run) this.runs.delete(jobId);
-    });
-    inBackground(forgotten);
-    await run.start();
+    // What it throws is the job's end. Whoever submitted it was promised that it is recorded, which it is.
+    try {
+      const run = new JobRun(this.deps, row, lostWorkers);
+      this.runs.set(jobId, run);
+      contain("a job's end", async () => {
+        await run.ended;
+        if (this.runs.get(jobId) === run) this.runs.delete(jobId);
+      });
+      await run.start();
+    } catch (error) {
+      await this.endUnexpected(jobId, error as Error);
+    }
   }
 
   private withRoom<T>(jobId: string, work: () => Promise<T>): Promise<T> {

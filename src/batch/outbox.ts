@@ -2,6 +2,7 @@
  * Sends letters to SQS, from the commit of the failure on until the queue has them or refuses them for good. Jobs do not wait
  * for it; a letter is deleted when SQS has confirmed it, so that a kill in between sends it once more (FIFO queues drop the second).
  */
+import { reportFault } from "../base/boundary.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { LETTERS_A_REQUEST } from "../contracts/limits.ts";
@@ -67,7 +68,15 @@ export class Outbox implements Service {
       // A range, not LIKE: the index leads past the letters of Quern's own queues, however many those are.
       "SELECT DISTINCT queue FROM letters WHERE queue >= 'arn:' AND queue < 'arn;'",
     );
-    await Promise.all(queues.map(({ queue }) => this.sendAll(queue)));
+    await Promise.all(
+      queues.map(({ queue }) => this.sendAll(queue).catch((error) => this.faulty(queue, error))),
+    );
+  }
+
+  /** Of one queue: it is tried again after a while, and the others go on. */
+  private faulty(queue: string, error: unknown): void {
+    reportFault(error, `the messages for ${queue}`);
+    this.pauses.set(queue, { ms: PAUSE_MAX_MS, untilMs: performance.now() + PAUSE_MAX_MS });
   }
 
   private async work(): Promise<void> {

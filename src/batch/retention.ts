@@ -43,9 +43,10 @@ export class Retention implements Service {
   /** Prunes what is due at `nowMs`; resolves to the jobs that were. */
   async runOnce(nowMs: number): Promise<string[]> {
     const pruned: string[] = [];
-    for (let due = await this.due(nowMs); due.length > 0 && !this.isStopped; due = await this.due(nowMs)) {
-      for (const jobId of due) await this.prune(jobId, new Date(nowMs).toISOString());
-      pruned.push(...due);
+    for (let after = "", due = await this.due(nowMs, after); due.length > 0 && !this.isStopped; ) {
+      for (const jobId of due) if (await this.tryToPrune(jobId, nowMs)) pruned.push(jobId);
+      after = due.at(-1)!;
+      due = await this.due(nowMs, after);
     }
     return pruned;
   }
@@ -64,16 +65,28 @@ export class Retention implements Service {
     }, ms).unref();
   }
 
-  private async due(nowMs: number): Promise<string[]> {
+  /** One whose files cannot be removed keeps none of the others. */
+  private async tryToPrune(jobId: string, nowMs: number): Promise<boolean> {
+    try {
+      await this.prune(jobId, new Date(nowMs).toISOString());
+      return true;
+    } catch (error) {
+      this.options.log.error({ job_id: jobId, err: error }, "an old job could not be pruned");
+      return false;
+    }
+  }
+
+  /** In the order of their ids, those after `after`. */
+  private async due(nowMs: number, after: string): Promise<string[]> {
     const { db, keepMs, keepFailedMs } = this.options;
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
     // Segments go last: whoever still has some behind its mark was cut off.
     const rows = await db.all<{ job_id: string }>(
-      `SELECT job_id FROM jobs WHERE end_time IS NOT NULL
+      `SELECT job_id FROM jobs WHERE end_time IS NOT NULL AND job_id > ?
        AND ((pruned_time IS NULL AND end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END)
          OR (pruned_time IS NOT NULL AND EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)))
        ORDER BY job_id LIMIT ?`,
-      [before(keepMs), before(keepFailedMs), PRUNED_JOBS_AT_ONCE],
+      [after, before(keepMs), before(keepFailedMs), PRUNED_JOBS_AT_ONCE],
     );
     return rows.map(({ job_id }) => job_id);
   }

@@ -2,7 +2,7 @@
  * What workers reported and the database does not have yet, committed together: done bits, counts and failures of a
  * job in one transaction, at most COMMIT_INTERVAL_MS apart (docs/decisions/0004-commit-order.md).
  */
-import { inBackground } from "../base/background.ts";
+import { contain } from "../base/boundary.ts";
 import type { ReachKillPoint } from "../base/kill-points.ts";
 import { COMMIT_INTERVAL_MS } from "../contracts/limits.ts";
 import type { Database } from "../database/database.ts";
@@ -93,7 +93,7 @@ export class Settlements {
     const wait = this.lastCommitMs + COMMIT_INTERVAL_MS - performance.now();
     const commit = () => {
       this.timer = undefined;
-      inBackground(this.commit(), this.options.onError);
+      contain("a job's commit", () => this.commit(), this.options.onError);
     };
     this.timer = wait <= 0 ? setImmediate(commit) : setTimeout(commit, wait);
   }

@@ -2,6 +2,8 @@
  * Lets one batch run alone on this server: nothing else is at any worker of any job meanwhile. Only then is it known that it was
  * this batch that took the server or the machine down. Workers of real-time APIs do not take part.
  */
+import { contain } from "../base/boundary.ts";
+
 export interface SolitudeMember {
   /** Nothing is at its workers, and nothing is about to be. */
   readonly isIdle: boolean;
@@ -45,7 +47,7 @@ export class Solitude {
     if (at < 0) return;
     if (at === 0) this.isTaken = false;
     this.queue.splice(at, 1);
-    for (const other of this.members) other.pump();
+    for (const other of this.members) contain("a job beside another", () => other.pump());
   }
 
   /** A member has become idle. */

@@ -105,17 +105,18 @@ export function isNewer(one: SnapshotStamp, other: SnapshotStamp): boolean {
 }
 
 /**
- * Reads a snapshot item by item. An API that cannot be read keeps its route of `before`; a key that cannot be read opens
- * nothing. Throws if it is no snapshot at all.
+ * Reads a snapshot item by item. An API that cannot be read keeps its route of `before`, as do those of `missing`; a key that
+ * cannot be read opens nothing. Throws if it is no snapshot at all.
  */
 export function readSnapshot(
   value: unknown,
   before: RouteSnapshot,
+  missing: readonly RefusedRoute[] = [],
 ): { snapshot: RouteSnapshot; refused: RefusedRoute[] } {
   const envelope = envelopeSchema.safeParse(value);
   if (!envelope.success) throw new Error(faultOf(envelope.error));
   const { epoch, version, ...lists } = envelope.data;
-  const refused: RefusedRoute[] = [];
+  const refused: RefusedRoute[] = [...missing];
   const apis = readItems(apiRouteSchema, lists.apis, refused);
   const splitters = readItems(splitterRouteSchema, lists.splitters, refused);
   const isRefused = ({ name }: AddressRoute) => refused.some((item) => item.name === name);

@@ -3,6 +3,7 @@
  * but one that does not fit does not hold up those behind it. It reckons; what is used is watched elsewhere
  * (memory-watch.ts).
  */
+import { contain } from "../base/boundary.ts";
 
 /** Thousandths of a CPU, bytes of memory, GPUs. */
 export interface Compute {
@@ -139,7 +140,7 @@ export class ComputeAccount {
         const grant = this.fits(ask.need) ? this.occupy(ask.need, ask.holder) : undefined;
         if (grant === undefined) continue;
         this.waiting.delete(ask);
-        ask.onGranted(grant);
+        contain(`compute for ${ask.holder}`, () => ask.onGranted(grant));
       }
     });
   }

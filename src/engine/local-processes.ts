@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { parseEnv } from "node:util";
+import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { makeDirectories } from "../base/disk-full.ts";
 import { newToken } from "../base/ids.ts";
@@ -178,12 +179,13 @@ class LocalWorker implements RunningWorker {
       this.hasExited = true;
       const outOfMemory = outOfMemoryBy(exit, watching, watched);
       memory.remove(watched);
-      unwatchLog();
+      // Whoever waits for the exit hears of it, whatever became of its log.
+      contain("the log of a worker", unwatchLog);
       // What it forked goes with it; the group has nobody of ours left.
       signalGroup(identity.pid, "SIGKILL");
-      if (group !== undefined) watching.groups.remove(group);
+      if (group !== undefined) contain("the group of a worker", () => watching.groups.remove(group));
       // Whoever waits for the exit reads the note first: it is removed a little later.
-      setTimeout(() => removeFiles(identity), 5_000).unref();
+      setTimeout(() => contain("files of a worker", () => removeFiles(identity)), 5_000).unref();
       return {
         ...exit,
         ...(outOfMemory === undefined ? {} : { outOfMemory }),

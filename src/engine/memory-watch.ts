@@ -5,6 +5,7 @@
  * costs the kernel more.
  */
 import { readdirSync, readFileSync } from "node:fs";
+import { contain } from "../base/boundary.ts";
 
 const LOOK_MS = 250;
 /** Memory is not taken without CPU time. */
@@ -86,7 +87,7 @@ export class MemoryWatch {
       entry.peakBytes = Math.max(entry.peakBytes ?? 0, bytes);
       if (limitBytes === undefined || bytes <= limitBytes || entry.isOverLimit) continue;
       entry.isOverLimit = true;
-      entry.onOver(bytes);
+      contain("a worker over its memory", () => entry.onOver(bytes));
     }
     return isAnyBusy;
   }

@@ -3,7 +3,8 @@
  * fast one replica is filled before the next, because spreading costs several times the CPU; else the least loaded.
  */
 import type { IncomingMessage } from "node:http";
-import { revoked, ServiceError } from "../contracts/errors.ts";
+import { contain } from "../base/boundary.ts";
+import { asServiceError, revoked, ServiceError } from "../contracts/errors.ts";
 import { CANCEL_GRACE_MS, STREAM_LOOK_MS, WAKE_UP_MS } from "../contracts/limits.ts";
 import type { ApiRoute, ReplicaRoute } from "../contracts/routes.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
@@ -13,6 +14,8 @@ import { ReplicaClient } from "./replica-client.ts";
 import { RequestTally } from "./tally.ts";
 
 const RETRY_AFTER_S = 1;
+/** A replica that was busy is asked again. */
+const RETRY_MS = 60;
 /** The front of the queue is let go of when so many have gone, and half of it. */
 const COMPACT_AFTER = 1024;
 
@@ -189,10 +192,11 @@ export class ApiPool {
   }
 
   private replaceUnlessEnded(prediction: Prediction): void {
-    setTimeout(() => {
+    const replace = () => {
       const { holder } = prediction;
       if (holder?.has(prediction)) this.deps.replace(holder.route);
-    }, CANCEL_GRACE_MS).unref();
+    };
+    setTimeout(() => this.inside(replace), CANCEL_GRACE_MS).unref();
   }
 
   private tooLong(where: string): ServiceError {
@@ -241,7 +245,12 @@ export class ApiPool {
 
   private settle(prediction: Prediction, answer: () => void): void {
     if (prediction.isAnswered) return;
-    answer();
+    try {
+      answer();
+    } catch (error) {
+      // Its own only: whoever brought the answer has others on the same connection.
+      prediction.fail(asServiceError(error));
+    }
     this.forget(prediction);
     this.streaming.delete(prediction);
     this.pending--;
@@ -324,10 +333,15 @@ export class ApiPool {
     else prediction.answer(fault.status_code, Buffer.from(JSON.stringify({ detail: fault.detail })));
   }
 
+  private inside(work: () => void): void {
+    contain(`requests of API ${this.route.name}`, work);
+  }
+
   private dispatchLater(): void {
-    this.retryTimer ??= setTimeout(() => {
+    const retry = () => {
       this.retryTimer = undefined;
       this.dispatch();
-    }, 60);
+    };
+    this.retryTimer ??= setTimeout(() => this.inside(retry), RETRY_MS);
   }
 }

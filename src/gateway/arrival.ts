@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
 import { bodiesFull, bodyTooSlow, watchPace } from "../access/held-body.ts";
 import type { Holder, Need } from "../access/permission.ts";
+import { reportFault } from "../base/boundary.ts";
 import { asServiceError, ServiceError } from "../contracts/errors.ts";
 import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
@@ -115,13 +116,20 @@ export class Arrival {
     if (request.headers.expect !== undefined) this.response.writeContinue();
     if (announced !== undefined) request.on("data", (chunk: Buffer) => this.chunks.push(chunk));
     else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
-    request.on("end", () => {
+    request.on("end", () => this.onBody(isSigned, isPost));
+  }
+
+  /** What is thrown here is this request's: nobody else is above. */
+  private onBody(isSigned: boolean, isPost: boolean): void {
+    try {
       this.stopWatching?.();
       if (this.response.headersSent) return;
       if (isSigned && !this.isSignerAllowed()) return;
       if (isPost) this.submit();
       else this.describe();
-    });
+    } catch (error) {
+      this.refuse(error);
+    }
   }
 
   /** Of a body whose length nobody has announced. */
@@ -232,10 +240,14 @@ export class Arrival {
 
   private onClose(): void {
     const { pool } = this.destination;
-    this.stopWatching?.();
-    if (this.prediction === undefined) this.releaseBody();
-    pool.tally.answered(this.status(), performance.now() - this.startedMs);
-    if (this.prediction !== undefined) pool.abandon(this.prediction);
+    try {
+      this.stopWatching?.();
+      if (this.prediction === undefined) this.releaseBody();
+      pool.tally.answered(this.status(), performance.now() - this.startedMs);
+      if (this.prediction !== undefined) pool.abandon(this.prediction);
+    } catch (error) {
+      reportFault(error, `a request of ${pool.route.name}`);
+    }
   }
 
   /** Of the answer, as the client saw it: 0 where it left before it had all of it, 500 where a stream broke off. */

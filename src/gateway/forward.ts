@@ -4,6 +4,7 @@
  */
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
+import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
@@ -53,7 +54,7 @@ export async function forward(
       connection: "keep-alive",
     },
   });
-  upstream.on("response", (answer) => {
+  const pass = (answer: IncomingMessage) => {
     const answerHeaders = Object.fromEntries(
       Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name)),
     );
@@ -66,7 +67,9 @@ export async function forward(
     answer.pipe(response);
     answer.on("error", () => response.destroy());
     answer.on("aborted", () => response.destroy());
-  });
+  };
+  const fail = (error: Error) => sendError(response, error, requestId);
+  upstream.on("response", (answer) => contain("the controller's answer", () => pass(answer), fail));
   // The controller asks for the body once it wants it.
   upstream.on("continue", () => response.writeContinue());
   upstream.on("error", () => {

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import { type Socket, Server as TcpServer } from "node:net";
+import { reportFault } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import { say } from "../observe/words.ts";
@@ -60,6 +61,7 @@ export class Listener implements Service {
         this.server.once("error", reject);
         this.server.listen(listenOn, resolve);
       });
+    this.server.on("error", (error) => reportFault(error, "a listening socket"));
     if (this.tls !== undefined) this.followCertificate(this.tls);
   }
 

@@ -1,5 +1,6 @@
 /** One request for a prediction on its way through the gateway: waiting, at a replica, streaming, or answered. */
 import type { ServerResponse } from "node:http";
+import { reportFault } from "../base/boundary.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import type { AnswerHead, StreamHead, WorkerFault } from "../protocol/messages.ts";
@@ -183,14 +184,24 @@ function answerHeaders(
   return [...kept.flat(), "x-request-id", requestId];
 }
 
+/** Never throws: where the answer cannot be written, the connection ends. */
 export function sendError(response: ServerResponse, error: unknown, requestId: string): void {
+  const problem = asServiceError(error);
+  const { method, url } = response.req;
+  ownFaults.record(problem, { requestId, method: method!, url: url! });
   if (response.headersSent) {
     response.destroy();
     return;
   }
-  const problem = asServiceError(error);
-  const { method, url } = response.req;
-  ownFaults.record(problem, { requestId, method: method!, url: url! });
+  try {
+    writeProblem(response, problem, requestId);
+  } catch (again) {
+    reportFault(again, "an error's answer");
+    response.destroy();
+  }
+}
+
+function writeProblem(response: ServerResponse, problem: ServiceError, requestId: string): void {
   const body = JSON.stringify(toProblem(problem, requestId));
   response.writeHead(problem.status, {
     ...problemHeaders(problem),

@@ -4,7 +4,7 @@
  * After a death it tells which requests had begun. Streams have a bound of their own, at the worker.
  */
 
-import { inBackground } from "../base/background.ts";
+import { contain, reportFault } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { PREDICTION_WINDOW_MAX } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
@@ -70,7 +70,7 @@ export class ReplicaClient {
     this.route = route;
     this.parallel = parallel;
     this.events = events;
-    inBackground(this.connect());
+    this.connectSoon();
   }
 
   get load(): number {
@@ -123,7 +123,7 @@ export class ReplicaClient {
   private async connect(): Promise<void> {
     const events = {
       onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
-      onClose: (broken: ProtocolError | undefined) => this.onClose(broken),
+      onClose: (broken: ProtocolError | undefined) => this.closed(broken),
     };
     while (!this.isClosed && this.connection === undefined) {
       const hello = { role: "gateway", token: this.route.token, epoch: 0 } as const;
@@ -208,7 +208,31 @@ export class ReplicaClient {
     this.ahead = 1;
     if (broken !== undefined) this.events.onBroken(broken.message);
     this.events.onLost(begun, notBegun);
-    if (!this.isClosed) setTimeout(() => inBackground(this.connect()), RECONNECT_MS).unref();
+  }
+
+  private connectSoon(): void {
+    contain(
+      "the connection to a replica",
+      () => this.connect(),
+      (error, unit) => {
+        reportFault(error, unit);
+        if (this.connection === undefined) this.connectLater();
+      },
+    );
+  }
+
+  private connectLater(): void {
+    if (!this.isClosed) setTimeout(() => this.connectSoon(), RECONNECT_MS).unref();
+  }
+
+  /** Whatever becomes of its requests, the replica is connected to again. */
+  private closed(broken: ProtocolError | undefined): void {
+    try {
+      this.onClose(broken);
+    } finally {
+      this.connection = undefined;
+      this.connectLater();
+    }
   }
 
   /**

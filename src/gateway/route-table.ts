@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { get, request as httpRequest } from "node:http";
 import { holderOf } from "../access/keys.ts";
 import type { Holder } from "../access/permission.ts";
-import { inBackground } from "../base/background.ts";
+import { contain, reportFault } from "../base/boundary.ts";
 import { delay, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
@@ -56,7 +56,7 @@ export class RouteTable implements Service {
 
   async start(): Promise<void> {
     this.readFile();
-    inBackground(this.follow());
+    contain("the routes", () => this.follow());
   }
 
   async stop(): Promise<void> {
@@ -81,7 +81,7 @@ export class RouteTable implements Service {
   /** False when no request is left to look at. */
   expire(nowMs: number): boolean {
     let isAny = false;
-    for (const pool of this.pools.values()) isAny = pool.expire(nowMs) || isAny;
+    for (const pool of this.pools.values()) isAny = expireIn(pool, nowMs) || isAny;
     return isAny;
   }
 
@@ -123,18 +123,20 @@ export class RouteTable implements Service {
   private apply(snapshot: RouteSnapshot): void {
     this.keys = new Map(snapshot.keys.map((key) => [key.sha256, key]));
     const realtime = snapshot.apis.filter((api) => api.kind === "RealtimeAPI");
-    for (const route of realtime) {
-      const pool = this.pools.get(route.name);
-      if (pool === undefined) this.pools.set(route.name, new ApiPool(route, this.options.pool));
-      else pool.update(route);
-    }
+    for (const route of realtime) contain(`the route of ${route.name}`, () => this.applyRoute(route));
     for (const [name, pool] of this.pools) {
       if (realtime.some((route) => route.name === name)) continue;
-      pool.retire();
       this.pools.delete(name);
+      contain(`the end of ${name}`, () => pool.retire());
     }
     this.endpoints = new Endpoints(snapshot, (name) => this.pools.get(name));
     this.snapshot = snapshot;
+  }
+
+  private applyRoute(route: RouteSnapshot["apis"][number]): void {
+    const pool = this.pools.get(route.name);
+    if (pool === undefined) this.pools.set(route.name, new ApiPool(route, this.options.pool));
+    else pool.update(route);
   }
 
   /** Tells the controller what we act by now; it waits for that when a key is revoked. */
@@ -187,5 +189,15 @@ export class RouteTable implements Service {
       request.on("error", () => resolve());
       request.setTimeout(0);
     });
+  }
+}
+
+/** One API's deadlines that cannot be looked at hold up no other's. */
+function expireIn(pool: ApiPool, nowMs: number): boolean {
+  try {
+    return pool.expire(nowMs);
+  } catch (error) {
+    reportFault(error, `requests of API ${pool.route.name}`);
+    return true;
   }
 }

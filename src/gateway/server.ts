@@ -13,6 +13,7 @@ import { type HostRules, isAllowedOrigin, isOurHost } from "../access/host-check
 import type { JwtVerifier } from "../access/jwt.ts";
 import type { Holder } from "../access/permission.ts";
 import { parseCredentials, type SignatureRules } from "../access/sigv4.ts";
+import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { openLog } from "../base/log.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
@@ -147,12 +148,18 @@ export class Gateway implements Service {
   async start(): Promise<void> {
     await this.routes.start();
     for (const listener of this.listeners) await listener.start();
-    this.timers = [setInterval(() => this.reportChange(), REPORT_EVERY_MS)];
+    this.timers = [
+      setInterval(() => contain("the report to the controller", () => this.reportChange()), REPORT_EVERY_MS),
+    ];
   }
 
   /** A connection that the parent has accepted, on the main listener (0) or the control plane's. */
   accept(socket: Socket, listener: number): void {
-    this.listeners[listener]!.accept(socket);
+    contain(
+      "a connection",
+      () => this.listeners[listener]!.accept(socket),
+      () => socket.destroy(),
+    );
   }
 
   /** No new connections; requests under way are answered. */
@@ -167,8 +174,22 @@ export class Gateway implements Service {
     await this.routes.stop();
   }
 
+  /** What a request throws that nobody expected is its own 500. */
   private take(request: IncomingMessage, response: ServerResponse, entrance: Entrance): void {
     const requestId = this.requestId(request);
+    try {
+      this.route(request, response, entrance, requestId);
+    } catch (error) {
+      sendError(response, error, requestId);
+    }
+  }
+
+  private route(
+    request: IncomingMessage,
+    response: ServerResponse,
+    entrance: Entrance,
+    requestId: string,
+  ): void {
     if (!isOurHost(request.headers.host, entrance.rules))
       return sendError(response, misdirected(request.headers.host), requestId);
     const url = request.url!;

@@ -1,5 +1,5 @@
 /** The declarative applications of this controller: deploys, refreshes, deletes, reads; a pipeline for each. */
-import { inBackground } from "../base/background.ts";
+import { contain } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { ApplicationState, ResourceState } from "../contracts/applications.ts";
@@ -195,7 +195,7 @@ export class Applications implements Service {
   private begin(record: ApplicationRecord): void {
     const pipeline = this.work.pipelineOf(record);
     this.pipelines.set(record.name, pipeline);
-    inBackground(pipeline.run());
+    contain(`application ${record.name}`, () => pipeline.run());
   }
 
   private inTurn<T>(change: () => Promise<T>): Promise<T> {

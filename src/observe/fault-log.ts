@@ -14,6 +14,8 @@ export interface FaultLine {
   level: "warn" | "error";
   code: ErrorCode;
   request_id: string;
+  /** Of a fault that no request is about: which unit of work it ended. */
+  unit?: string;
   method?: string | undefined;
   /** Without its query, which may hold secrets. */
   path?: string | undefined;
@@ -43,5 +45,21 @@ export class FaultLog {
       ...(error.details.cause === undefined ? {} : { err: error.details.cause }),
       msg: error.message,
     });
+  }
+
+  /** A fault that ended one unit of work, or was in the way of none. */
+  recordContained(error: Error, unit: string): void {
+    this.recordFault(error, `${unit}: something went wrong inside Quern; everything else goes on`, unit);
+  }
+
+  /** A fault that was within no boundary: whatever it belonged to may stand still. */
+  recordUncontained(error: Error): void {
+    this.recordFault(error, "an error reached no boundary; please report it");
+  }
+
+  private recordFault(err: Error, msg: string, unit?: string): void {
+    const code = "internal_error";
+    const of = unit === undefined ? {} : { unit };
+    this.lines.record(code, { level: "error", code, request_id: "-", ...of, err, msg });
   }
 }

@@ -3,6 +3,7 @@
  * The kernel tells when a silent file is written to; while it grows, it is looked at every LOG_LOOK_MS.
  */
 import { closeSync, type FSWatcher, fstatSync, ftruncateSync, openSync, watch } from "node:fs";
+import { contain, reportFault } from "../base/boundary.ts";
 import {
   LOG_FILE_BYTES_MAX,
   LOG_FLOOD_BYTES,
@@ -46,8 +47,11 @@ class WatchedLog {
   close(): void {
     this.disarm();
     clearTimeout(this.timer);
-    this.bound();
-    closeSync(this.fd);
+    try {
+      this.bound();
+    } finally {
+      closeSync(this.fd);
+    }
   }
 
   private look(): void {
@@ -58,8 +62,16 @@ class WatchedLog {
     else this.arm();
   }
 
+  /** A log that cannot be looked at now is looked at again. */
+  private inside(work: () => void): void {
+    contain("the log of a worker", work, (error, unit) => {
+      reportFault(error, unit);
+      this.lookIn(BLIND_LOOK_MS);
+    });
+  }
+
   private lookIn(ms: number): void {
-    this.timer = setTimeout(() => this.look(), ms).unref();
+    this.timer = setTimeout(() => this.inside(() => this.look()), ms).unref();
   }
 
   /** Its size, within the bounds now. */
@@ -73,8 +85,8 @@ class WatchedLog {
 
   private arm(): void {
     try {
-      this.watcher = watch(this.file, { persistent: false }, () => this.wake());
-      this.watcher.on("error", () => this.wake());
+      this.watcher = watch(this.file, { persistent: false }, () => this.inside(() => this.wake()));
+      this.watcher.on("error", () => this.inside(() => this.wake()));
     } catch {
       return this.lookIn(BLIND_LOOK_MS);
     }

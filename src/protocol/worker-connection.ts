@@ -3,6 +3,7 @@
  * event-loop turn, or each FLUSH_FRAMES) and long bodies. What messages mean is the business of whoever holds it.
  */
 import { createConnection, type Socket } from "node:net";
+import { contain } from "../base/boundary.ts";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
 import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
 import { FLAG_MORE, FrameReader, FrameWriter, type OnFrame } from "./frames.ts";
@@ -147,7 +148,7 @@ export class WorkerConnection {
     this.socket.on("error", (error) => {
       if (error instanceof ProtocolError) this.broken ??= error;
     });
-    this.socket.on("close", () => events.onClose(this.broken));
+    this.socket.on("close", () => contain("the end of a connection", () => events.onClose(this.broken)));
   }
 
   private sendLong(type: number, id: number, parts: readonly Buffer[], bytes: number): void {
@@ -165,7 +166,11 @@ export class WorkerConnection {
     this.flushScheduled = true;
     setImmediate(() => {
       this.flushScheduled = false;
-      this.flush();
+      try {
+        this.flush();
+      } catch (error) {
+        this.breakOff(asProtocolError(error));
+      }
     });
   }
 

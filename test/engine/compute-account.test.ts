@@ -18,7 +18,17 @@ function jobWorkers(account: ComputeAccount): JobWorkers {
     init: () => {
       throw new Error("none is started");
     },
-    events: { onReady() {}, onSetUpFailed() {}, onNoRoom() {}, onAck() {}, onReleased() {}, onDeath() {} },
+    events: {
+      onReady() {},
+      onSetUpFailed() {},
+      onNoRoom() {},
+      onAck() {},
+      onReleased() {},
+      onDeath() {},
+      onFault(error) {
+        throw error;
+      },
+    },
     onStartFailed: (error) => {
       throw error;
     },

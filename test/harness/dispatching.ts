@@ -116,6 +116,7 @@ export class Dispatching {
       },
       onWorkersKeepDying: (_, reason) => this.fail(new Error(reason.message)),
       onInputError: (error) => this.fail(error),
+      onFault: (error) => this.fail(error),
     });
     await cursor.fill();
   }
@@ -143,6 +144,7 @@ export class Dispatching {
       onAck: (from, ack) => this.dispatcher.acked(from, ack),
       onReleased: (_, batches) => this.dispatcher.released(batches),
       onDeath: (dead, death) => this.dispatcher.died(dead, death),
+      onFault: (error) => this.fail(error),
     });
     this.workers.push(worker);
     this.watch(worker);

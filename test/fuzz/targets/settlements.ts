@@ -71,6 +71,9 @@ async function run(input: Buffer): Promise<undefined> {
         void worker.stop(0).then(resolve);
       },
       onNoRoom: () => resolve(),
+      onFault: (error) => {
+        throw error;
+      },
       onAck: (_, { upTo }) => {
         for (
           let one = worker.outstanding.shiftUpTo(upTo);

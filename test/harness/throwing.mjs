@@ -1,0 +1,79 @@
+/**
+ * Real processes in which a unit of work throws: `node --import` of this file makes the method that the file named by THROW_AT
+ * holds (`Class.method`) throw, wherever the unit is the victim's: its name begins with `victim`. Nothing of the product knows of it.
+ */
+import { readFileSync } from "node:fs";
+
+const { THROW_AT: file, THROW_DIST: dist } = process.env;
+const roles = ["gateway", "controller"];
+const role = roles.find((name) => process.argv.includes(`__${name}`));
+
+/** Class, its file, its methods, and whose unit an instance, called with these arguments, is. */
+const UNITS = {
+  gateway: [
+    ["Gateway", "gateway/server.js", ["route", "forward"], (_, [request]) => request.url.slice(1)],
+    [
+      "Arrival",
+      "gateway/arrival.js",
+      ["begin", "submit", "status"],
+      (arrival) => arrival.destination.address.name,
+    ],
+    ["Prediction", "gateway/prediction.js", ["answer"], (prediction) => prediction.requestId],
+    ["ApiPool", "gateway/api-pool.js", ["dispatch", "expire", "update"], (pool) => pool.route.name],
+    ["ReplicaClient", "gateway/replica-client.js", ["onClose", "connect"], () => "victim"],
+    ["RouteTable", "gateway/route-table.js", ["report"], () => "victim"],
+  ],
+  controller: [
+    [
+      "JobRun",
+      "batch/job-run.js",
+      ["start", "run", "tick", "enqueue", "dispatch", "complete", "end", "startMissingWorkers"],
+      (run) => run.job.api_name,
+    ],
+    [
+      "JobWorkers",
+      "batch/job-workers.js",
+      ["keepAt", "startOne", "drop"],
+      ({ options }) => options.holder.split(" of ")[1],
+    ],
+    ["BatchWorker", "batch/batch-worker.js", ["setUp", "onGone", "onMessage", "lease"], () => "victim"],
+    [
+      "Dispatcher",
+      "batch/dispatcher.js",
+      ["addWorker", "acked", "died", "committed", "fill"],
+      () => "victim",
+    ],
+    ["LeaseCursor", "batch/lease-cursor.js", ["load"], () => "victim"],
+    ["Settlements", "batch/settlements.js", ["write"], () => "victim"],
+    ["Replicas", "apis/replicas.js", ["reconcileOne"], (_, [name]) => name],
+    ["Replicas", "apis/replicas.js", ["gone"], (_, [replica]) => replica.api_name],
+    ["Replica", "apis/replica.js", ["connect", "gone", "ready"], (replica) => replica.api_name],
+    ["Apis", "apis/apis.js", ["readableState"], (_, [version]) => version.name],
+    ["Autoscaling", "apis/autoscaling.js", ["look"], (_, [name]) => name],
+    ["Outbox", "batch/outbox.js", ["sendAll"], (_, [queue]) => queue.split(":").pop()],
+    ["RoutePublisher", "apis/publish-routes.js", ["applied"], () => "victim"],
+  ],
+};
+
+function armed() {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+for (const [name, path, methods, unitOf] of UNITS[role] ?? []) {
+  const { [name]: Class } = await import(`${dist}/${path}`);
+  for (const method of methods) {
+    const original = Class.prototype[method];
+    if (original === undefined) throw new Error(`${name} has no ${method}`);
+    const isAsync = original.constructor.name === "AsyncFunction";
+    Class.prototype[method] = function throwing(...given) {
+      const isVictim = armed() === `${name}.${method}` && String(unitOf(this, given)).startsWith("victim");
+      if (isVictim && isAsync) return Promise.reject(new Error(`thrown in ${name}.${method}`));
+      if (isVictim) throw new Error(`thrown in ${name}.${method}`);
+      return original.apply(this, given);
+    };
+  }
+}
