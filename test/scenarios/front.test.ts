@@ -1,6 +1,6 @@
 /** In front of the gateway: nginx, TLS, a page in a browser, a control listener, several gateways. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
@@ -141,6 +141,25 @@ http {
 describe.skipIf(!has("chromium"))("a page of another origin, in a browser", () => {
   const server = new TestServer();
   afterAll(() => server.stop());
+  /** What a page shows in the end. `evil.example` is a name of this machine, as after a rebinding. */
+  const domOf = (url: string) =>
+    new Promise<string>((resolve) => {
+      const browser = spawn(
+        "chromium",
+        [
+          ...["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"],
+          ...[
+            "--host-resolver-rules=MAP evil.example 127.0.0.1",
+            `--user-data-dir=${join(server.dir, "browser")}`,
+          ],
+          url,
+        ],
+        { stdio: ["ignore", "pipe", "ignore"] },
+      );
+      let out = "";
+      browser.stdout.on("data", (text) => (out += String(text)));
+      browser.on("exit", () => resolve(out));
+    });
 
   it("makes the contract's predictions with fetch, as do the CLI, curl and Python's requests", async () => {
     await server.start();
@@ -158,19 +177,7 @@ describe.skipIf(!has("chromium"))("a page of another origin, in a browser", () =
     });
     const port = await freePort();
     await new Promise<void>((resolve) => page.listen(port, "127.0.0.1", resolve));
-    const dom = await new Promise<string>((resolve) => {
-      const browser = spawn(
-        "chromium",
-        [
-          ...["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"],
-          ...[`--user-data-dir=${join(server.dir, "browser")}`, `http://127.0.0.1:${port}/`],
-        ],
-        { stdio: ["ignore", "pipe", "ignore"] },
-      );
-      let out = "";
-      browser.stdout.on("data", (text) => (out += String(text)));
-      browser.on("exit", () => resolve(out));
-    });
+    const dom = await domOf(`http://127.0.0.1:${port}/`);
     page.close();
     expect(dom).toContain('answers ["setosa",["setosa","setosa"]]');
 
@@ -189,6 +196,50 @@ describe.skipIf(!has("chromium"))("a page of another origin, in a browser", () =
       const python = spawnSync("python3", ["-c", script, url, body], { encoding: "utf8" });
       expect(python.stderr.includes("No module named") || python.stdout.trim() === answer).toBe(true);
     }
+  }, 60_000);
+
+  it("of another machine neither makes predictions nor reads them, whatever it tries", async () => {
+    const log = join(server.dir, "predictions");
+    server.deploy({
+      "quern.yaml": `- name: noted\n  predictor: {path: p.py, config: {log: ${log}}}\n`,
+      "p.py": `
+class PythonPredictor:
+    def __init__(self, config): self.log = config["log"]
+    def predict(self, payload):
+        with open(self.log, "a") as log: log.write("predicted\\n")
+        return "secret"
+`,
+    });
+    const url = `${server.baseUrl}/noted`;
+    const page = createServer((_, response) => {
+      response.setHeader("content-type", "text/html");
+      response.end(`<body><iframe name="f"></iframe><form method="post" action="${url}" target="f" enctype="text/plain"><input name='{"a":"' value='"}'></form><script>
+        const options = {method: "POST", body: "{}"};
+        const said = [];
+        const note = (name, promise) => promise.then((r) => r.text()).then((t) => said.push(name + " " + t), () => said.push(name + " refused"));
+        document.forms[0].submit();
+        navigator.sendBeacon("${url}", "{}");
+        Promise.all([
+          note("json", fetch("${url}", {...options, headers: {"Content-Type": "application/json"}})),
+          note("simple", fetch("${url}", options)),
+          note("opaque", fetch("${url}", {...options, mode: "no-cors"})),
+          note("get", fetch("${url}")),
+        ]).then(() => document.body.append("tried: " + said.sort().join(", ") + "."));
+      </script></body>`);
+    });
+    const port = await freePort();
+    await new Promise<void>((resolve) => page.listen(port, "127.0.0.1", resolve));
+    const dom = await domOf(`http://evil.example:${port}/`);
+    page.close();
+    // An opaque answer has no text for a page, whatever it was.
+    expect(dom).toContain("tried: get refused, json refused, opaque , simple refused.");
+    expect(dom).not.toContain("secret");
+    // The page's own name for the server: it is told that this is no host of ours.
+    const rebound = await domOf(`http://evil.example:${new URL(server.baseUrl).port}/noted`);
+    expect(rebound).toContain("misdirected_request");
+    expect(existsSync(log)).toBe(false);
+    expect((await server.post("/noted", {})).status).toBe(200);
+    expect(readFileSync(log, "utf8")).toBe("predicted\n");
   }, 60_000);
 });
 
