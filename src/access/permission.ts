@@ -47,12 +47,17 @@ export function assertPermission(
   find: (sha256: string) => Holder | undefined,
   need: Need,
 ): Holder {
-  if (key === undefined)
-    throw new ServiceError("unauthorized", `${whatOf(need)} needs a key; ${howToSend(need)}`);
-  const holder = find(sha256Of(key));
-  if (holder !== undefined) return assertOpens(holder, need);
-  const message = `the key is not known here, was revoked or has expired; ${howToSend(need)}`;
-  throw new ServiceError("unauthorized", message);
+  const holder = key === undefined ? undefined : find(sha256Of(key));
+  if (holder === undefined) throw unauthorized(key, need.scope);
+  return assertOpens(holder, need);
+}
+
+/** The same whatever is asked for: whether there is an API, and what it is, is not told to those without a key. */
+export function unauthorized(key: string | undefined, scope: KeyScope): ServiceError {
+  const what = scope === "admin" ? "the control plane" : "this address";
+  const why =
+    key === undefined ? `${what} needs a key` : "the key is not known here, was revoked or has expired";
+  return new ServiceError("unauthorized", `${why}; ${howToSend(scope)}`);
 }
 
 /** Throws `forbidden` where none of its grants is what is needed. */
@@ -76,9 +81,9 @@ function opens(grant: Grant, need: Need): boolean {
   return grant.scope === need.scope && (grant.api === null || grant.api === need.api);
 }
 
-function howToSend(need: Need): string {
+function howToSend(scope: KeyScope): string {
   const sent = "send it as Authorization: Bearer KEY or X-API-Key: KEY";
-  return need.scope === "admin"
+  return scope === "admin"
     ? `${sent}; on the server's machine the content of admin-token in its data directory is one, elsewhere set QUERN_API_KEY`
-    : `${sent}; \`quern keys create --scope ${need.scope}\` makes one`;
+    : `${sent}; \`quern keys create --scope predict\` makes one for predictions, \`--scope submit\` for jobs`;
 }

@@ -118,9 +118,13 @@ export class Apis implements Service {
 
   /** Throws `api_not_found`. */
   async version(name: string): Promise<AnyVersion> {
-    const version = await currentVersion(this.deps.db, name);
+    const version = await this.findVersion(name);
     if (version === undefined) throw apiNotFound(name);
     return version;
+  }
+
+  findVersion(name: string): Promise<AnyVersion | undefined> {
+    return currentVersion(this.deps.db, name);
   }
 
   /** New replicas of the same version, ready before the old ones drain. */
@@ -287,6 +291,6 @@ function assertOwn(name: string, what: string): void {
   throw new ServiceError("wrong_state", message);
 }
 
-function apiNotFound(name: string): ServiceError {
+export function apiNotFound(name: string): ServiceError {
   return new ServiceError("api_not_found", `${name} is not deployed; \`quern get\` shows what is`);
 }

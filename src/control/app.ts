@@ -17,7 +17,7 @@ import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
 import { docsRoutes } from "./docs.ts";
-import { askedBy, assertKey, controlListenerOnly, requestId, streamText } from "./http.ts";
+import { askedBy, assertKey, assertMayKnow, controlListenerOnly, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
@@ -54,6 +54,7 @@ export function controlApp(deps: ControlDeps): Hono {
     });
   });
   app.notFound((c) => {
+    if (!c.req.path.startsWith("/-")) assertMayKnow(c, deps.keys);
     throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   });
   app.use("/-/*", controlListenerOnly(deps.hasControlListener));

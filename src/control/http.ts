@@ -5,7 +5,7 @@ import { keyOf } from "../access/admin-token.ts";
 import { BodyBudget, type BodyOwner } from "../access/body-budget.ts";
 import { collect, HeldBody } from "../access/held-body.ts";
 import type { Keys } from "../access/keys.ts";
-import { assertOpens, assertPermission, type Need, sha256Of } from "../access/permission.ts";
+import { assertOpens, assertPermission, type Need, sha256Of, unauthorized } from "../access/permission.ts";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { decodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
@@ -54,6 +54,16 @@ export function assertKey(c: Context, keys: Keys, need: Need): void {
   const verified = forwarded(c).holder;
   if (verified !== undefined) assertOpens(verified, need);
   else assertPermission(keyText(c), (sha256) => keys.find(sha256), need);
+}
+
+/**
+ * Throws `unauthorized` where the request shows nothing that is known here, on a server that asks for keys: what there is, and what there is not,
+ * is told to the others only.
+ */
+export function assertMayKnow(c: Context, keys: Keys): void {
+  if (!keys.isAny || forwarded(c).holder !== undefined) return;
+  const key = keyText(c);
+  if (key === undefined || keys.find(sha256Of(key)) === undefined) throw unauthorized(key, "predict");
 }
 
 /** Whether what an open stream was asked with still opens anything. A signature ends with its one answer. */

@@ -1,7 +1,7 @@
 /** A batch API's address: submit, read, list and stop jobs, in both forms of the contract (interface, section 4). */
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
-import type { Apis } from "../apis/apis.ts";
+import { type Apis, apiNotFound } from "../apis/apis.ts";
 import { needsKey } from "../apis/publish-routes.ts";
 import { isUlid } from "../base/ids.ts";
 import { assertLegalKey } from "../batch/idempotency.ts";
@@ -14,6 +14,7 @@ import { JOB_STATUSES, type JobStatus, redriveSchema } from "../contracts/jobs.t
 import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
 import {
   assertKey,
+  assertMayKnow,
   bodyOwner,
   isInternal,
   isTrue,
@@ -126,16 +127,27 @@ async function redriveError(c: Context, keys: Keys): Promise<string | undefined>
 /** The API that is asked for, where the request's key opens it. */
 export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
   const name = c.req.param("api")!;
-  const version = await apis.version(name);
-  // A gateway that has not heard yet of what was deployed a moment ago could not look.
-  if (version.config.networking?.api_gateway === "none" && !isInternal(c))
-    throw new ServiceError("route_not_found", `/${name} is not an address of this server`);
-  if (needsKey(version, keys.isAny)) assertKey(c, keys, { scope: "submit", api: name });
-  if (version.config.kind === "BatchAPI") return version;
+  const version = await reachedVersion(c, apis, name);
+  if (version === undefined) {
+    assertMayKnow(c, keys);
+    throw apiNotFound(name);
+  }
+  const { kind } = version.config;
+  if (needsKey(version, keys.isAny))
+    assertKey(c, keys, { scope: kind === "BatchAPI" ? "submit" : "predict", api: name });
+  if (kind === "BatchAPI") return version;
+  if (c.req.param("job") !== undefined)
+    throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   // Predictions never come here, unless the gateway has not heard yet of what was deployed a moment ago.
   throw new ServiceError("api_not_ready", `${name} was deployed a moment ago; try again in a second`, {
     retryAfterS: 1,
   });
+}
+
+/** Undefined where it is not deployed, or not for this caller: one with `api_gateway: none` is as one that is not there. */
+async function reachedVersion(c: Context, apis: Apis, name: string) {
+  const version = await apis.findVersion(name);
+  return version?.config.networking?.api_gateway === "none" && !isInternal(c) ? undefined : version;
 }
 
 /** The job of the path or of `?jobID=`; given both they must agree (decision 1.2). */

@@ -20,6 +20,8 @@ import { Prediction, sendError } from "./prediction.ts";
 export interface Destination {
   address: AddressRoute;
   pool: ApiPool;
+  /** Of several, which the answer says. */
+  isChosen?: boolean;
   /** Gets a copy; its answer is dropped. */
   shadow?: ApiPool | undefined;
 }
@@ -48,6 +50,8 @@ export class Arrival {
   /** The prediction and its copy for a shadow, as long as they need the body. */
   private bodyUsers = 0;
   private prediction: Prediction | undefined;
+  /** What is wrong with the request's head, which is told to those who may come in. */
+  private problem: ServiceError | undefined;
 
   constructor(
     deps: ArrivalDeps,
@@ -63,7 +67,8 @@ export class Arrival {
   }
 
   /** Takes the request where it may pass: at once, when its token has been verified, or with its signed body. */
-  begin(): void {
+  begin(problem: ServiceError | undefined): void {
+    this.problem = problem;
     const { authorization } = this.deps;
     const { address } = this.destination;
     if (!address.needs_key) return this.receive(false);
@@ -105,6 +110,8 @@ export class Arrival {
   /** `isSigned`: who it is from shows with the whole body only. */
   private receive(isSigned: boolean): void {
     const { request } = this;
+    if (this.problem !== undefined) return this.refuse(this.problem);
+    if (!isSigned) this.nameChoice();
     const isPost = request.method === "POST";
     if (!isPost && !isSigned) return this.describe();
     const refusal = isPost ? this.destination.pool.refusal() : undefined;
@@ -125,11 +132,18 @@ export class Arrival {
       this.stopWatching?.();
       if (this.response.headersSent) return;
       if (isSigned && !this.isSignerAllowed()) return;
+      if (isSigned) this.nameChoice();
       if (isPost) this.submit();
       else this.describe();
     } catch (error) {
       this.refuse(error);
     }
+  }
+
+  /** Which of several was chosen is for those who may come in. */
+  private nameChoice(): void {
+    const { isChosen, pool } = this.destination;
+    if (isChosen === true) this.response.setHeader("x-quern-api", pool.route.name);
   }
 
   /** Of a body whose length nobody has announced. */

@@ -2,7 +2,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { keyOf } from "../access/admin-token.ts";
 import type { JwtVerifier } from "../access/jwt.ts";
-import { assertOpens, assertPermission, type Holder, type Need, sha256Of } from "../access/permission.ts";
+import {
+  assertOpens,
+  assertPermission,
+  type Holder,
+  type Need,
+  sha256Of,
+  unauthorized,
+} from "../access/permission.ts";
 import { checkSignedHead, type SignatureRules, verifySignature } from "../access/sigv4.ts";
 import { isSigned, refused } from "../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../access/used-signatures.ts";
@@ -89,6 +96,15 @@ export class Authorization {
     return holder;
   }
 
+  /** Whether the request shows nothing that may open anything: no key that is known, no token, no signature. */
+  isStranger(request: IncomingMessage): boolean {
+    if (this.isSigned(request)) return false;
+    const key = presented(request.headers);
+    if (key === undefined) return true;
+    if (this.options.jwt !== undefined && isToken(key)) return false;
+    return this.options.findKey(sha256Of(key)) === undefined;
+  }
+
   /** Whether the key or the token of a request still opens anything; a signature ends with its one answer. */
   isStillOpen({ headers }: IncomingMessage): boolean {
     const key = presented(headers);
@@ -128,6 +144,11 @@ function usedBefore(verdict: Verdict): ServiceError {
   return refused(
     "it was used before; sign each request anew. Equal requests of one second have one signature: sign a header that differs too, such as X-Amz-Nonce",
   );
+}
+
+/** What a stranger is told, at whatever address. */
+export function refusal({ headers }: IncomingMessage): ServiceError {
+  return unauthorized(presented(headers), "predict");
 }
 
 function presented(headers: IncomingMessage["headers"]): string | undefined {

@@ -40,6 +40,11 @@ export function allowOrigin(origin: string, response: ServerResponse, origins: O
   return true;
 }
 
+/** A refusal that says the same to everybody may be read by every page: so a page's own programmer sees why. */
+export function allowAnyOrigin({ headers }: IncomingMessage, response: ServerResponse): void {
+  if (headers.origin !== undefined) allowOrigin(headers.origin, response, ANY);
+}
+
 /**
  * OPTIONS: 204, a preflight's answer where it is one. Needs no key: browsers send none with it. `isListed`: the
  * configuration names the origin, so that its pages may come from a public network too.

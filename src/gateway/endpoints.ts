@@ -12,8 +12,13 @@ export type Endpoint = { address: AddressRoute } & (
 export class Endpoints {
   private readonly byPath = new Map<string, Endpoint>();
   private readonly names = new Set<string>();
+  /** Whether this server asks for keys: then those without one are not told what there is. */
+  readonly asksForKeys: boolean;
 
   constructor(snapshot: RouteSnapshot, poolOf: (name: string) => ApiPool | undefined) {
+    // The admin token is always among the keys.
+    const areKeys = snapshot.keys.length > 1;
+    this.asksForKeys = areKeys || [...snapshot.apis, ...snapshot.splitters].some((route) => route.needs_key);
     for (const route of snapshot.apis) {
       const pool = poolOf(route.name);
       this.add(

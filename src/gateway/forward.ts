@@ -22,6 +22,8 @@ export interface ForwardOptions {
   forwarded: Forwarded;
   /** At the controller, where a batch API is known by its name. */
   path: string;
+  /** Answers instead where nothing is there for the caller, or nobody can say so. */
+  onNothing?: (() => void) | undefined;
   /** The body, where it has been read already. */
   body?: readonly Buffer[] | undefined;
 }
@@ -31,9 +33,9 @@ export async function forward(
   response: ServerResponse,
   options: ForwardOptions,
 ): Promise<void> {
-  const { requestId } = options;
+  const { requestId, onNothing = () => sendError(response, unavailable(), requestId) } = options;
   const socket = await connectWithin(options.controllerSocket, WAIT_MS, () => response.destroyed);
-  if (socket === undefined) return sendError(response, unavailable(), requestId);
+  if (socket === undefined) return onNothing();
   const headers = Object.fromEntries(
     Object.entries(request.headers).filter(
       ([name]) =>
@@ -55,6 +57,11 @@ export async function forward(
     },
   });
   const pass = (answer: IncomingMessage) => {
+    if (answer.statusCode === 401 && options.onNothing !== undefined) {
+      request.unpipe(upstream);
+      socket.destroy();
+      return options.onNothing();
+    }
     const answerHeaders = Object.fromEntries(
       Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name)),
     );
@@ -73,7 +80,7 @@ export async function forward(
   // The controller asks for the body once it wants it.
   upstream.on("continue", () => response.writeContinue());
   upstream.on("error", () => {
-    if (!response.headersSent) sendError(response, unavailable(), requestId);
+    if (!response.headersSent) onNothing();
   });
   response.on("close", () => socket.destroy());
   if (options.body !== undefined) {

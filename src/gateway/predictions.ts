@@ -18,9 +18,7 @@ export class Predictions {
     exchange: { request: IncomingMessage; response: ServerResponse; requestId: string },
   ): void {
     const arrival = new Arrival(this.deps, destination, exchange);
-    const problem = this.refusal(destination.address, exchange.request);
-    if (problem === undefined) arrival.begin();
-    else arrival.refuse(problem);
+    arrival.begin(this.refusal(destination.address, exchange.request));
   }
 
   private refusal({ name }: AddressRoute, request: IncomingMessage): ServiceError | undefined {

@@ -41,6 +41,7 @@ import { Predictions } from "./predictions.ts";
 import { answerProof } from "./proof.ts";
 import { targetFault } from "./request-target.ts";
 import { RouteTable } from "./route-table.ts";
+import { refuseStranger } from "./strangers.ts";
 
 const REPORT_EVERY_MS = 1_000;
 /** What has not changed is told this often, so that the controller does not take us for gone (after 60 s). */
@@ -198,11 +199,13 @@ export class Gateway implements Service {
     if (fault !== undefined) return sendError(response, notCanonical(path, fault), requestId);
     if (path.startsWith("/-")) return this.takeControl(request, response, requestId, path, entrance);
     const endpoint = this.routes.endpoints.find(path);
-    if (endpoint === undefined) return this.takeUnknown(request, response, requestId, path, entrance);
-    const isReached = endpoint.address.is_public || this.isInternal(request, entrance);
-    if (!isReached) return sendError(response, unknownAddress(path), requestId);
+    const isReached = endpoint?.address.is_public === true || this.isInternal(request, entrance);
+    if (endpoint === undefined || !isReached)
+      return this.takeUnknown(request, response, requestId, path, entrance);
     if (endpoint.kind !== "BatchAPI")
       return this.takePrediction(endpoint, request, response, requestId, entrance);
+    if (endpoint.address.needs_key && this.authorization.isStranger(request))
+      return refuseStranger(request, response, requestId);
     this.forward(request, response, requestId, entrance, {
       path: `/${endpoint.address.name}${url.slice(endpoint.address.endpoint.length)}`,
       endpoint: endpoint.address.endpoint,
@@ -231,9 +234,8 @@ export class Gateway implements Service {
     const sticky = request.headers["x-quern-sticky"] as string | undefined;
     const pool = splitter.choose(sticky);
     if (pool === undefined) return sendError(response, unknownAddress(address.endpoint), requestId);
-    response.setHeader("x-quern-api", pool.route.name);
     const shadow = splitter.chooseShadow();
-    this.predictions.take({ address, pool, shadow }, { request, response, requestId });
+    this.predictions.take({ address, pool, shadow, isChosen: true }, { request, response, requestId });
   }
 
   /** What we have not heard of: the controller may have deployed it a moment ago, or know its jobs still. */
@@ -245,9 +247,19 @@ export class Gateway implements Service {
     entrance: Entrance,
   ): void {
     const name = path.slice(1).split("/")[0]!;
-    if (name === "" || this.routes.endpoints.knows(name))
-      return sendError(response, unknownAddress(path), requestId);
-    this.forward(request, response, requestId, entrance);
+    const { endpoints } = this.routes;
+    if (name === "") return sendError(response, unknownAddress(path), requestId);
+    if (!endpoints.asksForKeys) {
+      if (endpoints.knows(name) && endpoints.find(path) === undefined)
+        return sendError(response, unknownAddress(path), requestId);
+      return this.forward(request, response, requestId, entrance);
+    }
+    const isStranger = this.authorization.isStranger(request);
+    const isRefused =
+      request.method === "OPTIONS" || endpoints.knows(name) || this.isForeign(request, entrance);
+    if (isStranger && isRefused) return refuseStranger(request, response, requestId);
+    const onNothing = isStranger ? () => refuseStranger(request, response, requestId) : undefined;
+    this.forward(request, response, requestId, entrance, { path: request.url!, onNothing });
   }
 
   private isInternal(request: IncomingMessage, { name }: Entrance): boolean {
@@ -291,7 +303,13 @@ export class Gateway implements Service {
     response: ServerResponse,
     requestId: string,
     entrance: Entrance,
-    { path, endpoint }: { path: string; endpoint?: string } = { path: request.url! },
+    {
+      path,
+      endpoint,
+      onNothing,
+    }: { path: string; endpoint?: string; onNothing?: (() => void) | undefined } = {
+      path: request.url!,
+    },
   ): void {
     if (this.isForeign(request, entrance))
       return sendError(response, foreignOrigin(request.headers.origin!, undefined), requestId);
@@ -304,7 +322,9 @@ export class Gateway implements Service {
         holder,
         endpoint,
       };
-      forward(request, response, { controllerSocket, requestId, forwarded, body, path }).catch(refuse);
+      forward(request, response, { controllerSocket, requestId, forwarded, body, path, onNothing }).catch(
+        refuse,
+      );
     };
     const refuse = (error: unknown) => sendError(response, error, requestId);
     try {

@@ -148,14 +148,16 @@ describe("the main listener", () => {
   it("reaches no inner API by another spelling, header or method", async () => {
     for (const path of ["/inner", "/inner-jobs"]) {
       const from = { "x-forwarded-for": "203.0.113.7" };
-      expect((await main("POST", path, from, item)).status).toBe(404);
+      expect((await main("POST", path, from, item)).status).toBe(401);
       expect((await main("POST", path.replace("i", "%69"), from, item)).status).toBe(400);
       for (const lie of [
         { "x-quern-internal": "true" },
         { "x-quern-forwarded": Buffer.from('{"isLocal":true,"listener":"control"}').toString("base64url") },
         { connection: "x-forwarded-for" },
       ])
-        expect((await main("POST", path, { ...from, ...lie }, item)).status).toBe(404);
+        expect((await main("POST", path, { ...from, ...lie }, item)).status).toBe(401);
+      const token = bearer(await sign({ sub: "ada", scope: "predict submit" }));
+      expect((await main("POST", path, { ...from, ...token }, item)).status).toBe(404);
     }
   });
 
@@ -170,8 +172,8 @@ describe("the main listener", () => {
   it("does not take a page for this machine whose name was made to lead here", async () => {
     // Past the check of hosts, as a proxy without X-Forwarded-For would send it.
     const host = { host: "xn--r8jz45g.example" };
-    expect((await main("POST", "/inner", host, {})).status).toBe(404);
-    expect((await main("POST", "/inner-jobs", host, item)).status).toBe(404);
+    expect((await main("POST", "/inner", host, {})).status).toBe(401);
+    expect((await main("POST", "/inner-jobs", host, item)).status).toBe(401);
     expect((await main("POST", "/inner", {}, {})).status).toBe(200);
   });
 });
@@ -199,8 +201,10 @@ describe("the controller", () => {
 
   it("refuses inner APIs to everybody who is elsewhere", async () => {
     const base = { baseUrl: "http://x", listener: "main" };
-    expect((await direct({ ...base, isLocal: false }, "/inner-jobs")).status).toBe(404);
-    expect((await direct(undefined, "/inner-jobs")).status).toBe(404);
+    const holder = { id: "jwt:ada", grants: [{ scope: "submit", api: null }], rate: null };
+    expect((await direct({ ...base, isLocal: false, holder }, "/inner-jobs")).status).toBe(404);
+    expect((await direct({ ...base, isLocal: false }, "/inner-jobs")).status).toBe(401);
+    expect((await direct(undefined, "/inner-jobs")).status).toBe(401);
     expect((await direct({ ...base, isLocal: true }, "/inner-jobs")).status).toBe(200);
   });
 });

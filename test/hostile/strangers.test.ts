@@ -128,3 +128,87 @@ describe("an open stream", () => {
     await eventually("there is room for another", async () => (await follow(path, own.key)).status === 200);
   });
 });
+
+describe("a caller without a key", () => {
+  let other: { key: string };
+  beforeAll(async () => {
+    other = await create("predict", "open");
+  });
+  type Asked = { method?: string; headers?: Record<string, string>; body?: string };
+  /** Everything that the caller sees of an answer, less what is each answer's own; the path stands for itself. */
+  const seen = (path: string, { method = "GET", headers = {}, body }: Asked) =>
+    new Promise<unknown>((resolve, reject) => {
+      // As from another machine.
+      const outside = { "x-forwarded-for": "203.0.113.7", "x-request-id": "same", ...headers };
+      const ask = httpRequest(server.baseUrl + path, { method, headers: outside, agent: false }, (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (part: string) => (text += part));
+        answer.on("end", () => {
+          ask.destroy();
+          const { date: _, ...rest } = answer.headers;
+          resolve({
+            status: answer.statusCode,
+            names: answer.rawHeaders.filter((_, i) => i % 2 === 0),
+            rest,
+            text,
+          });
+        });
+      });
+      let isContinued = false;
+      ask.on("continue", () => {
+        isContinued = true;
+        ask.end(body);
+      });
+      ask.on("error", (error) => (isContinued ? resolve("continued") : reject(error)));
+      // Not all of them send what they announce.
+      if (headers["content-length"] === undefined) ask.end(body);
+      else ask.flushHeaders();
+    });
+  const json = { "content-type": "application/json" };
+  const origin = { origin: "https://page.example" };
+  const ways: [string, Asked][] = [
+    ["GET", {}],
+    ["HEAD", { method: "HEAD" }],
+    ["POST", { method: "POST", headers: json, body: "{}" }],
+    ["PUT", { method: "PUT", headers: json, body: "{}" }],
+    ["DELETE", { method: "DELETE" }],
+    ["OPTIONS", { method: "OPTIONS" }],
+    ["a preflight", { method: "OPTIONS", headers: { ...origin, "access-control-request-method": "POST" } }],
+    ["POST of another page", { method: "POST", headers: { ...json, ...origin }, body: "{}" }],
+    ["POST of what is too large", { method: "POST", headers: { ...json, "content-length": "900000000000" } }],
+    [
+      "POST that asks first",
+      { method: "POST", headers: { ...json, expect: "100-continue", "content-length": "2" }, body: "{}" },
+    ],
+    ["GET with a wrong key", { headers: { authorization: "Bearer nobody" } }],
+    ["POST with a wrong key", { method: "POST", headers: { ...json, "x-api-key": "nobody" }, body: "{}" }],
+  ];
+
+  it.each(ways)("is told the same of every name: %s", async (_, asked) => {
+    const nothing = await seen("/nope", asked);
+    const job = "01m81j6mz3rssb1a2hzr0v6yvp";
+    const closed = ["/echo", "/models/hidden", "/inner", "/inner-jobs", "/split", "/stream", "/jobs"];
+    const below = [
+      "/nope/x",
+      "/echo/x",
+      "/jobs/x",
+      `/jobs/${job}`,
+      `/jobs/${job}/events`,
+      "/jobs/a/b/c",
+      "/inner/x",
+    ];
+    for (const path of [...closed, ...below])
+      expect([path, await seen(path, asked)]).toEqual([path, nothing]);
+    expect(JSON.stringify(nothing)).not.toMatch(/nope|echo|jobs"/);
+  });
+
+  it("comes to what is open, and those with a key are told what there is not", async () => {
+    expect((await server.post("/open", { a: 1 })).status).toBe(200);
+    const own = bearer(other.key);
+    expect((await server.post("/nope", {}, own)).status).toBe(404);
+    expect((await server.post("/echo", {}, own)).status).toBe(403);
+    expect((await server.fetch("/echo", { method: "PUT", headers: admin() })).status).toBe(405);
+    const split = await server.post("/split", {}, admin());
+    expect([split.status, split.headers.get("x-quern-api")]).toEqual([200, "echo"]);
+  });
+});

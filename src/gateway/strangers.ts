@@ -1,0 +1,19 @@
+/**
+ * Callers without a key, on a server that asks for keys: an address that is not there, one that is not for them and one that needs a key get the
+ * same answer (docs/decisions/0020-what-strangers-learn.md).
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { refusal } from "./authorization.ts";
+import { allowAnyOrigin, answerOptions } from "./cors.ts";
+import { discardRest } from "./discard-rest.ts";
+import { sendError } from "./prediction.ts";
+
+export function refuseStranger(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+  allowAnyOrigin(request, response);
+  // As every address of a real-time API does: browsers send no key with their preflights.
+  if (request.method === "OPTIONS")
+    return answerOptions(request, response, { isAllowed: true, isListed: false });
+  if (request.headers.expect !== undefined) response.setHeader("connection", "close");
+  sendError(response, refusal(request), requestId);
+  discardRest(request);
+}
