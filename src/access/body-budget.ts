@@ -22,8 +22,9 @@ export class BodyBudget {
   private readonly most: number;
   private readonly mostOfLarge: number;
   private readonly smallBytes: number;
-  private readonly ofSenders = new Shares(SENDER_SHARE);
-  private readonly ofApis = new Shares(API_SHARE);
+  /** Apart, so that whoever holds large bodies still has room for small ones. */
+  private readonly ofSmall = new OwnerShares();
+  private readonly ofLarge = new OwnerShares();
 
   /** `forSmall`: of `most`, the part that is kept for bodies of up to `smallBytes`, so that large ones do not shut them out. */
   constructor({ most, forSmall, smallBytes }: { most: number; forSmall: number; smallBytes: number }) {
@@ -39,25 +40,44 @@ export class BodyBudget {
 
   /** Takes bytes for a body, of which `inAll` are known by now; whether there was room. Without an owner: see `isPlenty`. */
   reserve(bytes: number, owner?: BodyOwner, inAll = bytes): boolean {
-    const most = inAll <= this.smallBytes ? this.most : this.mostOfLarge;
-    const left = most - this.held - bytes;
-    if (left < 0) return false;
-    if (owner !== undefined) {
-      if (!this.ofSenders.fits(owner.sender, bytes, left) || !this.ofApis.fits(owner.api, bytes, left))
-        return false;
-      this.ofSenders.add(owner.sender, bytes);
-      this.ofApis.add(owner.api, bytes);
-    }
+    const left = (inAll <= this.smallBytes ? this.most : this.mostOfLarge) - this.held - bytes;
+    if (left < 0 || (owner !== undefined && !this.charge(owner, inAll - bytes, inAll, left))) return false;
     this.held += bytes;
     return true;
   }
 
-  /** What was reserved, by the same owner. */
+  /** All that was reserved for a body. */
   release(bytes: number, owner?: BodyOwner): void {
     this.held -= bytes;
-    if (owner === undefined) return;
-    this.ofSenders.add(owner.sender, -bytes);
-    this.ofApis.add(owner.api, -bytes);
+    if (owner !== undefined) this.sharesOf(bytes).add(owner, -bytes);
+  }
+
+  /** A body that grows may become a large one. */
+  private charge(owner: BodyOwner, before: number, inAll: number, left: number): boolean {
+    const [from, to] = [this.sharesOf(before), this.sharesOf(inAll)];
+    const added = from === to ? inAll - before : inAll;
+    if (!to.fits(owner, added, left)) return false;
+    if (from !== to) from.add(owner, -before);
+    to.add(owner, added);
+    return true;
+  }
+
+  private sharesOf(bytes: number): OwnerShares {
+    return bytes <= this.smallBytes ? this.ofSmall : this.ofLarge;
+  }
+}
+
+class OwnerShares {
+  private readonly senders = new Shares(SENDER_SHARE);
+  private readonly apis = new Shares(API_SHARE);
+
+  fits({ sender, api }: BodyOwner, bytes: number, left: number): boolean {
+    return this.senders.fits(sender, bytes, left) && this.apis.fits(api, bytes, left);
+  }
+
+  add({ sender, api }: BodyOwner, bytes: number): void {
+    this.senders.add(sender, bytes);
+    this.apis.add(api, bytes);
   }
 }
 

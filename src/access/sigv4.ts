@@ -70,7 +70,26 @@ export function checkSignedHead(
 
 /** Throws `unauthorized` where the signature is not this request's. */
 export function verifySignature(request: SignedRequest, head: SignedHead & Credential): void {
-  const canonical = canonicalRequest(request, head.signedHeaders);
+  verifyWith(payloadHash(request.headers, request.body), request, head);
+}
+
+/**
+ * The same before the body is here, where a header says its hash: whether its signer is known by now. That the body is of
+ * this hash shows with the body only.
+ */
+export function isHeadVerified(request: Omit<SignedRequest, "body">, head: SignedHead & Credential): boolean {
+  const hash = request.headers["x-amz-content-sha256"];
+  if (typeof hash !== "string" || !(hash === UNSIGNED || /^[0-9a-f]{64}$/.test(hash))) return false;
+  verifyWith(hash, request, head);
+  return true;
+}
+
+function verifyWith(
+  bodyHash: string,
+  request: Omit<SignedRequest, "body">,
+  head: SignedHead & Credential,
+): void {
+  const canonical = canonicalRequest(request, head.signedHeaders, bodyHash);
   const text = [ALGORITHM, head.date, head.scope, sha256(canonical)].join("\n");
   const signature = hmac(signingKey(head.secret, head.scope), text);
   if (!timingSafeEqual(Buffer.from(head.signature, "hex"), signature))
@@ -78,8 +97,9 @@ export function verifySignature(request: SignedRequest, head: SignedHead & Crede
 }
 
 function canonicalRequest(
-  { method, url, headers, body }: SignedRequest,
+  { method, url, headers }: Omit<SignedRequest, "body">,
   signedHeaders: readonly string[],
+  bodyHash: string,
 ): string {
   const query = url.indexOf("?");
   const path = query < 0 ? url : url.slice(0, query);
@@ -92,7 +112,7 @@ function canonicalRequest(
     ...lines,
     "",
     signedHeaders.join(";"),
-    payloadHash(headers, body),
+    bodyHash,
   ].join("\n");
 }
 

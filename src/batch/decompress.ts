@@ -2,13 +2,13 @@
  * Compressed files of lines, read as if they were not: `.gz` (RFC 1952) and `.zst` (RFC 8878), by their names. Read from
  * the beginning to the end only; a restart reads the part that is done once more and drops it.
  */
-import { Readable, Transform } from "node:stream";
-import * as zlib from "node:zlib";
-import { Decompress as ZstdStream } from "fzstd";
+import { Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
 import { ServiceError } from "../contracts/errors.ts";
 import { COMPRESSION_FREE_BYTES, COMPRESSION_RATIO_MAX } from "../contracts/limits.ts";
 import { ObjectChanged, type OpenObject } from "../object-store/object-store.ts";
 import { EnqueueError } from "./enqueue-commits.ts";
+import { ZstdReader } from "./zstd-reader.ts";
 
 export type Compression = "gz" | "zst";
 
@@ -28,32 +28,34 @@ class DecompressedObject implements OpenObject {
   readonly bytes: number;
   readonly etag: string;
   private readonly object: OpenObject;
-  private readonly chunks: AsyncIterator<Buffer>;
-  private chunk: Buffer = Buffer.alloc(0);
+  private readonly chunks: AsyncIterator<Uint8Array>;
+  private chunk: Uint8Array = new Uint8Array(0);
   private taken = 0;
   private bytesIn = 0;
+  private bytesOut = 0;
   private position = 0;
+  private readonly zstd: ZstdReader | undefined;
 
   constructor(object: OpenObject, compression: Compression) {
     this.object = object;
     this.path = object.path;
     this.bytes = object.bytes;
     this.etag = object.etag;
-    const inflate = compression === "gz" ? zlib.createGunzip() : zstdDecompressor();
-    const source = Readable.from(this.compressedBytes());
-    source.on("error", (error) => inflate.destroy(error));
-    this.chunks = source.pipe(inflate)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    this.zstd = compression === "zst" ? new ZstdReader(object.path) : undefined;
+    const unpacked = this.zstd?.unpack(this.compressedBytes()) ?? this.gunzipped();
+    this.chunks = unpacked[Symbol.asyncIterator]();
   }
 
   async read(into: Buffer, offset: number, position: number, length: number): Promise<number> {
     while (this.position < position) if ((await this.take(position - this.position)) === 0) return 0;
     const bytes = await this.take(length);
-    this.chunk.copy(into, offset, this.taken - bytes, this.taken);
+    into.set(this.chunk.subarray(this.taken - bytes, this.taken), offset);
     return bytes;
   }
 
   async close(): Promise<void> {
     await this.chunks.return?.();
+    this.zstd?.close();
     await this.object.close();
   }
 
@@ -61,20 +63,28 @@ class DecompressedObject implements OpenObject {
   private async take(length: number): Promise<number> {
     while (this.taken === this.chunk.length) {
       const { value, done } = await this.chunks.next().catch((error: Error) => {
-        throw error instanceof ObjectChanged || error instanceof ServiceError
+        throw error instanceof ObjectChanged || error instanceof ServiceError || error instanceof EnqueueError
           ? error
           : damaged(this.path, error);
       });
       if (done) return 0;
-      this.chunk = value as Buffer;
+      this.chunk = value as Uint8Array;
       this.taken = 0;
+      this.bytesOut += this.chunk.length;
+      if (this.bytesOut > COMPRESSION_FREE_BYTES && this.bytesOut > this.bytesIn * COMPRESSION_RATIO_MAX)
+        throw tooDense(this.path);
     }
     const bytes = Math.min(length, this.chunk.length - this.taken);
     this.taken += bytes;
     this.position += bytes;
-    if (this.position > COMPRESSION_FREE_BYTES && this.position > this.bytesIn * COMPRESSION_RATIO_MAX)
-      throw tooDense(this.path);
     return bytes;
+  }
+
+  private gunzipped(): AsyncIterable<Uint8Array> {
+    const inflate = createGunzip();
+    const source = Readable.from(this.compressedBytes());
+    source.on("error", (error) => inflate.destroy(error));
+    return source.pipe(inflate);
   }
 
   private async *compressedBytes(): AsyncGenerator<Buffer> {
@@ -86,39 +96,6 @@ class DecompressedObject implements OpenObject {
       yield buffer.subarray(0, read);
     }
   }
-}
-
-/** The decompressor of Node where it has one (22.15), else one in JavaScript. */
-function zstdDecompressor(): Transform {
-  const { createZstdDecompress } = zlib as unknown as { createZstdDecompress?: () => Transform };
-  return createZstdDecompress === undefined ? zstdInJavaScript() : createZstdDecompress();
-}
-
-function zstdInJavaScript(): Transform {
-  let isOver = true;
-  const stream = new ZstdStream((data, isLast) => {
-    if (data.length > 0) transform.push(Buffer.from(data));
-    isOver = isLast === true;
-  });
-  const transform = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      try {
-        stream.push(chunk);
-        done();
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-    flush(done) {
-      try {
-        stream.push(new Uint8Array(0), true);
-        done(isOver ? null : new Error("unexpected end of file"));
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-  });
-  return transform;
 }
 
 function damaged(path: string, cause: Error): EnqueueError {

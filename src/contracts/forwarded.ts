@@ -13,6 +13,8 @@ export interface Forwarded {
   /** The address by which the client reached the gateway, for addresses in answers. */
   baseUrl: string;
   listener: ListenerName;
+  /** The address of the client's socket, by which room for bodies is shared where there is no key. */
+  client?: string | undefined;
   /** The request began on this machine. */
   isLocal: boolean;
   /** Whose token or signature the gateway has verified. */

@@ -142,6 +142,13 @@ export const GLOB_LENGTH_MAX = 1024;
 export const COMPRESSION_RATIO_MAX = 1100;
 /** ... once it has given this many bytes. */
 export const COMPRESSION_FREE_BYTES = 64 * 1024 * 1024;
+/**
+ * Zstandard: how far back a file may refer, all of which is held in memory. `zstd --long` needs 128 MiB; every level without `--ultra` needs
+ * 8 MiB at most, as any decompressor should have (RFC 8878). Of larger windows two are held at once: 256 MiB.
+ */
+export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
+export const ZSTD_COMMON_WINDOW_BYTES = 8 * 1024 * 1024;
+export const LARGE_WINDOWS_MAX = 2;
 /** Decision 3.1: a listing that takes longer for its first match is accepted. */
 export const FIRST_MATCH_MS = 10_000;
 /** Decision 3.1: how long an `Idempotency-Key` is remembered, and how long it may be. */

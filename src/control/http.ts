@@ -93,7 +93,7 @@ const bodies = new BodyBudget({
 
 /** Who the body of a request is charged to. */
 export function bodyOwner(c: Context, keys: Keys, api = ""): BodyOwner {
-  return { sender: askedBy(c, keys) ?? "", api };
+  return { sender: askedBy(c, keys) ?? forwarded(c).client ?? "", api };
 }
 
 /**

@@ -100,7 +100,7 @@ export class Arrival {
   /** Nothing is kept of a request whose head shows that it cannot pass. */
   private receiveSigned(): void {
     try {
-      this.deps.authorization.assertSignedHead(this.request);
+      this.key = this.deps.authorization.assertSignedHead(this.request)?.id;
     } catch (error) {
       return this.refuse(error);
     }

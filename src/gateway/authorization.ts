@@ -10,7 +10,7 @@ import {
   sha256Of,
   unauthorized,
 } from "../access/permission.ts";
-import { checkSignedHead, type SignatureRules, verifySignature } from "../access/sigv4.ts";
+import { checkSignedHead, isHeadVerified, type SignatureRules, verifySignature } from "../access/sigv4.ts";
 import { isSigned, refused } from "../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../access/used-signatures.ts";
 import { wallMs } from "../base/clock.ts";
@@ -56,9 +56,13 @@ export class Authorization {
     return this.options.signatures !== undefined && isSigned(headers.authorization);
   }
 
-  /** Throws `unauthorized` where the head shows already that a signed request cannot pass. */
-  assertSignedHead({ headers }: IncomingMessage): void {
-    checkSignedHead(headers, this.options.signatures!, wallMs());
+  /**
+   * Throws `unauthorized` where the head shows already that a signed request cannot pass. Returns who has signed it, where the head shows
+   * that too.
+   */
+  assertSignedHead({ method, url, headers }: IncomingMessage): Holder | undefined {
+    const head = checkSignedHead(headers, this.options.signatures!, wallMs());
+    return isHeadVerified({ method: method!, url: url!, headers }, head) ? head.holder : undefined;
   }
 
   /** Throws `unauthorized` where the signature is not this request's, or was used before. */

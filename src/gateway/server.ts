@@ -32,6 +32,7 @@ import { Authorization, type SignatureRepeats } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
 import { allowOrigin, answerOptions, foreignOrigin, originsOf } from "./cors.ts";
+import { discardRest } from "./discard-rest.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { Expiry } from "./expiry.ts";
 import { forward } from "./forward.ts";
@@ -318,6 +319,7 @@ export class Gateway implements Service {
       const forwarded: Forwarded = {
         baseUrl: this.clients.baseUrl(request),
         listener: entrance.name,
+        client: request.socket.remoteAddress,
         isLocal: this.clients.isLocal(request),
         holder,
         endpoint,
@@ -327,18 +329,23 @@ export class Gateway implements Service {
       );
     };
     const refuse = (error: unknown) => sendError(response, error, requestId);
+    let signer: Holder | undefined;
     try {
       this.authorization.countOnly(request, response);
-      if (this.authorization.isSigned(request)) this.authorization.assertSignedHead(request);
+      if (this.authorization.isSigned(request)) signer = this.authorization.assertSignedHead(request);
     } catch (error) {
       return refuse(error);
     }
     if (this.authorization.isSigned(request)) {
-      const held = new HeldBody(this.bodies, { sender: request.socket.remoteAddress ?? "", api: "" });
+      const sender = signer?.id ?? request.socket.remoteAddress ?? "";
+      const held = new HeldBody(this.bodies, { sender, api: path.split("/")[1]! });
       response.once("close", () => held.release());
       collectBody(request, response, held, SUBMISSION_BYTES_LIMIT)
         .then((body) => pass(this.authorization.signer(request, body, "other"), body))
-        .catch(refuse);
+        .catch((error: unknown) => {
+          refuse(error);
+          discardRest(request);
+        });
       return;
     }
     // The controller judges; a token is verified here, where it is remembered too.

@@ -44,6 +44,21 @@ describe("the budget of bodies", () => {
     expect(budget.reserve(100, owner("y"))).toBe(true);
   });
 
+  it("has room for small ones of who holds large ones, and takes a body that grows for a large one", () => {
+    const budget = new BodyBudget({ most: 100, forSmall: 20, smallBytes: 4 });
+    for (let i = 0; i < 5; i++) expect(budget.reserve(10, owner("x"))).toBe(true);
+    expect(budget.reserve(10, owner("x"))).toBe(false);
+    expect([budget.reserve(4, owner("x")), budget.reserve(4, owner("x"))]).toEqual([true, true]);
+    // Nine at once would be too many as well.
+    expect([budget.reserve(4, owner("x"), 4), budget.reserve(5, owner("x"), 9)]).toEqual([true, false]);
+    for (let i = 0; i < 5; i++) budget.release(10, owner("x"));
+    expect(budget.reserve(5, owner("x"), 9)).toBe(true);
+    budget.release(9, owner("x"));
+    budget.release(4, owner("x"));
+    budget.release(4, owner("x"));
+    expect([budget.reserve(80, owner("x")), budget.reserve(0, owner("x"))]).toEqual([true, true]);
+  });
+
   it("counts small ones to nobody while half of it is free", () => {
     const budget = new BodyBudget({ most: 100, forSmall: 20, smallBytes: 10 });
     expect([budget.isPlenty(10), budget.isPlenty(11)]).toEqual([true, false]);

@@ -1,0 +1,89 @@
+/**
+ * One Zstandard file, unpacked in pieces as they are asked for. Its window is bounded, and of large windows there are few at once in
+ * this process: the others wait.
+ */
+import { Readable, type Transform } from "node:stream";
+import * as zlib from "node:zlib";
+import { LARGE_WINDOWS_MAX, ZSTD_COMMON_WINDOW_BYTES, ZSTD_WINDOW_BYTES_MAX } from "../contracts/limits.ts";
+import { EnqueueError } from "./enqueue-commits.ts";
+import { type FrameHead, peekHead, unpackZstd } from "./zstd-frames.ts";
+
+/** Node has it since 22.15. */
+const { createZstdDecompress, constants } = zlib as unknown as {
+  createZstdDecompress?: (options: { params: Record<number, number> }) => Transform;
+  constants: { ZSTD_d_windowLogMax: number };
+};
+
+export class ZstdReader {
+  private readonly path: string;
+  private hasLarge = false;
+  private isClosed = false;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  unpack(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    const onHead = (head: FrameHead) => this.admit(head);
+    return createZstdDecompress === undefined ? unpackZstd(chunks, onHead) : this.unpackByNode(chunks);
+  }
+
+  close(): void {
+    this.isClosed = true;
+    if (this.hasLarge) largeWindows.release();
+    this.hasLarge = false;
+  }
+
+  /** Node's own does not say how large a window it takes: it may take what the first frame says. */
+  private async *unpackByNode(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const { head, all } = await peekHead(chunks);
+    if (head !== undefined) await this.admit(head);
+    const windowBytes = this.hasLarge ? ZSTD_WINDOW_BYTES_MAX : ZSTD_COMMON_WINDOW_BYTES;
+    const params = { [constants.ZSTD_d_windowLogMax]: Math.log2(windowBytes) };
+    const inflate = createZstdDecompress!({ params });
+    const source = Readable.from(all);
+    source.on("error", (error) => inflate.destroy(error));
+    yield* source.pipe(inflate) as AsyncIterable<Uint8Array>;
+  }
+
+  private async admit({ windowBytes }: FrameHead): Promise<void> {
+    if (windowBytes > ZSTD_WINDOW_BYTES_MAX) throw tooLarge(this.path, windowBytes);
+    if (windowBytes <= ZSTD_COMMON_WINDOW_BYTES || this.hasLarge) return;
+    await largeWindows.take();
+    // It may have been closed while it waited.
+    if (this.isClosed) largeWindows.release();
+    else this.hasLarge = true;
+  }
+}
+
+/** So many at once, in the order in which they came. */
+class Turns {
+  private free: number;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(free: number) {
+    this.free = free;
+  }
+
+  async take(): Promise<void> {
+    if (this.free > 0) this.free--;
+    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
+  release(): void {
+    const next = this.waiting.shift();
+    if (next === undefined) this.free++;
+    else next();
+  }
+}
+
+const largeWindows = new Turns(LARGE_WINDOWS_MAX);
+
+function tooLarge(path: string, windowBytes: number): EnqueueError {
+  const mib = (bytes: number) => Math.ceil(bytes / 1024 ** 2);
+  return new EnqueueError(
+    "input_unreadable",
+    `${path} needs a window of ${mib(windowBytes)} MiB to be unpacked; at most ${mib(ZSTD_WINDOW_BYTES_MAX)} MiB are allowed`,
+    "compress it without --ultra, and with --long=27 at most",
+  );
+}

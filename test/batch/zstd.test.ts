@@ -1,0 +1,128 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { unpackZstd } from "../../src/batch/zstd-frames.ts";
+import { ZstdReader } from "../../src/batch/zstd-reader.ts";
+
+const samples = JSON.parse(readFileSync(new URL("zstd-samples.json", import.meta.url), "utf8")) as {
+  name: string;
+  made_with: string;
+  sha256: string;
+  compressed: string;
+}[];
+
+async function* pieces(bytes: Uint8Array, length: number) {
+  for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length);
+}
+
+async function unpack(bytes: Uint8Array, length = 64 * 1024): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of unpackZstd(pieces(bytes, length), () => {})) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+const MAGIC = [0x28, 0xb5, 0x2f, 0xfd];
+/** A frame of the window that is meant by its byte, and of blocks. */
+const frame = (window: number, ...blocks: number[]) => Buffer.from([...MAGIC, 0x00, window, ...blocks]);
+const WINDOW_1_MIB = 0x50;
+
+describe("Zstandard in TypeScript", () => {
+  it.each(samples)("unpacks $name of $made_with, in pieces of any length", async ({ compressed, sha256 }) => {
+    const bytes = Buffer.from(compressed, "base64");
+    for (const length of [1 << 20, 1000, 1]) {
+      const unpacked = await unpack(bytes, length);
+      expect(createHash("sha256").update(unpacked).digest("hex")).toBe(sha256);
+    }
+  });
+
+  it("unpacks frames behind each other, and skips those that are to be skipped", async () => {
+    const short = Buffer.from(samples.find(({ name }) => name === "short")!.compressed, "base64");
+    const skipped = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
+    const text = '{"id": 5}\n{"id": 6}\n';
+    expect(String(await unpack(Buffer.concat([skipped, short, skipped, short])))).toBe(text + text);
+  });
+
+  it.each([
+    ["a window of 1 GiB", frame(0xa0, 0x01, 0x00, 0x00), /needs a window of 1024 MiB .*at most 128 MiB/],
+    ["a content of 2^60 bytes", Buffer.from([...MAGIC, 0xe0, 0, 0, 0, 0, 0, 0, 0, 16]), /needs a window of/],
+  ])("refuses %s before it takes memory for it", async (_what, bytes, message) => {
+    const before = process.memoryUsage().arrayBuffers;
+    const reader = new ZstdReader("file:///x.zst");
+    const all = async () => {
+      for await (const _ of reader.unpack(pieces(bytes, 100)));
+    };
+    await expect(all()).rejects.toThrow(message);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1 << 20);
+  });
+
+  it.each([
+    ["a reserved type", frame(WINDOW_1_MIB, 0x07, 0, 0)],
+    ["a run of 2 MiB", frame(WINDOW_1_MIB, 0x03, 0x00, 0xff, 0x0a)],
+    ["bytes that do not come", frame(WINDOW_1_MIB, 0x01, 0x00, 0x08)],
+    [
+      "a match before the beginning",
+      frame(WINDOW_1_MIB, 0x4d, 0x00, 0x00, 0x08, 0x61, 0x01, 0x54, 0x00, 0x1f, 0x00, 0xff, 0xff, 0xff),
+    ],
+  ])("refuses a block of %s", async (_what, bytes) => {
+    await expect(unpack(bytes)).rejects.toThrow();
+  });
+
+  it("ends for every cut and every broken byte of a file, with at most what a file may have", async () => {
+    const blockBytes = 128 * 1024;
+    for (const { name, compressed } of samples.filter(
+      ({ name }) => name === "short" || name === "skewed" || name === "far",
+    )) {
+      const whole = Buffer.from(compressed, "base64");
+      const step = name === "short" ? 1 : 211;
+      for (let at = 0; at < whole.length; at += step) {
+        const broken = Buffer.from(whole);
+        broken[at]! ^= 1 << (at % 8);
+        const blocks = Math.ceil(whole.length / 3);
+        const unpacked = await unpack(broken).catch(() => undefined);
+        expect(unpacked?.length ?? 0).toBeLessThanOrEqual(blocks * blockBytes);
+        if (at < whole.length - 4) await expect(unpack(whole.subarray(0, at || 1))).rejects.toThrow();
+      }
+    }
+  });
+
+  it("lets others run between blocks, and unpacks only what is asked for", async () => {
+    const empty = Buffer.alloc(3 * 300_000);
+    const bytes = Buffer.concat([frame(WINDOW_1_MIB), empty, Buffer.from([1, 0, 0])]);
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    expect((await unpack(bytes, 1 << 20)).length).toBe(0);
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(5);
+    let taken = 0;
+    const run = Buffer.from([0x02, 0x00, 0x10, 0x0a]);
+    async function* endless() {
+      yield frame(WINDOW_1_MIB);
+      for (;;) {
+        taken++;
+        yield Buffer.concat(Array(1000).fill(run));
+      }
+    }
+    for await (const part of unpackZstd(endless(), () => {})) {
+      expect(part.length).toBe(128 * 1024);
+      break;
+    }
+    expect(taken).toBe(1);
+  });
+
+  it("holds two large windows at once, and the next as soon as one is closed", async () => {
+    // 16 MiB.
+    const bytes = frame(0x70, 0x0b, 0x00, 0x00, 0x61);
+    const readers = Array.from({ length: 4 }, () => new ZstdReader("file:///x.zst"));
+    const first = readers.map((reader) => reader.unpack(pieces(bytes, 100))[Symbol.asyncIterator]().next());
+    const begun: number[] = [];
+    first.forEach((promise, at) => void promise.then(() => begun.push(at)));
+    await Promise.all(first.slice(0, 2));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).toEqual([0, 1]);
+    readers[2]!.close();
+    readers[0]!.close();
+    await Promise.all(first.slice(2));
+    expect(begun.length).toBe(4);
+    for (const reader of readers) reader.close();
+  });
+});
