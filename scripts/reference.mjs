@@ -12,6 +12,8 @@ const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "api
 const { LIMITS } = await import(join(root, "dist", "contracts", "limit-table.js"));
 const { OPERATIONS } = await import(join(root, "dist", "contracts", "operations.js"));
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
+const { SECRET_NAMES } = await import(join(root, "dist", "contracts", "secrets.js"));
+const { CREDENTIALS, CREDENTIALS_OF_QUERY } = await import(join(root, "dist", "gateway", "payload-meta.js"));
 const { METRICS } = await import(join(root, "dist", "control", "metrics.js"));
 const { JOB_MOVES, ROUND_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
 
@@ -152,11 +154,42 @@ function http() {
 function metrics() {
   const rows = Object.entries(METRICS).map(([name, [type, help]]) => [`\`${name}\``, type, help]);
   const intro =
-    "`/-/metrics` gives these in Prometheus' text format, with a key of scope `admin`. Counters are of all gateways together since the controller started; the numbers of `quern get` go back two weeks and survive restarts. Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue`, `class` (the first hundred of each gateway).";
+    "`/-/metrics` gives these in Prometheus' text format, with a key of scope `admin`. Counters are of all gateways together since the controller started; the numbers of `quern get` go back two weeks and survive restarts. Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue`, `process`, `quantile`, `class` (the first hundred of each gateway).";
   return `# Metrics\n\n${intro}\n\n${table(["metric", "type", "meaning"], rows)}\n`;
 }
 
+function secrets() {
+  const names = SECRET_NAMES.map(
+    (name) => `\`${name.replace("$", "")}\`${name.endsWith("$") ? " (at the end)" : ""}`,
+  );
+  return `# Secrets
+
+With a key below \`admin\`, answers have \`***\` instead of these values:
+
+- all values of \`predictor.env\`, and the values of \`predictor.config\` and of a job's \`config\` under a secret's name, at any depth
+  (\`null\`, \`true\` and \`false\` are shown);
+- in any text: the user of a URL (\`https://user:password@host\`), signatures and tokens in a URL's query, \`Authorization\` values, keys of Quern.
+
+The answer to a submission has \`config\` as it was sent. \`quern describe\` and \`quern job get\` hide the values under these names on a screen,
+and \`-o json\` shows them to an admin key. Messages of errors and the server's logs never have secrets in URLs or keys.
+
+A name is a secret's if its words have one of these in a row. Words are told apart by case, \`_\`, \`-\` and \`.\`: \`dbPassword\`, \`DB_PASSWORD\` and
+\`db-password\` are the same two.
+
+${names.join(", ")}
+
+\`quern up --secret-names license,pin\` (\`QUERN_SECRET_NAMES\`) adds names. A secret under another name is not known, and what a predictor prints or
+raises is its own affair: give secrets in \`predictor.env\`, and do not print them.
+
+Predictors see their callers' credentials only with \`predictor.pass_credentials: true\`: without it \`headers\` lack ${list(CREDENTIALS)}, and
+\`query_params\` also lack ${list([...CREDENTIALS_OF_QUERY].filter((name) => !CREDENTIALS.has(name)))}.
+`;
+}
+
+const list = (names) => [...names].map((name) => `\`${name}\``).join(", ");
+
 const pages = {
+  "secrets.md": secrets(),
   "limits.md": limits(),
   "metrics.md": metrics(),
   "http.md": http(),

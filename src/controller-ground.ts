@@ -1,9 +1,11 @@
 /** What the controller's rooms stand on: the locked data directory, its database, its instance, the engine, the machine's account. */
+
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { describeShortage, whenThereIsRoom } from "./base/disk-full.ts";
 import { type Log, openLog } from "./base/log.ts";
 import { processStartTime } from "./base/process-identity.ts";
+import { hideInText } from "./contracts/secrets.ts";
 import type { ControllerOptions, Ground } from "./controller-rooms.ts";
 import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
 import { takeEpoch } from "./database/migrations.ts";
@@ -33,7 +35,7 @@ export async function layGround(
   const directory = await lockFor(options);
   // nvidia-smi may take a second: beside the rest.
   const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
-  const log = openLog("controller");
+  const log = openLog("controller", undefined, hideInText);
   const room = {
     onWait: (error: unknown) => log.error(`${describeShortage(error)}: waiting until there is room`),
     signal: new AbortController().signal,

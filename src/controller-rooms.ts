@@ -37,19 +37,22 @@ import { Solitude } from "./batch/solitude.ts";
 import { Sqs } from "./batch/sqs.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
+import { SecretNames } from "./contracts/secrets.ts";
 import { controlApp, internalApp } from "./control/app.ts";
 import { OpenStreams } from "./control/open-streams.ts";
+import { ShownConfig } from "./control/shown-config.ts";
 import { makeTemporaryDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
 import { allKeys, saveKey } from "./database/key-records.ts";
 import { deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
 import type { Compute, ComputeAccount } from "./engine/compute-account.ts";
-import { checkApplication } from "./legacy/application.ts";
 import { Applications } from "./legacy/applications.ts";
+import { readApplication } from "./legacy/read-application.ts";
 import { Workplace } from "./legacy/workplace.ts";
 import { openStores } from "./object-store/stores.ts";
 import { Audit } from "./observe/audit.ts";
 import { appendLogLine } from "./observe/log-files.ts";
+import { LoopDelayMeter } from "./observe/loop-delay.ts";
 
 export interface ControllerOptions {
   dataDir: string;
@@ -71,6 +74,8 @@ export interface ControllerOptions {
   compute: Omit<Compute, "gpus">;
   /** `--gpus`: which there are; empty is those that are found. */
   gpus: string;
+  /** Names of configuration values that are hidden beside those of the list. */
+  secretNames: string[];
   /** Milliseconds for which the data of ended jobs is kept: of those that succeeded, and of the rest. */
   keepMs: number;
   keepFailedMs: number;
@@ -237,11 +242,12 @@ export function buildApplications(
 /** Deploys what an archive holds, where that is an application. */
 export function applicationDeploy(applications: Applications): DeployDeps["deployApplication"] {
   return async ({ project_id, configText, directory }, { configFile, environment, force, dryRun }) => {
-    const checked = checkApplication(configText, configFile, directory);
-    if (checked === undefined || "errors" in checked) return checked;
+    const read = await readApplication({ text: configText, file: configFile, directory });
+    if (read.kind === "none") return undefined;
+    if (read.kind === "faulty") return { errors: read.errors };
     const application = { project_id, config_file: configFile, config_text: configText };
-    const message = await applications.deploy(checked.name, { application, environment, force, dryRun });
-    return { name: checked.name, message };
+    const message = await applications.deploy(read.name, { application, environment, force, dryRun });
+    return { name: read.name, message };
   };
 }
 
@@ -297,7 +303,9 @@ export function buildControl(
     ...rooms,
     streams: new OpenStreams(rooms.keys),
     auditDirectory: auditDirectory(dataDir),
+    loop: new LoopDelayMeter(() => rooms.jobs.isBusy),
     queues: new Queues(db),
+    shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),
     apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
     specOf: async (name, apiId) => {

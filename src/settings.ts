@@ -66,6 +66,13 @@ export const SETTINGS = {
     unit: "days",
     help: "the same of all other jobs, with their failures",
   },
+  secretNames: {
+    env: "QUERN_SECRET_NAMES",
+    option: "--secret-names <list>",
+    default: "",
+    unit: "names",
+    help: "names of configuration values that only admin keys see, beside the usual ones, such as license,pin code",
+  },
   publicUrl: {
     env: "QUERN_PUBLIC_URL",
     option: "--public-url <url>",

@@ -45,6 +45,7 @@ export interface UpOptions {
   /** What workers may take together. */
   compute: { cpuMillis: number; memoryBytes: number };
   gpus: string;
+  secretNames: string[];
   keepMs: number;
   keepFailedMs: number;
   publicUrl: string | undefined;
@@ -224,6 +225,7 @@ class Parent {
       python,
       compute,
       gpus,
+      secretNames,
       keepMs,
       keepFailedMs,
       maxBodyBytes,
@@ -241,6 +243,7 @@ class Parent {
       python,
       compute,
       gpus,
+      secretNames,
       keepMs,
       keepFailedMs,
       localRoots,

@@ -9,9 +9,10 @@ import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-store.ts";
 import { conflictOf, endpointOf } from "./endpoints.ts";
-import { type DeployableConfig, invalid, type ParsedApi, readConfig } from "./parse-config.ts";
+import { type DeployableConfig, invalid, type ParsedApi } from "./parse-config.ts";
 import { type UnpackedProject, unpackProject } from "./project-store.ts";
 import type { ProjectSweep } from "./project-sweep.ts";
+import { readLongConfig } from "./read-config.ts";
 
 const run = promisify(execFile);
 
@@ -68,7 +69,7 @@ async function deployProject(
 ): Promise<DeployedApi[]> {
   const application = await deps.deployApplication(project, request);
   if (application !== undefined) return [applicationOf(application, project.project_id)];
-  const read = readConfig(project.configText, request.configFile);
+  const read = await readLongConfig(project.configText, request.configFile);
   const errors = [...read.errors];
   // Faults are told of the whole file, as far as each entry can be read.
   const apis = errors.length > 0 ? read.apis : selectApis(read.apis, request.only);
@@ -77,6 +78,7 @@ async function deployProject(
   const after = [
     ...new Map([...current.values(), ...apis].map(({ config }) => [config.name, config])).values(),
   ];
+  const checked = new Map<string, Promise<ClassFault[]>>();
   for (const api of apis) {
     const deployed = current.get(api.config.name);
     if (deployed !== undefined && api.hasKind && deployed.config.kind !== api.config.kind) {
@@ -90,7 +92,7 @@ async function deployProject(
     const { config } = api;
     errors.push(
       ...gpuErrors(deps, api, config),
-      ...(await predictorErrors(deps, api, config, project.directory)),
+      ...(await predictorErrors(deps, api, config, project.directory, checked)),
     );
   }
   if (errors.length > 0) throw invalid(errors);
@@ -204,6 +206,7 @@ async function predictorErrors(
   { positionOf }: ParsedApi,
   config: DeployableConfig,
   directory: string,
+  checked: Map<string, Promise<ClassFault[]>>,
 ): Promise<FieldError[]> {
   const { path, python_path } = config.predictor;
   const error = (field: string, detail: string) => ({
@@ -220,7 +223,10 @@ async function predictorErrors(
     const detail = `${path}: file does not exist in the project (is it in .quernignore?)`;
     return [error("path", detail), ...errors];
   }
-  const faults = await checkClass(deps, file);
+  // Many APIs may have one file, and each check starts a Python.
+  const check = checked.get(file) ?? checkClass(deps, file);
+  checked.set(file, check);
+  const faults = await check;
   return [
     ...errors,
     ...faults.map(({ line, message }) => ({
@@ -235,15 +241,17 @@ function isDirectoryInside(directory: string, path: string): boolean {
   return !relative(directory, full).startsWith("..") && existsSync(full) && statSync(full).isDirectory();
 }
 
-async function checkClass(
-  { python, pythonRuntime }: DeployDeps,
-  file: string,
-): Promise<{ line: number; message: string }[]> {
+interface ClassFault {
+  line: number;
+  message: string;
+}
+
+async function checkClass({ python, pythonRuntime }: DeployDeps, file: string): Promise<ClassFault[]> {
   try {
     const { stdout } = await run(python, ["-S", "-E", "-m", "quern_runtime.check_predictor", file], {
       cwd: pythonRuntime,
     });
-    return JSON.parse(stdout) as { line: number; message: string }[];
+    return JSON.parse(stdout) as ClassFault[];
   } catch (error) {
     throw new ServiceError(
       "internal_error",

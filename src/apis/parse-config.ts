@@ -8,7 +8,7 @@ import { ruleFaults } from "../contracts/api-rules.ts";
 import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
-import { CONFIG_BYTES_MAX } from "../contracts/limits.ts";
+import { APIS_MAX, CONFIG_BYTES_MAX } from "../contracts/limits.ts";
 import { withoutFaults } from "./salvage.ts";
 
 export type DeployableConfig = ApiConfig & {
@@ -43,6 +43,10 @@ export function readConfig(text: string, file: string): ReadConfig {
   const { value: entries, positionOf } = read;
   if (!Array.isArray(entries) || entries.length === 0) {
     const detail = "the file must be a list with at least one API: begin each with `- name: …`";
+    return { apis: [], errors: [{ pointer: `${file}:1:1`, detail }] };
+  }
+  if (entries.length > APIS_MAX) {
+    const detail = `the file has ${entries.length} APIs, at most ${APIS_MAX} are allowed: use several files`;
     return { apis: [], errors: [{ pointer: `${file}:1:1`, detail }] };
   }
   const exact = read.exact as { predictor?: { config?: unknown } }[];

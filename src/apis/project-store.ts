@@ -3,10 +3,11 @@
  * and jobs with the same files.
  */
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { ServiceError } from "../contracts/errors.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits.ts";
 import { CONFIG, FILES } from "./archive-entry.ts";
 import { contentId, filesOf, makeDurable, type ProjectFile, repair, sync } from "./project-files.ts";
 import { unpackArchive } from "./unpack-archive.ts";
@@ -37,6 +38,7 @@ export async function unpackProject(dataDir: string, archive: Readable): Promise
   const temporary = await mkdtemp(join(root, INCOMING));
   try {
     await unpack(archive, temporary);
+    await assertShort(join(temporary, CONFIG));
     const configText = await readFile(join(temporary, CONFIG), "utf8");
     await mkdir(join(temporary, FILES), { recursive: true });
     const files = await filesOf(join(temporary, FILES));
@@ -47,6 +49,13 @@ export async function unpackProject(dataDir: string, archive: Readable): Promise
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
+}
+
+async function assertShort(file: string): Promise<void> {
+  const { size } = await stat(file);
+  if (size <= CONFIG_FILE_BYTES_MAX) return;
+  const message = `the configuration has ${size} bytes, at most ${CONFIG_FILE_BYTES_MAX} are allowed: put its data into files of the project`;
+  throw new ServiceError("invalid_configuration", message);
 }
 
 /** One that is there is used again, and verified: a power failure or somebody's hand may have changed its files. */

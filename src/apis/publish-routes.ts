@@ -178,6 +178,7 @@ export function toRoute(
     is_blocking: !isAsync && version.config.predictor.threads_per_process === 1,
     can_sleep: autoscaling.min_replicas === 0,
     expose_errors: version.config.predictor.expose_errors,
+    pass_credentials: version.config.predictor.pass_credentials ?? false,
     wants: [...new Set(replicas.flatMap((replica) => replica.wants))],
     replicas: replicas.map(({ identity }) => ({
       worker_id: identity.worker_id,

@@ -9,6 +9,7 @@ import {
   addClass,
   emptyTally,
   type Histogram,
+  type LoopDelay,
   type Report,
   type Tally,
 } from "../contracts/reports.ts";
@@ -75,6 +76,12 @@ export class Reports implements Service {
       inFlight: sumBy(apis, (api) => api.in_flight),
       waiting: sumBy(apis, (api) => api.waiting),
     };
+  }
+
+  /** The delay of each gateway's event loop. */
+  loops(): LoopDelay[] {
+    this.retireGone(performance.now());
+    return [...this.known.values()].flatMap(({ report }) => report.loop ?? []);
   }
 
   private retireGone(nowMs: number): void {

@@ -55,6 +55,27 @@ export function notBefore(time: string, before: string | undefined): string {
   return timestamp(seconds + BigInt(before.slice(20, 29)) + 1n);
 }
 
+/** Cuts work that may take long into slices, between which others have the event loop. */
+export class TimeSlices {
+  private readonly lengthMs: number;
+  private endMs: number;
+
+  constructor(lengthMs: number) {
+    this.lengthMs = lengthMs;
+    this.endMs = performance.now() + lengthMs;
+  }
+
+  /** Whether `rest` should be awaited now. */
+  get isOver(): boolean {
+    return performance.now() >= this.endMs;
+  }
+
+  async rest(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.endMs = performance.now() + this.lengthMs;
+  }
+}
+
 /** Resolves after `ms` milliseconds; the timer does not keep the process alive. */
 export function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());

@@ -1,16 +1,19 @@
 /**
  * JSON as text: users' numbers are never re-rounded, so their values travel as the bytes they wrote.
- * `memberSpans` and `elementSpans` cut such texts out of a document that `JSON.parse` has already accepted.
+ * `memberSpans` and `elementSpans` cut such texts out of a document that `JSON.parse` or `jsonFault` has already accepted.
  */
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const OPEN_BRACKET = 0x5b;
+const COMMA = 0x2c;
 
 export interface Span {
   start: number;
   end: number;
 }
 
-function skipSpace(text: Buffer, at: number): number {
+export function skipSpace(text: Buffer, at: number): number {
   while (text[at] === 0x20 || text[at] === 0x0a || text[at] === 0x0d || text[at] === 0x09) at++;
   return at;
 }
@@ -46,6 +49,96 @@ function isDelimiter(byte: number): boolean {
   return byte === 0x2c || byte === 0x7d || byte === 0x5d || byte <= 0x20;
 }
 
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+/** Longer numbers are refused here: no float has so many digits. */
+const NUMBER_LENGTH_MAX = 4096;
+
+/**
+ * Where a text is no JSON, or nested deeper than `depthMax`; undefined if it is. Unlike `JSON.parse` it makes no values: of 10 MB of
+ * empty objects these would take 200 MB.
+ */
+export function jsonFault(text: Buffer, depthMax: number): { at: number; why: string } | undefined {
+  /** What is open: 1 an object, 0 an array. */
+  const open = new Uint8Array(depthMax);
+  let depth = 0;
+  let at = skipSpace(text, 0);
+  const fault = (why = at < text.length ? "unexpected character" : "unexpected end") => ({ at, why });
+  for (;;) {
+    // A value begins here.
+    const first = text[at];
+    const isContainer = first === OPEN_BRACE || first === OPEN_BRACKET;
+    if (isContainer && depth === depthMax) return fault(`nested deeper than ${depthMax}`);
+    if (isContainer) open[depth++] = first === OPEN_BRACE ? 1 : 0;
+    const end = isContainer ? skipSpace(text, at + 1) : scalarEnd(text, at);
+    if (end === undefined) return fault();
+    at = end;
+    // Values end here, until the next one begins.
+    let isNext = isContainer && text[at] !== closing(open[depth - 1]!);
+    while (!isNext) {
+      at = skipSpace(text, at);
+      if (depth === 0) return at === text.length ? undefined : fault();
+      isNext = text[at] === COMMA;
+      if (!isNext && text[at] !== closing(open[depth - 1]!)) return fault();
+      if (!isNext) depth--;
+      at++;
+    }
+    at = skipSpace(text, at);
+    if (open[depth - 1] !== 1) continue;
+    const value = nameEnd(text, at);
+    if (value === undefined) return fault("a name and a colon are expected");
+    at = value;
+  }
+}
+
+function closing(kind: number): number {
+  return kind === 1 ? 0x7d : 0x5d;
+}
+
+/** Behind a name and its colon. */
+function nameEnd(text: Buffer, at: number): number | undefined {
+  const end = text[at] === QUOTE ? stringEnd(text, at) : undefined;
+  if (end === undefined) return undefined;
+  const colon = skipSpace(text, end);
+  return text[colon] === 0x3a ? skipSpace(text, colon + 1) : undefined;
+}
+
+function scalarEnd(text: Buffer, at: number): number | undefined {
+  const first = text[at];
+  if (first === QUOTE) return stringEnd(text, at);
+  for (const word of ["true", "false", "null"])
+    if (first === word.charCodeAt(0))
+      return text.toString("latin1", at, at + word.length) === word ? at + word.length : undefined;
+  // The usual number is a few digits.
+  let end = at;
+  while (text[end]! >= 0x30 && text[end]! <= 0x39) end++;
+  if (end > at && isEnd(text[end]) && (first !== 0x30 || end === at + 1)) return end;
+  NUMBER.lastIndex = 0;
+  const found = NUMBER.exec(text.toString("latin1", at, at + NUMBER_LENGTH_MAX));
+  return found === null ? undefined : at + found[0].length;
+}
+
+function isEnd(byte: number | undefined): boolean {
+  return byte === undefined || isDelimiter(byte);
+}
+
+function stringEnd(text: Buffer, start: number): number | undefined {
+  for (let at = start + 1; at < text.length; ) {
+    const byte = text[at]!;
+    if (byte === QUOTE) return at + 1;
+    if (byte < 0x20) return undefined;
+    if (byte !== BACKSLASH) {
+      at++;
+      continue;
+    }
+    ESCAPE.lastIndex = 0;
+    const found = ESCAPE.exec(text.toString("latin1", at, at + 6));
+    if (found === null) return undefined;
+    at += found[0].length;
+  }
+  return undefined;
+}
+
 /** How many arrays and objects are in one another in the value of `span`. */
 export function depthOf(text: Buffer, { start, end }: Span): number {
   let deepest = 0;
@@ -78,11 +171,14 @@ export function isDeeperThan(text: Buffer, most: number): boolean {
   return false;
 }
 
-/** The members of the object in `span`, by name; of duplicate names the last one wins, as in `JSON.parse`. */
-export function memberSpans(text: Buffer, span: Span): Map<string, Span> {
+/**
+ * The members of the object in `span`, by name; of duplicate names the last one wins, as in `JSON.parse`. Of an object of more
+ * than `most` members the first ones, and one more.
+ */
+export function memberSpans(text: Buffer, span: Span, most = Number.POSITIVE_INFINITY): Map<string, Span> {
   const members = new Map<string, Span>();
   let at = skipSpace(text, skipSpace(text, span.start) + 1);
-  while (text[at] !== 0x7d) {
+  while (text[at] !== 0x7d && members.size <= most) {
     const nameEnd = skipString(text, at);
     const name = JSON.parse(text.toString("utf8", at, nameEnd)) as string;
     const start = skipSpace(text, skipSpace(text, nameEnd) + 1);

@@ -4,8 +4,13 @@ import { printable } from "./printable.ts";
 
 export type Log = Logger;
 
-/** Opens a log that writes to `file`, or to stderr. Writes are synchronous, so that the last line before a kill is there. */
-export function openLog(name: string, file?: string): Log {
+const asItIs = (line: string): string => line;
+
+/**
+ * Opens a log that writes to stderr, or to `file`. `clean`: takes out of a line what nobody should read there. Writes are
+ * synchronous, so that the last line before a kill is there.
+ */
+export function openLog(name: string, file?: string, clean: (line: string) => string = asItIs): Log {
   const sink =
     file === undefined
       ? destination({ fd: 2, sync: true })
@@ -14,7 +19,7 @@ export function openLog(name: string, file?: string): Log {
   sink.on("error", () => {});
   // A terminal may be where it is read, and a line may hold text of others: JSON leaves some of what a terminal obeys as it is.
   const write = (line: string) => {
-    sink.write(printable(line));
+    sink.write(printable(clean(line)));
   };
   return pino(
     { name, base: { name, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime },

@@ -28,9 +28,12 @@ export interface Failure {
 export interface FailurePage {
   /** Read as they are asked for: a page may hold many megabytes. */
   failures: AsyncGenerator<Failure>;
-  /** The batch index after which the next page begins. */
+  /** The batch index after which the next page begins; known once the last failure was read. */
   nextCursor: number | null;
 }
+
+/** An error has up to 97 KiB. */
+const ROWS_AT_ONCE = 20;
 
 /** Failures behind batch `after`, in the order of batches. */
 export async function failurePage(
@@ -39,8 +42,6 @@ export async function failurePage(
   after: number,
   limit: number,
 ): Promise<FailurePage> {
-  const rows = await failedBatches(deps.db, job.job_id, after, limit + 1);
-  const page = rows.slice(0, limit);
   const { batch_size } = await storedInput(deps.db, job.job_id);
   const reader = new PayloadReader(deps, job, batch_size);
   const failureOf = async (row: FailedBatchRow): Promise<Failure> => {
@@ -57,13 +58,25 @@ export async function failurePage(
   };
   async function* failures(): AsyncGenerator<Failure> {
     try {
-      for (const row of page) yield await failureOf(row);
+      let [last, left] = [after, limit];
+      for (;;) {
+        const rows = await failedBatches(deps.db, job.job_id, last, Math.min(ROWS_AT_ONCE, left + 1));
+        if (rows.length === 0) return;
+        for (const row of rows) {
+          if (left-- === 0) {
+            page.nextCursor = last;
+            return;
+          }
+          yield await failureOf(row);
+          last = row.batch_index;
+        }
+      }
     } finally {
       await reader.close();
     }
   }
-  const nextCursor = rows.length > limit ? page[page.length - 1]!.batch_index : null;
-  return { failures: failures(), nextCursor };
+  const page: FailurePage = { failures: failures(), nextCursor: null };
+  return page;
 }
 
 /** Reads batches in order; keeps the segment that the last one was in. */

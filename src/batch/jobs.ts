@@ -6,7 +6,7 @@ import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { failureGroups } from "./batch-records.ts";
+import { failedBatches, failureGroups } from "./batch-records.ts";
 import { type FailurePage, failurePage } from "./failures.ts";
 import { finishJob, makeTerminal } from "./finish-job.ts";
 import type { JobDeps } from "./job-deps.ts";
@@ -81,6 +81,11 @@ export class Jobs implements Service {
     );
   }
 
+  /** A job is in progress. */
+  get isBusy(): boolean {
+    return this.runs.size > 0;
+  }
+
   /** All paused jobs go on; resolves to how many. */
   async unpauseAll(): Promise<number> {
     const ids = await unpauseAll(this.deps.db, wallMs());
@@ -107,13 +112,16 @@ export class Jobs implements Service {
     return jobTotals(this.deps.db);
   }
 
-  /** Failed batches counted by their errors, the most frequent first. */
-  async failureGroups(job: JobRow) {
-    const rows = await failureGroups(this.deps.db, job.job_id, FAILURE_GROUPS_MAX);
-    return rows.map(({ batches, first_batch_index, error_json }) => {
-      const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
-      return { batches, first_batch_index, error: { type, message, traceback } };
-    });
+  /** Failed batches counted by their errors, the most frequent first. One by one: each error has up to 97 KiB. */
+  async *failureGroups(job: JobRow) {
+    for (const group of await failureGroups(this.deps.db, job.job_id, FAILURE_GROUPS_MAX)) {
+      const { batches, first_batch_index } = group;
+      const [row] = await failedBatches(this.deps.db, job.job_id, first_batch_index - 1, 1);
+      // A redrive may have taken it away meanwhile.
+      if (row?.batch_index !== first_batch_index) continue;
+      const { type, message, traceback } = JSON.parse(row.error_json) as WorkerFault;
+      yield { batches, first_batch_index, error: { type, message, traceback } };
+    }
   }
 
   /** What a submission would take; makes no job. */

@@ -118,7 +118,8 @@ export interface QueueCounts {
 export async function queueCounts(db: Statements, name: string): Promise<QueueCounts | undefined> {
   const row = await first<{ messages: number; oldest: string | null }>(
     db,
-    "SELECT count(*) AS messages, min(sent_time) AS oldest FROM letters WHERE queue = ?",
+    `SELECT messages, (SELECT sent_time FROM letters WHERE message_id = oldest_id) AS oldest
+     FROM (SELECT count(*) AS messages, min(message_id) AS oldest_id FROM letters WHERE queue = ?) AS counted`,
     [name],
   );
   const job = await first(db, "SELECT job_id FROM jobs WHERE dead_letter_queue = ? LIMIT 1", [name]);
@@ -129,9 +130,11 @@ export async function queueCounts(db: Statements, name: string): Promise<QueueCo
 /** Every queue that a job or a letter names; those of SQS have what waits to be sent. */
 export async function listQueues(db: Statements): Promise<QueueCounts[]> {
   return db.all<QueueCounts>(
-    `SELECT name, count(message_id) AS messages, min(sent_time) AS oldest_sent_time
-     FROM (SELECT DISTINCT dead_letter_queue AS name FROM jobs WHERE dead_letter_queue IS NOT NULL
-           UNION SELECT DISTINCT queue FROM letters) AS names
-     LEFT JOIN letters ON letters.queue = names.name GROUP BY name ORDER BY name`,
+    // By an index alone: to read on to a message's time is to read its body.
+    `SELECT name, messages, (SELECT sent_time FROM letters WHERE message_id = oldest_id) AS oldest_sent_time
+     FROM (SELECT name, count(message_id) AS messages, min(message_id) AS oldest_id
+           FROM (SELECT DISTINCT dead_letter_queue AS name FROM jobs WHERE dead_letter_queue IS NOT NULL
+                 UNION SELECT DISTINCT queue FROM letters) AS names
+           LEFT JOIN letters ON letters.queue = names.name GROUP BY name) AS counted ORDER BY name`,
   );
 }

@@ -14,6 +14,15 @@ import {
 /** Deleted in one statement; others run in between. */
 const PURGE_AT_ONCE = 100;
 
+/** A message has up to 256 KiB. */
+const LETTERS_AT_ONCE = 16;
+
+export interface LetterPage {
+  letters: AsyncGenerator<Letter>;
+  /** Where the next page begins; known once the last message was read. */
+  next: string | null;
+}
+
 export class Queues {
   private readonly db: Database;
 
@@ -33,17 +42,37 @@ export class Queues {
     return counts;
   }
 
-  /** Oldest first, behind the message `after`. */
-  async messages(
-    given: string,
+  /** Oldest first, behind the message `after`. Read as they are asked for: a page may have 128 MB. Throws `queue_not_found`. */
+  async messages(given: string, after: string, limit: number): Promise<LetterPage> {
+    const first = await lettersOf(this.db, keyOf(given), after, 1);
+    // Counting takes longer than a page of a long queue: asked only where nothing shows that it is there.
+    if (first.length === 0) await this.counts(given);
+    const page: LetterPage = {
+      letters: this.lettersAfter(keyOf(given), after, limit, () => page),
+      next: null,
+    };
+    return page;
+  }
+
+  private async *lettersAfter(
+    queue: string,
     after: string,
     limit: number,
-  ): Promise<{ letters: Letter[]; next: string | null }> {
-    const letters = await lettersOf(this.db, keyOf(given), after, limit + 1);
-    // Counting takes longer than a page of a long queue: asked only where nothing shows that it is there.
-    if (letters.length === 0) await this.counts(given);
-    const page = letters.slice(0, limit);
-    return { letters: page, next: letters.length > limit ? page[page.length - 1]!.message_id : null };
+    page: () => LetterPage,
+  ): AsyncGenerator<Letter> {
+    let [last, left] = [after, limit];
+    for (;;) {
+      const letters = await lettersOf(this.db, queue, last, Math.min(LETTERS_AT_ONCE, left + 1));
+      if (letters.length === 0) return;
+      for (const letter of letters) {
+        if (left-- === 0) {
+          page().next = last;
+          return;
+        }
+        yield letter;
+        last = letter.message_id;
+      }
+    }
   }
 
   /** Removes what is in it now; resolves to how many messages that were. */

@@ -1,5 +1,6 @@
 /** A job's row as the records of the contract (interface 2.2 and 2.3; decision 3.5). */
 import type { JobStatusRecord, WorkerCounts } from "../contracts/jobs.ts";
+import { hideInText } from "../contracts/secrets.ts";
 import { type JobRow, reasonOf } from "./job-store.ts";
 import { pausedBecause } from "./paused-jobs.ts";
 
@@ -46,6 +47,8 @@ export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | und
     ...(row.start_time === null ? {} : { start_time: row.start_time }),
     ...(row.end_time === null ? {} : { end_time: row.end_time }),
     ...(row.end_time === null && waiting !== undefined ? { waiting } : {}),
-    ...(row.end_time === null || reason === undefined ? {} : { reason }),
+    ...(row.end_time === null || reason === undefined
+      ? {}
+      : { reason: { ...reason, message: hideInText(reason.message) } }),
   };
 }

@@ -5,7 +5,8 @@ import { FIRST_MATCH_MS } from "../contracts/limits.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { type FileSelection, type SelectedFile, selectFiles } from "../object-store/select-files.ts";
 import { assertLegalKey } from "./idempotency.ts";
-import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
+import type { ParsedSubmission } from "./parse-submission.ts";
+import { readSubmission } from "./read-submission.ts";
 
 /** Paths and patterns that a message names. */
 const SHOWN_MAX = 5;
@@ -24,7 +25,7 @@ export async function previewSubmission(
   idempotencyKey: string | undefined,
 ): Promise<Preview> {
   if (idempotencyKey !== undefined) assertLegalKey(idempotencyKey);
-  const { input } = parseSubmission(body);
+  const { input } = await readSubmission(body);
   const { batch_size } = input;
   if (input.kind === "items")
     return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };

@@ -9,7 +9,8 @@ import type { ObjectStore } from "../object-store/object-store.ts";
 import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
 import { insertJob, type NewJob } from "./job-store.ts";
 import { jobDirectory, ownFilePath, writeOwnFile } from "./own-file.ts";
-import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
+import type { ParsedSubmission } from "./parse-submission.ts";
+import { readSubmission } from "./read-submission.ts";
 import { assertAnyFile } from "./select-input.ts";
 import type { StoredInput } from "./stored-input.ts";
 
@@ -49,7 +50,7 @@ export async function submitJob(
   const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true };
-  const submission = parseSubmission(body);
+  const submission = await readSubmission(body);
   const { input } = submission;
   if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
   if (input.kind !== "items") await assertAnyFile(deps.store, input);

@@ -1,6 +1,7 @@
 /** `quern describe API`: everything that the server knows of one API, for people. */
 import { isCollection, parseDocument, Scalar, visit } from "yaml";
-import { memberText } from "../base/json-text.ts";
+import { memberText, parseExact, stringifyExact } from "../base/json-text.ts";
+import { SecretNames } from "../contracts/secrets.ts";
 import { type ApiState, apiRow, historyTable, predictionsTable } from "./apis.ts";
 import { type CliContext, EXIT } from "./context.ts";
 import { table } from "./table.ts";
@@ -22,10 +23,15 @@ export async function describeApi({ client, output, out }: CliContext, name: str
     ...(api.message === undefined ? [] : [`why: ${api.message}`]),
     `endpoint: ${api.endpoint}`,
     historyTable(api),
-    `configuration\n${asYaml(memberText(text, "spec"))}`,
+    `configuration\n${asYaml(shownSpec(memberText(text, "spec")))}`,
   ];
   await out(`${sections.filter((section) => section !== "").join("\n\n")}\n`);
   return EXIT.success;
+}
+
+/** On a screen secrets are seen by whoever walks by; `-o json` has them. */
+function shownSpec(json: string): string {
+  return stringifyExact(new SecretNames().hideInSpec(parseExact(json)));
 }
 
 /** JSON is YAML in another style; numbers stay as they were written. */

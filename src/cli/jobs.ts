@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { wallMs } from "../base/clock.ts";
 import { memberText, parseExact, prettyJson, stringifyExact } from "../base/json-text.ts";
 import type { JobStatus, JobStatusRecord } from "../contracts/jobs.ts";
+import { SecretNames } from "../contracts/secrets.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { printStream } from "./print-stream.ts";
 import { ProgressBar } from "./progress.ts";
@@ -222,7 +223,8 @@ const CONFIGURATION = [
 function configurationText(jobStatus: string): string {
   const members = parseExact(jobStatus) as Record<string, unknown>;
   const shown = CONFIGURATION.filter((name) => Object.hasOwn(members, name));
-  return stringifyExact(Object.fromEntries(shown.map((name) => [name, members[name]])));
+  const record = Object.fromEntries(shown.map((name) => [name, members[name]]));
+  return stringifyExact({ ...record, config: new SecretNames().hide(record.config) });
 }
 
 function workerCells(job: StatusRecord, workers: NonNullable<StatusRecord["worker_counts"]>): string[] {

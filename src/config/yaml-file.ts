@@ -3,11 +3,14 @@ import {
   type Document,
   isMap,
   isScalar,
+  isSeq,
   LineCounter,
   type Node,
+  type Pair,
   parseDocument,
   type Scalar,
   visit,
+  type YAMLMap,
 } from "yaml";
 import { JsonNumber } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
@@ -35,6 +38,7 @@ const UNCOUNTED = { maxAliasCount: -1 };
 /** The errors of a text that is no YAML, each with its place. */
 export function readYamlFile(text: string, file: string): YamlFile | FieldError[] {
   const lines = new LineCounter();
+  const pairs: Pairs = new WeakMap();
   const document = parseDocument(text, { ...RULES, lineCounter: lines });
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset);
@@ -72,7 +76,7 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
       visit(again, { Scalar: keepNumber });
       return again.toJS(UNCOUNTED);
     },
-    positionOf: (path) => at(offsetOf(document, path)),
+    positionOf: (path) => at(offsetOf(document, path, pairs)),
   };
 }
 
@@ -112,18 +116,33 @@ function jsonFloat(source: string): string {
   return `${sign === "-" ? "-" : ""}${whole || "0"}${point}${exponent ?? ""}`;
 }
 
-function offsetOf(document: Document, path: YamlPath): number {
-  for (let length = path.length; length > 0; length--) {
-    const parent = document.getIn(path.slice(0, length - 1), true);
-    const name = path[length - 1];
-    if (isMap(parent)) {
-      const pair = parent.items.find(
-        (item) => String((item.key as { value?: unknown }).value) === String(name),
-      );
-      if (pair !== undefined) return (pair.key as Node).range![0];
-    }
-    const node = document.getIn(path.slice(0, length), true) as Node | undefined;
-    if (node?.range) return node.range[0];
+/** The pairs of each map by their names: a file may have a hundred thousand errors in one. */
+type Pairs = WeakMap<YAMLMap, Map<string, Pair>>;
+
+/** Where the last thing on a path stands, or the nearest one around it. */
+function offsetOf(document: Document, path: YamlPath, pairs: Pairs): number {
+  let node: unknown = document.contents;
+  let offset = 0;
+  for (const part of path) {
+    const pair = isMap(node) ? pairsOf(node, pairs).get(String(part)) : undefined;
+    const item = isSeq(node) ? node.items[Number(part)] : pair?.value;
+    const placed = (pair?.key ?? item) as Node | undefined;
+    if (!placed?.range) return offset;
+    offset = placed.range[0];
+    node = item;
   }
-  return 0;
+  return offset;
+}
+
+function pairsOf(map: YAMLMap, known: Pairs): Map<string, Pair> {
+  let pairs = known.get(map);
+  if (pairs === undefined) {
+    pairs = new Map();
+    for (const pair of map.items) {
+      const name = String((pair.key as { value?: unknown } | null)?.value);
+      if (!pairs.has(name)) pairs.set(name, pair);
+    }
+    known.set(map, pairs);
+  }
+  return pairs;
 }

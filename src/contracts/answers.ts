@@ -3,6 +3,7 @@ import { z } from "zod";
 import { API_STATUSES } from "./apis.ts";
 import { JOB_STATUSES, jobStatusSchema } from "./jobs.ts";
 import { KEY_SCOPES } from "./keys.ts";
+import { loopDelaySchema } from "./reports.ts";
 
 const count = z.int().min(0);
 const time = z.string().meta({ description: "UTC, nine fraction digits, Z" });
@@ -179,6 +180,13 @@ export const healthSchema = z.strictObject({
   status: z.literal("ok"),
   memory_limits: memoryLimits,
   warnings: z.array(z.string()).meta({ description: "what does not serve as it was deployed" }),
+  event_loops: z
+    .array(
+      loopDelaySchema.extend({ process: z.enum(["controller", "gateway"]) }).meta({
+        description: "milliseconds by which a process came late to what was due, in its last minutes of work",
+      }),
+    )
+    .meta({ description: "of the slowest gateway, where there are several" }),
   apis: z.array(z.strictObject({ name: z.string(), kind, status: z.string() })),
 });
 

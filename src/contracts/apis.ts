@@ -124,6 +124,8 @@ const predictorSchema = z.strictObject({
     .optional(),
   timeout: duration.optional(),
   expose_errors: z.boolean().default(false),
+  /** `headers` and `query_params` have the caller's credentials too. Without a default: it is no part of an older version's id. */
+  pass_credentials: z.boolean().optional(),
 });
 
 const apiName = z

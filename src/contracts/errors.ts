@@ -2,7 +2,8 @@
  * Every error that a user can meet: its stable code, HTTP status and title (decisions, section 2).
  * A message says what was wrong, what was given, what is allowed, and the cure.
  */
-import { ERRORS_SHOWN_MAX } from "./limits.ts";
+import { ERROR_TEXT_MAX, ERRORS_SHOWN_MAX, FIELD_TEXT_MAX } from "./limits.ts";
+import { hideInText } from "./secrets.ts";
 
 export const ERRORS = {
   malformed_json: [400, "The body is not valid JSON"],
@@ -57,6 +58,8 @@ export interface FieldError {
 
 export interface ErrorDetails {
   fields?: readonly FieldError[];
+  /** How many there are, where `fields` has the first of them only. */
+  fieldsTotal?: number;
   /** Seconds after which a repeat makes sense: the `Retry-After` header. */
   retryAfterS?: number;
   /** The methods of a 405's `Allow` header. */
@@ -101,18 +104,29 @@ export interface Problem {
 /** The body of every error answer, `application/problem+json` (RFC 9457). */
 export function toProblem(error: ServiceError, requestId: string): Problem {
   const [status, title] = ERRORS[error.code];
+  const message = hideInText(shortened(error.message, ERROR_TEXT_MAX));
   const problem: Problem = {
     type: `urn:quern:error:${error.code}`,
     title,
     status,
-    detail: error.message,
+    detail: message,
     code: error.code,
-    message: error.message,
+    message,
     request_id: requestId,
   };
-  const fields = error.details.fields;
+  const { fields, fieldsTotal } = error.details;
   if (fields === undefined || fields.length === 0) return problem;
-  return { ...problem, errors: fields.slice(0, ERRORS_SHOWN_MAX), errors_total: fields.length };
+  const errors = fields.slice(0, ERRORS_SHOWN_MAX).map(({ pointer, detail }) => ({
+    pointer: hideInText(shortened(pointer, FIELD_TEXT_MAX)),
+    detail: hideInText(shortened(detail, FIELD_TEXT_MAX)),
+  }));
+  return { ...problem, errors, errors_total: fieldsTotal ?? fields.length };
+}
+
+/** What was given is quoted, however long it is; the rule and the cure stand behind it. */
+function shortened(text: string, most: number): string {
+  const half = (most - 3) >> 1;
+  return text.length <= most ? text : `${text.slice(0, half)}...${text.slice(-half)}`;
 }
 
 /** Headers that an error brings along, in lower case. */

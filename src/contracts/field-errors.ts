@@ -1,7 +1,10 @@
 /** Turns zod's issues into field errors that name what was given, what is allowed and, for unknown keys, the nearest legal one. */
 import type { z } from "zod";
 import type { FieldError } from "./errors.ts";
-import { QUOTED_LENGTH_MAX } from "./limits.ts";
+import { ERRORS_SHOWN_MAX, QUOTED_LENGTH_MAX } from "./limits.ts";
+
+/** A longer word is no mistyped key. */
+const WORD_LENGTH_MAX = 64;
 
 type Issue = z.core.$ZodIssue;
 
@@ -10,7 +13,7 @@ export interface NamedIssue {
   detail: string;
 }
 
-/** One entry for each problem; an object with three unknown keys gives three. */
+/** One entry for each problem; an object with three unknown keys gives three. Only those that are shown have a hint. */
 export function namedIssues(
   issues: readonly Issue[],
   input: unknown,
@@ -19,7 +22,11 @@ export function namedIssues(
   return issues.flatMap((issue) => {
     const path = issue.path as (string | number)[];
     if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => ({ path: [...path, key], detail: unknownKey(key, legalKeys(path)) }));
+      const legal = legalKeys(path);
+      return issue.keys.map((key, at) => ({
+        path: [...path, key],
+        detail: at < ERRORS_SHOWN_MAX ? unknownKey(key, legal) : "is not supported",
+      }));
     }
     const given = valueAt(input, path);
     return [
@@ -50,6 +57,7 @@ function unknownKey(key: string, legal: readonly string[]): string {
 
 /** The legal word at an edit distance of at most a third of the given one's length. */
 function nearestWord(word: string, legal: readonly string[]): string | undefined {
+  if (word.length > WORD_LENGTH_MAX) return undefined;
   const ranked = legal
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);

@@ -63,6 +63,31 @@ export const EMBEDDED_TEXT_MAX = 4 * 1024 * 1024;
 
 /** Errors shown in one answer (decision 2.1). */
 export const ERRORS_SHOWN_MAX = 20;
+/** Characters of an error's text, and of the text about one field: what was given is quoted in them, and may be megabytes. */
+export const ERROR_TEXT_MAX = 8 * 1024;
+export const FIELD_TEXT_MAX = 1024;
+
+/** The event loop is left for others after this long, in what may go on for long: a tenth of what a request may wait. */
+export const SLICE_MS = 10;
+/**
+ * A longer submission is read in a thread beside the event loop. 64 KiB take up to 5 ms, and a thread's start 100 ms; nearly all
+ * submissions that name files are shorter.
+ */
+export const READ_HERE_BYTES_MAX = 64 * 1024;
+/** ... within this time: 10 MiB of the smallest items take 2 s ... */
+export const READ_ASIDE_LIMIT_MS = 60_000;
+/** ... and this memory of the thread's: 10 MiB are 3.5 million empty objects at 56 bytes. */
+export const READ_ASIDE_HEAP_MIB = 384;
+/** A submission less its items: `config` and lists of paths, with room for their escapes. More would be read for nothing. */
+export const SUBMISSION_HEAD_BYTES_MAX = 4 * 1024 * 1024;
+/** Keys of a submission's object: more than its legal ones by far, and few enough that each wrong one can be told of. */
+export const SUBMISSION_KEYS_MAX = 100;
+/** A longer configuration is refused: ten thousand times the usual one. */
+export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;
+/** APIs of one file: each is compared with all others, and they are recorded in one step of a few milliseconds. */
+export const APIS_MAX = 500;
+/** A configuration of more bytes is read in the thread: the reader takes 2 MB a second, and reads twice. */
+export const CONFIG_READ_HERE_BYTES_MAX = 8 * 1024;
 
 /** A frame's body, in bytes: large enough that the header costs nothing, small enough that a neighbour waits under 0.1 ms. */
 export const FRAME_BODY_BYTES_MAX = 256 * 1024;
@@ -138,6 +163,16 @@ export const LIST_LIMIT_MAX = 500;
 export const LIST_ROWS_AT_ONCE = 50;
 /** A longer glob pattern is refused: matching takes pattern × path steps. */
 export const GLOB_LENGTH_MAX = 1024;
+/**
+ * Patterns of one list, and their characters together: a path is matched against each, in steps of a pattern's length at worst. So
+ * this bounds what one path may cost: 65,536 × 1,024 characters of a key at 6 ns, half a second, cut into slices.
+ */
+export const GLOBS_MAX = 1000;
+export const GLOB_CHARACTERS_MAX = 65_536;
+/** States of automata that one selection keeps: a kilobyte each. */
+export const GLOB_STATES_KEPT = 2000;
+/** `store_paths` of a submission, in characters together: 30,000 usual paths. They are sorted in one step, and stored with the job. */
+export const STORE_PATHS_CHARACTERS_MAX = 2 * 1024 * 1024;
 /** A compressed file may unpack to this many times its size (deflate reaches 1,032 at most; JSON lines rarely 50) ... */
 export const COMPRESSION_RATIO_MAX = 1100;
 /** ... once it has given this many bytes. */

@@ -48,21 +48,33 @@ const apiReportSchema = z.object({
 });
 export type ApiReport = z.infer<typeof apiReportSchema>;
 
+/** How late a process came to what was due, in milliseconds: its clients waited so long. */
+export const loopDelaySchema = z.object({
+  /** Of the last one or two minutes in which it had work. */
+  p99_ms: z.number(),
+  max_ms: z.number(),
+  /** Since its start. */
+  longest_ms: z.number(),
+});
+export type LoopDelay = z.infer<typeof loopDelaySchema>;
+
 /** The APIs are read one by one: what cannot be read of one costs no other its numbers. */
 const reportSchema = z.object({
   /** The gateway's own id, new with each start. */
   gateway: z.string(),
+  loop: loopDelaySchema.optional(),
   apis: z.array(z.unknown()),
 });
 
 export interface Report {
   gateway: string;
+  loop?: LoopDelay | undefined;
   apis: ApiReport[];
 }
 
 /** Throws if it is no report at all. `refused`: why, for each API that could not be read. */
 export function readReport(value: unknown): { report: Report; refused: string[] } {
-  const { gateway, apis } = reportSchema.parse(value);
+  const { gateway, loop, apis } = reportSchema.parse(value);
   const refused: string[] = [];
   const read = apis.flatMap((item) => {
     const one = apiReportSchema.safeParse(item);
@@ -71,7 +83,7 @@ export function readReport(value: unknown): { report: Report; refused: string[] 
     refused.push(`${(item as { name?: unknown } | null)?.name}: ${issue!.path.join(".")}: ${issue!.message}`);
     return [];
   });
-  return { report: { gateway, apis: read }, refused };
+  return { report: { gateway, loop, apis: read }, refused };
 }
 
 export function emptyTally(): Tally {

@@ -52,6 +52,8 @@ const apiRouteSchema = addressSchema.extend({
   expose_errors: z.boolean(),
   /** The names among `query_params`, `headers` that `predict` declares: only those are sent. */
   wants: z.array(z.string()),
+  /** `predictor.pass_credentials`. */
+  pass_credentials: z.boolean().default(false),
   replicas: z.array(replicaSchema),
 });
 export type ApiRoute = z.infer<typeof apiRouteSchema>;

@@ -20,7 +20,7 @@ import { docsRoutes } from "./docs.ts";
 import { askedBy, assertKey, assertMayKnow, controlListenerOnly, requestId, streamText } from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
-import { type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
+import { loopsOf, type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 
@@ -44,6 +44,10 @@ export interface ControlDeps
 
 export function controlApp(deps: ControlDeps): Hono {
   const app = new Hono();
+  app.use("*", async (_c, next) => {
+    deps.loop.touch();
+    await next();
+  });
   const faults = new FaultLog(({ level, msg, ...line }) => deps.log[level](line, msg));
   app.onError((thrown, c) => {
     const error = shortageError(thrown) ?? asServiceError(thrown);
@@ -77,6 +81,7 @@ export function controlApp(deps: ControlDeps): Hono {
       status: "ok",
       memory_limits: deps.memoryLimits,
       warnings: deps.warnings(),
+      event_loops: loopsOf(deps),
       apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),
     }),
   );

@@ -6,7 +6,7 @@ import { BodyBudget, type BodyOwner } from "../access/body-budget.ts";
 import { collect, HeldBody } from "../access/held-body.ts";
 import type { Keys } from "../access/keys.ts";
 import { assertOpens, assertPermission, type Need, sha256Of, unauthorized } from "../access/permission.ts";
-import { wallMs } from "../base/clock.ts";
+import { TimeSlices, wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { decodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import {
@@ -14,6 +14,7 @@ import {
   CONTROL_SMALL_BODIES_BYTES,
   LIST_LIMIT_DEFAULT,
   LIST_LIMIT_MAX,
+  SLICE_MS,
   SMALL_BODY_BYTES,
 } from "../contracts/limits.ts";
 
@@ -72,6 +73,16 @@ export function isStillOpen(c: Context, keys: Keys): boolean {
   if (verified !== undefined) return verified.expiresMs === undefined || verified.expiresMs > wallMs();
   const key = keyText(c);
   return key === undefined || keys.find(sha256Of(key)) !== undefined;
+}
+
+/** Whether the request's key opens everything. */
+export function isAdmin(c: Context, keys: Keys): boolean {
+  try {
+    assertKey(c, keys, { scope: "admin" });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Who asks: the id of a key that is known, or a token's subject. */
@@ -168,8 +179,10 @@ export function streamText(
   if (outgoing.destroyed) giveUp();
   else outgoing.once("close", giveUp);
   const encoder = new TextEncoder();
+  const slices = new TimeSlices(SLICE_MS);
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
+      if (slices.isOver) await slices.rest();
       const { value, done } = await chunks.next();
       if (done) controller.close();
       else controller.enqueue(encoder.encode(value));

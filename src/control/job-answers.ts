@@ -6,9 +6,11 @@ import type { Jobs } from "../batch/jobs.ts";
 import { jobRecord, jobStatus } from "../batch/read-job.ts";
 import { baseUrl, forwarded, jsonText } from "./http.ts";
 import { encodeExact } from "./message-pack.ts";
+import type { ShownConfig } from "./shown-config.ts";
 
 export interface JobAnswerDeps {
   jobs: Jobs;
+  shown: ShownConfig;
   /** The configuration that a job's API version was deployed with. */
   specOf: (apiName: string, apiId: string) => Promise<unknown>;
 }
@@ -44,10 +46,10 @@ function statusOf(c: Context, jobs: Jobs, row: JobRow) {
 export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRow): Promise<Response> {
   const spec = await deps.specOf(row.api_name, row.api_id);
   const envelope = {
-    api_spec: encodeExact(spec).toString("base64"),
+    api_spec: encodeExact(deps.shown.spec(c, spec)).toString("base64"),
     endpoint: jobAddress(c, row),
   };
-  const config = await deps.jobs.configText(row.job_id);
+  const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.configText(row.job_id));
   const job_status = stringifyWithRaw({ ...statusOf(c, deps.jobs, row) }, { config });
   return jsonText(stringifyWithRaw(envelope, { job_status }));
 }

@@ -6,13 +6,13 @@ import type { JobRow } from "../batch/job-store.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { LIST_LIMIT_DEFAULT } from "../contracts/limits.ts";
-import { jsonText, limitOf, streamText } from "./http.ts";
+import { limitOf, streamText } from "./http.ts";
 
 export async function failuresResponse(c: Context, jobs: Jobs, job: JobRow): Promise<Response> {
   const group = c.req.query("group_by");
   const limit = limitOf(c);
   const after = cursorOf(c);
-  if (group === "error") return jsonText(JSON.stringify({ groups: await jobs.failureGroups(job) }));
+  if (group === "error") return streamText(c, groupsAsJson(jobs, job), "application/json");
   if (group !== undefined)
     throw new ServiceError("invalid_request", `group_by can be "error" only (got "${group}")`);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
@@ -32,22 +32,32 @@ function cursorOf(c: Context): number {
 
 /** Streamed: the payloads of a page may be many megabytes. */
 async function* pageAsJson(jobs: Jobs, job: JobRow, after: number, limit: number): AsyncGenerator<string> {
-  const { failures, nextCursor } = await jobs.failures(job, after, limit);
+  const page = await jobs.failures(job, after, limit);
   let separator = '{"failures":[';
-  for await (const failure of failures) {
+  for await (const failure of page.failures) {
     yield separator + failureText(failure);
     separator = ",";
   }
+  const { nextCursor } = page;
   const next = nextCursor === null ? "null" : `"${nextCursor}"`;
   yield `${separator === "," ? "" : separator}],"next_cursor":${next}}`;
 }
 
 async function* allAsLines(jobs: Jobs, job: JobRow, from: number): AsyncGenerator<string> {
   for (let after: number | null = from; after !== null; ) {
-    const { failures, nextCursor } = await jobs.failures(job, after, LIST_LIMIT_DEFAULT);
-    for await (const failure of failures) yield `${failureText(failure)}\n`;
-    after = nextCursor;
+    const page = await jobs.failures(job, after, LIST_LIMIT_DEFAULT);
+    for await (const failure of page.failures) yield `${failureText(failure)}\n`;
+    after = page.nextCursor;
   }
+}
+
+async function* groupsAsJson(jobs: Jobs, job: JobRow): AsyncGenerator<string> {
+  let separator = '{"groups":[';
+  for await (const group of jobs.failureGroups(job)) {
+    yield separator + JSON.stringify(group);
+    separator = ",";
+  }
+  yield separator === "," ? "]}" : `${separator}]}`;
 }
 
 function failureText({ payloadText, ...failure }: Failure): string {

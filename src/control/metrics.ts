@@ -3,7 +3,7 @@ import { Hono } from "hono";
 import type { Replicas } from "../apis/replicas.ts";
 import type { Reports } from "../apis/reports.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import { DURATION_BOUNDS_S, type Histogram, type Tally } from "../contracts/reports.ts";
+import { DURATION_BOUNDS_S, type Histogram, type LoopDelay, type Tally } from "../contracts/reports.ts";
 import {
   EXPOSITION_TYPE,
   exposition,
@@ -11,8 +11,11 @@ import {
   histogramSamples,
   type Sample,
 } from "../observe/exposition.ts";
+import type { LoopDelayMeter } from "../observe/loop-delay.ts";
 
 export interface MetricsRoutesDeps {
+  /** Of this process. */
+  loop: LoopDelayMeter;
   reports: Reports;
   replicas: Replicas;
   jobs: Jobs;
@@ -32,6 +35,10 @@ export const METRICS = {
   quern_worker_restarts_total: ["counter", "workers of real-time APIs that ended unasked"],
   quern_jobs: ["gauge", "jobs by API and status"],
   quern_batches_total: ["counter", "batches by API and outcome: succeeded, or failed attempts"],
+  quern_event_loop_delay_seconds: [
+    "gauge",
+    "how long a process kept what was due waiting, in its last minutes of work, by process and quantile (0.99, 1)",
+  ],
   quern_dead_letters: ["gauge", "messages in dead letter queues, and those that wait for SQS"],
 } as const satisfies Record<string, readonly [Family["type"], string]>;
 
@@ -44,6 +51,7 @@ export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
       ...requestSamples(deps.reports),
       ...replicaSamples(deps.replicas),
       ...(await jobSamples(deps.jobs)),
+      quern_event_loop_delay_seconds: loopsOf(deps).flatMap(loopSamples),
     };
     const families = (Object.keys(METRICS) as MetricName[]).map((name) => {
       const [type, help] = METRICS[name];
@@ -52,6 +60,32 @@ export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
     return new Response(exposition(families), { headers: { "content-type": EXPOSITION_TYPE } });
   });
   return app;
+}
+
+export interface ProcessLoop extends LoopDelay {
+  process: "controller" | "gateway";
+}
+
+/** The slowest gateway stands for all of them. */
+export function loopsOf({ loop, reports }: Pick<MetricsRoutesDeps, "loop" | "reports">): ProcessLoop[] {
+  const gateways = reports.loops();
+  const worst = (of: (one: LoopDelay) => number) => Math.max(0, ...gateways.map(of));
+  return [
+    { process: "controller", ...loop.read() },
+    {
+      process: "gateway",
+      p99_ms: worst(({ p99_ms }) => p99_ms),
+      max_ms: worst(({ max_ms }) => max_ms),
+      longest_ms: worst(({ longest_ms }) => longest_ms),
+    },
+  ];
+}
+
+function loopSamples({ process, p99_ms, max_ms }: ProcessLoop): Sample[] {
+  return [
+    { labels: { process, quantile: "0.99" }, value: p99_ms / 1000 },
+    { labels: { process, quantile: "1" }, value: max_ms / 1000 },
+  ];
 }
 
 function requestSamples(reports: Reports) {

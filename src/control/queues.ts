@@ -4,8 +4,7 @@ import type { Keys } from "../access/keys.ts";
 import { isUlid } from "../base/ids.ts";
 import { stringifyWithRaw } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import type { Letter } from "../batch/letters.ts";
-import type { Queues } from "../batch/queues.ts";
+import type { LetterPage, Queues } from "../batch/queues.ts";
 import { jobStatus } from "../batch/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { assertKey, limitOf, streamText } from "./http.ts";
@@ -60,19 +59,16 @@ function cursorOf(c: Context): string {
 }
 
 /** Streamed: the bodies of a page may be many megabytes. */
-function messagesResponse(
-  c: Context,
-  { letters, next }: { letters: Letter[]; next: string | null },
-): Response {
+function messagesResponse(c: Context, page: LetterPage): Response {
   async function* chunks(): AsyncGenerator<string> {
     yield '{"messages":[';
-    for (const [i, { message_id, body, attributes_json, sent_time }] of letters.entries())
-      yield (i === 0 ? "" : ",") +
-        stringifyWithRaw(
-          { message_id, body: Buffer.from(body).toString("utf8"), sent_time },
-          { attributes: attributes_json },
-        );
-    yield `],"next_cursor":${JSON.stringify(next)}}`;
+    let separator = "";
+    for await (const { message_id, body, attributes_json, sent_time } of page.letters) {
+      const letter = { message_id, body: Buffer.from(body).toString("utf8"), sent_time };
+      yield separator + stringifyWithRaw(letter, { attributes: attributes_json });
+      separator = ",";
+    }
+    yield `],"next_cursor":${JSON.stringify(page.next)}}`;
   }
   return streamText(c, chunks(), "application/json");
 }

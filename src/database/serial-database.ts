@@ -2,6 +2,7 @@
  * The database port over one connection: statements and transactions run one after another, so that an `await` inside a
  * transaction lets no other statement in. What the drivers differ in is below this.
  */
+import { SLICE_MS } from "../contracts/limits.ts";
 import type { Database, SqlValue, Statements } from "./database.ts";
 
 export interface Connection extends Statements {
@@ -12,6 +13,8 @@ export interface Connection extends Statements {
 
 export class SerialDatabase implements Database {
   private tail: Promise<unknown> = Promise.resolve();
+  /** Since others had the event loop for the last time: drivers work synchronously, and a hundred statements in a row are long. */
+  private workedMs = 0;
   private readonly connection: Connection;
   private readonly begin: string;
 
@@ -48,8 +51,25 @@ export class SerialDatabase implements Database {
   }
 
   private enqueue<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.tail.then(work);
+    const result = this.tail.then(() =>
+      this.workedMs < SLICE_MS ? this.timed(work) : this.timedLater(work),
+    );
     this.tail = result.catch(() => {});
     return result;
+  }
+
+  private async timed<T>(work: () => Promise<T>): Promise<T> {
+    const startMs = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.workedMs += performance.now() - startMs;
+    }
+  }
+
+  private async timedLater<T>(work: () => Promise<T>): Promise<T> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.workedMs = 0;
+    return this.timed(work);
   }
 }

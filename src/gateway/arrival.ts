@@ -191,7 +191,7 @@ export class Arrival {
     const { request, requestId, startedMs, chunks: body } = this;
     const { pool, shadow } = this.destination;
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
-    const meta = metaOf(pool.route.wants, request);
+    const meta = metaOf(pool.route, request);
     this.bodyUsers = shadow === undefined ? 1 : 2;
     // Each field by name: to spread an object here costs 6 us, a sixth of a request.
     this.prediction = new Prediction(this.response, {
@@ -203,7 +203,7 @@ export class Arrival {
       owner: this,
     });
     if (shadow !== undefined) {
-      const theirs = metaOf(shadow.route.wants, request);
+      const theirs = metaOf(shadow.route, request);
       shadow.submit(
         new Prediction(undefined, {
           startedMs,

@@ -27,7 +27,9 @@ import {
   SUBMISSION_BYTES_LIMIT,
 } from "../contracts/limits.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
+import { hideInText } from "../contracts/secrets.ts";
 import { PROOF_PATH } from "../contracts/server-proof.ts";
+import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { Authorization, type SignatureRepeats } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
@@ -98,7 +100,8 @@ export class Gateway implements Service {
   private readonly predictions: Predictions;
   private readonly clients: ClientAddress;
   private readonly listeners: Listener[];
-  private readonly log = openLog("gateway");
+  private readonly log = openLog("gateway", undefined, hideInText);
+  private readonly loop = new LoopDelayMeter();
   private readonly expiry = new Expiry((nowMs) => this.routes.expire(nowMs));
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
@@ -169,6 +172,7 @@ export class Gateway implements Service {
     await Promise.all(this.listeners.map((listener) => listener.drain(() => this.routes.underWay === 0)));
     for (const timer of this.timers) clearInterval(timer);
     this.expiry.stop();
+    this.loop.stop();
     await Promise.race([
       new Promise<void>((resolve) => this.report(undefined, resolve)),
       delay(LAST_REPORT_MS),
@@ -178,6 +182,7 @@ export class Gateway implements Service {
 
   /** What a request throws that nobody expected is its own 500. */
   private take(request: IncomingMessage, response: ServerResponse, entrance: Entrance): void {
+    this.loop.touch();
     const requestId = this.requestId(request);
     try {
       this.route(request, response, entrance, requestId);
@@ -371,14 +376,18 @@ export class Gateway implements Service {
 
   /** Requests that are under way are told again and again: the controller counts them for a few seconds only. */
   private reportChange(): void {
-    const text = JSON.stringify(this.routes.report());
+    const text = this.reportText();
     const isKnown = text === this.reported.text && this.routes.connections === this.reported.connections;
     const isRecent = performance.now() - this.reported.atMs < REPORT_ANYWAY_MS;
     if (this.routes.underWay > 0 || !isKnown || !isRecent) this.report(text);
   }
 
+  private reportText(): string {
+    return JSON.stringify({ ...this.routes.report(), loop: this.loop.read() });
+  }
+
   /** Lost where there is no controller: the next one tells the same. */
-  private report(text = JSON.stringify(this.routes.report()), onDone?: () => void): void {
+  private report(text = this.reportText(), onDone?: () => void): void {
     this.reported = { text, connections: this.routes.connections, atMs: performance.now() };
     const onLost = () => {
       this.reported.text = "";

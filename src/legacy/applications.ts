@@ -40,7 +40,7 @@ export class Applications implements Service {
   async start(): Promise<void> {
     for (const record of await allApplications(this.work.db))
       try {
-        this.begin(record);
+        this.begin(record, await this.work.graphOf(record));
       } catch (error) {
         this.work.log.error({ err: error, application: record.name }, "the application cannot go on");
       }
@@ -60,12 +60,12 @@ export class Applications implements Service {
         data_version: before?.data_version ?? timestamp(),
         deployed_time: timestamp(),
       };
-      const graph = this.work.graphOf(record);
+      const graph = await this.work.graphOf(record);
       this.work.assertGpus(graph);
       await this.work.assertAddresses(graph);
       if (dryRun) return `${name} is valid`;
       const running = this.running(name);
-      const isSame = before !== undefined && isSameGraph(this.work.graphOf(before), graph);
+      const isSame = before !== undefined && isSameGraph(await this.work.graphOf(before), graph);
       if (running !== undefined && isSame) return "Deployment is already running";
       await this.makeWay(name, request.force);
       const hasWork = await this.work.hasWork(graph);
@@ -84,7 +84,7 @@ export class Applications implements Service {
       const wasRunning = this.running(name) !== undefined;
       await this.makeWay(name, force);
       const renewed = { ...record, data_version: timestamp(), deployed_time: timestamp() };
-      const graph = this.work.graphOf(renewed);
+      const graph = await this.work.graphOf(renewed);
       await this.replace(renewed, graph);
       await this.work.prune(graph);
       return wasRunning
@@ -120,7 +120,7 @@ export class Applications implements Service {
     kind: string | undefined,
     resource: string,
   ): Promise<{ directory: string; isOver: () => boolean }> {
-    const graph = this.work.graphOf(await this.record(name));
+    const graph = await this.work.graphOf(await this.record(name));
     const node = nodesOf(graph).find(
       (each) => each.name === resource && (kind === undefined || each.kind === kind),
     );
@@ -131,7 +131,7 @@ export class Applications implements Service {
   }
 
   private async stateOf(record: ApplicationRecord, withValues: boolean): Promise<ApplicationState> {
-    const graph = this.pipelines.get(record.name)?.graph ?? this.work.graphOf(record);
+    const graph = this.pipelines.get(record.name)?.graph ?? (await this.work.graphOf(record));
     const { name, environment, data_version, deployed_time } = record;
     const nodes = nodesOf(graph);
     const states = await this.work.artifacts(name).states(nodes.map(({ id }) => id));
@@ -189,11 +189,11 @@ export class Applications implements Service {
     await saveApplication(this.work.db, record);
     await this.work.retire(graph);
     await this.work.forgetFailures(graph);
-    this.begin(record);
+    this.begin(record, graph);
   }
 
-  private begin(record: ApplicationRecord): void {
-    const pipeline = this.work.pipelineOf(record);
+  private begin(record: ApplicationRecord, graph: ResourceGraph): void {
+    const pipeline = this.work.pipelineOf(record, graph);
     this.pipelines.set(record.name, pipeline);
     contain(`application ${record.name}`, () => pipeline.run());
   }

@@ -1,6 +1,4 @@
 /** Where applications are worked on: their files, and the parts of the server that do the work. */
-import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
@@ -11,12 +9,12 @@ import type { Compute } from "../engine/compute-account.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Interpreter } from "../engine/interpreter.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
-import { checkApplication } from "./application.ts";
 import type { ApplicationRecord } from "./application-store.ts";
 import { Artifacts } from "./artifacts.ts";
 import { DATA, modelWorkload, Pipeline, type PipelineDeps } from "./pipeline.ts";
 import { DATA_KINDS, sampleFields } from "./plans.ts";
-import { buildGraph, type Node, nodesOf, type ResourceGraph } from "./resource-graph.ts";
+import { readApplication } from "./read-application.ts";
+import { type Node, nodesOf, type ResourceGraph } from "./resource-graph.ts";
 
 /** What is served for an API of an application. */
 export interface ServingSpec {
@@ -65,36 +63,30 @@ export class Workplace {
     this.log = deps.log;
   }
 
-  graphOf(record: ApplicationRecord): ResourceGraph {
+  async graphOf(record: ApplicationRecord): Promise<ResourceGraph> {
     const { deployed_time, ...content } = record;
     const key = JSON.stringify(content);
     const known = this.graphs.get(record.name);
     if (known?.key === key) return known.graph;
-    const graph = this.loadGraph(record);
+    const graph = await this.loadGraph(record);
     this.graphs.set(record.name, { key, graph });
     return graph;
   }
 
-  private loadGraph(record: ApplicationRecord): ResourceGraph {
-    const project = this.project(record);
-    const application = checkApplication(record.config_text, record.config_file, project);
-    if (application === undefined || "errors" in application)
-      throw new Error(`the files of the application ${record.name} are gone`);
-    return buildGraph(application, {
-      environment: record.environment,
-      version: record.data_version,
-      requirements: textOf(join(project, "requirements.txt")),
-      hashOf: (path) => hashOf(join(project, path)),
-    });
+  private async loadGraph(record: ApplicationRecord): Promise<ResourceGraph> {
+    const { config_text: text, config_file: file, environment, data_version: version } = record;
+    const task = { text, file, directory: this.project(record), graph: { environment, version } };
+    const read = await readApplication(task);
+    if (read.kind === "read") return read.graph!;
+    throw new Error(`the files of the application ${record.name} are gone`);
   }
 
   artifacts(name: string): Artifacts {
     return new Artifacts(join(this.deps.dataDir, "applications", name));
   }
 
-  pipelineOf(record: ApplicationRecord): Pipeline {
+  pipelineOf(record: ApplicationRecord, graph: ResourceGraph): Pipeline {
     const { deps } = this;
-    const graph = this.graphOf(record);
     return new Pipeline(graph, {
       ...{ log: deps.log, engine: deps.engine, store: deps.store, prepare: deps.prepare },
       ...{ account: deps.account, hasGpus: deps.account.total.gpus > 0 },
@@ -225,22 +217,4 @@ function servingProjectId(modelId: string): string {
 
 function given<Name extends string, Value>(name: Name, value: Value | undefined): { [K in Name]?: Value } {
   return (value === undefined ? {} : { [name]: value }) as { [K in Name]?: Value };
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return "";
-  }
-}
-
-function hashOf(file: string): string {
-  try {
-    return createHash("sha256").update(readFileSync(file)).digest("hex");
-  } catch (error) {
-    throw new ServiceError("invalid_project", `${file} cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
 }

@@ -5,10 +5,11 @@
  *
  * A pattern becomes a small nondeterministic automaton that is walked with a set of states (Thompson, 1968), each set
  * kept with those that follow it: time is bounded by pattern × path whatever the pattern is, and mostly by the path alone.
+ * A path that makes new sets all the time is walked without keeping them, which is faster by then.
  * Regular expressions of JavaScript backtrack, and a pattern comes from outside.
  */
 
-import { GLOB_LENGTH_MAX } from "../contracts/limits.ts";
+import { GLOB_LENGTH_MAX, GLOB_STATES_KEPT } from "../contracts/limits.ts";
 
 type Step =
   | { kind: "one"; matches: (code: number) => boolean; next: number }
@@ -17,8 +18,8 @@ type Step =
 
 const SLASH = 0x2f;
 const ASCII = 128;
-/** A kilobyte each; a pattern that makes more starts anew. */
-const STATES_KEPT = 500;
+/** A path may make this many new states before it is walked without keeping any. */
+const NEW_STATES_MAX = 64;
 
 export class GlobError extends Error {}
 
@@ -26,11 +27,11 @@ export interface Glob {
   matches(path: string): boolean;
 }
 
-/** Throws GlobError, with the cure, when `pattern` is not a legal one. */
-export function compileGlob(pattern: string): Glob {
+/** Throws GlobError, with the cure, when `pattern` is not a legal one. `statesKept`: a kilobyte each. */
+export function compileGlob(pattern: string, statesKept = GLOB_STATES_KEPT): Glob {
   const parser = new Parser(pattern);
   const start = parser.parse();
-  return new Automaton(parser.steps, start);
+  return new Automaton(parser.steps, start, statesKept);
 }
 
 /** Builds the steps from the end of the pattern to its beginning, so that each knows the one behind it. */
@@ -156,24 +157,58 @@ class Automaton implements Glob {
   private readonly steps: readonly Step[];
   private readonly start: State;
   private readonly states = new Map<string, State>();
+  private readonly statesKept: number;
+  /** Which walk has reached each step last. */
+  private readonly reached: Uint32Array;
+  private walk = 0;
 
-  constructor(steps: readonly Step[], start: number) {
+  constructor(steps: readonly Step[], start: number, statesKept: number) {
     this.steps = steps;
+    this.statesKept = statesKept;
+    this.reached = new Uint32Array(steps.length);
     this.start = this.stateOf([start]);
   }
 
   matches(path: string): boolean {
     let state = this.start;
+    let made = 0;
     for (let at = 0; at < path.length && state.steps.length > 0; at++) {
-      let code = path.charCodeAt(at);
-      if (code < ASCII) state = state.next[code] ??= this.move(state, code);
-      else {
-        code = path.codePointAt(at)!;
-        if (code > 0xffff) at++;
-        state = this.move(state, code);
-      }
+      const code = path.codePointAt(at)!;
+      const known = code < ASCII ? state.next[code] : undefined;
+      if (known === undefined && ++made > NEW_STATES_MAX) return this.endsWell(state.steps, path, at);
+      if (code > 0xffff) at++;
+      state = known ?? this.move(state, code);
     }
     return state.isEnd;
+  }
+
+  /** Walks from `steps` at `at` to the end of the path, and keeps nothing. */
+  private endsWell(steps: readonly number[], path: string, from: number): boolean {
+    let current: readonly number[] = steps;
+    for (let at = from; at < path.length && current.length > 0; at++) {
+      const code = path.codePointAt(at)!;
+      if (code > 0xffff) at++;
+      const next: number[] = [];
+      this.walk++;
+      for (const index of current) {
+        const step = this.steps[index]!;
+        if (step.kind === "one" && step.matches(code)) this.reach(step.next, next);
+      }
+      current = next;
+    }
+    return current.some((index) => this.steps[index]!.kind === "end");
+  }
+
+  /** Adds a step, or all that its forks lead to, once a walk. */
+  private reach(first: number, into: number[]): void {
+    const waiting = [first];
+    for (let index = waiting.pop(); index !== undefined; index = waiting.pop()) {
+      if (this.reached[index] === this.walk) continue;
+      this.reached[index] = this.walk;
+      const step = this.steps[index]!;
+      if (step.kind === "fork") waiting.push(...step.next);
+      else into.push(index);
+    }
   }
 
   private move(state: State, code: number): State {
@@ -182,7 +217,9 @@ class Automaton implements Glob {
       const step = this.steps[index]!;
       if (step.kind === "one" && step.matches(code)) targets.push(step.next);
     }
-    return this.stateOf(targets);
+    const to = this.stateOf(targets);
+    if (code < ASCII) state.next[code] = to;
+    return to;
   }
 
   /** The state of these steps and of all that forks lead to from there. */
@@ -199,7 +236,7 @@ class Automaton implements Glob {
     const key = steps.join();
     const known = this.states.get(key);
     if (known !== undefined) return known;
-    if (this.states.size >= STATES_KEPT) this.states.clear();
+    if (this.states.size >= this.statesKept) this.states.clear();
     const isEnd = steps.some((index) => this.steps[index]!.kind === "end");
     const state: State = { steps, isEnd, next: new Array<State | undefined>(ASCII) };
     this.states.set(key, state);

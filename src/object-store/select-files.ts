@@ -3,7 +3,9 @@
  * a file that two prefixes select is taken once; keys that end in `/` are directory markers; then `includes`, then
  * `excludes`.
  */
-import { compileGlob } from "./glob.ts";
+import { TimeSlices } from "../base/clock.ts";
+import { GLOB_STATES_KEPT, SLICE_MS } from "../contracts/limits.ts";
+import { compileGlob, type Glob } from "./glob.ts";
 import type { ListedObject, ObjectStore } from "./object-store.ts";
 
 export interface FileSelection {
@@ -34,7 +36,8 @@ export async function* selectFiles(
   selection: FileSelection,
   { sizes, from }: SelectOptions,
 ): AsyncGenerator<SelectedFile[]> {
-  const isWanted = fileFilter(selection);
+  const filter = fileFilter(selection);
+  const slices = new TimeSlices(SLICE_MS);
   const { store_paths } = selection;
   if (from !== undefined && from.entry < store_paths.length) yield [{ ...from, bytes: undefined }];
   const listings = listingsOf(store_paths).filter(({ entry }) => entry >= (from?.entry ?? 0));
@@ -46,11 +49,13 @@ export async function* selectFiles(
   );
   for await (const { of, page } of listAhead(listings, list, parallel)) {
     const { entry, inside } = of;
-    const selected = page.filter(
-      ({ path }) =>
-        !path.endsWith("/") && !inside.some((prefix) => path.startsWith(prefix)) && isWanted(path),
-    );
-    if (selected.length > 0) yield selected.map((file) => ({ ...file, entry }));
+    const selected: SelectedFile[] = [];
+    for (const file of page) {
+      const { path } = file;
+      if (path.endsWith("/") || isInside(inside, path)) continue;
+      if (await isWanted(filter, path, slices)) selected.push({ ...file, entry });
+    }
+    if (selected.length > 0) yield selected;
   }
 }
 
@@ -58,35 +63,41 @@ export async function* selectFiles(
 interface Listing {
   prefix: string;
   entry: number;
-  /** Earlier prefixes that select some of what this one does. */
-  inside: readonly string[];
+  /** Earlier prefixes that select some of what this one does: sorted, and none begins with another. */
+  inside: string[];
 }
 
-/** In order; without those of which an earlier one selects all. Takes time by the lengths of prefixes, not by their pairs. */
+/**
+ * In order; without those of which an earlier one selects all. Sorted, a prefix stands before all that begin with it: those around
+ * the present one are a stack, in which the innermost came first in the submission, because whatever came before its inner ones covers them.
+ */
 function listingsOf(prefixes: readonly string[]): Listing[] {
   const entries = new Map<string, number>();
   for (const [entry, prefix] of prefixes.entries()) if (!entries.has(prefix)) entries.set(prefix, entry);
-  const lengths = [...new Set(prefixes.map(({ length }) => length))].sort((a, b) => a - b);
-  const inside = new Map<number, string[]>();
-  const covered = new Set<number>();
-  for (const [prefix, entry] of entries) {
-    for (const length of lengths) {
-      if (length >= prefix.length) break;
-      const other = entries.get(prefix.slice(0, length));
-      if (other === undefined) continue;
-      if (other < entry) covered.add(entry);
-      else appendTo(inside, other, prefix);
-    }
+  const around: { prefix: string; entry: number; inside: string[] }[] = [];
+  const listed = new Map<number, Listing>();
+  for (const prefix of [...entries.keys()].sort()) {
+    while (around.length > 0 && !prefix.startsWith(around.at(-1)!.prefix)) around.pop();
+    const innermost = around.at(-1);
+    const entry = entries.get(prefix)!;
+    if (innermost !== undefined && innermost.entry < entry) continue;
+    innermost?.inside.push(prefix);
+    const listing = { prefix, entry, inside: [] };
+    around.push(listing);
+    listed.set(entry, listing);
   }
-  return [...entries]
-    .filter(([, entry]) => !covered.has(entry))
-    .map(([prefix, entry]) => ({ prefix, entry, inside: inside.get(entry) ?? [] }));
+  return [...entries.values()].flatMap((entry) => listed.get(entry) ?? []);
 }
 
-function appendTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [value]);
-  else list.push(value);
+/** Only the last prefix that does not sort behind the path can be its beginning. */
+function isInside(prefixes: readonly string[], path: string): boolean {
+  let [from, to] = [0, prefixes.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (prefixes[middle]! <= path) from = middle + 1;
+    else to = middle;
+  }
+  return from > 0 && path.startsWith(prefixes[from - 1]!);
 }
 
 /** The pages of several listings, one listing after the other; the first pages of the next ones are on their way. */
@@ -119,11 +130,32 @@ async function* listAhead<T>(
   }
 }
 
+interface FileFilter {
+  included: readonly Glob[];
+  excluded: readonly Glob[];
+}
+
+function fileFilter({ includes = [], excludes = [] }: FileSelection): FileFilter {
+  const statesKept = Math.max(8, Math.floor(GLOB_STATES_KEPT / (includes.length + excludes.length)));
+  const compile = (pattern: string) => compileGlob(pattern, statesKept);
+  return { included: includes.map(compile), excluded: excludes.map(compile) };
+}
+
 /** Whether a path passes `includes` and then `excludes`; an empty list passes all. */
-export function fileFilter({ includes = [], excludes = [] }: FileSelection): (path: string) => boolean {
-  const included = includes.map(compileGlob);
-  const excluded = excludes.map(compileGlob);
-  return (path) =>
-    (included.length === 0 || included.some((glob) => glob.matches(path))) &&
-    !excluded.some((glob) => glob.matches(path));
+async function isWanted(
+  { included, excluded }: FileFilter,
+  path: string,
+  slices: TimeSlices,
+): Promise<boolean> {
+  const isAny = async (globs: readonly Glob[]) => {
+    for (const glob of globs) {
+      if (glob.matches(path)) return true;
+      if (slices.isOver) await slices.rest();
+    }
+    return false;
+  };
+  if (slices.isOver) await slices.rest();
+  return (
+    (included.length === 0 || (await isAny(included))) && !(excluded.length > 0 && (await isAny(excluded)))
+  );
 }

@@ -4,6 +4,7 @@
  */
 import type { ErrorCode, ServiceError } from "../contracts/errors.ts";
 import { LOGGED_PATH_LENGTH_MAX } from "../contracts/limits.ts";
+import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { LineFlood } from "./line-flood.ts";
 
@@ -43,7 +44,7 @@ export class FaultLog {
       path:
         request.url === undefined ? undefined : cutText(request.url.split("?")[0]!, LOGGED_PATH_LENGTH_MAX),
       ...(error.details.cause === undefined ? {} : { err: error.details.cause }),
-      msg: error.message,
+      msg: hideInText(error.message),
     });
   }
 

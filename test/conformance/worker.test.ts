@@ -159,6 +159,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
       api_config: "{}",
       concurrency: 4,
       expose_errors: false,
+      pass_credentials: false,
       ...init,
     });
     await controller.next("READY");
@@ -199,6 +200,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
       api_config: "{}",
       concurrency: 4,
       expose_errors: false,
+      pass_credentials: false,
     });
     const fault = JSON.parse((await controller.next("INIT_FAILED")).body.toString()) as Record<
       string,

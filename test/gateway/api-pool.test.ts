@@ -66,6 +66,7 @@ describe("a pool of an API", () => {
     is_blocking: false,
     can_sleep: false,
     expose_errors: false,
+    pass_credentials: false,
     wants: [],
     replicas: names.map((name) => ({
       worker_id: name,
@@ -105,6 +106,7 @@ describe("a pool of an API", () => {
       concurrency: 100,
       threads,
       expose_errors: false,
+      pass_credentials: false,
     });
     await eventually("the worker is ready", () => isReady);
   }

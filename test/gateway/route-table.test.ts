@@ -12,7 +12,14 @@ import { eventually } from "../harness/eventually.ts";
 const route = (name: string, more: Partial<ApiRoute> = {}): ApiRoute => ({
   ...{ name, endpoint: `/${name}`, is_public: true, cors_origins: [], needs_key: false },
   ...{ kind: "RealtimeAPI", api_id: "1", status: "live", timeout_ms: 1000, capacity: 8, parallel: 1 },
-  ...{ is_blocking: true, can_sleep: false, expose_errors: false, wants: [], replicas: [] },
+  ...{
+    is_blocking: true,
+    can_sleep: false,
+    expose_errors: false,
+    pass_credentials: false,
+    wants: [],
+    replicas: [],
+  },
   ...more,
 });
 const snapshot = (epoch: number, version: number, apis: unknown[]) =>

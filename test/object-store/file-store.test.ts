@@ -102,6 +102,12 @@ describe("the files that a submission selects", () => {
     ],
     ["the order of the entries", ["a", "b"], ["b", "a"], ["b", "a"]],
     ["a file that two entries select, once", ["a/1", "a/2"], ["a/2", "a/"], ["a/2", "a/1"]],
+    [
+      "files that several entries around one another select, once",
+      ["a/1", "a/b/2", "a/b/c/3", "a/b/d/4", "a/e/5"],
+      ["a/b/c/", "a/b/d", "a/", "a/b/", "a/b/c/3", "a/e/"],
+      ["a/b/c/3", "a/b/d/4", "a/1", "a/b/2", "a/e/5"],
+    ],
     ["names that a URL would have encoded", ["a b%20#?.txt"], ["a b%20#"], ["a b%20#?.txt"]],
     ["nothing", ["a"], ["b"], []],
     ["nothing below a file", ["a"], ["a/b"], []],

@@ -42,7 +42,7 @@ const route: ApiRoute = {
     parallel: REQUESTS,
     is_blocking: false,
   },
-  ...{ can_sleep: false, expose_errors: false, wants: [], replicas: [replica] },
+  ...{ can_sleep: false, expose_errors: false, pass_credentials: false, wants: [], replicas: [replica] },
 };
 const nothing = () => {};
 const deps = {

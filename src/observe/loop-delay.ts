@@ -1,0 +1,95 @@
+/**
+ * How long this process keeps its clients waiting: the delay of its event loop while there is something to do. Node measures it
+ * by a timer, so it is measured only from a request on until the process has been idle for a while: an idle process sleeps.
+ */
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import type { LoopDelay } from "../contracts/reports.ts";
+
+/** How often the timer looks. What a step took is measured to this exactly, from below. */
+const RESOLUTION_MS = 20;
+const TICK_MS = 1_000;
+/** The timer stops when nothing has come for so long. */
+const IDLE_MS = 10_000;
+const WINDOW_MS = 60_000;
+
+interface Window {
+  p99_ms: number;
+  max_ms: number;
+  endedMs: number;
+}
+
+export class LoopDelayMeter {
+  private readonly histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  private readonly isBusy: () => boolean;
+  private timer: NodeJS.Timeout | undefined;
+  private isTouched = false;
+  private touchedMs = 0;
+  private windowStartMs = 0;
+  private former: Window = { p99_ms: 0, max_ms: 0, endedMs: Number.NEGATIVE_INFINITY };
+  private longestMs = 0;
+
+  /** `isBusy`: there is work though no request comes. */
+  constructor(isBusy: () => boolean = () => false) {
+    this.isBusy = isBusy;
+  }
+
+  /** A request has come. */
+  touch(): void {
+    this.isTouched = true;
+    if (this.timer === undefined) this.begin();
+  }
+
+  /** Of the last one or two minutes, and the longest since the start. */
+  read(): LoopDelay {
+    const nowMs = performance.now();
+    const current = this.current(nowMs);
+    const recent = [this.former, current].filter(({ endedMs }) => nowMs - endedMs < WINDOW_MS);
+    return {
+      p99_ms: Math.max(0, ...recent.map(({ p99_ms }) => p99_ms)),
+      max_ms: Math.max(0, ...recent.map(({ max_ms }) => max_ms)),
+      longest_ms: Math.max(this.longestMs, current.max_ms),
+    };
+  }
+
+  stop(): void {
+    if (this.timer === undefined) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+    this.endWindow(performance.now());
+    this.histogram.disable();
+  }
+
+  private begin(): void {
+    // Node counts from the former look on, unless it begins anew.
+    this.histogram.enable();
+    this.histogram.reset();
+    this.windowStartMs = this.touchedMs = performance.now();
+    this.timer = setInterval(() => this.tick(performance.now()), TICK_MS);
+    this.timer.unref();
+  }
+
+  private tick(nowMs: number): void {
+    if (this.isTouched || this.isBusy()) this.touchedMs = nowMs;
+    this.isTouched = false;
+    if (nowMs - this.windowStartMs >= WINDOW_MS) this.endWindow(nowMs);
+    if (nowMs - this.touchedMs >= IDLE_MS) this.stop();
+  }
+
+  private endWindow(nowMs: number): void {
+    this.former = this.current(nowMs);
+    this.longestMs = Math.max(this.longestMs, this.former.max_ms);
+    this.histogram.reset();
+    this.windowStartMs = nowMs;
+  }
+
+  private current(endedMs: number): Window {
+    const { histogram } = this;
+    if (histogram.count === 0) return { p99_ms: 0, max_ms: 0, endedMs };
+    return { p99_ms: delayMs(histogram.percentile(99)), max_ms: delayMs(histogram.max), endedMs };
+  }
+}
+
+/** Node counts from one look to the next; what is longer than was asked for is delay. Tenths of a millisecond. */
+function delayMs(intervalNs: number): number {
+  return Math.max(0, Math.round((intervalNs / 1e6 - RESOLUTION_MS) * 10) / 10);
+}

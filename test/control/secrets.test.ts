@@ -1,0 +1,48 @@
+/** What is hidden, by names and in texts. */
+import { describe, expect, it } from "vitest";
+import { hideInText, SecretNames } from "../../src/contracts/secrets.ts";
+
+describe("a name", () => {
+  const names = new SecretNames(["license", "PIN code"]);
+  it.each([
+    ...[
+      "password",
+      "dbPassword",
+      "DB_PASSWORD",
+      "db-password-2",
+      "AWSSecretAccessKey",
+      "aws_secret_access_key",
+    ],
+    ...["hf_token", "authToken", "apiKey", "API_KEY", "apikey", "clientSecret", "private_key", "sentry_dsn"],
+    ...["connectionString", "license", "licenseKey", "pinCode", "pin_code"],
+  ])("%s is a secret's", (name) => expect(names.has(name)).toBe(true));
+
+  it.each([
+    ...["max_tokens", "tokenizer", "token_count", "author", "key", "keys", "monkey", "primary_key", "signal"],
+    ...["passes", "pin", "code", "compass", ""],
+  ])("%s is none", (name) => expect(names.has(name)).toBe(false));
+});
+
+describe("a text", () => {
+  it.each([
+    ["https://user:pw@host/x", "https://***@host/x"],
+    ["see postgres://u:p@h and http://h/a@b", "see postgres://***@h and http://h/a@b"],
+    [
+      "https://b/k?X-Amz-Credential=a%2Fb&X-Amz-Signature=ff&x=1",
+      "https://b/k?X-Amz-Credential=***&X-Amz-Signature=***&x=1",
+    ],
+    ["https://b/k?sv=1&sig=abc%3D#f", "https://b/k?sv=1&sig=***#f"],
+    ["Authorization: Bearer abcdefgh123", "Authorization: Bearer ***"],
+    [`the key quern_${"a".repeat(32)}`, "the key quern_***"],
+    ["a bearer of news", "a bearer of news"],
+  ])("%s", (given, shown) => expect(hideInText(given)).toBe(shown));
+
+  it("of any kind is read in one pass", () => {
+    const long = ["://", "?sig=", "Bearer ", "quern_", "a:", "aaaa"].map((part) =>
+      part.repeat(200_000 / part.length),
+    );
+    const startMs = performance.now();
+    for (const text of long) hideInText(text);
+    expect(performance.now() - startMs).toBeLessThan(5_000);
+  });
+});
