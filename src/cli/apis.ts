@@ -225,7 +225,10 @@ export async function logs(
   job: string | undefined,
   options: { follow?: boolean },
 ): Promise<number> {
-  const path = job === undefined ? `/-/apis/${api}/logs` : `${await context.client.apiPath(api)}/${job}/logs`;
+  const path =
+    job === undefined
+      ? `/-/apis/${encodeURIComponent(api)}/logs`
+      : `${await context.client.apiPath(api)}/${encodeURIComponent(job)}/logs`;
   const accept = context.output === "json" ? "application/x-ndjson" : "text/plain";
   await printStream(context, path, {
     query: { follow: options.follow === true ? "true" : undefined },

@@ -50,6 +50,8 @@ export class Client {
     const { statusCode: status = 0, headers } = answer;
     if (status >= 200 && status < 300) return answer;
     if (status < 400) {
+      // Its body, which nobody reads, would keep the process alive.
+      answer.destroy();
       const message = `${this.baseUrl} redirects to ${headers.location ?? "nowhere"}, which is not followed; name the server's own address`;
       throw new CliError(message, EXIT.failed);
     }

@@ -99,7 +99,7 @@ export async function waitUntilLive({ client, err }: CliContext, api: string): P
       message?: string;
       up_to_date_replicas: number;
       requested_replicas: number;
-    }>(`/-/apis/${api}`);
+    }>(`/-/apis/${encodeURIComponent(api)}`);
     const why = value.status === "compute unavailable" ? `; ${value.message}` : "";
     const now = `${api} is ${value.status} (${value.up_to_date_replicas}/${value.requested_replicas} replicas)${why}`;
     if (now !== shown) err(`${now}\n`);

@@ -155,7 +155,7 @@ function duration(job: JobStatusRecord): string {
 
 export async function getJob(context: CliContext, api: string, jobId: string): Promise<number> {
   const { value, text } = await context.client.json<Envelope>(
-    `${await context.client.apiPath(api)}/${jobId}`,
+    `${await context.client.apiPath(api)}/${encodeURIComponent(jobId)}`,
   );
   await context.out(context.output === "json" ? `${text}\n` : describeJob(value, text));
   return EXIT.success;
@@ -253,7 +253,7 @@ export async function waitForJob(
       : performance.now() + Number(options.timeout) * 1000;
   for (;;) {
     const { value, text } = await context.client.json<Envelope>(
-      `${await context.client.apiPath(api)}/${jobId}`,
+      `${await context.client.apiPath(api)}/${encodeURIComponent(jobId)}`,
     );
     const { status, batch_metrics, batches_in_queue, total_batch_count, end_time } = value.job_status;
     const settled = total_batch_count === undefined ? 0 : total_batch_count - batches_in_queue;

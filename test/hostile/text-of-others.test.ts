@@ -5,6 +5,7 @@ import { Agent, createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
 import { project } from "../harness/projects.ts";
 import { root, TestServer } from "../harness/server.ts";
 
@@ -62,7 +63,7 @@ describe("text of others", () => {
     expect(textOfAudit("audit.log")).not.toContain("aaaa");
   });
 
-  it("is in `quern audit`, beside what was done with keys", () => {
+  it("is in `quern audit`, beside what was done with keys", async () => {
     const created = JSON.parse(server.cli(["keys", "create", "--scope", "admin", "-o", "json"]).out) as {
       id: string;
     };
@@ -76,6 +77,12 @@ describe("text of others", () => {
     expect(new Set(lines.map((line) => (JSON.parse(line) as { by: string }).by))).toEqual(
       new Set(["admin-token"]),
     );
+    const following = server.startCli(["audit", "-f", "--key", "admin-token", "--since", "1h"]);
+    await eventually("it has printed what there is", () => following.out.includes(created.id));
+    server.cli(["refresh", "echo"]);
+    await eventually("it prints what comes", () => following.out.includes("POST /-/apis/echo/refresh 200"));
+    following.process.kill("SIGTERM");
+    await following.ended;
     expect(server.cli(["audit", "--key", "nobody"])).toMatchObject({ code: 0, out: "" });
     expect(server.cli(["audit", "--since", "yesterday"])).toMatchObject({
       code: 1,
@@ -189,7 +196,7 @@ describe("text of others", () => {
   it("is escaped on a terminal, where only our own bar moves the cursor", () => {
     const job = join(server.dir, "job.json");
     writeFileSync(job, JSON.stringify({ workers: 1, item_list: { items: ["print"], batch_size: 1 } }));
-    const onTerminal = (...args: string[]) =>
+    const onTerminal = (args: string[], input = "") =>
       spawnSync(
         "python3",
         [
@@ -209,14 +216,17 @@ describe("text of others", () => {
             TERM: "xterm",
           },
           encoding: "utf8",
-          input: "",
+          input,
         },
       ).stdout;
-    const logs = onTerminal("logs", "echo").replaceAll("\r\n", "\n");
+    expect(server.cli(["predict", "echo", "-"], { input: '"print"' }).code).toBe(0);
+    const logs = onTerminal(["logs", "echo"]).replaceAll("\r\n", "\n");
     expect(logs).toContain("\\u001b[2J");
     expect(logs).not.toMatch(OBEYED);
-    const waited = onTerminal("job", "submit", "jobs", job, "--wait").replaceAll("\r\n", "\n");
+    const waited = onTerminal(["job", "submit", "jobs", job, "--wait"]).replaceAll("\r\n", "\n");
     expect(waited).toContain("\r\u001b[2K");
     expect(waited.replaceAll("\r\u001b[2K", "")).not.toMatch(OBEYED);
+    expect(onTerminal(["delete", "echo"], "n\n")).toMatch(/\[y\/N\] .*error: nothing was deleted/s);
+    expect(onTerminal(["delete", "echo"], "y\n")).toContain("deleting echo");
   });
 });

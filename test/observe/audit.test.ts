@@ -20,7 +20,7 @@ describe("the audit", () => {
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), "quern-audit-"));
     audit = new Audit(directory);
-    vi.useFakeTimers();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   });
   afterEach(() => {
     vi.useRealTimers();

@@ -338,7 +338,7 @@ describe("a control listener", () => {
       });
     expect((await post(main, "/echo")).status).toBe(200);
     expect((await fetch(`${main}/-/livez`)).status).toBe(200);
-    for (const path of ["/-/apis", "/-/docs", "/-/healthz"])
+    for (const path of ["/-/apis", "/-/docs", "/-/healthz", `/-/proof?nonce=${"0".repeat(64)}`])
       expect((await fetch(main + path)).status).toBe(404);
     const elsewhere = { "x-forwarded-for": "203.0.113.7" };
     expect((await post(main, "/inner", elsewhere)).status).toBe(404);
