@@ -14,6 +14,11 @@ const LIMIT_MS = 600_000;
 /** All that may be written there and is gone with the kernel. */
 const TEMPORARY = "/run/temporary";
 
+/** Services get a part of these for themselves (`PrivateTmp=`), so that they must be writable; not where this checkout or Node is in one. */
+const EMPTY = ["/tmp", "/var/tmp"].filter(
+  (path) => ![root, process.execPath].some((used) => used.startsWith(`${path}/`)),
+);
+
 /** What is missing on this machine, in words; undefined where nothing is. */
 export function missingForOwnKernel() {
   const hasKernel = spawnSync("linux.uml", ["--version"], { stdio: "ignore" }).status === 0;
@@ -55,6 +60,7 @@ mount -t hostfs -o ${quoted(directory)} none /mnt
 mount -t tmpfs run /run
 mkdir -p -m 1777 ${TEMPORARY}
 mkdir -p /run/systemd/system
+${EMPTY.map((path) => `mount -t tmpfs -o mode=1777 empty ${path}`).join("\n")}
 cat > /run/systemd/system/command.service <<'UNIT'
 [Unit]
 DefaultDependencies=no

@@ -19,7 +19,8 @@ for name in sys.argv[2:]:
     try: print(os.getxattr(sys.argv[1], name).decode())
     except OSError: pass
 `;
-const READ_MS = 5_000;
+/** A machine that starts everything at once is busy, and without an answer workers would be without their limits. */
+const READ_MS = 30_000;
 
 /**
  * Makes the group that we are in one whose groups can have limits on memory. Its directory; undefined where it is not ours.
@@ -86,14 +87,24 @@ function moveInto(own: string, pids: readonly string[]): boolean {
   }
 }
 
+/** As far as they are shown to us: a service with `ProtectProc=invisible` sees no process of other users, which it could not move either. */
 function selfAndAncestors(): string[] {
   const pids: string[] = [];
   for (let pid = String(process.pid); Number(pid) > 0; ) {
     pids.push(pid);
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const stat = statOf(pid);
+    if (stat === undefined) break;
     pid = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]!;
   }
   return pids;
+}
+
+function statOf(pid: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, "latin1");
+  } catch {
+    return undefined;
+  }
 }
 
 function wordsOf(file: string): string[] {

@@ -10,6 +10,8 @@ import { root } from "../harness/server.ts";
 const HOME = join(tmpdir(), "service");
 const DATA = join(HOME, "data");
 const GROUP = "/sys/fs/cgroup/system.slice/quern.service";
+/** The whole of a service, in a kernel that is a process itself, beside other tests. */
+const START_MS = 300_000;
 const BASE = "http://127.0.0.1:8420";
 
 /** Anybody may read the checkout: then the service is nobody's. */
@@ -25,47 +27,89 @@ const quern = (...args: string[]) => {
   return stdout + stderr;
 };
 
+/** As many MiB as it is asked for; or what the service may do, when it is asked for its rights. */
+const PREDICTOR = `
+import ctypes, mmap, multiprocessing, os, subprocess, sys, tempfile, threading
+
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        if payload == "rights": return {name: outcome(getattr(self, name)) for name in dir(self) if name[0] != "_" and name != "predict"}
+        return len(b"x" * (payload << 20))
+
+    def machine_code(self): mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC).write(b"x")
+    def bind_to_a_core(self): os.sched_setaffinity(0, os.sched_getaffinity(0))
+    def start_processes(self): multiprocessing.get_context("fork").Pool(1).map(len, ["x"])
+    def shared_memory(self): tempfile.TemporaryFile(dir="/dev/shm").write(b"x")
+    def temporary_files(self): tempfile.TemporaryFile().write(b"x")
+    def run_programs(self): subprocess.run([sys.executable, "-m", "venv", "--without-pip", os.path.expanduser("~/venv")], check=True)
+    def see_other_processes(self): os.listdir("/proc/1")
+    def read_homes(self): assert os.listdir("/root"), "nothing is there"
+    def write_elsewhere(self): open("/var/written", "w").close()
+    def write_into_the_group(self): open("/sys/fs/cgroup/system.slice/quern.service/memory.max", "w").write("max")
+    def new_namespace(self): check(ctypes.CDLL(None, use_errno=True).unshare(0x10000000))
+    def change_owner(self): check(ctypes.CDLL(None, use_errno=True).chown(os.path.expanduser("~/venv").encode(), -1, -1))
+    def raw_sockets(self): __import__("socket").socket(17, 3, 0)
+
+def check(code):
+    if code < 0: raise OSError(ctypes.get_errno(), "refused")
+
+def outcome(attempt):
+    try:
+        attempt()
+        return "yes"
+    except BaseException as error:
+        return "no (%s)" % type(error).__name__
+`;
+
+/** The unit as it stands in the guide. */
+const GUIDE = /```ini quern\.service\n([^`]*)```/.exec(
+  readFileSync(join(root, "docs", "guides", "service.md"), "utf8"),
+)![1]!;
+
 /** The guide's unit with this checkout's paths. */
 function unit(): string {
-  const guide = readFileSync(join(root, "docs", "guides", "service.md"), "utf8");
-  const text = /```ini quern\.service\n([^`]*)```/.exec(guide)![1]!;
   const mine = { "/opt/quern/node_modules/.bin/quern": join(root, "bin", "quern"), "/var/lib/quern": DATA };
-  let unit = text.replace("User=quern", `User=${USER}\nEnvironment=HOME=${HOME} TMPDIR=${tmpdir()}`);
+  // A user of its own has the data directory as its home.
+  let unit = GUIDE.replace("User=quern", `User=${USER}\nEnvironment=HOME=${DATA}`);
   for (const [theirs, ours] of Object.entries({ ...mine, "/srv/data": join(HOME, "inputs") }))
-    unit = unit.replace(theirs, ours);
+    unit = unit.replaceAll(theirs, ours);
   // Nothing else of a whole system runs here.
   return unit.replace("[Unit]", "[Unit]\nDefaultDependencies=no").replace(/^(After|Wants)=.*\n/gm, "");
 }
 
 const isServing = () =>
-  eventually("it serves", () =>
-    fetch(`${BASE}/-/livez`).then(
-      ({ ok }) => ok,
-      () => false,
-    ),
+  eventually(
+    "it serves",
+    () =>
+      fetch(`${BASE}/-/livez`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    START_MS,
   );
 
 beforeAll(async () => {
-  mkdirSync(join(HOME, "inputs"), { recursive: true });
-  spawnSync("chown", [USER, HOME]);
+  for (const directory of [DATA, join(HOME, "inputs")]) mkdirSync(directory, { recursive: true });
+  spawnSync("chown", [USER, HOME, DATA]);
   writeFileSync("/run/systemd/system/quern.service", unit());
   systemctl("daemon-reload");
   systemctl("start", "quern");
   await isServing();
+  // Commands find the server by it.
+  await eventually("its address is there", () => existsSync(join(DATA, "address")), START_MS);
   mkdirSync(join(HOME, "project"));
   const config = "- name: echo\n  predictor: {path: predictor.py}\n  compute: {mem: 100Mi}\n";
   writeFileSync(join(HOME, "project", "quern.yaml"), config);
-  const predictor =
-    "class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, payload): return len(b'x' * (payload << 20))\n";
-  writeFileSync(join(HOME, "project", "predictor.py"), predictor);
+  writeFileSync(join(HOME, "project", "predictor.py"), PREDICTOR);
   expect(quern("deploy", join(HOME, "project"), "--wait")).toContain("echo is live");
-});
+}, START_MS);
 afterAll(() => void systemctl("stop", "quern"));
 
-const predict = (mib: number) =>
+const predict = (payload: number | string) =>
   fetch(`${BASE}/echo`, {
     method: "POST",
-    body: String(mib),
+    body: JSON.stringify(payload),
     headers: { "content-type": "application/json" },
   });
 const groups = () =>
@@ -80,17 +124,45 @@ it("gives the server a group in which the kernel holds workers to their memory",
   expect(quern("logs", "echo")).toMatch(/was killed because it .* its compute\.mem of 100 MiB/);
 });
 
-it("has it again after a kill -9; nothing is left when it is stopped", async () => {
-  process.kill(Number(property("MainPID")), "SIGKILL");
-  await eventually("systemd has started it again", () => property("NRestarts") === "1");
-  await isServing();
-  await eventually("the replica is back", async () => (await predict(1)).status === 200);
-  expect(groups()).toContain("quern");
-  expect(quern("doctor")).toContain("the kernel holds each worker");
-  systemctl("stop", "quern");
-  expect(property("Result")).toBe("success");
-  expect(existsSync(GROUP)).toBe(false);
+it("is exposed little, by systemd's own measure", () => {
+  const file = join(HOME, "quern.service");
+  writeFileSync(file, GUIDE);
+  // In tenths: 3.0.
+  const args = ["security", "--offline=true", "--threshold=30", "--no-pager", file];
+  const { status, stdout, stderr } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+  expect(status, `${stdout.split("\n").at(-2)}${stderr}`).toBe(0);
 });
+
+it("lets predictors do what they need, and no more", async () => {
+  const rights = (await (await predict("rights")).json()) as Record<string, string>;
+  const allowed = Object.keys(rights).filter((name) => rights[name] === "yes");
+  expect(allowed.sort(), JSON.stringify(rights)).toEqual([
+    ...[
+      "bind_to_a_core",
+      "machine_code",
+      "run_programs",
+      "shared_memory",
+      "start_processes",
+      "temporary_files",
+    ],
+  ]);
+});
+
+it(
+  "has it again after a kill -9; nothing is left when it is stopped",
+  async () => {
+    process.kill(Number(property("MainPID")), "SIGKILL");
+    await eventually("systemd has started it again", () => property("NRestarts") === "1", START_MS);
+    await isServing();
+    await eventually("the replica is back", async () => (await predict(1)).status === 200, START_MS);
+    expect(groups()).toContain("quern");
+    expect(quern("doctor")).toContain("the kernel holds each worker");
+    systemctl("stop", "quern");
+    expect(property("Result")).toBe("success");
+    expect(existsSync(GROUP)).toBe(false);
+  },
+  START_MS,
+);
 
 it("has it in a scope of a shell too", () => {
   const program = join(root, "dist", "engine", "own-group.js");
