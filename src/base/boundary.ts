@@ -6,7 +6,7 @@
 /** What was thrown, and by which unit, in words. */
 export type OnFault = (error: Error, unit: string) => void;
 
-let onContained: OnFault = (error, unit) => process.emitWarning(`${unit}: ${error.stack ?? error.message}`);
+let onContained: OnFault = logFault;
 
 /** Where faults go whose unit has nothing else to do about them: once a process. */
 export function reportFaultsTo(report: OnFault): void {
@@ -60,4 +60,11 @@ function tell(unit: string, thrown: unknown, onFault: OnFault): void {
 
 function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
+/** The log is loaded when it is needed: the command line starts without it. */
+function logFault(error: Error, unit: string): void {
+  import("./log.ts")
+    .then(({ openLog }) => openLog("quern").error({ err: error }, `internal error in ${unit}`))
+    .catch(() => {});
 }
