@@ -71,10 +71,7 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
     .exitOverride();
   const output = new Output(false);
   program.configureOutput({
-    writeOut: (text) => {
-      // It fails where its reader has left.
-      output.out(text).catch(() => {});
-    },
+    writeOut: (text) => output.print(text),
     writeErr: (text) => output.fail(text),
   });
   program.addOption(

@@ -23,6 +23,11 @@ export class Output {
     if (!process.stdout.write(printable(text))) await once(process.stdout, "drain");
   }
 
+  /** The same for little of it, such as help. */
+  print(text: string): void {
+    process.stdout.write(printable(text));
+  }
+
   /** Data in place of what was printed before, on a terminal; elsewhere after it, with an empty line between. */
   async outAnew(text: string): Promise<void> {
     if (process.stdout.isTTY !== true) return this.out(`${text}\n`);
