@@ -2,7 +2,6 @@
  * The outermost boundary of a unit of work: one job, API, queue, request, connection or timer. What it throws and nobody expected
  * ends that unit alone; the process goes on with all others. What follows for the unit is its owner's business.
  */
-import { printable } from "./printable.ts";
 
 /** What was thrown, and by which unit, in words. */
 export type OnFault = (error: Error, unit: string) => void;
