@@ -136,7 +136,10 @@ class Sides {
   }
 
   private noted(answer: Answer): Answer {
-    if (answer.finding !== undefined && /^(the process ended|no answer)/.test(answer.finding))
+    if (
+      answer.finding !== undefined &&
+      /^(the process ended|the process has grown|no answer)/.test(answer.finding)
+    )
       this.isAlive = false;
     return answer;
   }

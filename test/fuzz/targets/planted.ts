@@ -1,13 +1,13 @@
 /** Faults on purpose, for the fuzzer's own test: it must find them. They are no part of a run. */
 import type { Target } from "../target.ts";
 
-const common = { dictionary: ["BUG"], maxBytes: 1000, covers: /targets\/planted/ };
+const common = { dictionary: ["BUG", "Q"], maxBytes: 1000, covers: /targets\/planted/ };
 
 export const throws: Target = {
   ...common,
   run(input) {
-    // One byte after the other: without its eyes on the code the fuzzer would need years.
-    if (input[0] === 0x51 && input[1] === 0x75 && input[2] === 0x65) throw new TypeError("planted");
+    // One after the other: what reaches the first is kept, and leads to the second.
+    if (input.includes("Q") && input.includes("BUG")) throw new TypeError("planted");
     return undefined;
   },
 };
@@ -20,12 +20,12 @@ export const hangs: Target = {
   },
 };
 
-const kept: Buffer[] = [];
+const kept: { bytes?: Buffer } = {};
 
 export const grows: Target = {
   ...common,
   run(input) {
-    if (input.includes("BUG")) kept.push(Buffer.alloc(500 * 1024 * 1024, 1));
+    if (input.includes("BUG")) kept.bytes ??= Buffer.alloc(500 * 1024 * 1024, 1);
     return undefined;
   },
 };
