@@ -1,6 +1,6 @@
 /**
  * Callers without a key, on a server that asks for keys: an address that is not there, one that is not for them and one that needs a key get the
- * same answer (docs/decisions/0020-what-strangers-learn.md).
+ * same answer (docs/decisions/0021-what-strangers-learn.md).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { refusal } from "./authorization.ts";

@@ -22,6 +22,8 @@ import { fileAddress, localPath } from "./store-path.ts";
 
 /** Names read from a directory at once. */
 const DIRECTORY_BUFFER = 512;
+/** There is no such directory, and cannot be one: the last is of a name that no file system takes. */
+const NOT_THERE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG"]);
 
 export class FileStore implements ObjectStore {
   private readonly roots: readonly string[];
@@ -106,7 +108,7 @@ export class FileStore implements ObjectStore {
       encoding: "latin1" as BufferEncoding,
       bufferSize: DIRECTORY_BUFFER,
     }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+      if (NOT_THERE.has(error.code ?? "")) return undefined;
       throw unreadable(base, error);
     });
     for await (const entry of directory ?? []) {

@@ -197,6 +197,16 @@ describe("a link", () => {
   });
 });
 
+describe("a directory that cannot be there", () => {
+  it.each(["none/", "file/", `${"long".repeat(100)}/name`])(
+    "has no files, and is nobody's outage: %s",
+    async (prefix) => {
+      write("file");
+      expect(await select(under(prefix))).toEqual([]);
+    },
+  );
+});
+
 describe("a name that is not valid UTF-8", () => {
   it("is an error, not a file that is silently left out", async () => {
     writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "");
