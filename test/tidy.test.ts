@@ -139,8 +139,6 @@ describe("the house", () => {
       ),
     );
     expect(printers.map((file) => relative(root, file)).sort()).toEqual([
-      // Where nobody else says what was contained.
-      "src/base/boundary.ts",
       "src/cli/output.ts",
       "src/observe/words.ts",
     ]);

@@ -146,7 +146,8 @@ function outline(body: Buffer): unknown {
   if (Math.max(members.size, inner?.size ?? 0) > SUBMISSION_KEYS_MAX) throw invalid([crowded()]);
   const items = inner?.get("items");
   const standIn = items === undefined ? undefined : standInOf(body, items);
-  const bytes = body.length - (standIn === undefined ? 0 : items!.end - items!.start);
+  const bytes =
+    bytesOf(members) - lengthOf(inner && list) + bytesOf(inner ?? new Map()) - lengthOf(standIn && items);
   if (bytes > SUBMISSION_HEAD_BYTES_MAX) throw invalid([headTooLong(members)]);
   const textOf = ({ start, end }: Span) => body.toString("utf8", start, end);
   const value = valuesOf(members, (name, span) =>
@@ -169,6 +170,15 @@ function standInOf(body: Buffer, span: Span): unknown[] | undefined {
   if (body[span.start] !== OPEN_BRACKET) return undefined;
   const first = elementSpans(body, span).next();
   return first.done ? [] : [0];
+}
+
+/** What is between them is never read. */
+function bytesOf(spans: Map<string, Span>): number {
+  return [...spans.values()].reduce((sum, span) => sum + lengthOf(span), 0);
+}
+
+function lengthOf(span: Span | undefined): number {
+  return span === undefined ? 0 : span.end - span.start;
 }
 
 function valuesOf(
