@@ -79,6 +79,9 @@ const word = (python: string) =>
   execFileSync(python, ["-c", "import tiny_quern; print(tiny_quern.WORD)"], { encoding: "utf8" }).trim();
 const installations = () => readFileSync(log, "utf8").match(/installing: requirements\.txt/g)?.length ?? 0;
 
+/** An environment of its own takes a few seconds, on a machine with much else to do ten times as long. */
+const VENV_MS = 90_000;
+
 describe("an environment", () => {
   it("is the interpreter itself where nothing is required", async () => {
     const { python, bin } = await environments().prepare(project("plain", {}), log);
@@ -179,7 +182,7 @@ describe("an environment", () => {
     const isGone = (pid: number) => processStartTime(pid) === undefined;
     const stopped = environments();
     void stopped.prepare(project("one", files), log);
-    await eventually("it is being made", () => started().length === 1);
+    await eventually("it is being made", () => started().length === 1, VENV_MS);
     await stopped.stop();
     expect(isGone(started()[0]!)).toBe(true);
     // This server is killed, as it were: its installer stays behind.
@@ -187,11 +190,11 @@ describe("an environment", () => {
     killed.catch(() => {
       // Its installer was ended.
     });
-    await eventually("it is being made", () => started().length === 2);
+    await eventually("it is being made", () => started().length === 2, VENV_MS);
     await environments().prepare(project("one", files), log);
     expect(isGone(started()[1]!)).toBe(true);
     expect(readdirSync(root).filter((name) => name.endsWith(".installer"))).toEqual([]);
-  }, 120_000);
+  }, 240_000);
 });
 
 describe("local requirements", () => {
