@@ -131,7 +131,8 @@ function targetOf(
   dataDir: string,
   environments: string,
 ): { name: string } & ClientOptions {
-  const apiKey = setting("apiKey") || undefined;
+  // A file of secrets often ends in a line break.
+  const apiKey = setting("apiKey")?.trim() || undefined;
   const address = readLine(join(dataDir, "address"));
   const token = readLine(join(dataDir, "admin-token"));
   const own = token === undefined ? undefined : { dataDir, tokenSha256: sha256Of(token) };

@@ -24,7 +24,8 @@ def form(*parts):
 class Parsing(unittest.TestCase):
     def test_text_in_its_charset(self):
         self.assertEqual(parse_payload("text/plain", "é".encode()), "é")
-        self.assertEqual(parse_payload('TEXT/plain; charset="latin-1"', b"\xe9"), "é")
+        for label in ("latin-1", "ISO_8859-1", "latin_1"):
+            self.assertEqual(parse_payload('TEXT/plain; charset="%s"' % label, b"\xe9"), "é")
         for type_, body in (("text/plain", b"\xff"), ("text/plain; charset=nope", b"x")):
             with self.assertRaises(PayloadError):
                 parse_payload(type_, body)

@@ -29,8 +29,9 @@ export const SECRET_NAMES = [
 const SECRET_PARAMETERS =
   /([?&;](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|googleaccessid|signature|sig|token|access_token|api_key|apikey|password|client_secret)=)[^&#\s"'<>]+/gi;
 /** Whoever stands before the @ of a URL. */
-const USER_OF_URL = /:\/\/[^\s/?#@"'<>]+@/g;
-const AUTHORIZATION = /\b(Bearer|Basic) +[\w.~+/=-]{8,}/gi;
+const USER_OF_URL = /:\/\/[^\s/?#"'<>]+@/g;
+/** With a character that words of prose do not have: "basic statistics" stays. */
+const AUTHORIZATION = /\b([Bb]earer|[Bb]asic|BEARER|BASIC) +(?=[\w.~+/=-]*[\dA-Z=])[\w.~+/=-]{8,}/g;
 const OWN_KEY = /\bquern_[\w-]{32}/g;
 
 /** A text without the secrets that stand in it: in URLs, and as keys. */
@@ -52,10 +53,14 @@ export class SecretNames {
     );
   }
 
+  /** One of several (`token_1`, `password2`, `api_keys`) is a secret too. */
   has(name: string): boolean {
-    const words = ` ${wordsOf(name)} `;
+    const words = ` ${wordsOf(name.replace(/\d+/g, " "))} `;
+    const singular = words.replace(/s(?= )/g, "");
     return this.names.some((secret) =>
-      secret.endsWith("$") ? words.endsWith(`${secret.slice(0, -1)} `) : words.includes(secret),
+      secret.endsWith("$")
+        ? words.endsWith(`${secret.slice(0, -1)} `)
+        : words.includes(secret) || singular.includes(secret),
     );
   }
 

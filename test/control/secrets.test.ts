@@ -14,6 +14,7 @@ describe("a name", () => {
       "aws_secret_access_key",
     ],
     ...["hf_token", "authToken", "apiKey", "API_KEY", "apikey", "clientSecret", "private_key", "sentry_dsn"],
+    ...["passwords", "api_keys", "privateKeys", "token_1", "DB_PASSWORD2", "accesskeys"],
     ...["connectionString", "license", "licenseKey", "pinCode", "pin_code"],
   ])("%s is a secret's", (name) => expect(names.has(name)).toBe(true));
 
@@ -33,8 +34,11 @@ describe("a text", () => {
     ],
     ["https://b/k?sv=1&sig=abc%3D#f", "https://b/k?sv=1&sig=***#f"],
     ["Authorization: Bearer abcdefgh123", "Authorization: Bearer ***"],
+    ["basic dXNlcjpwdw==", "basic ***"],
     [`the key quern_${"a".repeat(32)}`, "the key quern_***"],
     ["a bearer of news", "a bearer of news"],
+    ["basic statistics of Basic authentication", "basic statistics of Basic authentication"],
+    ["postgres://u:p@ss@host/x", "postgres://***@host/x"],
   ])("%s", (given, shown) => expect(hideInText(given)).toBe(shown));
 
   it("of any kind is read in one pass", () => {
