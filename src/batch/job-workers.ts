@@ -62,7 +62,7 @@ export class JobWorkers {
 
   private askForMissing(): void {
     const { account, need } = this.options;
-    if (this.isStopped || this.isFaulty || this.unasked === 0) return;
+    if (this.isStopped || this.isFaulty) return;
     const most = Math.max(1, account.capacity(need()));
     while (this.unasked > 0 && this.asks.size < most) this.askForOne();
     this.unaskedSinceMs =
