@@ -76,8 +76,9 @@ export class ComputeAccount {
     return this.take(need, gpus, holder);
   }
 
+  /** What was given back already is not there twice. */
   giveBack(grant: Grant): void {
-    this.held.delete(grant);
+    if (!this.held.delete(grant)) return;
     this.free.cpuMillis += grant.cpuMillis;
     this.free.memoryBytes += grant.memoryBytes;
     this.free.gpus = [...this.free.gpus, ...grant.gpus].sort();

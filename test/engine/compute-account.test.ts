@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { JobWorkers } from "../../src/batch/job-workers.ts";
 import { STALLED_AFTER_MS } from "../../src/contracts/limits.ts";
-import { ComputeAccount } from "../../src/engine/compute-account.ts";
+import { ComputeAccount, type Grant } from "../../src/engine/compute-account.ts";
 
 const GIB = 2 ** 30;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -75,15 +75,30 @@ describe("the machine's account", () => {
     const granted: string[] = [];
     const ask = (name: string, cpuMillis: number, memoryBytes = 0) =>
       account.ask({ cpuMillis, memoryBytes, gpus: 0 }, () => granted.push(name));
-    ask("first", 600);
+    let firsts: Grant | undefined;
+    account.ask({ cpuMillis: 600, memoryBytes: 0, gpus: 0 }, (grant) => {
+      granted.push("first");
+      firsts = grant;
+    });
     ask("too much memory", 100, 2 * GIB);
     ask("second", 600);
     ask("small", 400, GIB);
     await turn();
     expect(granted).toEqual(["first", "small"]);
-    account.giveBack({ cpuMillis: 600, memoryBytes: 0, gpus: [] });
+    account.giveBack(firsts!);
     await turn();
     expect(granted).toEqual(["first", "small", "second"]);
+  });
+
+  it("takes back what it gave once", async () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0"] });
+    const need = { cpuMillis: 1000, memoryBytes: GIB, gpus: 1 };
+    const grant = account.occupy(need)!;
+    account.giveBack(grant);
+    account.giveBack(grant);
+    expect(account.room({ cpuMillis: 500, memoryBytes: 0, gpus: 0 })).toBe(2);
+    expect(account.occupy(need)!.gpus).toEqual(["0"]);
+    expect(account.occupy({ cpuMillis: 0, memoryBytes: 0, gpus: 1 })).toBeUndefined();
   });
 
   it("lets who does not wait take more than there is; others get nothing until it is back", async () => {
@@ -119,6 +134,18 @@ describe("a worker that waits for compute", () => {
     expect(counts(now)).toEqual({ pending: 1, stalled: 0 });
     await workers.stopAll(0);
     expect(counts(now)).toEqual({ pending: 0, stalled: 0 });
+  });
+
+  it("is stalled from when it was last wanted, also where it has not even asked", () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
+    const workers = jobWorkers(account);
+    const now = vi.spyOn(performance, "now").mockReturnValue(0);
+    workers.keepAt(11);
+    workers.keepAt(1);
+    now.mockReturnValue(STALLED_AFTER_MS);
+    workers.keepAt(11);
+    now.mockRestore();
+    expect(workers.counts(STALLED_AFTER_MS + 1)).toMatchObject({ pending: 10, stalled: 1 });
   });
 
   it("wait without a cost for each, as many as a submission may ask for", async () => {
