@@ -2,7 +2,17 @@
  * Who changed what, one JSON line each: `audit.log` has what was done with a key, `audit-refused.log` what was refused and what came
  * without one, of which a flood is counted. Each is bounded (contracts/limits.ts); read-audit.ts reads both as one.
  */
-import { appendFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 import { timestamp } from "../base/clock.ts";
 import { makeDirectories, shortageOf } from "../base/disk-full.ts";
@@ -46,6 +56,8 @@ const FORMER_NAME = "audit.jsonl";
 
 export class Audit implements Service {
   private readonly directory: string;
+  /** The files whose last line is known to be whole. */
+  private readonly whole = new Set<string>();
   private readonly refused = new LineFlood<AuditLine>((line, more) =>
     this.append(REFUSED, more === 0 ? line : { ...line, more }),
   );
@@ -82,10 +94,26 @@ export class Audit implements Service {
       makeDirectories(this.directory);
       if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) >= bytesMax) rotate(file, filesMax);
       const text = printable(JSON.stringify({ time: timestamp(), ...line }));
-      appendFileSync(file, `${text}\n`, { mode: 0o600 });
+      // A line that a full disk has cut off must not take this one with it.
+      const end = this.whole.delete(name) || endsWhole(file) ? "" : "\n";
+      appendFileSync(file, `${end}${text}\n`, { mode: 0o600 });
+      this.whole.add(name);
     } catch (error) {
       if (shortageOf(error) === undefined) throw error;
     }
+  }
+}
+
+/** Whether what is written behind it begins a line. */
+function endsWhole(file: string): boolean {
+  if (!existsSync(file)) return true;
+  const fd = openSync(file, "r");
+  try {
+    const last = Buffer.alloc(1);
+    const { size } = fstatSync(fd);
+    return size === 0 || (readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === 0x0a);
+  } finally {
+    closeSync(fd);
   }
 }
 

@@ -105,6 +105,15 @@ describe("the audit", () => {
     await following.return(undefined);
   });
 
+  it("loses the line that a full disk cut off, and not the one behind it", async () => {
+    const file = join(directory, "audit.log");
+    writeFileSync(file, '{"time":"2000","by":"cut');
+    audit.record({ ...line, request_id: "first" });
+    audit.record({ ...line, request_id: "second" });
+    expect((await lines()).map(({ request_id }) => request_id)).toEqual(["first", "second"]);
+    expect(readFileSync(file, "utf8").split("\n").length).toBe(4);
+  });
+
   it("goes on with the file of former releases", async () => {
     writeFileSync(join(directory, "audit.jsonl"), '{"time":"2000","by":"admin-token"}\n');
     await audit.start();
