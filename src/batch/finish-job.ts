@@ -25,8 +25,7 @@ export async function finishJob(
     total: job.total_batch_count ?? 0,
     succeeded: job.succeeded,
     failedBatches: job.failed_batches,
-    ...(await countDeadly(db, jobId)),
-    ...(await firstDeath(db, jobId)),
+    ...(cause.kind === "settled" ? await deaths(db, jobId) : NO_DEATHS),
   });
   const ending = { ...decided, reason: decided.reason && named(decided.reason, job) };
   reach("closing-before-commit");
@@ -39,6 +38,14 @@ export async function finishJob(
       `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`,
     );
   return won;
+}
+
+type Deaths = Omit<SettledCounts, "total" | "succeeded" | "failedBatches">;
+/** No other cause is decided by them, and the end that is left when one has failed reads as little as it can. */
+const NO_DEATHS: Deaths = { failedByDeath: 0, failedByOom: 0 };
+
+async function deaths(db: Database, jobId: string): Promise<Deaths> {
+  return { ...(await countDeadly(db, jobId)), ...(await firstDeath(db, jobId)) };
 }
 
 /** Of the first batch that finally failed because a worker died in it; for memory, if any did. */

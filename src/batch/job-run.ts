@@ -197,7 +197,7 @@ export class JobRun implements Service {
       deps.jobLog(job_id, `enqueued ${total} batches`);
       return true;
     } catch (error) {
-      await this.end({ kind: "enqueue_failed", reason: enqueueFailed(error as Error) });
+      this.endSoon({ kind: "enqueue_failed", reason: enqueueFailed(error as Error) });
       return false;
     }
   }
@@ -322,7 +322,7 @@ export class JobRun implements Service {
     const fault = worker.hasOnJobComplete ? await worker.completeJob(this.job.round) : undefined;
     this.isCompleting = false;
     if (fault === "died") return;
-    await this.end(
+    this.endSoon(
       fault === undefined ? { kind: "settled" } : { kind: "worker_error", reason: completionFailed(fault) },
     );
   }
@@ -345,6 +345,7 @@ export class JobRun implements Service {
     }
   }
 
+  /** Where the end itself throws, no other cause would end the job any more. */
   private endSoon(cause: EndCause): void {
     contain(
       "a job's end",

@@ -44,7 +44,7 @@ const UNITS = {
       () => "victim",
     ],
     ["LeaseCursor", "batch/lease-cursor.js", ["load"], () => "victim"],
-    ["Settlements", "batch/settlements.js", ["write"], () => "victim"],
+    ["Settlements", "batch/settlements.js", ["write", "drain"], () => "victim"],
     ["Replicas", "apis/replicas.js", ["reconcileOne"], (_, [name]) => name],
     ["Replicas", "apis/replicas.js", ["gone"], (_, [replica]) => replica.api_name],
     ["Replica", "apis/replica.js", ["connect", "gone", "ready"], (replica) => replica.api_name],

@@ -81,6 +81,7 @@ describe("a job that throws", () => {
     ["Dispatcher.committed", items(1), unexpected],
     ["Dispatcher.fill", items(1), unexpected],
     ["Settlements.write", items(1), unexpected],
+    ["Settlements.drain", items(1), unexpected],
     ["LeaseCursor.load", items(1), "status_enqueue_failed"],
   ])("in %s ends alone", async (point, submission, status) => {
     throwAt(point);
