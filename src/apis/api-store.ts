@@ -81,10 +81,14 @@ export interface Deployed {
   unreadable: UnreadableApi[];
 }
 
-/** The current version of everything that is deployed, by name. */
-export async function readDeployed(db: Database): Promise<Deployed> {
+const DEPLOYED =
+  "SELECT v.*, a.kind FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id";
+
+/** The current version of everything that is deployed, by name; or of one only. */
+export async function readDeployed(db: Database, name?: string): Promise<Deployed> {
   const rows = await db.all<VersionRow & Pick<UnreadableApi, "kind">>(
-    "SELECT v.*, a.kind FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id ORDER BY a.name",
+    `${DEPLOYED}${name === undefined ? "" : " WHERE a.name = ?"} ORDER BY a.name`,
+    name === undefined ? [] : [name],
   );
   const deployed: Deployed = { versions: [], unreadable: [] };
   for (const { kind, ...row } of rows)

@@ -116,11 +116,18 @@ export class Apis implements Service {
     this.deps.projects.soon();
   }
 
-  /** Throws `api_not_found`. */
+  /** Throws `api_not_found`, and `wrong_state` where it cannot be read. */
   async version(name: string): Promise<AnyVersion> {
-    const version = await this.findVersion(name);
-    if (version === undefined) throw apiNotFound(name);
-    return version;
+    const found = await this.read(name);
+    if ("why" in found) throw new ServiceError("wrong_state", `${name}: ${found.why}`);
+    return found;
+  }
+
+  private async read(name: string): Promise<AnyVersion | UnreadableApi> {
+    const { versions, unreadable } = await readDeployed(this.deps.db, name);
+    const [found] = [...versions, ...unreadable];
+    if (found === undefined) throw apiNotFound(name);
+    return found;
   }
 
   findVersion(name: string): Promise<AnyVersion | undefined> {
@@ -184,7 +191,8 @@ export class Apis implements Service {
   }
 
   async get(name: string): Promise<ApiState> {
-    return this.stateOf(await this.version(name));
+    const found = await this.read(name);
+    return "why" in found ? stateOfUnreadable(found) : this.stateOf(found);
   }
 
   /** Writes the routes that follow from what is deployed and which replicas are ready. */

@@ -182,9 +182,12 @@ describe("an API that throws", () => {
     status: string;
     replicas: { pid: number; state: string }[];
   }
-  const victim = async () => {
+  const control = (path: string, method = "GET") => {
     const key = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
-    const answer = await server.fetch("/-/apis", { headers: { authorization: `Bearer ${key}` } });
+    return server.fetch(path, { method, headers: { authorization: `Bearer ${key}` } });
+  };
+  const victim = async () => {
+    const answer = await control("/-/apis");
     if (!answer.ok) return undefined;
     const { apis } = (await answer.json()) as { apis: (View & { name: string })[] };
     return apis.find(({ name }) => name === "victim");
@@ -226,6 +229,9 @@ describe("an API that throws", () => {
     process.kill(children[1]!, "SIGKILL");
     await eventually("another controller tells of it", async () => (await victim())?.status === "error");
     children = [children[0]!, server.child("controller")];
+    const alone = await control("/-/apis/victim");
+    expect([alone.status, await alone.json()]).toMatchObject([200, { ...(await victim()), status: "error" }]);
+    expect((await control("/-/apis/victim/refresh", "POST")).status).toBe(409);
     expect((await server.post("/victim", { id: 1 })).status).toBe(200);
     await othersGoOn();
     // The cure.
