@@ -122,7 +122,7 @@ class DevSession {
       for (const text of lines) {
         const { time, line } = JSON.parse(text) as { time: string; line: string };
         if (time < after) continue;
-        last = time;
+        if (time > last) last = time;
         await out(`${api} | ${printableLine(line)}\n`);
       }
     }

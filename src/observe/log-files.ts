@@ -66,11 +66,10 @@ export async function* readLogLines(
   const slices = new TimeSlices(SLICE_MS);
   for (;;) {
     const over = !follow || (await isOver());
-    for (let hasMore = true; hasMore; ) {
-      if (slices.isOver) await slices.rest();
-      const { lines, bytes } = await readNew(directory, cursors);
-      if (lines.length > 0) yield lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
-      hasMore = bytes > 0;
+    for (;;) {
+      const lines = await takeOldest(directory, cursors, slices);
+      if (lines.length === 0) break;
+      yield lines;
     }
     if (over) return;
     await delay(FOLLOW_MS);
@@ -84,26 +83,52 @@ interface LogCursor {
   rest: Buffer;
   cut: number;
   time: string;
+  /** Read and not taken yet: another log may have older ones. */
+  lines: LogLine[];
 }
 
-/** What has come since the last look; `bytes` tells progress also where no line has ended yet. */
-async function readNew(
+/** What no log has anything older than, in order; nothing where all of them are at the end. */
+async function takeOldest(
   directory: string,
   cursors: Map<string, LogCursor>,
-): Promise<{ lines: LogLine[]; bytes: number }> {
+  slices: TimeSlices,
+): Promise<LogLine[]> {
   const names = await readdir(directory).catch(() => [] as string[]);
-  const all: LogLine[] = [];
-  let sum = 0;
   const logs = names.filter((entry) => entry.endsWith(".log")).sort();
   const most = Math.max(READ_BYTES_LEAST, Math.floor(READ_BYTES / logs.length));
   for (const name of logs) {
-    const cursor = cursors.get(name) ?? { at: 0, rest: NOTHING, cut: 0, time: "" };
+    const cursor = cursors.get(name) ?? { at: 0, rest: NOTHING, cut: 0, time: "", lines: [] };
     cursors.set(name, cursor);
-    const { lines, bytes } = await readFrom(join(directory, name), cursor, most);
-    all.push(...lines);
-    sum += bytes;
+    await fill(join(directory, name), cursor, most, slices);
   }
-  return { lines: all, bytes: sum };
+  const filled = [...cursors.values()].filter(({ lines }) => lines.length > 0);
+  const until = filled.map(lastTime).sort(compare)[0];
+  return filled
+    .flatMap((cursor) => (lastTime(cursor) === until ? cursor.lines.splice(0) : takeUntil(cursor, until!)))
+    .sort((a, b) => compare(a.time, b.time));
+}
+
+/** Reads until there is a whole line that was not taken yet, or no more. */
+async function fill(file: string, cursor: LogCursor, most: number, slices: TimeSlices): Promise<void> {
+  while (cursor.lines.length === 0) {
+    if (slices.isOver) await slices.rest();
+    const { lines, bytes } = await readFrom(file, cursor, most);
+    cursor.lines = lines;
+    if (bytes === 0) return;
+  }
+}
+
+function lastTime({ lines }: LogCursor): string {
+  return lines.at(-1)!.time;
+}
+
+function takeUntil({ lines }: LogCursor, time: string): LogLine[] {
+  const later = lines.findIndex((line) => line.time > time);
+  return lines.splice(0, later === -1 ? lines.length : later);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** Whole lines behind the cursor, up to `most` bytes of them. */

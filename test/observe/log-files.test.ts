@@ -69,6 +69,22 @@ describe("the log of a worker", () => {
     expect(numbers(seen)).toEqual(Array.from({ length: 4000 }, (_, n) => n));
   });
 
+  it("is shown in the order of time among others, however much longer it is", async () => {
+    const stamp = (ms: number) => new Date(Date.parse(TIME) + ms).toISOString();
+    const text = (every: number) => {
+      let lines = "";
+      for (let ms = 0; ms < 6000; ms += every) lines += `${stamp(ms)} ${"x".repeat(92)}\n`;
+      return lines;
+    };
+    writeFileSync(file, text(1));
+    for (const name of ["install.log", "server.log"]) writeFileSync(join(directory, name), text(500));
+    const times: string[] = [];
+    for await (const some of readLogLines(directory, false, async () => true))
+      times.push(...some.map(({ time }) => time));
+    expect(times.length).toBe(6000 + 12 + 12);
+    expect(times).toEqual([...times].sort());
+  });
+
   it("says where bytes were dropped, and how many", async () => {
     write(0, 1000);
     rotate();
