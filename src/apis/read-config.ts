@@ -43,7 +43,7 @@ const aside = new SideThread<ConfigTask, PlacedConfig>({
 
 export async function readLongConfig(text: string, file: string): Promise<ReadConfig> {
   if (text.length <= CONFIG_READ_HERE_BYTES_MAX) return readConfig(text, file);
-  const { apis, errors } = await aside.run({ text, file });
+  const { apis, errors } = await aside.run({ text, file }, { bytes: text.length });
   const placed = apis.map(({ places, ...api }) => ({
     ...api,
     positionOf: (path: readonly (string | number)[]) => places[path.join(".")] ?? places[""]!,

@@ -210,16 +210,16 @@ export async function failureGroups(db: Statements, jobId: string, limit: number
   return groups;
 }
 
-/** By their errors, behind `last`; an index has all that is asked for. */
+/** By their errors, behind `last`; an index has all that is asked for, and the place to begin. A failed batch always has a group. */
 function rowsByGroup(
   db: Statements,
   jobId: string,
   last: { error_group: string; batch_index: number } | undefined,
 ): Promise<{ error_group: string; batch_index: number }[]> {
-  const after = last === undefined ? "" : "AND (coalesce(error_group, ''), batch_index) > (?, ?)";
+  const after = last === undefined ? "" : "AND (error_group, batch_index) > (?, ?)";
   return db.all(
-    `SELECT coalesce(error_group, '') AS error_group, batch_index FROM batches
-     WHERE job_id = ? AND failed = 1 ${after} ORDER BY coalesce(error_group, ''), batch_index LIMIT ?`,
+    `SELECT error_group, batch_index FROM batches
+     WHERE job_id = ? AND failed = 1 ${after} ORDER BY error_group, batch_index LIMIT ?`,
     [jobId, ...(last === undefined ? [] : [last.error_group, last.batch_index]), COUNTED_AT_ONCE],
   );
 }

@@ -101,8 +101,9 @@ export class Jobs implements Service {
     api: { name: string; api_id: string },
     body: Buffer,
     idempotencyKey: string | undefined,
+    left?: AbortSignal,
   ): Promise<{ row: JobRow; isReplay: boolean }> {
-    const { job_id, isReplay } = await submitJob(this.deps, api, body, idempotencyKey);
+    const { job_id, isReplay } = await submitJob(this.deps, api, body, idempotencyKey, left);
     if (!isReplay) await this.run(job_id);
     return { row: (await jobById(this.deps.db, job_id))!, isReplay };
   }
@@ -125,8 +126,8 @@ export class Jobs implements Service {
   }
 
   /** What a submission would take; makes no job. */
-  preview(body: Buffer, idempotencyKey: string | undefined): Promise<Preview> {
-    return previewSubmission(this.deps.store, body, idempotencyKey);
+  preview(body: Buffer, idempotencyKey: string | undefined, left?: AbortSignal): Promise<Preview> {
+    return previewSubmission(this.deps.store, body, idempotencyKey, left);
   }
 
   async get(apiName: string, jobId: string): Promise<JobRow> {

@@ -15,11 +15,12 @@ const aside = new SideThread<Uint8Array, ParsedSubmission>({
     ),
 });
 
-/** `body` is used up. Throws ServiceError with all that is wrong. */
-export async function readSubmission(body: Buffer): Promise<ParsedSubmission> {
+/** `body` is used up. `left`: the client waits no more. Throws ServiceError with all that is wrong. */
+export async function readSubmission(body: Buffer, left?: AbortSignal): Promise<ParsedSubmission> {
   if (body.length <= READ_HERE_BYTES_MAX) return parseSubmission(body);
   const isWhole = body.length === body.buffer.byteLength;
-  const parsed = await aside.run(body, isWhole ? [body.buffer as ArrayBuffer] : []);
+  const transfer = isWhole ? [body.buffer as ArrayBuffer] : [];
+  const parsed = await aside.run(body, { bytes: body.length, transfer, left });
   const { input } = parsed;
   if (input.kind !== "items") return parsed;
   // What crosses threads is a plain array of bytes.

@@ -23,9 +23,10 @@ export async function previewSubmission(
   store: ObjectStore,
   body: Buffer,
   idempotencyKey: string | undefined,
+  left?: AbortSignal,
 ): Promise<Preview> {
   if (idempotencyKey !== undefined) assertLegalKey(idempotencyKey);
-  const { input } = await readSubmission(body);
+  const { input } = await readSubmission(body, left);
   const { batch_size } = input;
   if (input.kind === "items")
     return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };

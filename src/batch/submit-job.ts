@@ -40,17 +40,21 @@ export interface Submitted {
   isReplay: boolean;
 }
 
-/** Throws ServiceError when the submission is not valid, or its key was used for another one. */
+/**
+ * Throws ServiceError when the submission is not valid, or its key was used for another one. `left`: the client waits no more; what has
+ * not been read by then makes no job.
+ */
 export async function submitJob(
   deps: SubmitDeps,
   api: { name: string; api_id: string },
   body: Buffer,
   idempotencyKey: string | undefined,
+  left?: AbortSignal,
 ): Promise<Submitted> {
   const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true };
-  const submission = await readSubmission(body);
+  const submission = await readSubmission(body, left);
   const { input } = submission;
   if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
   if (input.kind !== "items") await assertAnyFile(deps.store, input);

@@ -78,6 +78,11 @@ export const READ_HERE_BYTES_MAX = 64 * 1024;
 export const READ_ASIDE_LIMIT_MS = 60_000;
 /** ... and this memory of the thread's: 10 MiB are 3.5 million empty objects at 56 bytes. */
 export const READ_ASIDE_HEAP_MIB = 384;
+/**
+ * What waits for the thread: all bodies that may be held (CONTROL_BODIES_BYTES_MAX). It counts by itself, because a body is no longer
+ * held when its connection ends, and may still wait then.
+ */
+export const ASIDE_WAITING_BYTES_MAX = 128 * 1024 * 1024;
 /** A submission less its items: `config` and lists of paths, with room for their escapes. More would be read for nothing. */
 export const SUBMISSION_HEAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Keys of a submission's object: more than its legal ones by far, and few enough that each wrong one can be told of. */

@@ -131,6 +131,15 @@ export async function readBody(
   return Buffer.concat(await collect(body, held, announced, check, () => askForBody(c)));
 }
 
+/** Aborted when the client leaves, and when its answer has gone. */
+export function clientLeft(c: Context): AbortSignal {
+  const { outgoing } = c.env as HttpBindings;
+  const left = new AbortController();
+  if (outgoing.destroyed) left.abort();
+  else outgoing.once("close", () => left.abort());
+  return left.signal;
+}
+
 /** To clients that wait for leave to send it. */
 export function askForBody(c: Context): void {
   if (c.req.header("expect") !== undefined) (c.env as HttpBindings).outgoing.writeContinue();

@@ -16,6 +16,7 @@ import {
   assertKey,
   assertMayKnow,
   bodyOwner,
+  clientLeft,
   isInternal,
   isTrue,
   jsonText,
@@ -60,8 +61,9 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
       limit: SUBMISSION_BYTES_LIMIT,
       cure,
     });
-    if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key));
-    const { row, isReplay } = await jobs.submit(version, body, key);
+    const left = clientLeft(c);
+    if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key, left));
+    const { row, isReplay } = await jobs.submit(version, body, key, left);
     return jsonText(await recordText(c, jobs, row), 200, {
       location: jobAddress(c, row),
       ...(isReplay ? { "idempotent-replayed": "true" } : {}),

@@ -1,12 +1,12 @@
 /**
  * Work of a size that callers choose, in a thread beside the event loop: reading what is long would keep everybody else waiting.
  * One piece at a time, each with a time limit; the thread starts with the first piece and ends when there has been none for a
- * while. What it throws, and its death, are the caller's, not the process's.
+ * while. What it throws, and its death, are the caller's, not the process's. What waits for it is limited, and goes with its caller.
  */
 import { parentPort, type Transferable, Worker } from "node:worker_threads";
 import { inBackground } from "../base/background.ts";
 import { type ErrorCode, type ErrorDetails, ServiceError } from "../contracts/errors.ts";
-import { ERRORS_SHOWN_MAX } from "../contracts/limits.ts";
+import { ASIDE_WAITING_BYTES_MAX, ERRORS_SHOWN_MAX } from "../contracts/limits.ts";
 
 /** A start takes some 100 ms; the memory of one that has nothing to do is given back. */
 const IDLE_MS = 10_000;
@@ -21,11 +21,21 @@ export interface SideThreadOptions {
   tooMuch: () => ServiceError;
 }
 
+export interface PieceOptions {
+  /** What the task holds while it waits. */
+  bytes: number;
+  /** Buffers that are handed over, and are empty here from then on. */
+  transfer?: Transferable[];
+  /** Aborted when nobody waits for the result any more: a piece that has not begun is dropped. */
+  left?: AbortSignal | undefined;
+}
+
 interface Piece<Task, Result> {
   task: Task;
-  transfer: Transferable[];
+  options: PieceOptions;
   resolve: (result: Result) => void;
   reject: (error: Error) => void;
+  drop: () => void;
 }
 
 type Reply<Result> =
@@ -35,7 +45,8 @@ type Reply<Result> =
 
 export class SideThread<Task, Result> {
   private readonly options: SideThreadOptions;
-  private readonly waiting: Piece<Task, Result>[] = [];
+  private readonly waiting = new Set<Piece<Task, Result>>();
+  private waitingBytes = 0;
   private current: Piece<Task, Result> | undefined;
   private worker: Worker | undefined;
   private timer: NodeJS.Timeout | undefined;
@@ -44,25 +55,46 @@ export class SideThread<Task, Result> {
     this.options = options;
   }
 
-  /** `transfer`: buffers that are handed over, and are empty here from then on. Throws what the program throws. */
-  run(task: Task, transfer: Transferable[] = []): Promise<Result> {
+  /** Throws what the program throws, and `queue_full` where too much waits or the caller has left. */
+  async run(task: Task, options: PieceOptions): Promise<Result> {
+    const { bytes, left } = options;
+    if (left?.aborted) throw callerLeft();
+    if (this.current !== undefined && this.waitingBytes + bytes > ASIDE_WAITING_BYTES_MAX)
+      throw tooMuchWaits();
     return new Promise((resolve, reject) => {
-      this.waiting.push({ task, transfer, resolve, reject });
+      const drop = () => {
+        this.take(piece);
+        reject(callerLeft());
+      };
+      const piece = { task, options, resolve, reject, drop };
+      left?.addEventListener("abort", drop);
+      this.waiting.add(piece);
+      this.waitingBytes += bytes;
       this.next();
     });
+  }
+
+  /** It waits no more. */
+  private take(piece: Piece<Task, Result>): void {
+    const { bytes, left } = piece.options;
+    this.waiting.delete(piece);
+    this.waitingBytes -= bytes;
+    left?.removeEventListener("abort", piece.drop);
   }
 
   private next(): void {
     if (this.current !== undefined) return;
     clearTimeout(this.timer);
-    this.current = this.waiting.shift();
+    const [piece] = this.waiting;
+    if (piece !== undefined) this.take(piece);
+    this.current = piece;
     if (this.current === undefined) {
       this.timer = setTimeout(() => this.end(), IDLE_MS).unref();
       return;
     }
     this.worker ??= this.start();
     this.timer = setTimeout(() => this.giveUp(), this.options.limitMs);
-    this.worker.postMessage(this.current.task, this.current.transfer);
+    this.worker.postMessage(this.current.task, this.current.options.transfer);
   }
 
   private start(): Worker {
@@ -112,6 +144,16 @@ export class SideThread<Task, Result> {
     worker?.on("error", () => {});
     if (worker !== undefined) inBackground(worker.terminate());
   }
+}
+
+function tooMuchWaits(): ServiceError {
+  const message = "as much as this process holds is waiting to be read; try again later";
+  return new ServiceError("queue_full", message, { retryAfterS: 1 });
+}
+
+/** Nobody hears of it. */
+function callerLeft(): ServiceError {
+  return new ServiceError("queue_full", "whoever asked left before it was read", { retryAfterS: 1 });
 }
 
 /** The thread's side: answers each task. `transferOf`: what of a result is handed over instead of copied. */

@@ -46,7 +46,7 @@ const aside = new SideThread<ApplicationTask, ReadApplication>({
 export async function readApplication(task: ApplicationTask): Promise<ReadApplication> {
   // Most configurations are lists of APIs, and short.
   if (task.text.length <= CONFIG_READ_HERE_BYTES_MAX && !isApplication(task.text)) return { kind: "none" };
-  return aside.run(task);
+  return aside.run(task, { bytes: task.text.length });
 }
 
 /** The thread's side. */

@@ -36,7 +36,7 @@ import {
   queueCounts,
   saveLetter,
 } from "../../src/batch/letters.ts";
-import type { Database } from "../../src/database/database.ts";
+import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
 import { allKeys, saveKey } from "../../src/database/key-records.ts";
 import { migrate, takeEpoch } from "../../src/database/migrations.ts";
 import { openPostgresDatabase } from "../../src/database/postgres.ts";
@@ -84,7 +84,7 @@ async function openPostgres(): Promise<Opened> {
 describe.each([
   ["SQLite", openSqlite, true],
   ["PostgreSQL", openPostgres, isPostgresInstalled],
-] as const)("the database port on %s", (_, open, isHere) => {
+] as const)("the database port on %s", (engine, open, isHere) => {
   let opened: Opened;
   let db: Database;
   beforeAll(async () => {
@@ -258,6 +258,33 @@ describe.each([
     expect([await condemned(db, "job-2"), await suspects(db, "job-2", 3)]).toEqual([new Set([7]), new Set()]);
     await saveFailedAttempt(db, "job-2", 1, { batch_index: 7, cause: "death", isFinal: false, fault });
     expect(await condemned(db, "job-2")).toEqual(new Set());
+  });
+
+  it.runIf(isHere)("counts failures in pages, each from where the one before ended", async () => {
+    await db.run(
+      `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 11999)
+       INSERT INTO batches (job_id, batch_index, round, attempts, failed, error_json, error_group)
+       SELECT 'job-paged', i, 1, 1, 1, '{}', CASE WHEN i < 3000 THEN 'A' WHEN i < 3001 THEN '' ELSE 'B' END FROM n`,
+    );
+    const asked: [string, readonly SqlValue[]][] = [];
+    const watched: Statements = {
+      run: (sql, values) => db.run(sql, values),
+      all: (sql, values = []) => {
+        asked.push([sql, values]);
+        return db.all(sql, values);
+      },
+    };
+    expect(await failureGroups(watched, "job-paged", 2)).toEqual([
+      { batches: 8999, first_batch_index: 3001 },
+      { batches: 3000, first_batch_index: 0 },
+    ]);
+    expect(asked).toHaveLength(3);
+    if (engine !== "SQLite") return;
+    const [sql, values] = asked[1]!;
+    const plan = await db.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, values);
+    expect(plan.map(({ detail }) => detail)).toEqual([
+      "SEARCH batches USING COVERING INDEX batches_by_error (job_id=? AND (error_group,batch_index)>(?,?))",
+    ]);
   });
 
   it.runIf(isHere)("keeps letters in their queues, oldest first, each with its bytes", async () => {

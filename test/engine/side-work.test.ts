@@ -1,0 +1,67 @@
+/** What waits for the thread of large work: in turn, no longer than its caller does, and no more than there is room for. */
+import { expect, it } from "vitest";
+import { ServiceError } from "../../src/contracts/errors.ts";
+import { ASIDE_WAITING_BYTES_MAX } from "../../src/contracts/limits.ts";
+import { SideThread } from "../../src/engine/side-work.ts";
+
+interface Task {
+  name: string;
+  /** Its work goes on until this is no longer 0. */
+  gate: Int32Array;
+}
+
+/** Answers with all that it has done so far. */
+const program = `
+  import { parentPort } from "node:worker_threads";
+  const done = [];
+  parentPort.on("message", ({ name, gate }) => {
+    Atomics.wait(gate, 0, 0);
+    done.push(name);
+    parentPort.postMessage({ result: done });
+  });`;
+
+function make() {
+  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const thread = new SideThread<Task, string[]>({
+    program: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
+    limitMs: 60_000,
+    heapMiB: 64,
+    tooMuch: () => new ServiceError("invalid_request", "too much"),
+  });
+  return {
+    run: (name: string, bytes: number, left?: AbortSignal) => thread.run({ name, gate }, { bytes, left }),
+    open: () => {
+      Atomics.store(gate, 0, 1);
+      Atomics.notify(gate, 0);
+    },
+  };
+}
+
+it("drops what waits when its caller leaves, and lets what has begun end", async () => {
+  const { run, open } = make();
+  const [early, late] = [new AbortController(), new AbortController()];
+  const first = run("first", 1, early.signal);
+  const second = run("second", ASIDE_WAITING_BYTES_MAX, late.signal);
+  early.abort();
+  late.abort();
+  await expect(second).rejects.toThrow("left before it was read");
+  await expect(run("none", 1, late.signal)).rejects.toThrow("left before it was read");
+  // Its room is free again.
+  const third = run("third", ASIDE_WAITING_BYTES_MAX);
+  open();
+  expect(await first).toEqual(["first"]);
+  expect(await third).toEqual(["first", "third"]);
+});
+
+it("refuses what is more than may wait, and takes it once there is room", async () => {
+  const { run, open } = make();
+  const taken = [
+    run("first", ASIDE_WAITING_BYTES_MAX),
+    run("second", ASIDE_WAITING_BYTES_MAX - 1),
+    run("third", 1),
+  ];
+  await expect(run("fourth", 1)).rejects.toMatchObject({ code: "queue_full", details: { retryAfterS: 1 } });
+  open();
+  expect((await Promise.all(taken)).at(-1)).toEqual(["first", "second", "third"]);
+  expect(await run("fifth", ASIDE_WAITING_BYTES_MAX)).toHaveLength(4);
+});
