@@ -50,8 +50,16 @@ export function requestId(c: Context): string {
   return c.req.header("x-request-id") ?? "-";
 }
 
+/** A variable of a request's context: its key or token was asked for, and let it in. */
+const LET_IN = "letIn";
+
 /** Throws unless the request's key, or the token that the gateway has verified, opens what is needed. */
 export function assertKey(c: Context, keys: Keys, need: Need): void {
+  assertOpened(c, keys, need);
+  c.set(LET_IN, true);
+}
+
+function assertOpened(c: Context, keys: Keys, need: Need): void {
   const verified = forwarded(c).holder;
   if (verified !== undefined) assertOpens(verified, need);
   else assertPermission(keyText(c), (sha256) => keys.find(sha256), need);
@@ -67,8 +75,12 @@ export function assertMayKnow(c: Context, keys: Keys): void {
   if (key === undefined || keys.find(sha256Of(key)) === undefined) throw unauthorized(key, "predict");
 }
 
-/** Whether what an open stream was asked with still opens anything. A signature ends with its one answer. */
+/**
+ * Whether what an open stream was asked with still opens anything. A signature ends with its one answer; where no key was asked for, what
+ * was sent as one may be any text.
+ */
 export function isStillOpen(c: Context, keys: Keys): boolean {
+  if (c.get(LET_IN) !== true) return true;
   const verified = forwarded(c).holder;
   if (verified !== undefined) return verified.expiresMs === undefined || verified.expiresMs > wallMs();
   const key = keyText(c);
@@ -78,7 +90,7 @@ export function isStillOpen(c: Context, keys: Keys): boolean {
 /** Whether the request's key opens everything. */
 export function isAdmin(c: Context, keys: Keys): boolean {
   try {
-    assertKey(c, keys, { scope: "admin" });
+    assertOpened(c, keys, { scope: "admin" });
     return true;
   } catch {
     return false;

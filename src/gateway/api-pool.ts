@@ -101,13 +101,7 @@ export class ApiPool {
   abandon(prediction: Prediction): void {
     if (prediction.isAnswered) return;
     this.settle(prediction, () => prediction.abandon());
-    const { holder } = prediction;
-    if (holder?.has(prediction) !== true) return;
-    holder.abandon(prediction);
-    // It still holds its replica, and is watched to its time; a stream has the time of one more piece to end.
-    const isStream = prediction.stream !== undefined;
-    const atMs = isStream ? performance.now() + this.route.timeout_ms : prediction.deadlineMs;
-    this.deadlines.add(prediction, atMs);
+    this.leave(prediction);
   }
 
   /**
@@ -183,12 +177,23 @@ export class ApiPool {
     this.keysLookedMs = nowMs;
     for (const prediction of this.streaming) {
       const stream = prediction.stream!;
-      if (!stream.endsWithKey || this.deps.isStillOpen(stream.request)) continue;
+      if (!prediction.endsWithKey || this.deps.isStillOpen(stream.request)) continue;
       this.settle(prediction, () => prediction.fail(revoked()));
       if (stream.isFull) stream.cut();
-      prediction.holder?.abandon(prediction);
-      this.replaceUnlessEnded(prediction);
+      // The predictor has done nothing wrong, and may need its time for a piece.
+      this.leave(prediction);
     }
+  }
+
+  /** It may go on at its replica, which is told that nobody waits, and is well: it is watched to its time. */
+  private leave(prediction: Prediction): void {
+    const { holder } = prediction;
+    if (holder?.has(prediction) !== true) return;
+    holder.abandon(prediction);
+    // A stream has the time of one more piece to end.
+    const isStream = prediction.stream !== undefined;
+    const atMs = isStream ? performance.now() + this.route.timeout_ms : prediction.deadlineMs;
+    this.deadlines.add(prediction, atMs);
   }
 
   private replaceUnlessEnded(prediction: Prediction): void {
@@ -284,8 +289,6 @@ export class ApiPool {
         // Nobody reads it: the request is a copy, or the answer cannot be sent.
         if (prediction.stream === undefined) return this.abandon(prediction);
         this.deadlines.delete(prediction);
-        // A key that nobody asks for may be any text.
-        prediction.stream.endsWithKey = this.deps.isStillOpen(prediction.stream.request);
         this.streaming.add(prediction);
         this.dispatch();
       },

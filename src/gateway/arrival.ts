@@ -12,6 +12,7 @@ import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import type { ApiPool } from "./api-pool.ts";
 import type { Authorization } from "./authorization.ts";
+import { keepPart } from "./body-parts.ts";
 import { discardRest } from "./discard-rest.ts";
 import { metaOf } from "./payload-meta.ts";
 import { Prediction, sendError } from "./prediction.ts";
@@ -40,8 +41,11 @@ export class Arrival {
   private readonly requestId: string;
   private readonly startedMs = performance.now();
   private readonly chunks: Buffer[] = [];
+  /** In all of them. */
   private bytes = 0;
-  /** The id of the key that the request has shown. */
+  /** Small ones are put together there. */
+  private block: Buffer | undefined;
+  /** The id of the key that let the request in; undefined where none was asked for. */
   private key: string | undefined;
   /** Bytes of the budget that this body has, and who they are charged to; nobody while there is plenty. */
   private reserved = 0;
@@ -77,6 +81,8 @@ export class Arrival {
     if (holder instanceof Promise) {
       holder
         .then((verified) => {
+          // The client has left: nobody would give back what its body reserved.
+          if (this.response.destroyed) return;
           if (this.isAllowed(verified)) this.receive(false);
         })
         .catch((error: unknown) => this.refuse(error));
@@ -121,7 +127,7 @@ export class Arrival {
       this.bodyOwner = { sender: this.sender(), api: this.destination.address.name };
     if (announced !== undefined && !this.reserve(Number(announced))) return this.refuse(bodiesFull());
     if (request.headers.expect !== undefined) this.response.writeContinue();
-    if (announced !== undefined) request.on("data", (chunk: Buffer) => this.chunks.push(chunk));
+    if (announced !== undefined) request.on("data", (chunk: Buffer) => this.keep(chunk));
     else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
     request.on("end", () => this.onBody(isSigned, isPost));
   }
@@ -149,10 +155,14 @@ export class Arrival {
   /** Of a body whose length nobody has announced. */
   private takeChunk(chunk: Buffer): void {
     const { maxBodyBytes } = this.deps;
-    this.bytes += chunk.length;
-    if (this.bytes > maxBodyBytes) this.refuse(bodyTooLarge(maxBodyBytes));
-    else if (this.reserve(chunk.length)) this.chunks.push(chunk);
+    if (this.bytes + chunk.length > maxBodyBytes) this.refuse(bodyTooLarge(maxBodyBytes));
+    else if (this.reserve(chunk.length)) this.keep(chunk);
     else this.refuse(bodiesFull());
+  }
+
+  private keep(chunk: Buffer): void {
+    this.bytes += chunk.length;
+    this.block = keepPart(this.chunks, chunk, this.block);
   }
 
   private reserve(bytes: number): boolean {
@@ -165,10 +175,9 @@ export class Arrival {
 
   /** A large body that does not come gives its room to others. */
   private watch(): () => void {
-    const received = () => this.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     return watchPace(
       () => this.reserved,
-      received,
+      () => this.bytes,
       () => this.refuse(bodyTooSlow()),
     );
   }
@@ -200,6 +209,7 @@ export class Arrival {
       meta,
       body,
       wantsEvents,
+      endsWithKey: this.key !== undefined,
       owner: this,
     });
     if (shadow !== undefined) {

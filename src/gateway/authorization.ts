@@ -110,8 +110,10 @@ export class Authorization {
   }
 
   /** Whether the key or the token of a request still opens anything; a signature ends with its one answer. */
-  isStillOpen({ headers }: IncomingMessage): boolean {
-    const key = presented(headers);
+  isStillOpen(request: IncomingMessage): boolean {
+    // Whatever stands beside the signature has opened nothing.
+    if (this.isSigned(request)) return true;
+    const key = presented(request.headers);
     if (key === undefined) return true;
     if (this.options.jwt !== undefined && isToken(key)) return this.options.jwt.isCurrent(key);
     return this.options.findKey(sha256Of(key)) !== undefined;

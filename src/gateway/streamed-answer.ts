@@ -22,8 +22,6 @@ const CONTENT_TYPES = {
 export class StreamedAnswer {
   /** When the client last took something (performance.now()). */
   lastTakenMs = performance.now();
-  /** What it was asked with opened something when it began. */
-  endsWithKey = false;
   private readonly response: ServerResponse;
   private readonly format: Format;
   private readonly onRoom: (bytes: number) => void;

@@ -1,11 +1,14 @@
 /** Requests at real workers that die or are slow: which may go to another replica, when each is due, and what is kept of them. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { CANCEL_GRACE_MS, STREAM_LOOK_MS } from "../../src/contracts/limits.ts";
 import type { ApiRoute } from "../../src/contracts/routes.ts";
 import { ApiPool } from "../../src/gateway/api-pool.ts";
 import { Prediction } from "../../src/gateway/prediction.ts";
@@ -27,7 +30,10 @@ class PythonPredictor:
         self.note(payload["id"])
         while "until" in payload and payload["until"] not in self.begun(): time.sleep(0.005)
         if payload.get("die"): os.kill(os.getpid(), signal.SIGKILL)
-        return payload["id"]
+        return self.pieces(payload["stream_until"]) if "stream_until" in payload else payload["id"]
+    def pieces(self, until):
+        yield "first"
+        while until not in self.begun(): time.sleep(0.005)
 `;
 
 describe("a pool of an API", () => {
@@ -36,8 +42,12 @@ describe("a pool of an API", () => {
   const workers: ChildProcess[] = [];
   let pool: ApiPool;
   const broken: string[] = [];
+  const replaced: string[] = [];
+  let isStillOpen = true;
 
   beforeEach(() => {
+    isStillOpen = true;
+    replaced.length = 0;
     dir = mkdtempSync(join(tmpdir(), "quern-pool-"));
     log = join(dir, "log");
     writeFileSync(log, "");
@@ -114,10 +124,10 @@ describe("a pool of an API", () => {
   function open(names: string[], fields: Partial<ApiRoute> = {}): void {
     const deps = {
       kill: () => {},
-      replace: () => {},
+      replace: ({ worker_id }: { worker_id: string }) => replaced.push(worker_id),
       wake: () => {},
       onDeadline: () => {},
-      isStillOpen: () => true,
+      isStillOpen: () => isStillOpen,
       broken: (_: unknown, why: string) => broken.push(why),
     };
     pool = new ApiPool(route(names, fields), deps);
@@ -129,6 +139,16 @@ describe("a pool of an API", () => {
     const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents: false };
     const prediction = new Prediction(undefined, { ...common, body });
     pool.submit(prediction);
+    return prediction;
+  }
+  /** Of which the first piece has come. */
+  async function stream(endsWithKey: boolean): Promise<Prediction> {
+    const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents: true };
+    const body = [Buffer.from(JSON.stringify({ id: "stream", stream_until: "end" }))];
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    const prediction = new Prediction(response, { ...common, body, endsWithKey });
+    pool.submit(prediction);
+    await eventually("it streams", () => prediction.stream !== undefined);
     return prediction;
   }
   const allAnswered = (predictions: Prediction[]) =>
@@ -175,6 +195,35 @@ describe("a pool of an API", () => {
     expect([newer.isAnswered, older.isAnswered]).toEqual([true, false]);
     writeFileSync(log, "end\n");
     await allAnswered([older]);
+  });
+
+  it("ends a stream whose key opened nothing any more before its first piece, and none that needed no key", async () => {
+    await addWorker("a", 2);
+    open(["a"]);
+    isStillOpen = false;
+    const streams = [await stream(true), await stream(false)];
+    pool.expire(performance.now() + STREAM_LOOK_MS);
+    expect(streams.map(({ isAnswered }) => isAnswered)).toEqual([true, false]);
+    writeFileSync(log, "end\n");
+    await allAnswered(streams);
+  });
+
+  it("keeps the replica of a stream whose key ends, for as long as a piece may take", async () => {
+    await addWorker("a", 2);
+    open(["a"]);
+    const ended = await stream(true);
+    isStillOpen = false;
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    try {
+      pool.expire(performance.now() + STREAM_LOOK_MS);
+      vi.advanceTimersByTime(CANCEL_GRACE_MS);
+      expect([ended.isAnswered, replaced]).toEqual([true, []]);
+      pool.expire(performance.now() + pool.route.timeout_ms);
+      vi.advanceTimersByTime(CANCEL_GRACE_MS);
+      expect(replaced).toEqual(["a"]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("keeps nothing of what is answered, behind one that is not", async () => {

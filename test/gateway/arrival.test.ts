@@ -1,0 +1,98 @@
+/** A request on its way in: what lets it pass, and what is left of it when its client leaves meanwhile. */
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { BodyBudget } from "../../src/access/body-budget.ts";
+import type { Holder } from "../../src/access/permission.ts";
+import { Arrival, type Destination } from "../../src/gateway/arrival.ts";
+import { Authorization } from "../../src/gateway/authorization.ts";
+import type { Prediction } from "../../src/gateway/prediction.ts";
+import { eventually } from "../harness/eventually.ts";
+
+const BUDGET_BYTES = 1000;
+const HOLDER: Holder = { id: "k1", grants: [{ scope: "predict", api: null }], rate: null };
+
+describe("a request that arrives", () => {
+  let server: Server;
+  let bodies: BodyBudget;
+  const submitted: Prediction[] = [];
+  const responses: ServerResponse[] = [];
+
+  beforeEach(() => {
+    bodies = new BodyBudget({ most: BUDGET_BYTES, forSmall: 0, smallBytes: 0 });
+  });
+  afterEach(() => {
+    submitted.length = 0;
+    responses.length = 0;
+    server.closeAllConnections();
+    server.close();
+  });
+
+  async function listen(authorization: unknown, needsKey: boolean): Promise<void> {
+    const pool = {
+      route: { name: "api", wants: [], pass_credentials: false },
+      tally: { rejected: () => {}, answered: () => {} },
+      refusal: () => undefined,
+      abandon: () => {},
+      submit: (prediction: Prediction) => {
+        submitted.push(prediction);
+        prediction.answer(200, Buffer.from("1"));
+      },
+    };
+    const destination = { address: { name: "api", endpoint: "/api", needs_key: needsKey }, pool };
+    const deps = { authorization: authorization as Authorization, maxBodyBytes: BUDGET_BYTES, bodies };
+    server = createServer((incoming, response) => {
+      responses.push(response);
+      const exchange = { request: incoming, response, requestId: "r" };
+      new Arrival(deps, destination as unknown as Destination, exchange).begin(undefined);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  }
+  const post = (headers: Record<string, string | number>) => {
+    const { port } = server.address() as AddressInfo;
+    const sent = request({ port, host: "127.0.0.1", method: "POST", agent: false, headers });
+    sent.on("error", () => {});
+    return sent;
+  };
+  const ends = (headers: Record<string, string>) =>
+    new Promise<void>((resolve, reject) => {
+      const sent = post(headers).on("error", reject);
+      sent.on("response", (answer: IncomingMessage) => answer.resume().on("end", resolve)).end("{}");
+    });
+
+  it.each([true, false])("ends with its key where the address needs one: %s", async (needsKey) => {
+    const findKey = () => (needsKey ? HOLDER : undefined);
+    const options = { findKey, jwt: undefined, signatures: undefined, gateways: 1 };
+    await listen(new Authorization(options), needsKey);
+    await ends({ authorization: "Bearer whatever" });
+    expect(submitted.map(({ endsWithKey }) => endsWithKey)).toEqual([needsKey]);
+  });
+
+  it("reserves nothing for a client that left while its token was verified", async () => {
+    let verify: (holder: Holder) => void = () => {};
+    const verified = new Promise<Holder>((resolve) => {
+      verify = resolve;
+    });
+    const authorization = { isSigned: () => false, tokenHolder: () => verified, assert: () => HOLDER };
+    await listen(authorization, true);
+    const sent = post({ "content-length": BUDGET_BYTES });
+    sent.write("{");
+    await eventually("it is here", () => responses.length === 1);
+    sent.destroy();
+    await eventually("it has left", () => responses[0]!.destroyed);
+    verify(HOLDER);
+    await verified;
+    expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
+  });
+});
+
+describe("a signature", () => {
+  it("ends with its one answer, whatever key stands beside it", () => {
+    const signatures = { credentials: new Map(), repeats: "reads" } as never;
+    const options = { findKey: () => undefined, jwt: undefined, gateways: 1 };
+    const headers = { authorization: "AWS4-HMAC-SHA256 Credential=x", "x-api-key": "junk" };
+    const isStillOpen = (taken: typeof signatures | undefined) =>
+      new Authorization({ ...options, signatures: taken }).isStillOpen({ headers } as never);
+    expect([isStillOpen(signatures), isStillOpen(undefined)]).toEqual([true, false]);
+  });
+});
