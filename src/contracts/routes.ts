@@ -92,6 +92,9 @@ export interface RouteSnapshot extends SnapshotStamp {
 
 export const NO_ROUTES: RouteSnapshot = { epoch: -1, version: -1, apis: [], splitters: [], keys: [] };
 
+/** The admin token is always among the keys. */
+const ONLY_ADMIN = 1;
+
 /** A part of a snapshot that could not be read. */
 const refusedRouteSchema = z.object({ name: z.string(), detail: z.string() });
 export type RefusedRoute = z.infer<typeof refusedRouteSchema>;
@@ -122,12 +125,16 @@ export function readSnapshot(
   const apis = readItems(apiRouteSchema, lists.apis, refused);
   const splitters = readItems(splitterRouteSchema, lists.splitters, refused);
   const isRefused = ({ name }: AddressRoute) => refused.some((item) => item.name === name);
+  // Whether a route that is kept was open by its own word, or for want of any key, it does not say: the first key closes it.
+  const isFirstKey = lists.keys.length > ONLY_ADMIN && before.keys.length <= ONLY_ADMIN;
+  const keptOf = <Route extends AddressRoute>(routes: readonly Route[]) =>
+    routes.filter(isRefused).map((route) => (isFirstKey ? { ...route, needs_key: true } : route));
   // What is kept goes first: an address that is another API's by now is the other's.
   const snapshot = {
     epoch,
     version,
-    apis: [...before.apis.filter(isRefused), ...apis],
-    splitters: [...before.splitters.filter(isRefused), ...splitters],
+    apis: [...keptOf(before.apis), ...apis],
+    splitters: [...keptOf(before.splitters), ...splitters],
     keys: readItems(keyRouteSchema, lists.keys, refused),
   };
   return { snapshot, refused };

@@ -18,9 +18,16 @@ import {
   SMALL_BODY_BYTES,
 } from "../contracts/limits.ts";
 
+/** A request is asked many times, once for each row of a list: its header is read once. */
+const read = new WeakMap<Context, Forwarded>();
+
 /** What the gateway says of the request. Only gateways set it: they drop what clients send under such a name. */
 export function forwarded(c: Context): Forwarded {
-  return decodeForwarded(c.req.header(FORWARDED_HEADER));
+  const known = read.get(c);
+  if (known !== undefined) return known;
+  const said = decodeForwarded(c.req.header(FORWARDED_HEADER));
+  read.set(c, said);
+  return said;
 }
 
 /** The address by which the client reached the gateway, for addresses in answers (decision 1.5). */

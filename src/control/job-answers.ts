@@ -46,7 +46,7 @@ function statusOf(c: Context, jobs: Jobs, row: JobRow) {
 export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRow): Promise<Response> {
   const spec = await deps.specOf(row.api_name, row.api_id);
   const envelope = {
-    api_spec: encodeExact(deps.shown.spec(c, spec)).toString("base64"),
+    api_spec: encodeExact(deps.shown.spec(c, row.api_id, spec)).toString("base64"),
     endpoint: jobAddress(c, row),
   };
   const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.configText(row.job_id));

@@ -2,6 +2,7 @@
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
 import { type Apis, apiNotFound } from "../apis/apis.ts";
+import { endpointOf } from "../apis/endpoints.ts";
 import { needsKey } from "../apis/publish-routes.ts";
 import { isUlid } from "../base/ids.ts";
 import { assertLegalKey } from "../batch/idempotency.ts";
@@ -17,6 +18,7 @@ import {
   assertMayKnow,
   bodyOwner,
   clientLeft,
+  forwarded,
   isInternal,
   isTrue,
   jsonText,
@@ -137,8 +139,11 @@ export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
   const { kind } = version.config;
   if (needsKey(version, keys.isAny))
     assertKey(c, keys, { scope: kind === "BatchAPI" ? "submit" : "predict", api: name });
-  if (kind === "BatchAPI") return version;
-  if (c.req.param("job") !== undefined)
+  // The gateway names the endpoint that was asked at, and passes on by name what it does not know too.
+  const isElsewhere = forwarded(c).endpoint === undefined && endpointOf(version.config) !== `/${name}`;
+  if (isElsewhere) assertMayKnow(c, keys);
+  else if (kind === "BatchAPI") return version;
+  if (isElsewhere || c.req.param("job") !== undefined)
     throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
   // Predictions never come here, unless the gateway has not heard yet of what was deployed a moment ago.
   throw new ServiceError("api_not_ready", `${name} was deployed a moment ago; try again in a second`, {

@@ -1,14 +1,14 @@
 /** A signed request's whole body in memory: who it is from shows with all of it. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { collect, type HeldBody } from "../access/held-body.ts";
 import { ServiceError } from "../contracts/errors.ts";
 
-/** Throws `body_too_large`, `queue_full`, `body_too_slow`. */
+/** Throws `body_too_large`, `queue_full`, `body_too_slow`. `onTaken`: it may come. */
 export async function collectBody(
   request: IncomingMessage,
-  response: ServerResponse,
   held: HeldBody,
   limit: number,
+  onTaken: () => void,
 ): Promise<readonly Buffer[]> {
   const { "content-length": length, "transfer-encoding": coding } = request.headers;
   if (length === undefined && coding === undefined) return [];
@@ -18,8 +18,5 @@ export async function collectBody(
     const message = `the body of a signed request must have at most ${limit} bytes here`;
     throw new ServiceError("body_too_large", message);
   };
-  const parts = await collect(request, held, announced, check, () => {
-    if (request.headers.expect !== undefined) response.writeContinue();
-  });
-  return parts as Buffer[];
+  return (await collect(request, held, announced, check, onTaken)) as Buffer[];
 }

@@ -8,7 +8,7 @@ import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
-import { discardRest } from "./discard-rest.ts";
+import { closeUnasked, discardRest } from "./discard-rest.ts";
 import { sendError } from "./prediction.ts";
 
 const WAIT_MS = 5_000;
@@ -33,21 +33,23 @@ export async function forward(
   response: ServerResponse,
   options: ForwardOptions,
 ): Promise<void> {
-  const { requestId, onNothing = () => sendError(response, unavailable(), requestId) } = options;
+  let isAsked = false;
+  const closeEarly = () => {
+    if (!isAsked && !request.complete) closeUnasked(request, response);
+  };
+  const fail = (error: unknown) => {
+    closeEarly();
+    sendError(response, error, options.requestId);
+  };
+  const { requestId, onNothing = () => fail(unavailable()) } = options;
   const socket = await connectWithin(options.controllerSocket, WAIT_MS, () => response.destroyed);
   if (socket === undefined) return onNothing();
-  const headers = Object.fromEntries(
-    Object.entries(request.headers).filter(
-      ([name]) =>
-        !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-") && !(name === "expect" && options.body),
-    ),
-  );
   const upstream = httpRequest({
     createConnection: () => socket,
     method: request.method,
     path: options.path,
     headers: {
-      ...headers,
+      ...headersOf(request, options),
       "x-request-id": requestId,
       // Only gateways speak to the controller: what the client said is of no use there, and is read as part of a URL.
       host: "controller",
@@ -65,6 +67,7 @@ export async function forward(
     const answerHeaders = Object.fromEntries(
       Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name)),
     );
+    closeEarly();
     response.writeHead(answer.statusCode ?? 502, { ...answerHeaders, "x-request-id": requestId });
     response.flushHeaders();
     if (!request.complete) {
@@ -75,10 +78,12 @@ export async function forward(
     answer.on("error", () => response.destroy());
     answer.on("aborted", () => response.destroy());
   };
-  const fail = (error: Error) => sendError(response, error, requestId);
   upstream.on("response", (answer) => contain("the controller's answer", () => pass(answer), fail));
   // The controller asks for the body once it wants it.
-  upstream.on("continue", () => response.writeContinue());
+  upstream.on("continue", () => {
+    isAsked = true;
+    response.writeContinue();
+  });
   upstream.on("error", () => {
     if (!response.headersSent) onNothing();
   });
@@ -90,6 +95,15 @@ export async function forward(
   // Its head is judged before any of the body comes.
   if (hasBody(request)) upstream.flushHeaders();
   request.pipe(upstream);
+}
+
+/** Without those of one hop, and those that only we say. */
+function headersOf(request: IncomingMessage, { body }: ForwardOptions): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(request.headers).filter(
+      ([name]) => !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-") && !(name === "expect" && body),
+    ),
+  );
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -34,7 +34,7 @@ import { Authorization, type SignatureRepeats } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
 import { allowOrigin, answerOptions, foreignOrigin, originsOf } from "./cors.ts";
-import { discardRest } from "./discard-rest.ts";
+import { closeUnasked, discardRest } from "./discard-rest.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { Expiry } from "./expiry.ts";
 import { forward } from "./forward.ts";
@@ -317,8 +317,12 @@ export class Gateway implements Service {
       path: request.url!,
     },
   ): void {
-    if (this.isForeign(request, entrance))
-      return sendError(response, foreignOrigin(request.headers.origin!, undefined), requestId);
+    let isAsked = false;
+    const refuse = (error: unknown) => {
+      if (!isAsked) closeUnasked(request, response);
+      sendError(response, error, requestId);
+    };
+    if (this.isForeign(request, entrance)) return refuse(foreignOrigin(request.headers.origin!, undefined));
     const { controllerSocket } = this.options;
     const pass = (holder: Holder | undefined, body?: readonly Buffer[]) => {
       const forwarded: Forwarded = {
@@ -333,7 +337,6 @@ export class Gateway implements Service {
         refuse,
       );
     };
-    const refuse = (error: unknown) => sendError(response, error, requestId);
     let signer: Holder | undefined;
     try {
       this.authorization.countOnly(request, response);
@@ -343,9 +346,13 @@ export class Gateway implements Service {
     }
     if (this.authorization.isSigned(request)) {
       const sender = signer?.id ?? request.socket.remoteAddress ?? "";
-      const held = new HeldBody(this.bodies, { sender, api: path.split("/")[1]! });
+      const held = new HeldBody(this.bodies, { sender, api: path.slice(0, pathEnd(path)).split("/")[1]! });
       response.once("close", () => held.release());
-      collectBody(request, response, held, SUBMISSION_BYTES_LIMIT)
+      const ask = () => {
+        isAsked = true;
+        if (request.headers.expect !== undefined) response.writeContinue();
+      };
+      collectBody(request, held, SUBMISSION_BYTES_LIMIT, ask)
         .then((body) => pass(this.authorization.signer(request, body, "other"), body))
         .catch((error: unknown) => {
           refuse(error);

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { refusal } from "./authorization.ts";
 import { allowAnyOrigin, answerOptions } from "./cors.ts";
-import { discardRest } from "./discard-rest.ts";
+import { closeUnasked, discardRest } from "./discard-rest.ts";
 import { sendError } from "./prediction.ts";
 
 export function refuseStranger(request: IncomingMessage, response: ServerResponse, requestId: string): void {
@@ -13,7 +13,7 @@ export function refuseStranger(request: IncomingMessage, response: ServerRespons
   // As every address of a real-time API does: browsers send no key with their preflights.
   if (request.method === "OPTIONS")
     return answerOptions(request, response, { isAllowed: true, isListed: false });
-  if (request.headers.expect !== undefined) response.setHeader("connection", "close");
+  closeUnasked(request, response);
   sendError(response, refusal(request), requestId);
   discardRest(request);
 }

@@ -157,6 +157,26 @@ describe("the publisher of routes", () => {
     expect(refused.map(({ name }) => name)).toEqual(["a", "a"]);
   });
 
+  it("closes a route that it keeps when the first key is made, and no other", () => {
+    const key = (id: string) => ({
+      ...{ id, sha256: id, scope: "admin" as const, api: null, created_time: "" },
+      ...{ rate: null, expires_time: null, revoked_time: null },
+    });
+    const missing = [{ name: "a", detail: "its row cannot be read" }];
+    const publisher = new RoutePublisher(file, 1, () => {});
+    const publish = (apis: ApiRoute[], ids: string[]) => {
+      publisher.publish({ apis, splitters: [], keys: ids.map(key) }, apis.length === 2 ? [] : missing);
+      return published().map(({ needs_key }) => needs_key);
+    };
+    expect(publish([route("a"), route("b")], ["admin"])).toEqual([false, false]);
+    expect(publish([route("b")], ["admin"])).toEqual([false, false]);
+    expect(publish([route("b")], ["admin", "first"])).toEqual([true, false]);
+    expect(publish([route("b")], ["admin", "first"])).toEqual([true, false]);
+    // Whoever was open while there were keys is so by `auth: none`.
+    expect(publish([route("a"), route("b")], ["admin", "first"])).toEqual([false, false]);
+    expect(publish([route("b")], ["admin", "first"])).toEqual([false, false]);
+  });
+
   it("counts a gateway's confirmation of another epoch for nothing", async () => {
     const publisher = new RoutePublisher(file, 2, () => {});
     publisher.subscribe("g", () => {});

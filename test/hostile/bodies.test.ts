@@ -153,6 +153,26 @@ describe("bodies of attackers", () => {
     expect(await announce("second", keys.other, 100 * MB)).toBe("100");
   });
 
+  it("leave an eighth of the room to other APIs, whatever the query of their address", async () => {
+    const head = { ...forged("AKIDKNOWN"), "content-length": 10 * MB, expect: "100-continue" };
+    const held = [];
+    for (let i = 0; i < 60; i++)
+      held.push(await requests.send(`POST /jobs?i=${i}`, head, `127.0.0.${2 + (i % 20)}`).firstStatus());
+    expect(new Set(held)).toEqual(new Set(["100", "503"]));
+    expect(await announce("second", keys.other, 40 * MB)).toBe("100");
+  });
+
+  it("that are refused in the middle are read to their end, and the connection goes on", async () => {
+    const head = { ...forged("AKIDKNOWN"), "transfer-encoding": "chunked" };
+    const ask = requests.send("POST /jobs", head);
+    const part = `f4240\r\n${"x".repeat(MB)}\r\n`;
+    ask.socket.write(part.repeat(12));
+    expect(await ask.firstStatus()).toBe("413");
+    ask.socket.write(part.repeat(12));
+    ask.socket.write("0\r\n\r\nGET /-/livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    await eventually("the next request is answered", () => ask.text.includes("HTTP/1.1 200 "));
+  });
+
   it("are no reason to hold room where there is none", async () => {
     // Nothing was announced, and nothing is kept: each of these took ten megabytes.
     const answers = Array.from({ length: 60 }, () =>
@@ -204,6 +224,24 @@ describe("bodies of attackers", () => {
       "400",
     );
     expect(await of("/jobs", { ...bearer(keys.submitter), "content-length": 20 * MB })).toBe("413");
+  });
+
+  it("that are not asked for leave no connection behind on which the next request would be one", async () => {
+    const of = (path: string, more: Record<string, string | number>) =>
+      requests.send(`POST ${path}`, { "content-length": 9 * MB, expect: "100-continue", ...more });
+    const page = { origin: "https://page.example" };
+    const all = [
+      of("/nothing", bearer(keys.greedy)),
+      of("/jobs", bearer("unknown")),
+      of("/jobs", { ...bearer(keys.submitter), "content-length": 20 * MB }),
+      of("/jobs", { ...bearer(keys.submitter), ...page }),
+      of("/jobs", forged("AKIDOTHER")),
+      of("/jobs", { ...forged("AKIDKNOWN"), "content-length": 20 * MB }),
+    ];
+    const ended = all.map(({ socket }) => new Promise((resolve) => socket.once("close", resolve)));
+    await Promise.all(ended);
+    expect(all.map(({ status }) => status)).toEqual(["404", "401", "413", "403", "401", "413"]);
+    for (const { text } of all) expect(text).toMatch(/^connection: close\r$/im);
   });
 
   it("that stand still give their room to others", async () => {

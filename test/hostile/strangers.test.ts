@@ -35,6 +35,7 @@ beforeAll(async () => {
     "quern.yaml": `
 - {name: echo, predictor: {path: predictor.py}}
 - {name: elsewhere, predictor: {path: predictor.py}, networking: {endpoint: /models/hidden}}
+- {name: jobs-elsewhere, kind: BatchAPI, predictor: {path: sleep.py}, networking: {endpoint: /models/jobs}}
 - {name: open, predictor: {path: predictor.py}, networking: {auth: none}}
 - {name: inner, predictor: {path: predictor.py}, networking: {api_gateway: none}}
 - {name: inner-jobs, kind: BatchAPI, predictor: {path: predictor.py}, networking: {api_gateway: none}}
@@ -200,6 +201,21 @@ describe("a caller without a key", () => {
     for (const path of [...closed, ...below])
       expect([path, await seen(path, asked)]).toEqual([path, nothing]);
     expect(JSON.stringify(nothing)).not.toMatch(/nope|echo|jobs"/);
+  });
+
+  it("is told so too of a name whose address is elsewhere, and those with a key that nothing is there", async () => {
+    for (const path of ["/elsewhere", "/jobs-elsewhere", "/jobs-elsewhere/x"]) {
+      expect((await server.fetch(path)).status).toBe(401);
+      const answer = await server.fetch(path, { headers: admin() });
+      expect([path, answer.status, await answer.json()]).toEqual([
+        path,
+        404,
+        expect.objectContaining({ code: "route_not_found" }),
+      ]);
+      expect((await server.post(path, {}, admin())).status).toBe(404);
+    }
+    expect((await server.fetch("/models/jobs", { headers: admin() })).status).toBe(200);
+    expect((await server.post("/models/hidden", {}, admin())).status).toBe(200);
   });
 
   it("comes to what is open, and those with a key are told what there is not", async () => {

@@ -185,6 +185,8 @@ async function list(input: Buffer): Promise<Ran> {
     [200, 400, 404, 414, 431].includes(response.status),
     `${path}?${query} is answered with ${response.status}: ${text}`,
   );
+  // A head that is too long is refused before there is a request, without a body.
+  if (response.status === 431) return { features: ["431"] };
   const body = JSON.parse(text) as { code?: string; jobs?: unknown[]; failures?: unknown[] };
   return {
     features: [`${path.slice(0, 6)} ${response.status} ${body.code} ${(body.jobs ?? body.failures)?.length}`],

@@ -1,0 +1,45 @@
+/** What is read once of a request, and of a configuration, however often it is asked for. */
+import { Hono } from "hono";
+import { describe, expect, it } from "vitest";
+import type { Keys } from "../../src/access/keys.ts";
+import { encodeForwarded, FORWARDED_HEADER } from "../../src/contracts/forwarded.ts";
+import { SecretNames } from "../../src/contracts/secrets.ts";
+import { forwarded } from "../../src/control/http.ts";
+import { ShownConfig } from "../../src/control/shown-config.ts";
+
+const noAdmin = { find: () => undefined } as unknown as Keys;
+
+describe("of a request", () => {
+  it("what the gateway says is decoded once, and is no other request's", async () => {
+    const app = new Hono().get("/:a", (c) => {
+      expect(forwarded(c)).toBe(forwarded(c));
+      return c.text(forwarded(c).baseUrl);
+    });
+    const ask = async (baseUrl: string) => {
+      const said = encodeForwarded({ baseUrl, listener: "main", isLocal: false });
+      return (await app.request("/x", { headers: { [FORWARDED_HEADER]: said } })).text();
+    };
+    expect([await ask("http://one"), await ask("http://two")]).toEqual(["http://one", "http://two"]);
+  });
+});
+
+describe("of an API's version", () => {
+  it("the configuration is read once for those who see no secrets, and some are kept only", async () => {
+    const shown = new ShownConfig(noAdmin, new SecretNames([]));
+    let reads = 0;
+    const spec = {
+      get name() {
+        reads++;
+        return "echo";
+      },
+      predictor: { config: { password: "p" }, env: { A: "1" } },
+    };
+    const app = new Hono().get("/:id", (c) => c.json(shown.spec(c, c.req.param("id"), spec) as object));
+    const ask = async (id: string) => (await app.request(`/${id}`)).json();
+    const hidden = { name: "echo", predictor: { config: { password: "***" }, env: { A: "***" } } };
+    expect([await ask("v0"), await ask("v0"), reads]).toEqual([hidden, hidden, 1]);
+    for (let i = 1; i <= 200; i++) await ask(`v${i}`);
+    expect([await ask("v200"), reads]).toEqual([hidden, 201]);
+    expect([await ask("v0"), reads]).toEqual([hidden, 202]);
+  });
+});
