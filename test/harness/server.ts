@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "./eventually.ts";
@@ -149,7 +150,9 @@ export class TestServer {
     return project;
   }
 
-  fetch(path: string, init: RequestInit = {}): Promise<Response> {
+  /** A command that has just run kept this process from hearing which idle connections the server had closed meanwhile. */
+  async fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    await nextTurn();
     return fetch(this.baseUrl + path, init);
   }
 
