@@ -24,8 +24,7 @@ import {
   startWorker,
   timeoutMsOf,
 } from "./apis/start-worker.ts";
-import { inBackground } from "./base/background.ts";
-import { contain } from "./base/boundary.ts";
+import { contain, inBackground } from "./base/boundary.ts";
 import { armKillPoint } from "./base/kill-points.ts";
 import type { Log } from "./base/log.ts";
 import type { JobDeps } from "./batch/job-deps.ts";

@@ -2,6 +2,7 @@
 import { ServiceError } from "../contracts/errors.ts";
 import { BODY_PACE_MS, BODY_PACE_SHARE, SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { BodyBudget, BodyOwner } from "./body-budget.ts";
+import { keepPart } from "./body-parts.ts";
 
 export class HeldBody {
   private readonly budget: BodyBudget;
@@ -48,6 +49,7 @@ export async function collect(
   if (announced !== undefined) held.grow(announced);
   onTaken();
   const parts: Uint8Array[] = [];
+  let block: Buffer | undefined;
   let bytes = 0;
   let stopWatching = () => {};
   const slow = new Promise<never>((_, reject) => {
@@ -66,7 +68,7 @@ export async function collect(
       bytes += value.length;
       check(bytes);
       if (announced === undefined) held.grow(value.length);
-      parts.push(value);
+      block = keepPart(parts, value, block);
     }
   } finally {
     stopWatching();

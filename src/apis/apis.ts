@@ -1,8 +1,7 @@
 /** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
 
 import { rm } from "node:fs/promises";
-import { inBackground } from "../base/background.ts";
-import { reportFault } from "../base/boundary.ts";
+import { inBackground, reportFault } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { ApiStatus } from "../contracts/apis.ts";

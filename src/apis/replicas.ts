@@ -4,8 +4,7 @@
  */
 
 import { setTimeout as schedule } from "node:timers";
-import { inBackground } from "../base/background.ts";
-import { contain } from "../base/boundary.ts";
+import { contain, inBackground } from "../base/boundary.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { describeFault } from "../contracts/faults.ts";

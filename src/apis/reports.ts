@@ -1,5 +1,5 @@
 /** Takes the reports of gateways: keeps their numbers for `quern get`, and the newest of each for `/-/metrics`. */
-import { inBackground } from "../base/background.ts";
+import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";

@@ -28,6 +28,11 @@ export function contain(unit: string, work: () => unknown, onFault: OnFault = re
   }
 }
 
+/** A promise that nobody waits for, as `contain`: `npm run check` holds each promise to a `catch`, an `await`, or this. */
+export function inBackground(work: Promise<unknown>, onFault: OnFault = reportFault): void {
+  contain("background work", () => work, onFault);
+}
+
 /** The same callbacks, each within a boundary of its own. */
 export function containAll<Callbacks extends object>(
   unit: string,

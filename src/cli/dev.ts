@@ -5,7 +5,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
-import { inBackground } from "../base/background.ts";
+import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import { printableLine } from "../base/printable.ts";
 import { waitUntilReady } from "./applications.ts";

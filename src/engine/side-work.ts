@@ -4,7 +4,7 @@
  * while. What it throws, and its death, are the caller's, not the process's. What waits for it is limited, and goes with its caller.
  */
 import { parentPort, type Transferable, Worker } from "node:worker_threads";
-import { inBackground } from "../base/background.ts";
+import { inBackground } from "../base/boundary.ts";
 import { type ErrorCode, type ErrorDetails, ServiceError } from "../contracts/errors.ts";
 import { ASIDE_WAITING_BYTES_MAX, ERRORS_SHOWN_MAX } from "../contracts/limits.ts";
 

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
+import { keepPart } from "../access/body-parts.ts";
 import { bodiesFull, bodyTooSlow, watchPace } from "../access/held-body.ts";
 import type { Holder, Need } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
@@ -12,7 +13,6 @@ import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import type { ApiPool } from "./api-pool.ts";
 import type { Authorization } from "./authorization.ts";
-import { keepPart } from "./body-parts.ts";
 import { discardRest } from "./discard-rest.ts";
 import { metaOf } from "./payload-meta.ts";
 import { Prediction, sendError } from "./prediction.ts";

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { inBackground } from "../base/background.ts";
+import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import type { Grant } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";

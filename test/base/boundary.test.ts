@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { inBackground } from "../../src/base/background.ts";
+import { inBackground } from "../../src/base/boundary.ts";
 
 it("work that fails in the background is told of, and ends nothing", async () => {
   // A rejection that nobody hears of would fail this run.

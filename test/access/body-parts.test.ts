@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { keepPart } from "../../src/gateway/body-parts.ts";
+import { keepPart } from "../../src/access/body-parts.ts";
 
 describe("the parts of a body", () => {
   const keep = (sizes: number[]) => {
