@@ -3,42 +3,26 @@
  * are kept as the text that was sent, so that no number is re-rounded.
  */
 import { isUtf8 } from "node:buffer";
-import {
-  compactJson,
-  depthOf,
-  elementSpans,
-  isDeeperThan,
-  jsonFault,
-  memberSpans,
-  type Span,
-  skipSpace,
-  writeCompact,
-} from "../base/json-text.ts";
+import { compactJson, isDeeperThan, memberSpans, type Span } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
-import { ServiceError } from "../contracts/errors.ts";
 import { namedIssues, quoted, toFieldErrors } from "../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../contracts/jobs.ts";
 import {
-  BATCH_BYTES_LIMIT,
-  BODY_DEPTH_MAX,
   CONFIG_BYTES_MAX,
   CONFIG_DEPTH_MAX,
   GLOB_CHARACTERS_MAX,
   GLOB_LENGTH_MAX,
   GLOBS_MAX,
-  ITEM_DEPTH_MAX,
   PATH_BYTES_MAX,
-  QUOTED_LENGTH_MAX,
-  READ_HERE_BYTES_MAX,
   STORE_PATHS_CHARACTERS_MAX,
   STORE_PATHS_MAX,
-  SUBMISSION_HEAD_BYTES_MAX,
-  SUBMISSION_KEYS_MAX,
 } from "../contracts/limits.ts";
 import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../contracts/queues.ts";
 import { compileGlob, GlobError } from "../object-store/glob.ts";
 import type { FileSelection } from "../object-store/select-files.ts";
 import { normalizedPath, pathProblem } from "../object-store/store-path.ts";
+import { itemLines } from "./item-lines.ts";
+import { invalid, outline } from "./outline-submission.ts";
 
 export interface ParsedSubmission {
   workers: number;
@@ -50,12 +34,6 @@ export interface ParsedSubmission {
     | { kind: "items"; batch_size: number; count: number; lines: Buffer }
     | ({ kind: "lines" | "paths"; batch_size: number } & FileSelection);
 }
-
-const NEWLINE = 0x0a;
-const OPEN_BRACKET = 0x5b;
-const OPEN_BRACE = 0x7b;
-/** More errors of items are not looked for. */
-const ITEM_ERRORS_MAX = 1000;
 
 const GLOBS = {
   count: GLOBS_MAX,
@@ -94,21 +72,6 @@ export function parseSubmission(body: Buffer): ParsedSubmission {
   throw invalid(errors);
 }
 
-function invalid(errors: readonly FieldError[]): ServiceError {
-  const [firstError] = errors;
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
-  return new ServiceError(
-    "invalid_request",
-    `the submission is not valid: ${firstError!.pointer || "the body"}: ${firstError!.detail}${more}`,
-    { fields: errors },
-  );
-}
-
-function crowded(): FieldError {
-  const legal = Object.values(SUBMISSION_KEYS).flat().join(", ");
-  return { pointer: "", detail: `an object has more than ${SUBMISSION_KEYS_MAX} keys; legal keys: ${legal}` };
-}
-
 /** Lists that are too long to be looked at one by one. */
 function longLists(value: unknown): FieldError[] {
   return (["delimited_files", "file_path_lister"] as const).flatMap((variant) =>
@@ -126,93 +89,6 @@ function longLists(value: unknown): FieldError[] {
       return [{ pointer: `/${variant}/${name}`, detail }];
     }),
   );
-}
-
-/**
- * The submission's value. Of a long one the items are not read: one stands for them all. They may be millions, and are cut out as text.
- */
-function outline(body: Buffer): unknown {
-  if (body.length <= READ_HERE_BYTES_MAX) return parseJson(body);
-  assertFlat(body);
-  const fault = jsonFault(body, BODY_DEPTH_MAX);
-  if (fault !== undefined)
-    throw new ServiceError("malformed_json", `the body is not valid JSON: ${fault.why} at byte ${fault.at}`);
-  const whole = { start: 0, end: body.length };
-  if (!isObject(body, whole)) return [];
-  const members = memberSpans(body, whole, SUBMISSION_KEYS_MAX);
-  const list = members.get("item_list");
-  const inner =
-    list !== undefined && isObject(body, list) ? memberSpans(body, list, SUBMISSION_KEYS_MAX) : undefined;
-  if (Math.max(members.size, inner?.size ?? 0) > SUBMISSION_KEYS_MAX) throw invalid([crowded()]);
-  const items = inner?.get("items");
-  const standIn = items === undefined ? undefined : standInOf(body, items);
-  const bytes =
-    bytesOf(members) - lengthOf(inner && list) + bytesOf(inner ?? new Map()) - lengthOf(standIn && items);
-  if (bytes > SUBMISSION_HEAD_BYTES_MAX) throw invalid([headTooLong(members)]);
-  const textOf = ({ start, end }: Span) => body.toString("utf8", start, end);
-  const value = valuesOf(members, (name, span) =>
-    JSON.parse(name === "item_list" && inner ? "{}" : textOf(span)),
-  );
-  if (inner !== undefined)
-    value.item_list = valuesOf(
-      inner,
-      (name, span) => (name === "items" && standIn) || JSON.parse(textOf(span)),
-    );
-  return value;
-}
-
-function isObject(body: Buffer, { start }: Span): boolean {
-  return body[skipSpace(body, start)] === OPEN_BRACE;
-}
-
-/** For an array; undefined for anything else. */
-function standInOf(body: Buffer, span: Span): unknown[] | undefined {
-  if (body[span.start] !== OPEN_BRACKET) return undefined;
-  const first = elementSpans(body, span).next();
-  return first.done ? [] : [0];
-}
-
-/** What is between them is never read. */
-function bytesOf(spans: Map<string, Span>): number {
-  return [...spans.values()].reduce((sum, span) => sum + lengthOf(span), 0);
-}
-
-function lengthOf(span: Span | undefined): number {
-  return span === undefined ? 0 : span.end - span.start;
-}
-
-function valuesOf(
-  spans: Map<string, Span>,
-  read: (name: string, span: Span) => unknown,
-): Record<string, unknown> {
-  return Object.fromEntries([...spans].map(([name, span]) => [name, read(name, span)]));
-}
-
-/** Names the longest member, but for the items. */
-function headTooLong(members: Map<string, Span>): FieldError {
-  const [longest] = [...members].sort(([, a], [, b]) => b.end - b.start - (a.end - a.start));
-  const [name, { start, end }] = longest!;
-  const detail = `has ${end - start} bytes; a submission without its items has at most ${SUBMISSION_HEAD_BYTES_MAX}: put what is large into a file`;
-  return { pointer: `/${name.slice(0, QUOTED_LENGTH_MAX)}`, detail };
-}
-
-function assertFlat(body: Buffer): void {
-  if (!isDeeperThan(body, BODY_DEPTH_MAX)) return;
-  throw new ServiceError(
-    "invalid_request",
-    `the body is nested deeper than ${BODY_DEPTH_MAX}: make it flatter`,
-  );
-}
-
-function parseJson(body: Buffer): unknown {
-  assertFlat(body);
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch (error) {
-    throw new ServiceError("malformed_json", `the body is not valid JSON: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
 }
 
 /** `null` counts as absent for every optional member of the submission and of its inputs (decision 3.1). */
@@ -338,61 +214,4 @@ function globProblem(pattern: string): string | undefined {
     if (error instanceof GlobError) return `${quoted(pattern)} is not a glob pattern: ${error.message}`;
     throw error;
   }
-}
-
-/**
- * The items as compact lines, in one buffer however many there are. Items and batches that reach the limit, measured as
- * compact JSON arrays, become errors.
- */
-function itemLines(
-  body: Buffer,
-  span: Span,
-  batchSize: number,
-  isText: boolean,
-  errors: FieldError[],
-): { lines: Buffer; count: number } {
-  // An item and its newline take no more than the item and its comma or bracket did.
-  const lines = Buffer.allocUnsafeSlow(span.end - span.start);
-  let at = 0;
-  let count = 0;
-  let batchStart = 0;
-  for (const item of elementSpans(body, span)) {
-    if (errors.length >= ITEM_ERRORS_MAX) break;
-    const start = at;
-    const problem = itemProblem(body, item, isText);
-    if (problem !== undefined) errors.push({ pointer: `/item_list/items/${count}`, detail: problem });
-    at = writeCompact(body, item, lines, at);
-    lines[at++] = NEWLINE;
-    const isAlone = at - start + 1 >= BATCH_BYTES_LIMIT;
-    if (isAlone) errors.push({ pointer: `/item_list/items/${count}`, detail: itemTooLarge(at - start + 1) });
-    const isLast = ++count % batchSize === 0;
-    // Brackets and commas of an array are as many bytes as the newlines here, and one more.
-    if (isLast || isAlone) {
-      const first = Math.floor((count - 1) / batchSize) * batchSize;
-      if (!isAlone && at - batchStart + 1 >= BATCH_BYTES_LIMIT)
-        errors.push(batchTooLarge(first, count - 1, at - batchStart + 1));
-      batchStart = at;
-    }
-  }
-  if (at - batchStart + 1 >= BATCH_BYTES_LIMIT)
-    errors.push(batchTooLarge(count - (count % batchSize), count - 1, at - batchStart + 1));
-  return { lines: lines.subarray(0, at), count };
-}
-
-/** What no worker could be given as it stands. */
-function itemProblem(body: Buffer, { start, end }: Span, isText: boolean): string | undefined {
-  if (!isText && !isUtf8(body.subarray(start, end)))
-    return "is not valid UTF-8: send the text as UTF-8, or bytes in base64";
-  // Each level takes two bytes at least.
-  if (end - start <= 2 * ITEM_DEPTH_MAX || depthOf(body, { start, end }) <= ITEM_DEPTH_MAX) return undefined;
-  return `is nested deeper than ${ITEM_DEPTH_MAX}: make it flatter`;
-}
-
-function itemTooLarge(bytes: number): string {
-  return `has ${bytes} bytes as a batch of its own; a batch must be smaller than ${BATCH_BYTES_LIMIT}: make the item smaller`;
-}
-
-function batchTooLarge(first: number, last: number, bytes: number): FieldError {
-  const detail = `items ${first} to ${last} make a batch of ${bytes} bytes; it must be smaller than ${BATCH_BYTES_LIMIT}: use a smaller batch_size`;
-  return { pointer: `/item_list/items/${first}`, detail };
 }
