@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageRoot } from "./config/package-root.ts";
 import { PREDICTION_BYTES_LIMIT_DEFAULT } from "./contracts/limits.ts";
 
 export const SETTINGS = {
@@ -213,7 +213,6 @@ export type SettingName = keyof typeof SETTINGS;
 /** The server's environment, for the part of it that user code may see. */
 export const serverEnvironment: NodeJS.ProcessEnv = process.env;
 
-export const packageRoot = resolve(fileURLToPath(new URL("..", import.meta.url)));
 export const pythonRuntimeDir = join(packageRoot, "python");
 
 export function setting(name: SettingName, given?: string): string {

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { delay } from "./base/clock.ts";
+import { packageRoot } from "./config/package-root.ts";
 import {
   CHILD_RESTART_FIRST_MS,
   CHILD_RESTART_MAX_MS,
@@ -13,7 +14,6 @@ import {
   HEARTBEAT_MS,
 } from "./contracts/limits.ts";
 import { say } from "./observe/words.ts";
-import { packageRoot } from "./settings.ts";
 import { Silence } from "./silence.ts";
 
 /** A child that cannot start for a cause of contracts/cannot-start.ts, and says so itself, ends with this code. */

@@ -48,6 +48,7 @@ function apply(directory, file) {
 async function build(directory, touches) {
   if (touches.some((file) => file.startsWith("src/")))
     await run(directory, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", ...INCREMENTAL]);
+  if (touches.some((file) => file.startsWith("src/"))) await run(directory, ["scripts/bundle.mjs"]);
   if (touches.some((file) => file.startsWith("assembly/")))
     await run(directory, ["node_modules/assemblyscript/bin/asc.js"]);
 }

@@ -1,5 +1,5 @@
 /** What is left of an entry without its faults, so that what is right of it can still be checked. Pure. */
-import type { z } from "zod";
+import type * as z from "zod";
 
 type Issue = z.core.$ZodIssue;
 type Part = string | number;

@@ -3,10 +3,11 @@
  * same in JavaScript. Blocks are copied to its memory, which costs a sixtieth of what reading them does.
  */
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { packageRoot } from "../config/package-root.ts";
 import { ITEM_DEPTH_MAX } from "../contracts/limits.ts";
 
-/** Beside the JavaScript, wherever that was compiled to. */
-const PROGRAM = new URL("../../dist/json-lines.wasm", import.meta.url);
+const PROGRAM = join(packageRoot, "dist", "json-lines.wasm");
 const PAGE_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
 

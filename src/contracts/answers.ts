@@ -1,5 +1,5 @@
 /** What the answers look like that are not errors: for the API's description and for clients (interface, section 2). */
-import { z } from "zod";
+import * as z from "zod";
 import { API_STATUSES } from "./apis.ts";
 import { JOB_STATUSES, jobStatusSchema } from "./jobs.ts";
 import { KEY_SCOPES } from "./keys.ts";

@@ -2,7 +2,7 @@
  * The API configuration (interface 2.5, decisions section 5). The schema knows every legal field; `NOT_YET` lists those
  * that are legal and refused for now, because a field that is silently ignored is a lie.
  */
-import { z } from "zod";
+import * as z from "zod";
 import {
   CONFIG_TEXT_LENGTH_MAX,
   CPU_MILLIS_MAX,

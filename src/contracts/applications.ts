@@ -1,5 +1,5 @@
 /** What is told of declarative applications. */
-import { z } from "zod";
+import * as z from "zod";
 import { API_STATUSES } from "./apis.ts";
 
 /** The kinds of resources that have a status. */

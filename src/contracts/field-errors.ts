@@ -1,5 +1,5 @@
 /** Turns zod's issues into field errors that name what was given, what is allowed and, for unknown keys, the nearest legal one. */
-import type { z } from "zod";
+import type * as z from "zod";
 import type { FieldError } from "./errors.ts";
 import { ERRORS_SHOWN_MAX, QUOTED_LENGTH_MAX } from "./limits.ts";
 

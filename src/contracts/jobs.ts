@@ -1,5 +1,5 @@
 /** Job submissions, records and statuses as they cross the wire (interface, section 2; decisions, section 3). */
-import { z } from "zod";
+import * as z from "zod";
 import { STORE_PATHS_MAX } from "./limits.ts";
 
 const atLeastOne = z.int("must be an integer").min(1, "must be an integer of at least 1");

@@ -1,5 +1,5 @@
 /** Keys and what they open (decisions, section 8). */
-import { z } from "zod";
+import * as z from "zod";
 
 export const KEY_SCOPES = ["predict", "submit", "admin"] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];

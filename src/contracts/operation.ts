@@ -1,5 +1,5 @@
 /** What the tables of operations are made of. */
-import { z } from "zod";
+import * as z from "zod";
 import type { ErrorCode } from "./errors.ts";
 import type { KeyScope } from "./keys.ts";
 

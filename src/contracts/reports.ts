@@ -2,7 +2,7 @@
  * What a gateway tells the controller once a second: what is under way, and its totals since it started. Totals, not
  * increments: a report that is lost or comes twice neither loses nor doubles anything.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { CLASS_LENGTH_MAX, CLASSES_COUNTED_MAX } from "./limits.ts";
 
 /** Classes that are not counted apart. */

@@ -2,7 +2,7 @@
  * The route snapshot: all that a gateway knows. The controller writes it to a file and streams each new version;
  * a gateway starts from the file and serves while there is no controller (house, section 1).
  */
-import { z } from "zod";
+import * as z from "zod";
 import { KEY_SCOPES } from "./keys.ts";
 
 const replicaSchema = z.object({

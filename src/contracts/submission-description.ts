@@ -1,5 +1,5 @@
 /** A submission as JSON Schema: what the checks in code say beyond its fields' types is said here too. */
-import { z } from "zod";
+import * as z from "zod";
 import { INPUT_VARIANTS, submissionSchema } from "./jobs.ts";
 import { GLOB_LENGTH_MAX } from "./limits.ts";
 

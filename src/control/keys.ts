@@ -1,6 +1,6 @@
 /** `/-/keys`: make, list and revoke keys. */
 import { Hono } from "hono";
-import type { z } from "zod";
+import type * as z from "zod";
 import type { Keys } from "../access/keys.ts";
 import { parseDurationMs } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";

@@ -4,14 +4,14 @@
  */
 import { closeSync, openSync, readdirSync, readSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { QUICK_CHECK_WAIT_BYTES } from "../contracts/limits.ts";
 import type { Database } from "./database.ts";
 import { INSTANCE_FILE } from "./instance.ts";
 import { migrate, schemaVersion } from "./migrations.ts";
 import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";
-import { openSqlite } from "./sqlite-drivers.ts";
+import { isDamaged } from "./sqlite-drivers.ts";
 
 const DATABASE = "quern.db";
 const HEADER = "SQLite format 3\0";
@@ -19,7 +19,6 @@ const HEADER = "SQLite format 3\0";
 const KNOWN_BY_DATABASE = ["jobs", "projects", "applications"];
 /** There while a server uses the database: found at a start, the one before did not stop cleanly. */
 const IN_USE = "quern.db.in-use";
-const PROBLEMS_SHOWN = 3;
 
 export function databaseFile(dataDir: string): string {
   return join(dataDir, DATABASE);
@@ -106,13 +105,6 @@ function damaged(dataDir: string, what: string): CannotStart {
   );
 }
 
-/** SQLITE_CORRUPT and SQLITE_NOTADB, as node:sqlite and better-sqlite3 say them. */
-export function isDamaged(error: unknown): boolean {
-  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
-  if (typeof errcode === "number") return [11, 26].includes(errcode & 0xff);
-  return /^SQLITE_(CORRUPT|NOTADB)/.test(String(code));
-}
-
 /** The mark of a database in use. */
 export interface InUse {
   /** It was there already: the last server did not stop cleanly. */
@@ -149,27 +141,9 @@ export async function checkAfterUncleanStop(
 /** What `PRAGMA quick_check` finds; nothing is fine. */
 function quickCheck(file: string): Promise<string[]> {
   return new Promise((resolve, reject) => {
-    const thread = new Worker(new URL(import.meta.url), { workerData: { quickCheck: file } });
+    const thread = new Worker(new URL("./quick-check-thread.js", import.meta.url), { workerData: file });
     thread.once("message", resolve).once("error", reject);
     thread.once("exit", () => reject(new Error(`the check of ${file} ended without a result`)));
     thread.unref();
   });
-}
-
-function problemsOf(file: string): string[] {
-  try {
-    const driver = openSqlite(file);
-    driver.exec("PRAGMA busy_timeout = 60000");
-    const rows = driver.all(`PRAGMA quick_check(${PROBLEMS_SHOWN})`, []);
-    driver.close();
-    return rows.map((row) => String(row.quick_check)).filter((text) => text !== "ok");
-  } catch (error) {
-    if (!isDamaged(error)) throw error;
-    return [(error as Error).message];
-  }
-}
-
-const { quickCheck: fileToCheck } = (workerData ?? {}) as { quickCheck?: string };
-if (!isMainThread && fileToCheck !== undefined) {
-  parentPort!.postMessage(problemsOf(fileToCheck));
 }

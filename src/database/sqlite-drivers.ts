@@ -112,3 +112,10 @@ function openBetterSqlite(file: string): NativeDatabase {
     throw new CannotStart("no_sqlite", `this Node (${process.version}) has no SQLite: ${cure}`, error);
   }
 }
+
+/** SQLITE_CORRUPT and SQLITE_NOTADB, as node:sqlite and better-sqlite3 say them. */
+export function isDamaged(error: unknown): boolean {
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
+  if (typeof errcode === "number") return [11, 26].includes(errcode & 0xff);
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(String(code));
+}

@@ -43,6 +43,8 @@ export class TestServer {
   baseUrl = "";
   stderr = "";
   parent: ChildProcess | undefined;
+  /** What is started; `dist/bin.js` is the same, module by module. */
+  program = join(root, "bin", "quern");
   private readonly env: NodeJS.ProcessEnv;
 
   /** The control group that the server is alone in, where it is to have one. */
@@ -60,7 +62,7 @@ export class TestServer {
     rmSync(join(this.dataDir, "address"), { force: true });
     const port = this.baseUrl === "" ? "0" : new URL(this.baseUrl).port;
     const command = [
-      QUERN,
+      this.program,
       "up",
       "--listen",
       `127.0.0.1:${port}`,

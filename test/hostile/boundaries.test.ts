@@ -26,6 +26,7 @@ const isShared = (point: string) => /^(BatchWorker|Dispatcher|LeaseCursor|Settle
 
 beforeAll(async () => {
   throwAt("");
+  server.program = join(root, "dist", "bin.js");
   await server.start({
     NODE_OPTIONS: `--import=${join(root, "test", "harness", "throwing.mjs")}`,
     THROW_AT: file,

@@ -1,0 +1,45 @@
+/**
+ * Joins the modules of `dist/` into the few files of `dist/bundle/`, which `bin/quern` runs: to find and read hundreds of small
+ * ones took most of a start. Entries keep their names and lie side by side, for a module finds a program of its own beside itself.
+ * Nothing is shortened or renamed: a stack shows the functions of the source, and a comment in the bundle the module of each.
+ */
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { root } from "./setup.mjs";
+
+/** Of these a process loads many files, of which it needs few. All other packages stay as they are installed. */
+const BUNDLED = ["zod", "yaml", "hono", "@hono/node-server", "@msgpack/msgpack", "commander"];
+
+const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
+  readFileSync(join(root, "package.json"), "utf8"),
+);
+const packages = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
+const dist = join(root, "dist");
+const threads = readdirSync(dist, { recursive: true }).filter(
+  (file) => file.endsWith("-thread.js") && !file.startsWith("bundle"),
+);
+
+rmSync(join(dist, "bundle"), { recursive: true, force: true });
+await build({
+  entryPoints: ["bin.js", ...threads].map((file) => join(dist, file)),
+  outdir: join(dist, "bundle"),
+  entryNames: "[name]",
+  absWorkingDir: root,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.12",
+  external: packages.filter((name) => !BUNDLED.includes(name)),
+  // yaml asks for its parts, and for Node's, by `require`.
+  banner: {
+    js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
+  },
+  logLevel: "warning",
+});
+
+const notices = BUNDLED.map(
+  (name) => `${name}\n\n${readFileSync(join(root, "node_modules", name, "LICENSE"), "utf8")}`,
+);
+writeFileSync(join(dist, "bundle", "LICENSES.txt"), notices.join("\n\n"));
