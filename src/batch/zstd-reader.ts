@@ -6,7 +6,10 @@ import { Readable, type Transform } from "node:stream";
 import * as zlib from "node:zlib";
 import { LARGE_WINDOWS_MAX, ZSTD_COMMON_WINDOW_BYTES, ZSTD_WINDOW_BYTES_MAX } from "../contracts/limits.ts";
 import { EnqueueError } from "./enqueue-commits.ts";
-import { type FrameHead, peekHead, unpackZstd } from "./zstd-frames.ts";
+import { admitFrames } from "./zstd-admit.ts";
+import { damaged } from "./zstd-bits.ts";
+import { unpackZstd } from "./zstd-frames.ts";
+import type { FrameHead } from "./zstd-heads.ts";
 
 /** Node has it since 22.15. */
 const { createZstdDecompress, constants } = zlib as unknown as {
@@ -25,7 +28,9 @@ export class ZstdReader {
 
   unpack(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     const onHead = (head: FrameHead) => this.admit(head);
-    return createZstdDecompress === undefined ? unpackZstd(chunks, onHead) : this.unpackByNode(chunks);
+    return createZstdDecompress === undefined
+      ? unpackZstd(chunks, onHead)
+      : unpackByNode(admitFrames(chunks, onHead));
   }
 
   close(): void {
@@ -34,26 +39,23 @@ export class ZstdReader {
     this.hasLarge = false;
   }
 
-  /** Node's own does not say how large a window it takes: it may take what the first frame says. */
-  private async *unpackByNode(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    const { head, all } = await peekHead(chunks);
-    if (head !== undefined) await this.admit(head);
-    const windowBytes = this.hasLarge ? ZSTD_WINDOW_BYTES_MAX : ZSTD_COMMON_WINDOW_BYTES;
-    const params = { [constants.ZSTD_d_windowLogMax]: Math.log2(windowBytes) };
-    const inflate = createZstdDecompress!({ params });
-    const source = Readable.from(all);
-    source.on("error", (error) => inflate.destroy(error));
-    yield* source.pipe(inflate) as AsyncIterable<Uint8Array>;
-  }
-
   private async admit({ windowBytes }: FrameHead): Promise<void> {
     if (windowBytes > ZSTD_WINDOW_BYTES_MAX) throw tooLarge(this.path, windowBytes);
     if (windowBytes <= ZSTD_COMMON_WINDOW_BYTES || this.hasLarge) return;
     await largeWindows.take();
-    // It may have been closed while it waited.
-    if (this.isClosed) largeWindows.release();
-    else this.hasLarge = true;
+    this.hasLarge = true;
+    // While it waited.
+    if (this.isClosed) this.close();
+    if (this.isClosed) damaged("it is read no more");
   }
+}
+
+async function* unpackByNode(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const params = { [constants.ZSTD_d_windowLogMax]: Math.log2(ZSTD_WINDOW_BYTES_MAX) };
+  const inflate = createZstdDecompress!({ params });
+  const source = Readable.from(chunks);
+  source.on("error", (error) => inflate.destroy(error));
+  yield* source.pipe(inflate) as AsyncIterable<Uint8Array>;
 }
 
 /** So many at once, in the order in which they came. */
