@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|start|idle|files|beside|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|idle|files|beside|hostile|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -6,6 +6,7 @@ import { benchApplications } from "./applications.ts";
 import { benchBatch, benchTail } from "./batch.ts";
 import { benchBeside } from "./beside.ts";
 import { benchFiles, FILES_DIRECTORY } from "./files.ts";
+import { benchHostile } from "./hostile.ts";
 import { benchIdle } from "./idle.ts";
 import { allHold, linesFile } from "./measure.ts";
 import { benchPeers } from "./peers.ts";
@@ -57,6 +58,7 @@ if (wants("beside")) {
   const lines = linesFile(join(directory, "lines-10m.jsonl"), 10_000_000);
   await benchBeside(directory, project, lines, 10_000_000);
 }
+if (chosen.includes("hostile")) benchHostile(directory);
 // Needs `node scripts/servers.mjs` before; `peers` installs what it compares with.
 if (chosen.includes("s3")) await benchS3(project);
 if (chosen.includes("applications")) await benchApplications();

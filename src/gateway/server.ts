@@ -42,6 +42,7 @@ import { Listener, type ListenOn, type TlsFiles } from "./listener.ts";
 import { sendError } from "./prediction.ts";
 import { Predictions } from "./predictions.ts";
 import { answerProof } from "./proof.ts";
+import { refuse } from "./refuse.ts";
 import { targetFault } from "./request-target.ts";
 import { RouteTable } from "./route-table.ts";
 import { refuseStranger } from "./strangers.ts";
@@ -187,7 +188,7 @@ export class Gateway implements Service {
     try {
       this.route(request, response, entrance, requestId);
     } catch (error) {
-      sendError(response, error, requestId);
+      refuse(request, response, error, requestId);
     }
   }
 
@@ -198,11 +199,11 @@ export class Gateway implements Service {
     requestId: string,
   ): void {
     if (!isOurHost(request.headers.host, entrance.rules))
-      return sendError(response, misdirected(request.headers.host), requestId);
+      return refuse(request, response, misdirected(request.headers.host), requestId);
     const url = request.url!;
     const path = url.slice(0, pathEnd(url));
     const fault = targetFault(path);
-    if (fault !== undefined) return sendError(response, notCanonical(path, fault), requestId);
+    if (fault !== undefined) return refuse(request, response, notCanonical(path, fault), requestId);
     if (path.startsWith("/-")) return this.takeControl(request, response, requestId, path, entrance);
     const endpoint = this.routes.endpoints.find(path);
     const isReached = endpoint?.address.is_public === true || this.isInternal(request, entrance);
@@ -233,13 +234,13 @@ export class Gateway implements Service {
       return answerOptions(request, response, { isAllowed, isListed: address.cors_origins !== null });
     // Where nobody needs a key, a page of any origin could have its readers' browsers call for it.
     if (origin !== undefined && !isAllowed && !address.needs_key && this.isForeign(request, entrance))
-      return sendError(response, foreignOrigin(origin, address.name), requestId);
+      return refuse(request, response, foreignOrigin(origin, address.name), requestId);
     if (endpoint.kind === "RealtimeAPI")
       return this.predictions.take({ address, pool: endpoint.pool }, { request, response, requestId });
     const { splitter } = endpoint;
     const sticky = request.headers["x-quern-sticky"] as string | undefined;
     const pool = splitter.choose(sticky);
-    if (pool === undefined) return sendError(response, unknownAddress(address.endpoint), requestId);
+    if (pool === undefined) return refuse(request, response, unknownAddress(address.endpoint), requestId);
     const shadow = splitter.chooseShadow();
     this.predictions.take({ address, pool, shadow, isChosen: true }, { request, response, requestId });
   }
@@ -254,10 +255,10 @@ export class Gateway implements Service {
   ): void {
     const name = path.slice(1).split("/")[0]!;
     const { endpoints } = this.routes;
-    if (name === "") return sendError(response, unknownAddress(path), requestId);
+    if (name === "") return refuse(request, response, unknownAddress(path), requestId);
     if (!endpoints.asksForKeys) {
       if (endpoints.knows(name) && endpoints.find(path) === undefined)
-        return sendError(response, unknownAddress(path), requestId);
+        return refuse(request, response, unknownAddress(path), requestId);
       return this.forward(request, response, requestId, entrance);
     }
     const isStranger = this.authorization.isStranger(request);
@@ -292,7 +293,7 @@ export class Gateway implements Service {
     if (isProbe && request.method !== "GET" && request.method !== "HEAD") {
       const message = `${request.method} is not allowed here; allowed: GET`;
       const error = new ServiceError("method_not_allowed", message, { allow: "GET" });
-      return sendError(response, error, requestId);
+      return refuse(request, response, error, requestId);
     }
     if (path === "/-/livez") return sendText(response, 200, "ok\n", requestId);
     if (path === "/-/readyz")
@@ -301,7 +302,7 @@ export class Gateway implements Service {
         : sendText(response, 503, "starting\n", requestId);
     if (isProof) answerProof(request, response, requestId, this.routes.adminTokenSha256);
     else if (entrance.hasControl) this.forward(request, response, requestId, entrance);
-    else sendError(response, unknownAddress(path), requestId);
+    else refuse(request, response, unknownAddress(path), requestId);
   }
 
   private forward(
@@ -318,11 +319,11 @@ export class Gateway implements Service {
     },
   ): void {
     let isAsked = false;
-    const refuse = (error: unknown) => {
+    const fail = (error: unknown) => {
       if (!isAsked) closeUnasked(request, response);
       sendError(response, error, requestId);
     };
-    if (this.isForeign(request, entrance)) return refuse(foreignOrigin(request.headers.origin!, undefined));
+    if (this.isForeign(request, entrance)) return fail(foreignOrigin(request.headers.origin!, undefined));
     const { controllerSocket } = this.options;
     const pass = (holder: Holder | undefined, body?: readonly Buffer[]) => {
       const forwarded: Forwarded = {
@@ -334,7 +335,7 @@ export class Gateway implements Service {
         endpoint,
       };
       forward(request, response, { controllerSocket, requestId, forwarded, body, path, onNothing }).catch(
-        refuse,
+        fail,
       );
     };
     let signer: Holder | undefined;
@@ -342,7 +343,7 @@ export class Gateway implements Service {
       this.authorization.countOnly(request, response);
       if (this.authorization.isSigned(request)) signer = this.authorization.assertSignedHead(request);
     } catch (error) {
-      return refuse(error);
+      return fail(error);
     }
     if (this.authorization.isSigned(request)) {
       const sender = signer?.id ?? request.socket.remoteAddress ?? "";
@@ -355,14 +356,14 @@ export class Gateway implements Service {
       collectBody(request, held, SUBMISSION_BYTES_LIMIT, ask)
         .then((body) => pass(this.authorization.signer(request, body, "other"), body))
         .catch((error: unknown) => {
-          refuse(error);
+          fail(error);
           discardRest(request);
         });
       return;
     }
     // The controller judges; a token is verified here, where it is remembered too.
     const holder = this.authorization.tokenHolder(request);
-    if (holder instanceof Promise) holder.then(pass).catch(refuse);
+    if (holder instanceof Promise) holder.then(pass).catch(fail);
     else pass(holder);
   }
 

@@ -5,15 +5,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { refusal } from "./authorization.ts";
 import { allowAnyOrigin, answerOptions } from "./cors.ts";
-import { closeUnasked, discardRest } from "./discard-rest.ts";
-import { sendError } from "./prediction.ts";
+import { refuse } from "./refuse.ts";
 
 export function refuseStranger(request: IncomingMessage, response: ServerResponse, requestId: string): void {
   allowAnyOrigin(request, response);
   // As every address of a real-time API does: browsers send no key with their preflights.
   if (request.method === "OPTIONS")
     return answerOptions(request, response, { isAllowed: true, isListed: false });
-  closeUnasked(request, response);
-  sendError(response, refusal(request), requestId);
-  discardRest(request);
+  refuse(request, response, refusal(request), requestId);
 }

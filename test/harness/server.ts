@@ -16,6 +16,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "./eventually.ts";
+import { noteVitals } from "./vitals.ts";
 
 /** The checkout; the benchmarks run compiled, from a directory deeper than this file's. */
 export const root = findRoot(dirname(fileURLToPath(import.meta.url)));
@@ -223,6 +224,7 @@ export class TestServer {
   }
 
   async stop(): Promise<void> {
+    await noteVitals(this).catch((error: Error) => console.error(`no vitals: ${error.message}`));
     await this.stopProcesses();
     rmSync(runtimeDirectory(this.dataDir), { recursive: true, force: true });
     // Packages that were being installed when the server stopped still come for a moment.

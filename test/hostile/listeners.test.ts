@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runtimeDirectory } from "../../src/settings.ts";
 import { freePort } from "../harness/faulty-proxy.ts";
 import { ECHO, project } from "../harness/projects.ts";
+import { RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
 
 const ISSUER = "https://issuer.example";
@@ -143,6 +144,19 @@ describe("the main listener", () => {
           path,
           expect.toSatisfy((status: number) => status === 400 || status === 404),
         ]);
+  });
+
+  it.each([
+    ["another host", "/-/jobs", { host: "evil.example" }, "421"],
+    ["a target that is not canonical", "/x/../echo", {}, "400"],
+    ["nothing", "/", {}, "404"],
+    ["the control plane", "/-/apis", {}, "404"],
+  ])("closes the connection of who waited for leave to send to %s", async (_what, path, headers, status) => {
+    const raw = new RawRequests(`http://127.0.0.1:${mainPort}`);
+    const request = raw.send(`POST ${path}`, { ...headers, "content-length": 50, expect: "100-continue" });
+    expect(await request.firstStatus()).toBe(status);
+    expect(request.text).toContain("\r\nconnection: close\r\n");
+    raw.close();
   });
 
   it("reaches no inner API by another spelling, header or method", async () => {

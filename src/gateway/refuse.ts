@@ -1,0 +1,15 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { closeUnasked, discardRest } from "./discard-rest.ts";
+import { sendError } from "./prediction.ts";
+
+/** Answers a request of which nothing but the head is wanted. Never throws. */
+export function refuse(
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+  requestId: string,
+): void {
+  closeUnasked(request, response);
+  sendError(response, error, requestId);
+  discardRest(request);
+}
