@@ -76,6 +76,16 @@ export class TimeSlices {
   }
 }
 
+/** Lets one caller go on in each turn of the event loop, in the order in which they came. */
+export class OneEachTurn {
+  private last: Promise<void> = Promise.resolve();
+
+  turn(): Promise<void> {
+    this.last = this.last.then(() => new Promise((resolve) => setImmediate(resolve)));
+    return this.last;
+  }
+}
+
 /** Resolves after `ms` milliseconds; the timer does not keep the process alive. */
 export function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());

@@ -1,10 +1,10 @@
 /**
  * Zstandard (RFC 8878) as a stream, for a Node that has no decompressor of its own: block by block, so that the next one is read
- * only when somebody wants it. It holds one window, which grows with what was unpacked, and never more than is allowed. Checksums
+ * only when somebody wants it. It holds one window, which grows with what was unpacked. Checksums
  * are not verified.
  */
 
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { OneEachTurn } from "../base/clock.ts";
 import { damaged } from "./zstd-bits.ts";
 import {
   type BlockState,
@@ -16,42 +16,55 @@ import {
 
 import { blockHead, type FrameHead, nextHead, ZstdInput } from "./zstd-heads.ts";
 
-const FIRST_WINDOW_BYTES = 256 * 1024;
+const PIECE_BYTES = 256 * 1024;
 /** A block takes one or two. */
 const TURN_MS = 5;
 
-/** The last bytes of a frame, up to its window. */
+/**
+ * The last bytes of a frame, up to its window: a ring, in pieces that are made when they are first reached. To enlarge one piece of memory
+ * would be to copy it, and a hundred megabytes at once keep everybody else waiting.
+ */
 class Window implements History {
-  private ring: Uint8Array;
-  private readonly most: number;
+  private readonly pieces: Uint8Array[] = [];
+  private readonly bytes: number;
   private total = 0;
 
-  constructor(most: number) {
-    this.most = most;
-    this.ring = new Uint8Array(Math.min(most, FIRST_WINDOW_BYTES));
+  constructor(bytes: number) {
+    this.bytes = bytes;
   }
 
   add(bytes: Uint8Array): void {
-    while (this.total + bytes.length > this.ring.length && this.ring.length < this.most) {
-      const larger = new Uint8Array(Math.min(this.most, 2 * this.ring.length));
-      larger.set(this.ring);
-      this.ring = larger;
+    const kept = bytes.subarray(Math.max(0, bytes.length - this.bytes));
+    let place = (this.total + bytes.length - kept.length) % this.bytes;
+    for (let done = 0; done < kept.length; ) {
+      const part = kept.subarray(done, done + this.untilEnd(place));
+      this.pieceAt(place).set(part, place % PIECE_BYTES);
+      done += part.length;
+      place = (place + part.length) % this.bytes;
     }
-    const kept = bytes.subarray(Math.max(0, bytes.length - this.ring.length));
-    const at = (this.total + bytes.length - kept.length) % this.ring.length;
-    const before = kept.subarray(0, this.ring.length - at);
-    this.ring.set(before, at);
-    this.ring.set(kept.subarray(before.length), 0);
     this.total += bytes.length;
   }
 
   copy(into: Uint8Array, at: number, back: number, length: number): void {
-    if (back > this.total || back > this.ring.length) damaged("an offset is too large");
-    let from = (this.total - back) % this.ring.length;
+    if (back > this.total || back > this.bytes) damaged("an offset is too large");
+    let place = (this.total - back) % this.bytes;
     for (const end = at + length; at < end; ) {
-      into[at++] = this.ring[from++]!;
-      if (from === this.ring.length) from = 0;
+      const count = Math.min(end - at, this.untilEnd(place));
+      const piece = this.pieceAt(place);
+      for (let from = place % PIECE_BYTES, stop = at + count; at < stop; ) into[at++] = piece[from++]!;
+      place = (place + count) % this.bytes;
     }
+  }
+
+  private pieceAt(place: number): Uint8Array {
+    const index = Math.floor(place / PIECE_BYTES);
+    this.pieces[index] ??= new Uint8Array(Math.min(PIECE_BYTES, this.bytes - index * PIECE_BYTES));
+    return this.pieces[index];
+  }
+
+  /** Bytes from a place to the end of its piece. */
+  private untilEnd(place: number): number {
+    return Math.min(PIECE_BYTES - (place % PIECE_BYTES), this.bytes - place);
   }
 }
 
@@ -68,13 +81,12 @@ export async function* unpackZstd(
   }
 }
 
-/** Of all streams together: one of them runs in each turn of the event loop. */
-let turns: Promise<void> = Promise.resolve();
+/** Of all streams together. */
+const turns = new OneEachTurn();
 let turnBeganMs = 0;
 
 async function letOthersRun(): Promise<void> {
-  turns = turns.then(() => nextTurn());
-  await turns;
+  await turns.turn();
   turnBeganMs = performance.now();
 }
 

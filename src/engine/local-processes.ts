@@ -17,7 +17,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { contain } from "../base/boundary.ts";
-import { delay } from "../base/clock.ts";
+import { delay, OneEachTurn } from "../base/clock.ts";
 import { makeDirectories } from "../base/disk-full.ts";
 import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
@@ -58,6 +58,8 @@ export class LocalEngine implements Engine {
   private readonly memory = new MemoryWatch();
   private readonly groups: MemoryGroups;
 
+  private readonly starts = new OneEachTurn();
+
   constructor(options: LocalEngineOptions) {
     this.options = options;
     this.groups = new MemoryGroups(options.ownGroup);
@@ -84,6 +86,8 @@ export class LocalEngine implements Engine {
     for (const file of [spec.logFile, note]) makeDirectories(dirname(file));
     // Here a full disk is an error; where the worker first writes to the mapped file, it would be its death.
     writeFileSync(note, Buffer.alloc(NOTE_BYTES), { mode: 0o600 });
+    // To start a process takes some 5 ms of this one, and many jobs may begin at once.
+    await this.starts.turn();
     const log = openSync(spec.logFile, "a", 0o600);
     const child = spawn(spec.interpreter.python, ["-E", "-c", boot, ...program.args], {
       cwd: runtimeDir,
