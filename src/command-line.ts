@@ -12,7 +12,7 @@ import { findEnvironment, LOCAL, readEnvironments } from "./cli/environments.ts"
 import { addJobVerbs, addQueueVerbs } from "./cli/job-verbs.ts";
 import { isErrTerminal, Output, watchReader } from "./cli/output.ts";
 import { addOwnVerbs } from "./cli/own-verbs.ts";
-import { packageRoot } from "./config/package-root.ts";
+import { packageRoot } from "./contracts/package-root.ts";
 import { parseBytes, parseCpuMillis } from "./contracts/quantities.ts";
 import {
   configDirectory,

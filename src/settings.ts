@@ -6,8 +6,8 @@ import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { packageRoot } from "./config/package-root.ts";
 import { PREDICTION_BYTES_LIMIT_DEFAULT } from "./contracts/limits.ts";
+import { packageRoot } from "./contracts/package-root.ts";
 
 export const SETTINGS = {
   listen: {

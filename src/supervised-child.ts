@@ -6,13 +6,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { delay } from "./base/clock.ts";
-import { packageRoot } from "./config/package-root.ts";
 import {
   CHILD_RESTART_FIRST_MS,
   CHILD_RESTART_MAX_MS,
   CHILD_SILENT_MAX_MS,
   HEARTBEAT_MS,
 } from "./contracts/limits.ts";
+import { packageRoot } from "./contracts/package-root.ts";
 import { say } from "./observe/words.ts";
 import { Silence } from "./silence.ts";
 

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { packageRoot } from "../config/package-root.ts";
 import { ITEM_DEPTH_MAX } from "../contracts/limits.ts";
+import { packageRoot } from "../contracts/package-root.ts";
 
 const PROGRAM = join(packageRoot, "dist", "json-lines.wasm");
 const PAGE_BYTES = 64 * 1024;

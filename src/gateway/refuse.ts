@@ -1,8 +1,9 @@
+/** Requests of which nothing but the head is wanted. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { closeUnasked, discardRest } from "./discard-rest.ts";
 import { sendError } from "./prediction.ts";
 
-/** Answers a request of which nothing but the head is wanted. Never throws. */
+/** Answers without reading the body. Never throws. */
 export function refuse(
   request: IncomingMessage,
   response: ServerResponse,
