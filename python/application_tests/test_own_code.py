@@ -74,6 +74,20 @@ class OwnCode(unittest.TestCase):
         self.assertEqual(column.reverse(102), 2)
         sanity_check(self.connection, [self.transformed(path)], 10)
 
+    def test_a_transformer_of_former_days_makes_a_column_for_training(self):
+        self.connection.execute("CREATE OR REPLACE TEMP VIEW data AS SELECT n, row_number() OVER () - 1 AS file_row_number FROM (VALUES (2), (1), (4)) t(n)")
+        path = self.write(
+            "former.py",
+            "import pyspark.sql.functions as F\n\n"
+            "def transform_spark(data, columns, args, transformed_column_name):\n"
+            "    return data.withColumn(transformed_column_name, F.when(data[columns['col']] == 1, args['more']).otherwise(0.5))\n",
+        )
+        column = self.transformed(path, "FLOAT_COLUMN", {"col": "n"})
+        sanity_check(self.connection, [column], 2)
+        self.assertEqual(self.over_rows(column), [0.5, 100.0, 0.5])
+        with self.assertRaisesRegex(ValueError, r"made: its transformer has transform_spark\(\) only; a feature column needs transform_python"):
+            column.transform({"n": 1})
+
     def test_lists_of_columns_and_list_columns(self):
         path = self.write("five.py", "def transform_python(sample, args):\n    return [n * 0.5 for n in sample['all']]\n")
         column = self.transformed(path, "FLOAT_LIST_COLUMN", {"all": ["n", "n"]})

@@ -1,6 +1,7 @@
 """Values over all rows: those that one expression gives are computed in one pass."""
 
 from .aggregators import AGGREGATORS, finish, is_whole_query
+from .spark import data_frame, stand_in_for_pyspark
 from .sql import name
 from .user_code import function_of, load_module
 
@@ -24,11 +25,11 @@ def own_aggregate(connection, aggregate, project):
     former days a DataFrame with the interface of Spark's, by DuckDB.
     """
     path = aggregate["aggregator"]["path"]
-    _stand_in_for_pyspark()
+    stand_in_for_pyspark()
     function = function_of(load_module(project, path), path, "aggregate_python", "aggregate_spark")
     if function.__name__ == "aggregate_python":
         return function(connection.table("data"), aggregate["columns"], _args(aggregate))
-    return function(_data_frame(connection), aggregate["columns"], _args(aggregate))
+    return function(data_frame(connection), aggregate["columns"], _args(aggregate))
 
 
 def _expression(aggregate):
@@ -47,25 +48,3 @@ def _finished(aggregate, value):
         return finish(aggregate["aggregator"]["built_in"], value)
     except ValueError as error:
         raise ValueError("%s: %s" % (aggregate["name"], error)) from None
-
-
-def _data_frame(connection):
-    from duckdb.experimental.spark.sql import SparkSession
-    from duckdb.experimental.spark.sql.dataframe import DataFrame
-
-    session = SparkSession.builder.getOrCreate()
-    return DataFrame(connection.table("data"), session)
-
-
-def _stand_in_for_pyspark():
-    """Where no Spark is installed, `pyspark.sql` is DuckDB's work-alike."""
-    import importlib.util
-    import sys
-
-    if "pyspark" in sys.modules or importlib.util.find_spec("pyspark") is not None:
-        return
-    import duckdb.experimental.spark as spark
-    import duckdb.experimental.spark.sql as spark_sql
-    from duckdb.experimental.spark.sql import functions, types
-
-    sys.modules.update({"pyspark": spark, "pyspark.sql": spark_sql, "pyspark.sql.functions": functions, "pyspark.sql.types": types})

@@ -10,6 +10,7 @@ import duckdb
 from . import fitted_model
 from .artifacts import sync_tree, write_durably
 from .sql import name, text
+from .transform import TransformedColumn
 from .user_code import function_of, load_module
 
 PREDICTOR = "from quern_application.samples_predictor import PythonPredictor\n\n__all__ = [\"PythonPredictor\"]\n"
@@ -37,6 +38,7 @@ class TrainStage:
 
     def _train(self):
         model = self._model
+        self._assert_serves()
         module = load_module(self._plan["project"], model["path"])
         create_estimator = function_of(module, model["path"], "create_estimator")
         frame, config = fitted_model, self._model_config()
@@ -54,6 +56,13 @@ class TrainStage:
         print("\nCaching model %s" % model["name"])
         self._make_project(lambda directory: frame.save(fitted, directory), frame.kind)
         return metrics
+
+    def _assert_serves(self):
+        """Before hours of training: each feature can be made of a request's sample. Raises ValueError."""
+        model, project = self._model, self._plan["project"]
+        for column in model["transformed"]:
+            if column["name"] in model["features"]:
+                TransformedColumn(column, model["raw_types"], project, self._artifacts.read_value).assert_prepares_samples()
 
     def _model_config(self):
         """What create_estimator() reads: a plain dict."""

@@ -1,5 +1,6 @@
 """A transformed column as what it is made of: its transformer, built in or the user's own, with its inputs and args."""
 
+from .spark import data_frame, stand_in_for_pyspark
 from .sql import COLUMN_TYPES, name
 from .transformers import TRANSFORMERS, to_column
 from .user_code import function_of, load_module
@@ -18,19 +19,29 @@ class TransformedColumn:
         self._id = column["id"]
         self._function_name = None
         self._built_in = None if built_in is None else TRANSFORMERS[built_in]
+        self._spark = None
         if self._built_in is not None:
             self._transform = self._built_in.transform
             self._reverse = getattr(self._built_in, "reverse", None)
         else:
             path = column["transformer"]["path"]
             module = load_module(project, path)
-            self._transform = function_of(module, path, "transform_python")
+            self._transform = getattr(module, "transform_python", None)
+            self._spark = None if self._transform is not None else function_of(module, path, "transform_python", "transform_spark")
             self._reverse = getattr(module, "reverse_transform_python", None)
 
     @property
     def has_two_ways(self):
         """Over rows by SQL, and for a sample in Python. The user's own are Python both times."""
         return self._built_in is not None
+
+    def assert_prepares_samples(self):
+        """A transformer that has transform_spark() only makes columns for training: a weight, say."""
+        if self._spark is not None:
+            raise ValueError(
+                "%s: its transformer has transform_spark() only; a feature column needs transform_python(sample, args), which prepares the samples of requests"
+                % self.name
+            )
 
     @property
     def inputs(self):
@@ -43,12 +54,15 @@ class TransformedColumn:
         if self._built_in is not None:
             quoted = {key: name(column) for key, column in self.columns.items()}
             expression = self._built_in.sql(connection, quoted, self.args)
+        elif self._spark is not None:
+            expression = self._column_of_frame(connection)
         else:
             expression = self._function(connection)
         return "CAST(%s AS %s)" % (expression, COLUMN_TYPES[self.output_type])
 
     def transform(self, row):
-        """`row` has the raw columns by name."""
+        """`row` has the raw columns by name. Raises ValueError where the transformer has transform_spark() only."""
+        self.assert_prepares_samples()
         sample = {
             key: [self._read(row, each) for each in given] if isinstance(given, list) else self._read(row, given)
             for key, given in self.columns.items()
@@ -61,6 +75,18 @@ class TransformedColumn:
 
     def _read(self, row, column):
         return to_column(row[column], self._raw_types[column])
+
+    def _column_of_frame(self, connection):
+        """What the user's transform_spark() adds to all rows at once, found again for each of them."""
+        if self._function_name is None:
+            stand_in_for_pyspark()
+            frame = self._spark(data_frame(connection), self.columns, self.args, self.name)
+            if self.name not in frame.columns:
+                raise ValueError("transform_spark() returned a DataFrame without the column %s" % self.name)
+            self._function_name = "frame_%s_%x" % (self._id[:16], id(self))
+            frame.relation.project("file_row_number, %s" % name(self.name)).create(self._function_name)
+        table = self._function_name
+        return "(SELECT {0}.{1} FROM {0} WHERE {0}.file_row_number = data.file_row_number)".format(table, name(self.name))
 
     def _function(self, connection):
         """The user's transform_python(), called by DuckDB with each row as a dict."""

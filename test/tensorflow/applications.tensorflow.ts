@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
+import { FRAUD_APP, INSURANCE_APP } from "../harness/former-apps.ts";
 import { IrisExample, SETOSA, SETOSA_PREDICTION } from "../harness/iris-example.ts";
 import { TestServer } from "../harness/server.ts";
 
@@ -27,7 +28,7 @@ describe("the iris application with a DNNClassifier", () => {
       expect(Date.now() - started).toBeLessThan(60_000);
       const answer = (await response.json()) as { classification_predictions: Record<string, unknown>[] };
       expect(answer.classification_predictions).toEqual([SETOSA_PREDICTION]);
-      expect(iris.resource("dnn").metrics!.accuracy).toBeGreaterThan(0.6);
+      expect(iris.resource("dnn").metrics!.accuracy).toBeGreaterThan(0.9);
       const log = server.cli(["logs", "-a", "iris", "dnn"]).out;
       expect(log).toMatch(/loss = [\d.]+, step = 0/);
       expect(log).toMatch(/accuracy = 0\.\d+/);
@@ -103,6 +104,46 @@ def create_estimator(run_config, model_config):
       expect(prediction.predictions).toEqual([prediction.predicted_value]);
       expect(prediction.predicted_value_reversed).toBeCloseTo(0.3, 0);
       expect(Object.keys(iris.resource("dnn").metrics!)).toEqual(expect.arrayContaining(["RMSE", "MAE"]));
+    },
+    TRAINING_MS,
+  );
+});
+
+describe("the ancestor's other examples", () => {
+  const server = new TestServer({ QUERN_PYTHON: process.env.QUERN_TEST_TENSORFLOW });
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+
+  const predict = async (address: string, samples: object[]) => {
+    const answer = (await (await server.post(address, { samples })).json()) as Record<
+      string,
+      Record<string, number>[]
+    >;
+    return Object.values(answer)[0]!;
+  };
+
+  it(
+    "weigh a rare class by a column that Spark's transformer makes for training",
+    async () => {
+      await server.deployBeside(FRAUD_APP);
+      const sample = (sign: number) => ({ time: 700, v1: sign, v2: sign, v3: sign, amount: 50 });
+      const answers = await predict("/fraud/fraud", [sample(2.4), sample(-0.2)]);
+      expect(answers.map((answer) => answer.predicted_class)).toEqual([1, 0]);
+    },
+    TRAINING_MS,
+  );
+
+  it(
+    "know what an insurance costs by categories, buckets and an aggregated vocabulary",
+    async () => {
+      await server.deployBeside(INSURANCE_APP);
+      const customer = { age: 40, sex: "male", bmi: 31.5, children: 2, region: "northwest" };
+      const [smoker, other] = await predict("/insurance/cost", [
+        { ...customer, smoker: "yes" },
+        { ...customer, smoker: "no" },
+      ]);
+      const more = smoker!.predicted_value_reversed! - other!.predicted_value_reversed!;
+      expect(more).toBeGreaterThan(15_000);
     },
     TRAINING_MS,
   );

@@ -7,7 +7,5 @@ def create_estimator(run_config, model_config):
         feature_columns=feature_columns,
         hidden_units=model_config["hparams"]["hidden_units"],
         n_classes=len(model_config["aggregates"]["class_index"]),
-        # TensorFlow 1 learned fifty times as fast where nothing was said.
-        optimizer=lambda: tf.keras.optimizers.legacy.Adagrad(0.05),
         config=run_config,
     )

@@ -1,0 +1,24 @@
+"""Code of former days was written for Spark: what it calls is done by DuckDB."""
+
+
+def data_frame(connection):
+    """The view `data`, with the interface of Spark's."""
+    from duckdb.experimental.spark.sql import SparkSession
+    from duckdb.experimental.spark.sql.dataframe import DataFrame
+
+    session = SparkSession.builder.getOrCreate()
+    return DataFrame(connection.table("data"), session)
+
+
+def stand_in_for_pyspark():
+    """Where no Spark is installed, `pyspark.sql` is DuckDB's work-alike."""
+    import importlib.util
+    import sys
+
+    if "pyspark" in sys.modules or importlib.util.find_spec("pyspark") is not None:
+        return
+    import duckdb.experimental.spark as spark
+    import duckdb.experimental.spark.sql as spark_sql
+    from duckdb.experimental.spark.sql import functions, types
+
+    sys.modules.update({"pyspark": spark, "pyspark.sql": spark_sql, "pyspark.sql.functions": functions, "pyspark.sql.types": types})
