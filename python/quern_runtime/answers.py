@@ -8,6 +8,7 @@ from .answer_heads import checked_headers, checked_status
 PLAIN = frozenset((dict, list, str, int, float, bool, tuple, type(None)))
 NO_HEAD = b""
 _OCTETS = json.dumps({"headers": [["content-type", "application/octet-stream"]]}).encode()
+_TEXT = json.dumps({"headers": [["content-type", "text/plain; charset=utf-8"]]}).encode()
 
 
 class Streamed:
@@ -30,6 +31,31 @@ def encode_answer(value):
     if _is_response(value):
         return _encode_response(value)
     return NO_HEAD, encode_json(value)
+
+
+def encode_text_answer(value):
+    """The same with `predictor.response: text`: a str goes out as it is, and so do those of a generator."""
+    if isinstance(value, str):
+        return _TEXT, _encode_text(value)
+    if is_streamed(value):
+        return Streamed({"format": "text"}, value, _text_piece)
+    return encode_answer(value)
+
+
+def _encode_text(text):
+    try:
+        return str.encode(text)
+    except UnicodeEncodeError as error:
+        raise ValueError("half of a surrogate pair, at character %d, cannot be sent as text" % error.start) from None
+
+
+def _text_piece(piece):
+    if isinstance(piece, str):
+        return _encode_text(piece)
+    raise TypeError(
+        "with predictor.response: text a generator may give str only, not %s; yield str, or remove predictor.response "
+        "to send each piece as JSON" % type(piece).__name__
+    )
 
 
 def is_streamed(value):

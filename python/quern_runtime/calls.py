@@ -5,11 +5,12 @@ import time
 
 from . import forks, protocol
 from .answer_heads import HeadError
-from .answers import NO_HEAD, Streamed, encode_answer
+from .answers import NO_HEAD, Streamed, encode_answer, encode_text_answer
 from .faults import PayloadError, encode, fault
 from .forks import leave_if_child
 from .http_payload import parse_payload
 from .log_stream import report
+from .mappings import argument
 from .streams import Stream, sliced
 
 BUSY = (protocol.BUSY, b"")
@@ -36,9 +37,11 @@ class Request:
 class Calls:
     """`call` and its like never raise: an outcome is a message (type, body), or a Stream that has given its first piece."""
 
-    def __init__(self, predictor, monitor):
+    def __init__(self, predictor, monitor, response):
+        """`response`: `predictor.response` of the configuration, `json` or `text`."""
         self._predictor = predictor
         self._monitor = monitor
+        self._encode = encode_text_answer if response == "text" else encode_answer
         self._keeps_arguments = predictor.post_predict is not None
 
     def call(self, request):
@@ -127,7 +130,7 @@ class Calls:
         if self._predictor.takes_payload:
             arguments["payload"] = body if self._predictor.takes_body else parse_payload(meta and meta.get("content_type"), body)
         for name in self._predictor.wants:
-            arguments[name] = meta.get(name) if meta is not None else None
+            arguments[name] = argument(name, meta) if meta is not None else None
         return arguments
 
     def _gather(self, requests):
@@ -162,7 +165,7 @@ class Calls:
                 outcomes[request] = _failure("serialize", error)
 
     def _outcome(self, request, arguments, value, started):
-        answer = encode_answer(value)
+        answer = self._encode(value)
         if type(answer) is Streamed:
             return Stream(request, answer)
         head, body = answer

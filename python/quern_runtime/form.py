@@ -17,10 +17,15 @@ PART_HEADERS_MAX = 32
 BOUNDARY_CHARACTERS_MAX = 70
 # 10 ms. A field of one byte becomes some 100 bytes of objects.
 FIELDS_MAX = 10_000
+# Of an uploaded file, to find the end of a line in.
+_PEEKED_BYTES = 4096
 
 
 class UploadedFile(io.RawIOBase):
-    """A file of a form: `filename`, `content_type`, `size` in bytes, and the methods of a binary file to read and seek."""
+    """A file of a form: `filename`, `content_type`, `size` in bytes, and the methods of a binary file to read and seek.
+
+    `file` is the same: web frameworks keep the bytes there.
+    """
 
     def __init__(self, filename, content_type, view):
         super().__init__()
@@ -29,6 +34,10 @@ class UploadedFile(io.RawIOBase):
         self.size = len(view)
         self._view = view
         self._at = 0
+
+    @property
+    def file(self):
+        return self
 
     def readable(self):
         return True
@@ -42,6 +51,10 @@ class UploadedFile(io.RawIOBase):
         data = bytes(self._view[self._at : end])
         self._at = max(self._at, end)
         return data
+
+    def peek(self, size=0):
+        """What comes next, which is not taken. Without this method lines would be read byte by byte."""
+        return bytes(self._view[self._at : self._at + max(size, _PEEKED_BYTES)])
 
     def readinto(self, buffer):
         data = self.read(len(buffer))

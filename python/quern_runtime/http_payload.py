@@ -7,6 +7,7 @@ from .charsets import decode
 from .faults import JsonError
 from .form import parse_multipart, parse_urlencoded
 from .header_values import parse_header_value
+from .mappings import MultiDict
 
 # Python's own limit since 3.9.14, 3.10.7 and 3.11: reading more digits takes the square of their number.
 INT_DIGITS_MAX = 4300
@@ -22,9 +23,9 @@ def parse_payload(content_type, body):
     if media_type == "text/plain" or media_type.count("/") != 1:
         return decode(body, charset, "the body")
     if media_type == "application/x-www-form-urlencoded":
-        return gather(parse_urlencoded(body, charset))
+        return MultiDict(list(parse_urlencoded(body, charset)))
     if media_type.startswith("multipart/form"):
-        return gather(parse_multipart(body, parameters.get("boundary")))
+        return MultiDict(list(parse_multipart(body, parameters.get("boundary"))))
     return body
 
 
@@ -35,19 +36,6 @@ def parse_json(body):
         return json.loads(body, parse_int=_parse_int)
     except (ValueError, RecursionError) as error:
         raise JsonError("the body is not valid JSON: %s" % error) from None
-
-
-def gather(pairs):
-    """Fields by name; one that came several times is a list."""
-    fields = {}
-    for name, value in pairs:
-        if name not in fields:
-            fields[name] = value
-        elif isinstance(fields[name], list):
-            fields[name].append(value)
-        else:
-            fields[name] = [fields[name], value]
-    return fields
 
 
 def _bounded_int(text):

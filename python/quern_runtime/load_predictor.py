@@ -21,16 +21,25 @@ class PredictorError(Exception):
 
 
 class Predictor:
-    """The user's instance with the parameters that its predict() declares."""
+    """The user's instance with the parameters that its methods declare. `job_spec` is the dict that its `__init__` was given."""
 
-    def __init__(self, instance):
+    def __init__(self, instance, job_spec=None):
         self.instance = instance
+        self._job_spec = job_spec
         self._predict = instance.predict
-        self._declared = [name for name in ("payload", "query_params", "headers", "batch_id") if name in _names(instance.predict)]
-        self.takes_payload = "payload" in self._declared
+        declared = _names(instance.predict)
+        self.takes_payload = "payload" in declared
+        self._takes_batch_id = "batch_id" in declared
         # Of our own: the payload is the body as it came.
         self.takes_body = getattr(instance, "takes_body", False)
-        self.wants = [name for name in ("query_params", "headers") if name in self._declared]
+        after = _names(instance.post_predict) if hasattr(instance, "post_predict") else ()
+        self.wants = [name for name in ("query_params", "headers") if name in declared or name in after]
+        # What predict() declares although requests do not have it, and what only post_predict() declares.
+        self._absent = {name: None for name in ("batch_id", "job_spec") if name in declared}
+        self._only_after = [name for name in self.wants if name not in declared]
+        # The arguments that are the same for all batches of a job.
+        of_batches = {"query_params": None, "headers": None, "job_spec": job_spec}
+        self._of_batches = {name: value for name, value in of_batches.items() if name in declared}
         self.is_async = inspect.iscoroutinefunction(instance.predict) or inspect.isasyncgenfunction(instance.predict)
         self.on_job_complete = getattr(instance, "on_job_complete", None)
         self.post_predict = self._post_predict if hasattr(instance, "post_predict") else None
@@ -38,18 +47,30 @@ class Predictor:
 
     def call(self, arguments):
         """predict() with the arguments of a request; of an async one, what is to be awaited."""
-        if "batch_id" in self._declared:
-            return self._predict(batch_id=None, **arguments)
+        if self._absent or self._only_after:
+            arguments = {**self._absent, **arguments}
+            for name in self._only_after:
+                del arguments[name]
         return self._predict(**arguments)
 
     def predict_batch(self, payload, batch_id):
         """predict() with a batch of a job, to its end: an async one runs here, and a generator is run through."""
-        given = {"payload": payload, "query_params": None, "headers": None, "batch_id": batch_id}
-        self._finish(self._predict(**{name: given[name] for name in self._declared}))
+        arguments = self._of_batches.copy()
+        if self.takes_payload:
+            arguments["payload"] = payload
+        if self._takes_batch_id:
+            arguments["batch_id"] = batch_id
+        self._finish(self._predict(**arguments))
+
+    def learn_total(self, total_batch_count):
+        """All batches are enqueued: whoever kept the dict of `__init__` sees their number."""
+        self._job_spec["total_batch_count"] = total_batch_count
 
     def complete_job(self):
-        if self.on_job_complete is not None:
-            self._finish(self.on_job_complete())
+        if self.on_job_complete is None:
+            return
+        given = {"job_spec": self._job_spec} if "job_spec" in _names(self.on_job_complete) else {}
+        self._finish(self.on_job_complete(**given))
 
     def _post_predict(self, response, arguments):
         given = {"response": response, "payload": None, "query_params": None, "headers": None, **arguments}
@@ -86,12 +107,17 @@ def load_predictor(init):
     predictor_class = _load_class(init["project"], init["path"], init.get("python_path"))
     _check_class(predictor_class)
     config = merge_config(json.loads(init["api_config"]), json.loads(init.get("job_config") or "{}"))
+    job_spec = _job_spec(init)
     arguments = {"config": config}
     if "job_spec" in inspect.signature(predictor_class.__init__).parameters:
-        # `config` comes as the submitter's text, so that its numbers are what was sent.
-        spec = init.get("job_spec")
-        arguments["job_spec"] = spec if spec is None else {**spec, "config": json.loads(init.get("job_config") or "{}")}
-    return Predictor(predictor_class(**arguments))
+        arguments["job_spec"] = job_spec
+    return Predictor(predictor_class(**arguments), job_spec)
+
+
+def _job_spec(init):
+    """None in real time. `config` comes as the submitter's text, so that its numbers are what was sent."""
+    spec = init.get("job_spec")
+    return spec if spec is None else {**spec, "config": json.loads(init.get("job_config") or "{}")}
 
 
 def _load_class(project, path, python_path):

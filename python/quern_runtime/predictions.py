@@ -28,7 +28,7 @@ class Predictions:
         """The predictor is ready: requests are taken from now on."""
         monitoring = init.get("monitoring")
         monitor = Monitor(monitoring["model_type"], monitoring.get("key")) if monitoring else None
-        calls = Calls(predictor, monitor)
+        calls = Calls(predictor, monitor, init.get("response", "json"))
         threads = init.get("threads", 1)
         batching = init.get("batching")
         if batching:

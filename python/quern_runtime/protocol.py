@@ -25,6 +25,7 @@ JOB_COMPLETE = 7
 WINDOW = 8
 CREDIT = 9
 META = 10
+ENQUEUED = 11
 WELCOME = 64
 READY = 65
 INIT_FAILED = 66
@@ -41,9 +42,9 @@ END = 76
 
 # What must always hold of a frame, the same as in src/protocol/frame-rules.ts: what callers send, what may be longer than
 # a frame (every other message is one frame, so that messages keep their order), what names a request or a delivery.
-FROM_CALLER = frozenset((HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META))
+FROM_CALLER = frozenset((HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED))
 MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, RESULT, CHUNK))
-WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, WELCOME, READY, INIT_FAILED, REFUSED))
+WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, WELCOME, READY, INIT_FAILED, REFUSED))
 # May come while a body of the same id is under way: they grant room, or end it.
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
 _BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4}

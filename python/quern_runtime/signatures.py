@@ -3,9 +3,9 @@
 REQUIRED = {"__init__": ("self", "config"), "predict": ("self",)}
 OPTIONAL = {
     "__init__": ("job_spec",),
-    "predict": ("payload", "query_params", "headers", "batch_id"),
+    "predict": ("payload", "query_params", "headers", "batch_id", "job_spec"),
     "post_predict": ("self", "response", "payload", "query_params", "headers"),
-    "on_job_complete": ("self",),
+    "on_job_complete": ("self", "job_spec"),
 }
 METHODS = ("__init__", "predict", "post_predict", "on_job_complete")
 

@@ -53,6 +53,7 @@ class Worker:
             protocol.LEASE: self._deliveries.take,
             protocol.DRAIN: self._on_drain,
             protocol.JOB_COMPLETE: self._on_job_complete,
+            protocol.ENQUEUED: self._on_enqueued,
         }
         self._handlers = {"gateway": of_both, "controller": {**of_both, **of_controllers}}
 
@@ -182,6 +183,11 @@ class Worker:
 
     def _on_drain(self, connection, message_id, body):
         self._draining = True
+
+    def _on_enqueued(self, connection, message_id, body):
+        if self._job_id is None or self._predictor is None:
+            raise protocol.ProtocolError("an ENQUEUED came to a worker that is set up for no job")
+        self._predictor.learn_total(protocol.json.loads(body)["total_batch_count"])
 
     def _on_job_complete(self, connection, message_id, body):
         self._tasks.append((self._run_job_complete, (connection, message_id)))

@@ -1,5 +1,6 @@
 """Payloads by content type, and answers by what was returned."""
 
+import io
 import json
 import time
 import types
@@ -7,7 +8,7 @@ import unittest
 from unittest import mock
 
 from quern_runtime import http_payload
-from quern_runtime.answers import Streamed, encode_answer
+from quern_runtime.answers import Streamed, encode_answer, encode_text_answer
 from quern_runtime.faults import JsonError, PayloadError
 from quern_runtime.form import FIELDS_MAX
 from quern_runtime.http_payload import parse_payload
@@ -32,7 +33,10 @@ class Parsing(unittest.TestCase):
 
     def test_form_fields_and_repeated_ones(self):
         type_ = "application/x-www-form-urlencoded"
-        self.assertEqual(parse_payload(type_, b"a=1&b=%C3%A9&a=2&c="), {"a": ["1", "2"], "b": "é", "c": ""})
+        form = parse_payload(type_, b"a=1&b=%C3%A9&a=2&c=")
+        self.assertEqual(form, {"a": "2", "b": "é", "c": ""})
+        self.assertEqual((form.getlist("a"), form.getlist("b"), form.getlist("d")), (["1", "2"], ["é"], []))
+        self.assertEqual(form.multi_items(), [("a", "1"), ("b", "é"), ("a", "2"), ("c", "")])
 
     def test_files_with_their_name_type_and_content(self):
         content = bytes(range(256)) * 50 + b"\r\n--" + b"\r\n----"
@@ -51,6 +55,19 @@ class Parsing(unittest.TestCase):
         self.assertEqual(image.read(), b"")
         image.seek(-2, 2)
         self.assertEqual((image.tell(), image.read()), (len(content) - 2, content[-2:]))
+        # As predictors for Starlette's forms read it.
+        image.file.seek(0)
+        self.assertEqual(image.file.read(), content)
+
+    def test_the_lines_of_a_file(self):
+        lines = [b"x" * length + b"\n" for length in (0, 1, 5000, 100_000)] + [b"no end"]
+        head = 'Content-Disposition: form-data; name="a"; filename="f"'
+        file = parse_payload(FORM, form((head, b"".join(lines))))["a"].file
+        self.assertEqual(list(file), lines)
+        file.seek(0)
+        self.assertEqual((file.readline(3), file.readline(), file.tell()), (b"\n", b"x\n", 3))
+        file.seek(0)
+        self.assertEqual(io.TextIOWrapper(file, "utf-8").readlines(), [line.decode() for line in lines])
 
     def test_forms_that_are_no_forms_are_refused(self):
         whole = form(('Content-Disposition: form-data; name="a"', b"1"))
@@ -134,7 +151,7 @@ class Hostile(unittest.TestCase):
     def test_forms_of_nothing_but_fields(self):
         self.assertIn("fields", self.refused("application/x-www-form-urlencoded", b"&".join([b"a"] * 5_000_000)))
         most = b"&".join([b"a=1"] * FIELDS_MAX)
-        self.assertEqual(parse_payload("application/x-www-form-urlencoded", most), {"a": ["1"] * FIELDS_MAX})
+        self.assertEqual(parse_payload("application/x-www-form-urlencoded", most).getlist("a"), ["1"] * FIELDS_MAX)
         self.refused("application/x-www-form-urlencoded", most + b"&")
 
     def test_json_that_is_too_deep_or_has_an_integer_of_a_million_digits(self):
@@ -160,6 +177,23 @@ class Answers(unittest.TestCase):
         head, body = encode_answer(b"\x00")
         self.assertEqual((json.loads(head), body), ({"headers": [["content-type", "application/octet-stream"]]}, b"\x00"))
         self.assertEqual(encode_answer("setosa"), (b"", b'"setosa"'))
+
+    def test_only_what_is_text_goes_out_as_text(self):
+        class Label(str):
+            def encode(self, *_):
+                raise RuntimeError
+
+        for value in ("\u00e9", Label("\u00e9")):
+            head, body = encode_text_answer(value)
+            self.assertEqual((json.loads(head), body), ({"headers": [["content-type", "text/plain; charset=utf-8"]]}, "\u00e9".encode()))
+        for value in ({"a": 1}, None, 1, b"\x00", self.response("x")):
+            self.assertEqual(encode_text_answer(value), encode_answer(value))
+        with self.assertRaisesRegex(ValueError, "surrogate pair, at character 1"):
+            encode_text_answer("a\ud800")
+        streamed = encode_text_answer(iter(["a", 1]))
+        self.assertEqual((streamed.head, streamed.encode("a")), ({"format": "text"}, b"a"))
+        with self.assertRaisesRegex(TypeError, "may give str only, not int"):
+            streamed.encode(1)
 
     def test_response_objects_are_sent_as_they_are(self):
         for body, sent, type_ in (("x", b"x", "text/plain; charset=utf-8"), (b"x", b"x", "application/octet-stream"), ({"a": 1}, b'{"a":1}', "application/json")):

@@ -69,6 +69,17 @@ class Signatures(unittest.TestCase):
         self.assertEqual(predictor.instance.seen, ["p", None, "j-1", spec])
         self.assertIsInstance(predictor.instance.seen[3]["config"]["one"], float)
 
+    def test_post_predict_has_what_it_declares_and_predict_only_its_own(self):
+        source = (
+            "class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, payload, batch_id): return payload\n"
+            "    def post_predict(self, response, headers): self.seen = [response, headers]\n"
+        )
+        predictor = self.load(source)
+        self.assertEqual(predictor.wants, ["headers"])
+        arguments = {"payload": "p", "headers": {"a": "b"}}
+        predictor.post_predict(predictor.call(arguments), arguments)
+        self.assertEqual(predictor.instance.seen, ["p", {"a": "b"}])
+
     def test_a_batch_runs_async_predictors_and_generators_to_their_end(self):
         for kind, body in (("async def", "await asyncio.sleep(0); self.seen.append(payload)"), ("def", "self.seen.append(payload); yield 1")):
             source = "import asyncio\nclass PythonPredictor:\n    def __init__(self, config): self.seen = []\n    %s predict(self, payload): %s\n" % (kind, body)

@@ -86,6 +86,7 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
     ...(monitoring?.model_type === undefined
       ? {}
       : { monitoring: { model_type: monitoring.model_type, key: monitoring.key } }),
+    ...(predictor.response === "text" ? { response: "text" as const } : {}),
   };
 }
 

@@ -80,6 +80,8 @@ export class BatchWorker {
     this.markClosed = resolve;
   });
   private isStopping = false;
+  /** Of a worker that was set up while the job was being enqueued: `total_batch_count` of its `job_spec` is null. */
+  private lacksTotal = false;
   private hasTimedOut = false;
   private broken: string | undefined;
   private completion: ((fault: WorkerFault | "died" | undefined) => void) | undefined;
@@ -103,6 +105,7 @@ export class BatchWorker {
 
   /** Connects as soon as the process listens, and hands it the class. Returns at once; `onReady` tells the end. */
   async setUp(init: Init, epoch: number): Promise<void> {
+    this.lacksTotal = init.job_spec?.total_batch_count === null;
     const hello = { role: "controller", token: this.identity.token, epoch } as const;
     const events = {
       onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
@@ -123,6 +126,13 @@ export class BatchWorker {
       }
       await delay(CONNECT_RETRY_MS);
     }
+  }
+
+  /** All batches are enqueued. Called before the first lease, so that user code knows their number in each `predict()`. */
+  tellTotal(total_batch_count: number): void {
+    if (!this.lacksTotal) return;
+    this.lacksTotal = false;
+    this.connection!.sendJson(MESSAGE.ENQUEUED, 0, { total_batch_count });
   }
 
   get freeCredit(): number {

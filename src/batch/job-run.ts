@@ -21,7 +21,7 @@ import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
 import { chargedAttempts, condemned, suspects } from "./batch-records.ts";
-import type { BatchWorkerEvents, WorkerDeath } from "./batch-worker.ts";
+import type { BatchWorker, BatchWorkerEvents, WorkerDeath } from "./batch-worker.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { enqueueJob } from "./enqueue-job.ts";
 import { finishJob } from "./finish-job.ts";
@@ -73,6 +73,7 @@ export class JobRun implements Service {
   private dispatcher: Dispatcher | undefined;
   private settlements: Settlements | undefined;
   private totalBatches: number | undefined;
+  private readonly startTime: string;
   private idleDeaths = 0;
   private isEnding = false;
   private isCompleting = false;
@@ -99,6 +100,7 @@ export class JobRun implements Service {
     });
     this.input = jobInput(this.store, ownFilePath(deps.dataDir, job.job_id), this.room);
     this.totalBatches = job.total_batch_count ?? undefined;
+    this.startTime = job.start_time ?? timestamp();
     this.workers = new JobWorkers({
       epoch: deps.epoch,
       account: deps.account,
@@ -162,7 +164,7 @@ export class JobRun implements Service {
 
   private async run(): Promise<void> {
     const { deps, job } = this;
-    await setStartTime(deps.db, job.job_id, deps.epoch, timestamp());
+    await setStartTime(deps.db, job.job_id, deps.epoch, this.startTime);
     const { batch_size, batch_count } = await storedInput(deps.db, job.job_id);
     this.stored = { batch_size, batch_count };
     this.api = await deps.findApi(job.api_name, job.api_id);
@@ -232,8 +234,15 @@ export class JobRun implements Service {
       onInputError: (error) => this.endSoon({ kind: "enqueue_failed", reason: inputLost(error) }),
       onFault: (error) => this.unexpected(error),
     });
-    for (const worker of this.workers.ready()) this.dispatcher.addWorker(worker);
+    for (const worker of this.workers.ready()) this.join(worker);
     this.startMissingWorkers();
+  }
+
+  /** A worker that is ready gets batches, once all are enqueued. */
+  private join(worker: BatchWorker): void {
+    if (this.dispatcher === undefined) return;
+    worker.tellTotal(this.totalBatches!);
+    this.dispatcher.addWorker(worker);
   }
 
   /**
@@ -261,7 +270,7 @@ export class JobRun implements Service {
   private workerEvents(): BatchWorkerEvents {
     return {
       onFault: (error) => this.unexpected(error),
-      onReady: (worker) => this.dispatcher?.addWorker(worker),
+      onReady: (worker) => this.join(worker),
       onSetUpFailed: (_, fault) => {
         const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
         this.endSoon({ kind, reason: setUpFailed(fault) });
@@ -309,7 +318,8 @@ export class JobRun implements Service {
   private jobSpec(): Record<string, unknown> {
     const { job_id, api_name, api_id, workers, created_time, round } = this.job;
     const total_batch_count = this.totalBatches ?? null;
-    return { job_id, api_name, api_id, workers, total_batch_count, created_time, round };
+    const start_time = this.startTime;
+    return { job_id, api_name, api_id, workers, total_batch_count, created_time, start_time, round };
   }
 
   /** All batches are settled: `on_job_complete` on one worker, once; then the end. */

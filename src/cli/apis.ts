@@ -210,12 +210,13 @@ async function getApi(context: CliContext, name: string): Promise<number> {
 
 export async function predict(context: CliContext, api: string, file: string): Promise<number> {
   const body = readFileSync(file === "-" ? 0 : file);
-  const { text } = await context.client.json(await context.client.apiPath(api), {
+  // Not always JSON: predictors answer with text and streams too. A carriage return would be printed escaped.
+  const text = await context.client.text(await context.client.apiPath(api), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body,
   });
-  await context.out(`${text}\n`);
+  await context.out(`${text.replaceAll(/\r\n?/g, "\n")}\n`);
   return EXIT.success;
 }
 

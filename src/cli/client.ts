@@ -131,8 +131,13 @@ export class Client {
   /** The JSON answer. Its text is given too, where numbers must keep their digits. */
   async json<T>(path: string, options: RequestOptions = {}): Promise<{ value: T; text: string }> {
     // A carriage return is white space of JSON, but escaped where it is printed.
-    const text = (await textOf(await this.request(path, options))).replaceAll("\r", "\n");
+    const text = (await this.text(path, options)).replaceAll("\r", "\n");
     return { value: JSON.parse(text) as T, text };
+  }
+
+  /** The answer as it came. */
+  async text(path: string, options: RequestOptions = {}): Promise<string> {
+    return textOf(await this.request(path, options));
   }
 }
 

@@ -126,6 +126,8 @@ const predictorSchema = z.strictObject({
   expose_errors: z.boolean().default(false),
   /** `headers` and `query_params` have the caller's credentials too. Without a default: it is no part of an older version's id. */
   pass_credentials: z.boolean().optional(),
+  /** How a `str` goes out. Without a default, for the same reason. */
+  response: z.enum(["json", "text"], 'must be "json" or "text"').optional(),
 });
 
 const apiName = z
@@ -239,6 +241,7 @@ export const OF_KINDS: readonly { path: readonly string[]; kinds: readonly ApiCo
   { path: ["monitoring"], kinds: ["RealtimeAPI"] },
   { path: ["update_strategy"], kinds: ["RealtimeAPI"] },
   { path: ["predictor", "server_side_batching"], kinds: ["RealtimeAPI"] },
+  { path: ["predictor", "response"], kinds: ["RealtimeAPI"] },
   { path: ["networking", "cors_origins"], kinds: ["RealtimeAPI", "TrafficSplitter"] },
   { path: ["output"], kinds: ["BatchAPI"] },
 ];

@@ -50,7 +50,7 @@ const apiRouteSchema = addressSchema.extend({
   can_sleep: z.boolean(),
   /** `predictor.expose_errors`. */
   expose_errors: z.boolean(),
-  /** The names among `query_params`, `headers` that `predict` declares: only those are sent. */
+  /** The names among `query_params`, `headers` that the predictor declares: only those are sent. */
   wants: z.array(z.string()),
   /** `predictor.pass_credentials`. */
   pass_credentials: z.boolean().default(false),

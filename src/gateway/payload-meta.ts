@@ -4,6 +4,7 @@ import type { ApiRoute } from "../contracts/routes.ts";
 import type { PredictMeta } from "../protocol/messages.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
+const NOTHING: ReadonlySet<string> = new Set();
 /** By these a caller shows who it is, to us or to a proxy before us. In lower case. */
 export const CREDENTIALS: ReadonlySet<string> = new Set([
   "authorization",
@@ -19,25 +20,38 @@ export const CREDENTIALS_OF_QUERY: ReadonlySet<string> = new Set([
 ]);
 
 type Wishes = Pick<ApiRoute, "wants" | "pass_credentials">;
+type Request = Pick<IncomingMessage, "headers" | "headersDistinct" | "rawHeaders" | "url">;
 
-/** As JSON; undefined for the common case. `wants`: the names among `headers`, `query_params` that `predict` declares. */
-export function metaOf(
-  { wants, pass_credentials: passAll }: Wishes,
-  { headers, url }: Pick<IncomingMessage, "headers" | "url">,
-): string | undefined {
+/** As JSON; undefined for the common case. `wants`: the names among `headers`, `query_params` that the predictor declares. */
+export function metaOf({ wants, pass_credentials: passAll }: Wishes, request: Request): string | undefined {
+  const { headers } = request;
   const type = headers["content-type"] ?? "application/octet-stream";
   const isJson = JSON_TYPE.test(type);
   if (isJson && wants.length === 0) return undefined;
   const meta: PredictMeta = {};
   if (!isJson) meta.content_type = type;
-  if (wants.includes("headers")) meta.headers = passAll ? headers : without(CREDENTIALS, headers);
+  if (wants.includes("headers")) {
+    const lacking = passAll ? NOTHING : CREDENTIALS;
+    meta.headers = Object.fromEntries(without(lacking, Object.entries(headers)));
+    const repeated = without(lacking, repeatedHeaders(request));
+    if (repeated.length > 0) meta.repeated_headers = Object.fromEntries(repeated);
+  }
   if (wants.includes("query_params")) {
-    const params = Object.fromEntries(new URL(url!, "http://gateway").searchParams);
-    meta.query_params = passAll ? params : without(CREDENTIALS_OF_QUERY, params);
+    const params = [...new URL(request.url!, "http://gateway").searchParams];
+    meta.query_params = without(passAll ? NOTHING : CREDENTIALS_OF_QUERY, params);
   }
   return JSON.stringify(meta);
 }
 
-function without<Value>(names: ReadonlySet<string>, values: Record<string, Value>): Record<string, Value> {
-  return Object.fromEntries(Object.entries(values).filter(([name]) => !names.has(name.toLowerCase())));
+/** Headers that came several times, with their values apart. `headers` has them joined. */
+function repeatedHeaders(request: Request): [string, string[]][] {
+  const { headers, rawHeaders } = request;
+  if (rawHeaders.length === 2 * Object.keys(headers).length) return [];
+  // Read here only: Node makes them when they are asked for.
+  const distinct = Object.entries(request.headersDistinct) as [string, string[]][];
+  return distinct.filter(([, values]) => values.length > 1);
+}
+
+function without<Value>(names: ReadonlySet<string>, values: [string, Value][]): [string, Value][] {
+  return names.size === 0 ? values : values.filter(([name]) => !names.has(name.toLowerCase()));
 }

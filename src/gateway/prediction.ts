@@ -5,7 +5,7 @@ import { asServiceError, problemHeaders, ServiceError, toProblem } from "../cont
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import type { AnswerHead, StreamHead, WorkerFault } from "../protocol/messages.ts";
 import { ownFaults } from "./own-faults.ts";
-import { StreamedAnswer } from "./streamed-answer.ts";
+import { bodyFormat, StreamedAnswer } from "./streamed-answer.ts";
 
 const NO_BODY: readonly Buffer[] = [];
 /** Beyond this a copy costs more than a second buffer in the write. */
@@ -112,9 +112,14 @@ export class Prediction {
     if (response === undefined) return;
     const status = head.status ?? 200;
     const headers = answerHeaders(head.headers ?? [], this.requestId, !WITHOUT_BODY.has(status));
-    const format = head.format === "raw" ? "raw" : this.wantsEvents ? "events" : "lines";
     try {
-      this.stream = new StreamedAnswer(response, status, headers, format, onRoom);
+      this.stream = new StreamedAnswer(
+        response,
+        status,
+        headers,
+        bodyFormat(head.format, this.wantsEvents),
+        onRoom,
+      );
     } catch (error) {
       this.sendRefused(response, error);
     }
@@ -226,7 +231,7 @@ export function faultToError(fault: WorkerFault, apiName: string, exposeErrors: 
   if (fault.stage === "serialize") {
     return new ServiceError(
       "prediction_not_serializable",
-      `the prediction cannot be written as JSON: ${fault.message}; return plain values from predict()${exposed}`,
+      `the prediction cannot be sent: ${fault.message}; return plain values from predict()${exposed}`,
     );
   }
   if (fault.stage === "response")

@@ -18,6 +18,7 @@ export const MESSAGE = {
   WINDOW: 8,
   CREDIT: 9,
   META: 10,
+  ENQUEUED: 11,
   WELCOME: 64,
   READY: 65,
   INIT_FAILED: 66,
@@ -71,6 +72,8 @@ export interface Init {
   /** `server_side_batching`. */
   batching?: { max_batch_size: number; interval_ms: number };
   monitoring?: { model_type: "classification" | "regression"; key?: string | undefined };
+  /** `predictor.response`; absent is `json`. */
+  response?: "text";
 }
 
 export interface Ready {
@@ -117,12 +120,14 @@ export interface Ack {
   failures: FailedDelivery[];
 }
 
-/** META, before a PREDICT with the same id: what is not JSON, and what `predict()` declares beside the payload. */
+/** META, before a PREDICT with the same id: what is not JSON, and what the predictor declares beside the payload. */
 export interface PredictMeta {
   /** Absent for JSON. */
   content_type?: string;
   headers?: Record<string, unknown>;
-  query_params?: Record<string, string>;
+  /** Those that came several times: `headers` has their values joined. */
+  repeated_headers?: Record<string, string[]>;
+  query_params?: [name: string, value: string][];
 }
 
 /** The head of a RESULT or a STREAM. Of a RESULT it may be missing: status 200, JSON. */
@@ -138,8 +143,8 @@ export interface AnswerHead {
 }
 
 export interface StreamHead extends AnswerHead {
-  /** `json`: a JSON value in each CHUNK; `raw`: bytes of the body. */
-  format: "json" | "raw";
+  /** `json`: a JSON value in each CHUNK; `text`: UTF-8; `raw`: bytes of the body. */
+  format: "json" | "text" | "raw";
 }
 
 export interface Result {

@@ -42,7 +42,7 @@ export function readStreamHead(bytes: Buffer): StreamHead | UnreadableHead {
   const head = readHead(bytes);
   if (head instanceof UnreadableHead) return head;
   const { format } = head as Partial<StreamHead>;
-  return format === "json" || format === "raw"
+  return format === "json" || format === "text" || format === "raw"
     ? { ...head, format }
     : new UnreadableHead(`its format is ${JSON.stringify(format)}`);
 }

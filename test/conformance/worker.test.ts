@@ -242,7 +242,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     await ready();
     const gateway = await caller("gateway");
     expect(gateway.connection.welcome.wants).toEqual(["query_params", "headers"]);
-    gateway.predict(1, 7, { query_params: { q: "1" }, headers: { h: "2" } });
+    gateway.predict(1, 7, { query_params: [["q", "1"]], headers: { h: "2" } });
     expect(await gateway.result(1)).toEqual([7, { q: "1" }, { h: "2" }]);
   });
 
@@ -392,6 +392,30 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
       stage: "on_job_complete",
       message: "disk",
     });
+  });
+
+  it("tells user code the number of batches when all are enqueued, before the first of them", async () => {
+    writeFileSync(
+      join(dir, "predictor.py"),
+      `import json
+class PythonPredictor:
+  def __init__(self, config, job_spec):
+    self.spec, self.seen = job_spec, [job_spec["total_batch_count"]]
+  def predict(self, payload, job_spec): self.seen.append(job_spec["total_batch_count"])
+  def on_job_complete(self, job_spec):
+    raise OSError(json.dumps([self.seen, self.spec["total_batch_count"], job_spec["total_batch_count"]]))
+`,
+    );
+    const controller = await ready({ job_spec: { job_id: "j", total_batch_count: null } });
+    controller.connection.sendJson(MESSAGE.ENQUEUED, 0, { total_batch_count: 1 });
+    controller.lease(1, [[0, [{ id: 1 }]]]);
+    const { id, body } = await controller.next("ACK");
+    expect(decodeAck(id, body)).toMatchObject({ succeeded: 1, failures: [] });
+    controller.connection.sendJson(MESSAGE.JOB_COMPLETE, 9, { round: 1 });
+    const { message } = JSON.parse((await controller.next("ERROR", 9)).body.toString()) as {
+      message: string;
+    };
+    expect(JSON.parse(message)).toEqual([[null, 1], 1, 1]);
   });
 
   it("closes a connection that speaks nonsense, and serves the others", async () => {

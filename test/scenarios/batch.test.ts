@@ -324,6 +324,36 @@ describe("a job", () => {
     expect(readFileSync(log, "utf8")).toBe(`${"batch\n".repeat(6)}complete\n`);
   });
 
+  it("gives each method the job_spec, with the job's start and the number of its batches", async () => {
+    const seen = join(server.dir, "job-spec");
+    const note = (line: string) => `open(${JSON.stringify(seen)}, "a").write(json.dumps(${line}) + "\\n")`;
+    server.deploy(
+      project(
+        `import json\nclass PythonPredictor:\n  def __init__(self, config, job_spec): self.spec = job_spec; ${note('["init", job_spec]')}\n` +
+          `  def predict(self, payload, job_spec): ${note('["predict", job_spec]')}\n` +
+          `  def on_job_complete(self): ${note('["complete", self.spec]')}\n`,
+      ),
+      { wait: false },
+    );
+    const id = await server.submit("jobs", {
+      workers: 1,
+      item_list: { items: [1, 2, 3], batch_size: 1 },
+      config: { mine: 1 },
+    });
+    const { start_time } = await server.ended("jobs", id);
+    const spec = { job_id: id, workers: 1, config: { mine: 1 }, start_time, round: 1 };
+    const lines = readFileSync(seen, "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as [string, { total_batch_count: number | null } | null])
+      // The same file is a real-time API here, without a job.
+      .flatMap(([method, given]) => (given === null ? [] : [{ method, given }]));
+    expect(lines.map(({ method }) => method)).toEqual(["init", "predict", "predict", "predict", "complete"]);
+    for (const { given } of lines) expect(given).toMatchObject(spec);
+    expect([null, 3]).toContain(lines[0]!.given.total_batch_count);
+    expect(lines.slice(1).map(({ given }) => given.total_batch_count)).toEqual([3, 3, 3, 3]);
+  });
+
   it("with a batch past predictor.timeout fails that attempt and replaces the worker", async () => {
     server.deploy(project(OBEDIENT, { predictorFields: ", timeout: 2s" }), { wait: false });
     const items = [

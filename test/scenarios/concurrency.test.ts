@@ -20,8 +20,10 @@ const BATCHED = `
 import time
 class PythonPredictor:
     def __init__(self, config): pass
-    def predict(self, payload):
+    def predict(self, payload, headers, query_params):
         time.sleep(0.05)
+        if any("mine" in p for p in payload):
+            return [[p["mine"], h["X-Mine"], q.getlist("mine")] for p, h, q in zip(payload, headers, query_params)]
         if any(p.get("short") for p in payload): return payload[1:]
         return [ValueError("mine") if p.get("fail") else {"id": p["id"], "of": len(payload)} for p in payload]
 `;
@@ -122,6 +124,16 @@ describe("concurrency", () => {
     const started = performance.now();
     expect((await post("batched", { id: "alone" })).body).toEqual({ id: "alone", of: 1 });
     expect(performance.now() - started).toBeLessThan(140);
+  });
+
+  it("gives a batch a list of headers and one of queries, an item a request", async () => {
+    const mine = Array.from({ length: 20 }, (_, n) => String(n));
+    const answers = await Promise.all(
+      mine.map((n) => server.post(`/batched?mine=${n}&mine=${n}`, { mine: n }, { "x-mine": n })),
+    );
+    expect(await Promise.all(answers.map((answer) => answer.json()))).toEqual(
+      mine.map((n) => [n, n, [n, n]]),
+    );
   });
 
   it("fails one item for one exception, and all of a batch whose return is too short", async () => {

@@ -1,4 +1,9 @@
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { peakMiB, resetPeak } from "../harness/peak-memory.ts";
@@ -11,9 +16,9 @@ class PythonPredictor:
     def __init__(self, config): pass
     def predict(self, payload):
         if isinstance(payload, dict) and "file" in payload:
-            files = payload["file"] if isinstance(payload["file"], list) else [payload["file"]]
             return {"fields": {k: v for k, v in payload.items() if k != "file"},
-                    "files": [[f.filename, f.content_type, f.size, f.read().decode()] for f in files]}
+                    "last": payload["file"].filename,
+                    "files": [[f.filename, f.content_type, f.size, f.file.read().decode()] for f in payload.getlist("file")]}
         return [type(payload).__name__, payload.hex() if isinstance(payload, bytes) else payload]
 `;
 
@@ -34,11 +39,31 @@ class PythonPredictor:
         if kind == "badheader": return Response("x", 200, {"X-Bad": "a\\r\\nb: c"})
         if kind == "raise": raise HTTPException(422, {"field": "age"})
         if kind == "meta": return [query_params, headers.get("x-mine")]
+        if kind == "lists":
+            return [headers["X-MINE"], headers.getlist("X-Two"), headers.get("x-other", "none"),
+                    query_params["q"], query_params.getlist("q"), query_params.multi_items()]
         if kind == "large": return {"text": "z" * payload["bytes"]}
         if kind == "pieces": return Response((b"%d," % n for n in range(5)), 200, {"Content-Type": "text/csv"})
     def post_predict(self, response, payload, query_params, headers):
         print("after", payload["kind"], type(response).__name__)
         if payload["kind"] == "meta": raise ValueError("nobody sees this")
+`;
+
+const TEXTS = `
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        if isinstance(payload, list): return [self.answer(each["kind"]) for each in payload]
+        return self.answer(payload["kind"])
+    def answer(self, kind):
+        if kind == "text": return "s\u00e9tosa"
+        if kind == "long": return "z" * 3_000_000
+        if kind == "value": return {"label": "setosa"}
+        if kind == "bytes": return b"\\x00"
+        if kind == "half": return "\\ud800"
+        if kind == "pieces": return iter(["\u00e9\\n", "", " b\\r\\nc"])
+        if kind == "no text": return iter([1])
+        if kind == "mixed": return iter(["a", 1])
 `;
 
 const ASYNC = `
@@ -61,6 +86,10 @@ describe("payloads and answers", () => {
   predictor: {path: types_.py}
 - name: answers
   predictor: {path: answers.py}
+- name: texts
+  predictor: {path: texts.py, response: text}
+- name: text-batches
+  predictor: {path: texts.py, response: text, server_side_batching: {max_batch_size: 4, batch_interval: 100ms}}
 - name: async
   predictor: {path: async_.py}
 - name: sink
@@ -75,6 +104,7 @@ describe("payloads and answers", () => {
       "types_.py": TYPES,
       "answers.py": ANSWERS,
       "async_.py": ASYNC,
+      "texts.py": TEXTS,
     });
   });
   afterAll(() => server.stop());
@@ -89,7 +119,7 @@ describe("payloads and answers", () => {
     ["application/json", "[1]", ["list", [1]]],
     ["application/vnd.x+json; charset=utf-8", '{"a":1}', ["dict", { a: 1 }]],
     ["text/plain; charset=utf-8", "é", ["str", "é"]],
-    ["application/x-www-form-urlencoded", "a=1&a=2&b=", ["dict", { a: ["1", "2"], b: "" }]],
+    ["application/x-www-form-urlencoded", "a=1&a=2&b=", ["MultiDict", { a: "2", b: "" }]],
     ["image/png", "\u0001", ["bytes", "01"]],
     ["application/octet-stream", "", ["bytes", ""]],
   ])("makes of %s what it is", async (type, body, payload) => {
@@ -105,6 +135,7 @@ describe("payloads and answers", () => {
       200,
       {
         fields: { name: "ß" },
+        last: "ü.bin",
         files: [
           ["a b.csv", "text/csv", 5, "first"],
           ["ü.bin", "application/octet-stream", 300_000, "x".repeat(300_000)],
@@ -140,6 +171,50 @@ describe("payloads and answers", () => {
     expect([pieces.headers.get("content-type"), await pieces.text()]).toEqual(["text/csv", "0,1,2,3,4,"]);
   });
 
+  it.each(["texts", "text-batches"])("sends a str as text where the API says so: %s", async (api) => {
+    const sent = await Promise.all(
+      ["text", "value", "bytes", "text"].map(async (kind) => {
+        const response = await server.post(`/${api}`, { kind });
+        return [response.status, response.headers.get("content-type"), await response.text()];
+      }),
+    );
+    const text = [200, "text/plain; charset=utf-8", "s\u00e9tosa"];
+    expect(sent).toEqual([
+      text,
+      [200, "application/json", '{"label":"setosa"}'],
+      [200, "application/octet-stream", "\0"],
+      text,
+    ]);
+    const long = await server.post(`/${api}`, { kind: "long" });
+    expect([long.headers.get("content-type"), (await long.text()).length]).toEqual([text[1], 3_000_000]);
+    const half = await server.post(`/${api}`, { kind: "half" });
+    expect([half.status, await half.json()]).toEqual([
+      500,
+      expect.objectContaining({ code: "prediction_not_serializable" }),
+    ]);
+    const payload = join(server.dir, "payload.json");
+    writeFileSync(payload, '{"kind": "text"}');
+    expect(server.cli(["predict", api, payload]).out).toBe("s\u00e9tosa\n");
+  });
+
+  it.each(["texts", "text-batches"])("streams text where the API says so: %s", async (api) => {
+    const read = (kind: string, headers = {}) => readStream(`${server.baseUrl}/${api}`, { kind }, headers);
+    expect(await read("pieces")).toMatchObject({
+      type: "text/plain; charset=utf-8",
+      text: "\u00e9\n b\r\nc",
+      isWhole: true,
+    });
+    const events = { accept: "text/event-stream" };
+    expect(await read("pieces", events)).toMatchObject({
+      type: "text/event-stream",
+      text: "data: \u00e9\ndata: \n\ndata: \n\ndata:  b\ndata: c\n\n",
+    });
+    expect(await read("no text")).toMatchObject({ status: 500 });
+    expect(await read("mixed")).toMatchObject({ status: 200, text: "a", isWhole: false });
+    expect((await read("mixed", events)).text).toMatch(/^data: a\n\nevent: error\ndata: \{/);
+    expect(server.cli(["logs", api]).out).toContain("a generator may give str only, not int; yield str");
+  });
+
   it("does not let a predictor's header split the answer", async () => {
     const response = await answer({ kind: "badheader" });
     expect([response.status, response.headers.get("b")]).toEqual([500, null]);
@@ -155,6 +230,27 @@ describe("payloads and answers", () => {
     expect(await (await answer({ kind: "meta" }, "?q=%C3%A9&r=")).json()).toEqual([
       { q: "é", r: "" },
       "here",
+    ]);
+  });
+
+  it("gives every value of a header and of a query parameter that came several times", async () => {
+    const sent = request(`${server.baseUrl}/answers?q=1&r=&q=2`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "X-Mine": "here", "X-Two": ["a", "b, c"] },
+    });
+    sent.end('{"kind": "lists"}');
+    const [answer] = (await once(sent, "response")) as [IncomingMessage];
+    expect(await json(answer)).toEqual([
+      "here",
+      ["a", "b, c"],
+      "none",
+      "2",
+      ["1", "2"],
+      [
+        ["q", "1"],
+        ["r", ""],
+        ["q", "2"],
+      ],
     ]);
   });
 

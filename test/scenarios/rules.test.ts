@@ -296,6 +296,17 @@ describe("the configuration (5)", () => {
     ["timeout: none", api("", ", timeout: 0s"), "must be a duration"],
     ["timeout: a number", api("", ", timeout: 5"), "must be a duration"],
     ["expose_errors: a text", api("", ", expose_errors: maybe"), "expose_errors"],
+    ["response: text", api("", ", response: text"), "is valid"],
+    [
+      "response: unknown",
+      api("", ", response: html"),
+      'predictor.response: must be "json" or "text" (got "html")',
+    ],
+    [
+      "response of a BatchAPI",
+      api("  kind: BatchAPI\n", ", response: text"),
+      "predictor.response: is for a RealtimeAPI only",
+    ],
     ["monitoring.model_type: unknown", api("  monitoring: {model_type: other}\n"), "monitoring.model_type"],
     ["compute.cpu: millicores", api("  compute: {cpu: 500m}\n"), "is valid"],
     ["compute.cpu: too little", api("  compute: {cpu: 10m}\n"), "at least 20m"],
