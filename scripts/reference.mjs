@@ -51,7 +51,7 @@ function configuration() {
     noteOn(path),
   ]);
   const intro =
-    "A YAML list of APIs. Unknown keys are errors; legal ones that this release cannot honour are refused, never ignored. `name` and `predictor.path` are required.";
+    "A YAML list of APIs. Unknown keys are errors; legal ones that this release cannot honour are refused, never ignored. `name` and `predictor.path` are required; `null` is the default of every other key and map.";
   return `# Configuration fields\n\n${intro}\n\n${table(["field", "type", "default", "this release"], rows)}\n`;
 }
 

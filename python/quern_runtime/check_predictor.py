@@ -1,12 +1,14 @@
 """Checks a predictor file without running it (decision 9.10): `python -m quern_runtime.check_predictor FILE`.
 
-Prints a JSON list of {line, message}; an empty list means that nothing is wrong that a syntax tree can show.
+Prints a JSON list of {line, message}; an empty list means that nothing is wrong that a syntax tree can show. `former` is
+true where the message is about a name of Cortex.
 """
 
 import ast
 import json
 import sys
 
+from .former import FORMER_ARGUMENTS, FORMER_CLASSES
 from .signatures import METHODS, REQUIRED, signature_errors
 
 
@@ -20,6 +22,10 @@ def check_source(source, filename):
     if not classes:
         if _is_bound_elsewhere(tree):
             return []
+        former = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in FORMER_CLASSES]
+        if former:
+            cure = FORMER_CLASSES[former[0].name]
+            return [_fault(former[0].lineno, "class PythonPredictor is not defined; " + cure, is_former=True)]
         return [_fault(1, "class PythonPredictor is not defined; define it with __init__(self, config) and predict(self, payload)")]
     return _check_class(classes[-1])
 
@@ -45,7 +51,8 @@ def _check_method(node):
     with_default |= {arg.arg for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is not None}
     names = [arg.arg for arg in positional + node.args.kwonlyargs]
     messages = signature_errors(node.name, names, with_default)
-    return [_fault(node.lineno, "class PythonPredictor: " + message) for message in messages]
+    is_former = any(name in FORMER_ARGUMENTS and name not in with_default for name in names)
+    return [_fault(node.lineno, "class PythonPredictor: " + message, is_former) for message in messages]
 
 
 def _is_bound_elsewhere(tree):
@@ -58,8 +65,9 @@ def _is_bound_elsewhere(tree):
     return False
 
 
-def _fault(line, message):
-    return {"line": line, "message": message}
+def _fault(line, message, is_former=False):
+    fault = {"line": line, "message": message}
+    return {**fault, "former": True} if is_former else fault
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import unittest
 
 from quern_runtime.check_predictor import check_source
 from quern_runtime.answers import encode_answer
+from quern_runtime.former import FORMER_ARGUMENTS, FORMER_CLASSES
 from quern_runtime.faults import PayloadError, fault
 from quern_runtime.http_payload import parse_payload
 from quern_runtime.load_predictor import PredictorError, load_predictor, merge_config
@@ -24,6 +25,7 @@ WRONG = [
     ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, data): pass\n", '"data" is not a supported argument; supported: self, payload, query_params, headers, batch_id'),
     ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    async def __init__(self, config): pass\n", "__init__ cannot be async"),
     ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    def on_job_complete(self, x): pass\n", '"x" is not a supported argument'),
+    ("class PythonPredictor:\n    def __init__(self, config, python_client): pass\n    def predict(self): pass\n", '"python_client" does not exist here: load the model in __init__'),
 ]
 
 
@@ -45,6 +47,22 @@ class Signatures(unittest.TestCase):
                 with self.assertRaises(PredictorError) as caught:
                     self.load(source)
                 self.assertIn(message, str(caught.exception))
+
+    def test_names_of_cortex_are_refused_with_the_way_out(self):
+        for name, cure in FORMER_ARGUMENTS.items():
+            method = "predict(self, payload, %s)" if name in ("request_id", "context") else "predict(self): pass\n    def post_predict(self, %s)"
+            source = "class PythonPredictor:\n    def __init__(self, config): pass\n    def %s: pass\n" % (method % name)
+            [fault] = check_source(source, "p.py")
+            self.assertIn('"%s" %s' % (name, cure), fault["message"])
+            self.assertTrue(fault["former"])
+        for name, cure in FORMER_CLASSES.items():
+            source = "import os\nclass %s:\n    def __init__(self, config): pass\n" % name
+            message = "class PythonPredictor is not defined; " + cure
+            self.assertEqual(check_source(source, "p.py"), [{"line": 2, "message": message, "former": True}])
+
+    def test_a_name_of_cortex_with_a_default_is_fine(self):
+        source = "class PythonPredictor:\n    def __init__(self, config, python_client=None): pass\n    def predict(self, payload): pass\n    def load_model(self, path): pass\n"
+        self.assertEqual(check_source(source, "p.py"), [])
 
     def test_the_tree_alone_tells_syntax_errors_with_their_line(self):
         self.assertEqual([f["line"] for f in check_source("x = 1\ndef (:\n", "p.py")], [2])

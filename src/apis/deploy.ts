@@ -6,9 +6,11 @@ import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { timestamp } from "../base/clock.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
+import { FORMER_GUIDE } from "../contracts/former-keys.ts";
 import type { Database } from "../database/database.ts";
 import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-store.ts";
 import { conflictOf, endpointOf } from "./endpoints.ts";
+import { condaErrors, notSource } from "./former-files.ts";
 import { type DeployableConfig, invalid, type ParsedApi } from "./parse-config.ts";
 import { type UnpackedProject, unpackProject } from "./project-store.ts";
 import type { ProjectSweep } from "./project-sweep.ts";
@@ -70,7 +72,7 @@ async function deployProject(
   const application = await deps.deployApplication(project, request);
   if (application !== undefined) return [applicationOf(application, project.project_id)];
   const read = await readLongConfig(project.configText, request.configFile);
-  const errors = [...read.errors];
+  const errors = [...read.errors, ...condaErrors(project.directory)];
   // Faults are told of the whole file, as far as each entry can be read.
   const apis = errors.length > 0 ? read.apis : selectApis(read.apis, request.only);
   const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
@@ -196,7 +198,7 @@ function gpuErrors({ gpus }: DeployDeps, { positionOf }: ParsedApi, config: Depl
   const asked = config.compute.gpu;
   if (asked <= gpus) return [];
   const has = gpus === 0 ? "no GPU" : `${gpus} GPU${gpus === 1 ? "" : "s"}`;
-  const detail = `${config.name}: compute.gpu: ${asked} asked for, and this machine has ${has} to give out (nvidia-smi, or \`quern up --gpus\`, says which)`;
+  const detail = `${config.name}: compute.gpu: ${asked} asked for, and this machine has ${has} to give out (nvidia-smi, or \`quern up --gpus\`, says which); take the key out, or deploy to a machine that has them`;
   return [{ pointer: positionOf(["compute", "gpu"]), detail }];
 }
 
@@ -209,9 +211,10 @@ async function predictorErrors(
   checked: Map<string, Promise<ClassFault[]>>,
 ): Promise<FieldError[]> {
   const { path, python_path } = config.predictor;
-  const error = (field: string, detail: string) => ({
+  const error = (field: string, detail: string, more: Pick<FieldError, "guide"> = {}) => ({
     pointer: positionOf(["predictor", field]),
     detail: `${config.name}: predictor.${field}: ${detail}`,
+    ...more,
   });
   const errors: FieldError[] = [];
   if (python_path !== undefined && !isDirectoryInside(directory, python_path))
@@ -219,19 +222,23 @@ async function predictorErrors(
   const file = resolve(directory, path);
   if (relative(directory, file).startsWith(".."))
     return [error("path", `"${path}" is outside the project`), ...errors];
-  if (!existsSync(file)) {
-    const detail = `${path}: file does not exist in the project (is it in .quernignore?)`;
-    return [error("path", detail), ...errors];
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isFile() !== true) {
+    const what = found === undefined ? "file does not exist in the project" : "is not a file";
+    return [error("path", `${path}: ${what} (is it in .quernignore?)`), ...errors];
   }
+  const kind = notSource(file, path);
+  if (kind !== undefined) return [error("path", kind, { guide: FORMER_GUIDE }), ...errors];
   // Many APIs may have one file, and each check starts a Python.
   const check = checked.get(file) ?? checkClass(deps, file);
   checked.set(file, check);
   const faults = await check;
   return [
     ...errors,
-    ...faults.map(({ line, message }) => ({
+    ...faults.map(({ line, message, former }) => ({
       pointer: `${path}:${line}`,
       detail: `${config.name}: ${message}`,
+      ...(former === true ? { guide: FORMER_GUIDE } : {}),
     })),
   ];
 }
@@ -244,6 +251,8 @@ function isDirectoryInside(directory: string, path: string): boolean {
 interface ClassFault {
   line: number;
   message: string;
+  /** It is about a name of Cortex. */
+  former?: boolean;
 }
 
 async function checkClass({ python, pythonRuntime }: DeployDeps, file: string): Promise<ClassFault[]> {

@@ -8,6 +8,8 @@ import { ruleFaults } from "../contracts/api-rules.ts";
 import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../contracts/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
+import { FORMER_GUIDE, formerCure, isIdleFormerKey } from "../contracts/former-keys.ts";
+import { withoutIdleKeys } from "../contracts/idle-keys.ts";
 import { APIS_MAX, CONFIG_BYTES_MAX } from "../contracts/limits.ts";
 import { withoutFaults } from "./salvage.ts";
 
@@ -67,17 +69,28 @@ function parseEntry(
     errors.push({ pointer: positionOf([index]), detail: "must be a map with name, kind and predictor" });
     return undefined;
   }
-  const api = entry as Record<string, unknown>;
+  const { isHandler, renamed } = withPredictor(entry as Record<string, unknown>);
+  const api = withoutIdleKeys(apiSchema, renamed, isIdleFormerKey) as Record<string, unknown>;
+  const asWritten = (path: Path) =>
+    isHandler && path[0] === "predictor" ? ["handler", ...path.slice(1)] : path;
   const label = typeof api.name === "string" ? `${api.name}: ` : "";
   const checked = apiSchema.safeParse(api);
-  const add = (path: Path, detail: string) =>
+  const add = (path: Path, detail: string, more: Pick<FieldError, "guide"> = {}) =>
     errors.push({
-      pointer: positionOf([index, ...path]),
-      detail: `${label}${path.length === 0 ? "" : `${path.join(".")}: `}${detail}`,
+      pointer: positionOf([index, ...asWritten(path)]),
+      detail: `${label}${path.length === 0 ? "" : `${asWritten(path).join(".")}: `}${detail}`,
+      ...more,
     });
+  const addFormer = (path: Path, cure: string) => add(path, cure, { guide: FORMER_GUIDE });
+  if (isHandler) addFormer(["handler"], formerCure(["handler"], api.predictor)!);
   if (!checked.success) {
-    for (const { path, detail } of namedIssues(checked.error.issues, api, (at) => legalKeysOf(apiSchema, at)))
-      add(path, detail);
+    for (const { path, detail } of namedIssues(checked.error.issues, api, (at) =>
+      legalKeysOf(apiSchema, at),
+    )) {
+      const cure = formerCure(path, valueAt(api, path));
+      if (cure === undefined) add(path, detail);
+      else addFormer(path, cure);
+    }
   }
   for (const { path, cure } of NOT_YET)
     if (valueAt(api, path) !== undefined) add(path, `is not supported yet; ${cure}`);
@@ -98,24 +111,22 @@ function parseEntry(
     return undefined;
   }
   const values = exact?.predictor?.config ?? {};
-  for (const { path, text } of notFinite(values))
-    add(
-      ["predictor", "config", ...path],
-      `${text} is no number that a predictor can be given: JSON has none without an end; write it in quotes and convert it in __init__`,
-    );
   const configText = stringifyExact(values);
-  const configBytes = Buffer.byteLength(configText);
-  if (configBytes > CONFIG_BYTES_MAX)
-    add(
-      ["predictor", "config"],
-      `has ${configBytes} bytes as compact JSON, and at most ${CONFIG_BYTES_MAX} are allowed: put large values into a file of the project, and give its path`,
-    );
+  for (const { path, detail } of configFaults(values, configText))
+    add(["predictor", "config", ...path], detail);
   return {
     config: data as ParsedApi["config"],
     hasKind,
     configText,
-    positionOf: (path) => positionOf([index, ...path]),
+    positionOf: (path) => positionOf([index, ...asWritten(path)]),
   };
+}
+
+/** Cortex 0.34 calls the predictor `handler`: refused, and checked all the same, so that the rest is told at once. */
+function withPredictor(entry: Record<string, unknown>): { renamed: object; isHandler: boolean } {
+  const { handler: predictor = null, ...rest } = entry;
+  if (predictor === null || (rest.predictor ?? null) !== null) return { renamed: entry, isHandler: false };
+  return { renamed: { ...rest, predictor }, isHandler: true };
 }
 
 /** An entry without its faults, under its own name also where that is no legal one; undefined where too little is left. */
@@ -129,6 +140,18 @@ function salvage(
   return data === undefined
     ? undefined
     : { ...data, name: typeof api.name === "string" ? api.name : data.name };
+}
+
+/** What of `predictor.config` no predictor can be given. */
+function configFaults(values: unknown, configText: string): { path: Path; detail: string }[] {
+  const faults = notFinite(values).map(({ path, text }) => ({
+    path,
+    detail: `${text} is no number that a predictor can be given: JSON has none without an end; write it in quotes and convert it in __init__`,
+  }));
+  const bytes = Buffer.byteLength(configText);
+  if (bytes <= CONFIG_BYTES_MAX) return faults;
+  const detail = `has ${bytes} bytes as compact JSON, and at most ${CONFIG_BYTES_MAX} are allowed: put large values into a file of the project, and give its path`;
+  return [...faults, { path: [], detail }];
 }
 
 /** `.inf`, `.nan`, and what is too large for any float. */
@@ -156,7 +179,7 @@ function duplicateNames(entries: readonly unknown[], positionOf: (path: Path) =>
   return errors;
 }
 
-function valueAt(value: unknown, path: readonly string[]): unknown {
+function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (at, name) => (at === null || typeof at !== "object" ? undefined : (at as Record<string, unknown>)[name]),
     value,

@@ -39,13 +39,15 @@ export interface JobRow {
   /** Why (paused-jobs.ts); null is not paused. */
   paused: string | null;
   paused_time: string | null;
+  /** 1: the submission had names of Cortex, so that its records have those of answers too. */
+  has_older_names: number;
 }
 
 /** In the order of the row's fields. */
 const COLUMNS = `job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn, dead_letter_queue,
   status, closing, reason_json, round, epoch, total_batch_count, enqueued_batches, enqueue_cursor_json, succeeded,
   failed_attempts, failed_batches, success_us, created_time, start_time, end_time, round_started_time, pruned_time,
-  paused, paused_time`;
+  paused, paused_time, has_older_names`;
 
 export type NewJob = Pick<
   JobRow,
@@ -58,13 +60,14 @@ export type NewJob = Pick<
   | "dead_letter_arn"
   | "dead_letter_queue"
   | "created_time"
+  | "has_older_names"
 > & { submission_json: string; config_json: string };
 
 export async function insertJob(db: Statements, job: NewJob): Promise<void> {
   await db.run(
     `INSERT INTO jobs (job_id, api_name, api_id, submission_json, config_json, workers, timeout_s, max_receive_count,
-       dead_letter_arn, dead_letter_queue, status, created_time)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?)`,
+       dead_letter_arn, dead_letter_queue, status, created_time, has_older_names)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?)`,
     [
       job.job_id,
       job.api_name,
@@ -77,6 +80,7 @@ export async function insertJob(db: Statements, job: NewJob): Promise<void> {
       job.dead_letter_arn,
       job.dead_letter_queue,
       job.created_time,
+      job.has_older_names,
     ],
   );
 }

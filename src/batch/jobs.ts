@@ -103,7 +103,12 @@ export class Jobs implements Service {
     idempotencyKey: string | undefined,
     left?: AbortSignal,
   ): Promise<{ row: JobRow; isReplay: boolean }> {
-    const { job_id, isReplay } = await submitJob(this.deps, api, body, idempotencyKey, left);
+    const { job_id, isReplay, olderNames } = await submitJob(this.deps, api, body, idempotencyKey, left);
+    for (const { older, newer } of olderNames)
+      this.deps.jobLog(
+        job_id,
+        `the submission has ${older}, which is called ${newer} here; both are accepted`,
+      );
     if (!isReplay) await this.run(job_id);
     return { row: (await jobById(this.deps.db, job_id))!, isReplay };
   }

@@ -22,9 +22,12 @@ import { compileGlob, GlobError } from "../object-store/glob.ts";
 import type { FileSelection } from "../object-store/select-files.ts";
 import { normalizedPath, pathProblem } from "../object-store/store-path.ts";
 import { itemLines } from "./item-lines.ts";
+import { inSentNames, type OlderName, withNewerNames } from "./older-names.ts";
 import { invalid, outline } from "./outline-submission.ts";
 
 export interface ParsedSubmission {
+  /** Names of Cortex that it was sent with; all else here has the newer ones. */
+  olderNames: readonly OlderName[];
   workers: number;
   timeout: number | undefined;
   /** The submitter's text; `{}` when there was none. */
@@ -55,21 +58,22 @@ const NOT_YET_FIELDS: readonly (readonly string[])[] = [["output"], ["on_failure
 
 /** Throws ServiceError with all that is wrong. */
 export function parseSubmission(body: Buffer): ParsedSubmission {
-  const value = withoutNulls(outline(body));
+  const { value, used, errors: twice } = withNewerNames(withoutNulls(outline(body)));
   const isText = isUtf8(body);
   const long = longLists(value);
-  if (long.length > 0) throw invalid(long);
+  if (long.length > 0) throw invalid(inSentNames(long, used));
   const checked = submissionSchema.safeParse(value);
   const legalKeys = (path: readonly PropertyKey[]) => SUBMISSION_KEYS[path.join("/")] ?? [];
   const errors = checked.success ? [] : toFieldErrors(namedIssues(checked.error.issues, value, legalKeys));
+  errors.unshift(...twice);
   errors.push(...variantErrors(value), ...notYetErrors(value));
   if (checked.success && errors.length === 0) {
     const parsed = extract(body, checked.data, isText, errors);
     if (errors.length === 0 && !isText)
       errors.push({ pointer: "", detail: "the body is not valid UTF-8, as JSON must be" });
-    if (errors.length === 0) return parsed;
+    if (errors.length === 0) return { ...parsed, olderNames: used };
   }
-  throw invalid(errors);
+  throw invalid(inSentNames(errors, used));
 }
 
 /** Lists that are too long to be looked at one by one. */
@@ -134,7 +138,7 @@ function extract(
   submission: Submission,
   isText: boolean,
   errors: FieldError[],
-): ParsedSubmission {
+): Omit<ParsedSubmission, "olderNames"> {
   const members = memberSpans(body, { start: 0, end: body.length });
   const config = submission.config === undefined ? undefined : members.get("config");
   const common = {

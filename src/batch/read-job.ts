@@ -12,6 +12,7 @@ export function jobRecord(row: JobRow, queueUrl: string) {
     api_id: row.api_id,
     workers: row.workers,
     queue_url: queueUrl,
+    ...(row.has_older_names === 1 ? { sqs_url: queueUrl } : {}),
     ...(row.timeout_s === null ? {} : { timeout: row.timeout_s }),
     ...(row.dead_letter_arn === null
       ? {}

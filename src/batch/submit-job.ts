@@ -8,6 +8,7 @@ import type { Database } from "../database/database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
 import { insertJob, type NewJob } from "./job-store.ts";
+import type { OlderName } from "./older-names.ts";
 import { jobDirectory, ownFilePath, writeOwnFile } from "./own-file.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
 import { readSubmission } from "./read-submission.ts";
@@ -38,6 +39,8 @@ export interface Submitted {
   job_id: string;
   /** The `Idempotency-Key` had made this job before. */
   isReplay: boolean;
+  /** Names of Cortex in a submission that made a job. */
+  olderNames: readonly OlderName[];
 }
 
 /**
@@ -53,7 +56,7 @@ export async function submitJob(
 ): Promise<Submitted> {
   const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
-  if (before !== undefined) return { job_id: before, isReplay: true };
+  if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
   const submission = await readSubmission(body, left);
   const { input } = submission;
   if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
@@ -72,7 +75,8 @@ export async function submitJob(
   // Somebody else was faster with the same key.
   if (recorded !== jobId) await forget();
   deps.reach("submission-after-commit");
-  return { job_id: recorded, isReplay: recorded !== jobId };
+  const isReplay = recorded !== jobId;
+  return { job_id: recorded, isReplay, olderNames: isReplay ? [] : submission.olderNames };
 }
 
 /** Resolves to the id of the job that stands under the key now. */
@@ -103,6 +107,7 @@ function toNewJob(
     dead_letter_arn: submission.deadLetters?.arn ?? null,
     dead_letter_queue: submission.deadLetters?.queue ?? null,
     created_time: timestamp(),
+    has_older_names: submission.olderNames.length > 0 ? 1 : 0,
   };
 }
 

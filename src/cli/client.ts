@@ -177,5 +177,6 @@ function toCliError(status: number, text: string): CliError {
   );
   const hidden = (problem.errors_total ?? 0) - problem.errors.length;
   const more = hidden > 0 ? [`  and ${hidden} more`] : [];
+  if (problem.guide !== undefined) more.push(`see the guide ${problem.guide}`);
   return new CliError([`${problem.title.toLowerCase()}:`, ...lines, ...more].join("\n"), exitCode);
 }

@@ -72,13 +72,14 @@ export async function check(
 }
 
 export async function sendProject(
-  { client }: CliContext,
+  { client, err }: CliContext,
   file: string,
   apis: string[],
   dryRun: boolean,
   { environment, force }: ApplicationOptions = {},
 ) {
-  const { archive, configFile } = await packProject(file);
+  const { archive, configFile, notices } = await packProject(file);
+  for (const notice of notices) err(notice);
   const deployed = await client.json<Deployed[]>("/-/deploy", {
     method: "POST",
     query: {

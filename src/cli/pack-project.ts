@@ -1,6 +1,7 @@
 /**
  * The project's files as an archive: everything beside the configuration but what decision 5 leaves out and
- * `.quernignore` names (gitignore syntax; a `!pattern` brings any of these back).
+ * `.quernignore` names (gitignore syntax; a `!pattern` brings any of these back). Where a file of Quern's is missing, the one
+ * that Cortex calls so is taken.
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -16,10 +17,15 @@ const LEFT_OUT = [".*", "!.env", "__pycache__", "*.pyc", "*.pyo", "*.pyd", "node
 /** A project directory that is a virtual environment itself (`python -m venv .`) is still a project. */
 const VENV_PARTS = ["/bin/", "/include/", "/lib/", "/lib64", "/share/", "/pyvenv.cfg"];
 
+/** Each of Quern's files by what it is called in a project of Cortex. */
+const FORMER_NAMES = { "quern.yaml": "cortex.yaml", ".quernignore": ".cortexignore" } as const;
+
 export interface PackedProject {
   archive: ReadableStream<Uint8Array>;
   /** The configuration as the user named it. */
   configFile: string;
+  /** Lines about files that were taken instead of others. */
+  notices: string[];
 }
 
 /** What a deployment would take, as a text that changes when a file does: a line for each, its name before a tab. */
@@ -35,16 +41,39 @@ export async function projectState(path: string): Promise<string> {
     .join("\n");
 }
 
-/** A directory's `quern.yaml`, or else its `app.yaml`: a declarative application. */
+/** A directory's `quern.yaml`, or else its `cortex.yaml`, or else its `app.yaml`: a declarative application. */
 function configurationOf(path: string): string {
   const isDirectory = existsSync(path) && statSync(path).isDirectory();
   const file = isDirectory ? join(path, "quern.yaml") : path;
-  const app = join(dirname(file), "app.yaml");
-  return basename(file) === "quern.yaml" && !existsSync(file) && existsSync(app) ? app : file;
+  if (basename(file) !== "quern.yaml" || existsSync(file)) return file;
+  const others = [FORMER_NAMES["quern.yaml"], "app.yaml"].map((name) => join(dirname(file), name));
+  return others.find((other) => existsSync(other)) ?? file;
+}
+
+/** The file that says what is left out. */
+function ignoreFileOf(directory: string): string {
+  const name = ".quernignore";
+  const former = FORMER_NAMES[name];
+  return !existsSync(join(directory, name)) && existsSync(join(directory, former)) ? former : name;
+}
+
+/** `path` is what the user named. */
+function noticesOf(path: string, { configFile, directory }: LocatedProject): string[] {
+  const isNamed = path === configFile;
+  const taken = [ignoreFileOf(directory), ...(isNamed ? [] : [basename(configFile)])];
+  return Object.entries(FORMER_NAMES)
+    .filter(([, former]) => taken.includes(former))
+    .map(([name, former]) => `there is no ${name}: ${former} is used instead\n`);
+}
+
+interface LocatedProject {
+  configFile: string;
+  directory: string;
+  config: string;
 }
 
 /** `path` is the configuration file, or a directory that has one. */
-function locateProject(path: string): { configFile: string; directory: string; config: string } {
+function locateProject(path: string): LocatedProject {
   const configFile = configurationOf(path);
   if (!existsSync(configFile))
     throw new CliError(
@@ -63,7 +92,8 @@ function locateProject(path: string): { configFile: string; directory: string; c
 
 /** `path` is the configuration file, or a directory with a `quern.yaml`. */
 export async function packProject(path: string): Promise<PackedProject> {
-  const { configFile, directory, config } = locateProject(path);
+  const located = locateProject(path);
+  const { configFile, directory, config } = located;
   const files = await projectFiles(directory, config);
   assertSize(directory, files);
   // Brought back by `.quernignore`, the configuration goes along once more, as a file of the project. Entries come in no order.
@@ -84,7 +114,11 @@ export async function packProject(path: string): Promise<PackedProject> {
     linkCache,
   };
   const archive = create(options, [config, ...files]);
-  return { archive: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>, configFile };
+  return {
+    archive: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>,
+    configFile,
+    notices: noticesOf(path, located),
+  };
 }
 
 /** Where the packer looks up which files it has packed under another name: none. */
@@ -95,7 +129,7 @@ class NoLinks extends Map<`${number}:${number}`, string> {
 }
 
 async function projectFiles(directory: string, config: string): Promise<string[]> {
-  const ownFile = join(directory, ".quernignore");
+  const ownFile = join(directory, ignoreFileOf(directory));
   const own = existsSync(ownFile) ? readFileSync(ownFile, "utf8") : "";
   const isVenv = existsSync(join(directory, "pyvenv.cfg"));
   const rules = ignore()

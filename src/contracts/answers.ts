@@ -16,6 +16,7 @@ export const jobRecordSchema = jobStatusSchema.pick({
   workers: true,
   config: true,
   queue_url: true,
+  sqs_url: true,
   timeout: true,
   queue_dead_letter_queue: true,
   created_time: true,
@@ -201,6 +202,10 @@ export const problemSchema = z.strictObject({
   request_id: z.string(),
   errors: z.array(z.strictObject({ pointer: z.string(), detail: z.string() })).optional(),
   errors_total: z.int().optional(),
+  guide: z
+    .string()
+    .optional()
+    .meta({ description: "a page of the documentation that is about one of the errors" }),
 });
 
 export const jobStatusNames = z.enum(JOB_STATUSES);

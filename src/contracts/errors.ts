@@ -54,6 +54,8 @@ export interface FieldError {
   /** JSON Pointer into the request body, or file:line:column in a configuration. */
   pointer: string;
   detail: string;
+  /** A page of the documentation that says more. */
+  guide?: string;
 }
 
 export interface ErrorDetails {
@@ -99,6 +101,8 @@ export interface Problem {
   request_id: string;
   errors?: readonly FieldError[];
   errors_total?: number;
+  /** A page of the documentation that is about one of the errors. */
+  guide?: string;
 }
 
 /** The body of every error answer, `application/problem+json` (RFC 9457). */
@@ -120,7 +124,13 @@ export function toProblem(error: ServiceError, requestId: string): Problem {
     pointer: hideInText(shortened(pointer, FIELD_TEXT_MAX)),
     detail: hideInText(shortened(detail, FIELD_TEXT_MAX)),
   }));
-  return { ...problem, errors, errors_total: fieldsTotal ?? fields.length };
+  const guide = fields.find((field) => field.guide !== undefined)?.guide;
+  return {
+    ...problem,
+    errors,
+    errors_total: fieldsTotal ?? fields.length,
+    ...(guide === undefined ? {} : { guide }),
+  };
 }
 
 /** What was given is quoted, however long it is; the rule and the cure stand behind it. */

@@ -19,7 +19,7 @@ export function namedIssues(
   input: unknown,
   legalKeys: (path: readonly PropertyKey[]) => readonly string[],
 ): NamedIssue[] {
-  return issues.flatMap((issue) => {
+  return wrongKeysFirst(issues, input).flatMap((issue) => {
     const path = issue.path as (string | number)[];
     if (issue.code === "unrecognized_keys") {
       const legal = legalKeys(path);
@@ -38,6 +38,22 @@ export function namedIssues(
             : `${issue.message} (got ${shortJson(given)})`,
       },
     ];
+  });
+}
+
+/** In one object a wrong key comes before the keys that are missing: it is mostly what one of them should have been. */
+function wrongKeysFirst(issues: readonly Issue[], input: unknown): Issue[] {
+  const wrongKeys = new Map<string, Issue>();
+  for (const issue of issues)
+    if (issue.code === "unrecognized_keys") wrongKeys.set(JSON.stringify(issue.path), issue);
+  return issues.flatMap((issue) => {
+    const isWrongKey = issue.code === "unrecognized_keys";
+    const object = JSON.stringify(isWrongKey ? issue.path : issue.path.slice(0, -1));
+    const first = wrongKeys.get(object);
+    if (isWrongKey) return wrongKeys.delete(object) ? [issue] : [];
+    if (first === undefined || valueAt(input, issue.path) !== undefined) return [issue];
+    wrongKeys.delete(object);
+    return [first, issue];
   });
 }
 
@@ -80,11 +96,11 @@ function editDistance(a: string, b: string): number {
   return previous[b.length]!;
 }
 
-function valueAt(input: unknown, path: readonly (string | number)[]): unknown {
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;
   for (const part of path) {
     if (value === null || typeof value !== "object") return undefined;
-    value = (value as Record<string | number, unknown>)[part];
+    value = (value as Record<PropertyKey, unknown>)[part];
   }
   return value;
 }
@@ -120,10 +136,11 @@ export function quoted(text: string): string {
   return text.length <= QUOTED_LENGTH_MAX ? `"${text}"` : `"${text.slice(0, QUOTED_LENGTH_MAX)}…"`;
 }
 
-/** The legal keys of the object at `path`; of one of several forms, those of all. */
+/** The legal keys of the object at `path`; of one of several forms, those of all. Elements of a list are alike. */
 export function legalKeysOf(schema: unknown, path: readonly PropertyKey[]): string[] {
   let forms = formsOf(schema);
-  for (const part of path) forms = forms.flatMap((form) => formsOf(form.shape?.[String(part)]));
+  for (const part of path.filter((name) => typeof name !== "number"))
+    forms = forms.flatMap((form) => formsOf(form.shape?.[String(part)]));
   return [...new Set(forms.flatMap((form) => Object.keys(form.shape ?? {})))];
 }
 

@@ -113,6 +113,10 @@ export const jobStatusSchema = z.strictObject({
   workers: z.int().min(1),
   config: z.record(z.string(), z.unknown()),
   queue_url: z.string(),
+  sqs_url: z.string().optional().meta({
+    description:
+      "the same as queue_url, if the submission used older names (s3_paths, sqs_dead_letter_queue)",
+  }),
   timeout: z.int().min(1).optional(),
   queue_dead_letter_queue: deadLetterQueueSchema.optional(),
   created_time: z.string(),

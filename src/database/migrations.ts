@@ -204,6 +204,7 @@ const STEPS: readonly (readonly string[])[] = [
     "UPDATE batches SET error_group = '' WHERE failed = 1 AND error_group IS NULL",
     "CREATE INDEX batches_by_error ON batches (job_id, error_group, batch_index) WHERE failed = 1",
   ],
+  ["ALTER TABLE jobs ADD COLUMN has_older_names INTEGER NOT NULL DEFAULT 0"],
 ];
 
 /** 0 where there are no tables yet. Changes nothing. */

@@ -13,6 +13,7 @@ import {
 } from "../contracts/app-resources.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../contracts/field-errors.ts";
+import { withoutIdleKeys } from "../contracts/idle-keys.ts";
 import { EMBEDDED_TEXT_MAX } from "../contracts/limits.ts";
 import { fillTemplate } from "./templates.ts";
 
@@ -160,8 +161,8 @@ function embedOne(
 }
 
 function checkEntry(entry: Entry, errors: FieldError[]): Placed | undefined {
-  const { value, positionOf } = entry;
-  const kind = kindOf(value);
+  const { positionOf } = entry;
+  const kind = kindOf(entry.value);
   if (!RESOURCE_KINDS.includes(kind as ResourceKind)) {
     const legal = [...RESOURCE_KINDS, "template", "embed"].join(", ");
     add(
@@ -175,6 +176,7 @@ function checkEntry(entry: Entry, errors: FieldError[]): Placed | undefined {
     return undefined;
   }
   const schema = RESOURCE_SCHEMAS[kind as ResourceKind];
+  const value = withoutIdleKeys(schema, entry.value);
   const name = String((value as { name?: unknown }).name ?? "");
   const checked = schema.safeParse(value);
   if (checked.success) return { resource: checked.data as Resource, positionOf };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readConfig } from "../../src/apis/parse-config.ts";
 import { parseDurationMs } from "../../src/contracts/apis.ts";
+import { FORMER_GUIDE, FORMER_KEYS } from "../../src/contracts/former-keys.ts";
 
 const errorsOf = (text: string) =>
   readConfig(text, "quern.yaml").errors.map(({ pointer, detail }) => `${pointer} ${detail}`);
@@ -137,6 +138,14 @@ describe("a configuration", () => {
     expect(errorsOf(text).join("\n")).toContain(message);
   });
 
+  it("names the wrong key of a list's element with the legal ones", () => {
+    const text = "- name: s\n  kind: TrafficSplitter\n  apis: [{name: a, wight: 100}]\n";
+    expect(errorsOf(text)).toEqual([
+      'quern.yaml:3:20 s: apis.0.wight: key "wight" is not supported; did you mean "weight"?',
+      expect.stringContaining("s: apis.0.weight: is required"),
+    ]);
+  });
+
   it("goes on with an entry that has a fault, as far as the rest of it can be told", () => {
     const text = api(
       "  compute: {cpu: lots, gpu: 1}\n  autoscaling: {min_replicas: 3, max_replicas: 2}\n  update_strategy: {max_surge: 0, max_unavailable: 0}\n  output: {store_path: s3://b}\n  speed: 3\n",
@@ -214,6 +223,103 @@ describe("a configuration", () => {
     "  compute: {cpu: 500m, gpu: 0}\n",
   ])("takes %j", (extra) => {
     expect(errorsOf(api(extra))).toEqual([]);
+  });
+});
+
+describe("a configuration of Cortex", () => {
+  /** An entry with one key at its place. */
+  const entryWith = (path: readonly string[], value: unknown) => {
+    const inner = [...path].reverse().reduce<unknown>((at, name) => ({ [name]: at }), value);
+    const { predictor, ...rest } = inner as { predictor?: object };
+    return JSON.stringify([{ name: "a", predictor: { path: "p.py", ...predictor }, ...rest }]);
+  };
+
+  it.each(FORMER_KEYS)("with $path ($value) is told the way out, and the guide", ({ path, value, cure }) => {
+    const { errors } = readConfig(entryWith(path, value ?? 7), "cortex.yaml");
+    expect(errors).toEqual([
+      {
+        pointer: expect.stringMatching(/^cortex.yaml:1:/),
+        detail: `a: ${path.join(".")}: ${cure}`,
+        guide: FORMER_GUIDE,
+      },
+    ]);
+    expect(readConfig(entryWith(path, null), "cortex.yaml").errors).toEqual([]);
+  });
+
+  it("may ask for no Inferentia chips", () => {
+    expect(errorsOf(api("  compute: {inf: 0, cpu: 1}\n"))).toEqual([]);
+    expect(errorsOf(api("  compute: {inf: 1}\n"))).toEqual([
+      expect.stringContaining("quern.yaml:3:13 a: compute.inf: must be 0"),
+    ]);
+  });
+
+  it("with a handler is told all that is wrong with it at once, where it is written", () => {
+    const text =
+      "- name: a\n  kind: AsyncAPI\n  handler:\n    type: tensorflow\n    path: p.py\n    models: {path: s3://b/m}\n    timout: 5s\n";
+    const { errors, apis } = readConfig(text, "quern.yaml");
+    expect(
+      errors.map(({ pointer, detail }) => `${pointer} ${detail.split(" ").slice(0, 3).join(" ")}`),
+    ).toEqual([
+      "quern.yaml:3:3 a: handler: is",
+      "quern.yaml:2:3 a: kind: AsyncAPI",
+      "quern.yaml:4:5 a: handler.type: must",
+      "quern.yaml:6:5 a: handler.models: is",
+      "quern.yaml:7:5 a: handler.timout: key",
+    ]);
+    expect(apis[0]!.positionOf(["predictor", "path"])).toBe("quern.yaml:5:5");
+  });
+
+  const BLOCKS = [
+    "predictor",
+    "compute",
+    "networking",
+    "autoscaling",
+    "monitoring",
+    "update_strategy",
+    "apis",
+  ];
+  it("may have null for every key and every map that may be left out", () => {
+    const nulls = BLOCKS.filter((name) => name !== "predictor").map((name) => `  ${name}: null\n`);
+    const [whole] = parseConfig(api(`  kind: ~\n  output:\n${nulls.join("")}`), "q");
+    expect(errorsOf(api(`  kind: ~\n  output:\n${nulls.join("")}`))).toEqual([]);
+    expect(whole!.config).toEqual(parseConfig(api(""), "q")[0]!.config);
+    const keys = {
+      predictor: [
+        "type",
+        "config",
+        "env",
+        "python_path",
+        "server_side_batching",
+        "timeout",
+        "threads_per_process",
+      ],
+      compute: ["cpu", "mem", "gpu"],
+      networking: ["endpoint", "api_gateway", "auth"],
+      autoscaling: ["min_replicas", "max_replicas", "window", "max_upscale_factor"],
+      monitoring: ["model_type", "key"],
+      update_strategy: ["max_surge", "max_unavailable"],
+    };
+    const text = Object.entries(keys)
+      .map(([block, names]) => `  ${block}:\n${names.map((name) => `    ${name}: null\n`).join("")}`)
+      .join("")
+      .replace("    type", "    path: p.py\n    type");
+    expect(errorsOf(`- name: a\n${text}`)).toEqual([]);
+    expect(
+      errorsOf(
+        "- name: s\n  kind: TrafficSplitter\n  predictor: null\n  apis: [{name: a, weight: 100, shadow: null}]\n",
+      ),
+    ).toEqual([]);
+  });
+
+  it("may not have null for a key that is required, or unknown, or in predictor.env", () => {
+    expect(errorsOf("- name: null\n  predictor: {path: null, timout: null, env: {A: null}}\n")).toEqual([
+      expect.stringContaining("1:3 name: is required"),
+      expect.stringContaining(
+        '2:27 predictor.timout: key "timout" is not supported; did you mean "timeout"?',
+      ),
+      expect.stringContaining("2:15 predictor.path: is required"),
+      expect.stringContaining("2:47 predictor.env.A: must be a string"),
+    ]);
   });
 });
 

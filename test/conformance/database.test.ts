@@ -106,6 +106,7 @@ describe.each([
     dead_letter_arn: null,
     dead_letter_queue: null,
     created_time: "2026-01-01T00:00:00.000000000Z",
+    has_older_names: 0,
   });
 
   it.runIf(isHere)("migrates once; another time changes nothing; epochs rise", async () => {

@@ -224,5 +224,6 @@ function row(max_receive_count: number) {
     dead_letter_arn: null,
     dead_letter_queue: null,
     created_time: "2026-01-01T00:00:00.000000000Z",
+    has_older_names: 0,
   };
 }

@@ -76,6 +76,16 @@ describe("an application", () => {
     expect(check({ ...IRIS_APP, ...OWN_FILE, "own.yaml": literal })).toBe("iris");
   });
 
+  it("may have null for what may be left out", () => {
+    const model = IRIS_APP[MODELS]!.replace("  hparams:", "  tags: null\n  hparams:");
+    expect(model).not.toBe(IRIS_APP[MODELS]);
+    const env = IRIS_APP[ENV]!.replace(
+      "    type: csv\n",
+      "    type: csv\n    csv_config: null\n    drop_null: null\n",
+    );
+    expect(check({ ...IRIS_APP, [MODELS]: model, [ENV]: env })).toBe("iris");
+  });
+
   it("is none without a resource of the kind app", () => {
     expect(check({ "app.yaml": "- name: a\n  predictor: {path: p.py}\n" })).toBe("no application");
   });

@@ -1,6 +1,14 @@
 /** `describe`, `refresh`, `job failures`, `job submit --dry-run`, `-w`, `init`, `doctor`, `completion`: as a user meets them. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEMPLATES } from "../../src/cli/init.ts";
@@ -167,6 +175,95 @@ describe("the files of a project", () => {
         /the limit is 536870912; the largest files: model\.bin \(629145600 bytes\).*\.quernignore/,
       ),
     });
+  });
+});
+
+describe("a project of Cortex", () => {
+  const CLASS =
+    "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return payload\n";
+  const written = (files: Record<string, string | Buffer>) => {
+    const directory = join(server.dir, "cortex");
+    rmSync(directory, { recursive: true, force: true });
+    mkdirSync(directory);
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+    return directory;
+  };
+  const check = (files: Record<string, string | Buffer>) => server.cli(["check", written(files)]);
+  const one = (path: string) => `- name: a\n  predictor: {path: ${path}}\n`;
+  const GUIDE = /^see the guide docs\/guides\/coming-from-cortex\.md$/m;
+
+  it("is taken with its own names of files, unless it has those of Quern", () => {
+    const listing = CLASS.replace("payload\n", "sorted(__import__('os').listdir('.'))\n");
+    const files = {
+      "cortex.yaml": one("p.py").replace("name: a", "name: echo"),
+      "p.py": listing,
+      "left-out.bin": "x",
+      ".cortexignore": "*.bin\n",
+    };
+    const directory = written(files);
+    const deployed = server.cli(["deploy", "--wait"], { cwd: directory });
+    expect([deployed.code, deployed.out]).toEqual([0, "updating echo (RealtimeAPI)\n"]);
+    expect(deployed.err.split("\n").slice(0, 2)).toEqual([
+      "there is no quern.yaml: cortex.yaml is used instead",
+      "there is no .quernignore: .cortexignore is used instead",
+    ]);
+    const filesOf = () =>
+      (JSON.parse(server.cli(["predict", "echo", "-"], { input: "1" }).out) as string[]).filter(
+        (name) => name !== "__pycache__",
+      );
+    expect(filesOf()).toEqual(["p.py"]);
+    expect(server.cli(["check", join(directory, "cortex.yaml")]).err).not.toContain("cortex.yaml");
+    for (const [name, text] of [
+      ["quern.yaml", files["cortex.yaml"]],
+      [".quernignore", "nothing\n"],
+    ] as const)
+      writeFileSync(join(directory, name), text);
+    expect(server.cli(["deploy", directory, "--wait"])).toMatchObject({
+      code: 0,
+      err: expect.not.stringContaining("instead"),
+    });
+    expect(filesOf()).toEqual(["cortex.yaml", "left-out.bin", "p.py"]);
+    server.deploy(project(OBEDIENT));
+  });
+
+  const configOf = (...paths: string[]) =>
+    paths.map((path, at) => `- name: a${at}\n  predictor: {path: ${path}}\n`).join("");
+
+  it("is told the way out of files that are no source, and of conda packages", () => {
+    const { code, err } = check({
+      "cortex.yaml": configOf("p.ipynb", "p.pickle", "p.bin", "gone.py"),
+      ...{ "p.ipynb": "{}", "p.pickle": "(dp0", "p.bin": Buffer.from([0x80, 4, 0x95, 0]) },
+      "conda-packages.txt": "numpy\n",
+    });
+    expect([code, err]).toEqual([1, expect.stringMatching(GUIDE)]);
+    for (const said of [
+      "conda-packages.txt: conda packages are not installed: list them in requirements.txt",
+      "cortex.yaml:2:15: a0: predictor.path: p.ipynb is a notebook; export it with `jupyter nbconvert",
+      "cortex.yaml:4:15: a1: predictor.path: p.pickle is a pickled object; write class PythonPredictor into a .py",
+      "a2: predictor.path: p.bin is a pickled object",
+      "a3: predictor.path: gone.py: file does not exist",
+    ])
+      expect(err).toContain(said);
+  });
+
+  it("is told the way out of classes and their arguments", () => {
+    const { code, err } = check({
+      "cortex.yaml": configOf("client.py", "handler.py"),
+      "client.py": CLASS.replace("config)", "config, python_client)"),
+      "handler.py": CLASS.replace("PythonPredictor", "Handler"),
+    });
+    expect([code, err]).toEqual([1, expect.stringMatching(GUIDE)]);
+    expect(err).toContain(
+      '"python_client" does not exist here: load the model in __init__, from a path in config',
+    );
+    expect(err).toContain(
+      "handler.py:1: a1: class PythonPredictor is not defined; rename class Handler to PythonPredictor",
+    );
+  });
+
+  it("with a mistake of another kind is not sent to the guide", () => {
+    const { code, err } = check({ "cortex.yaml": `${one("p.py")}  speed: 3\n`, "p.py": CLASS });
+    expect([code, err]).toEqual([1, expect.not.stringMatching(GUIDE)]);
   });
 });
 

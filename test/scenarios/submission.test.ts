@@ -164,6 +164,38 @@ describe("a submission", () => {
       "/on_failure",
       "not supported yet",
     ],
+    [
+      "both names of the paths",
+      {
+        workers: 1,
+        file_path_lister: { s3_paths: ["file:///a"], store_paths: ["file:///a"], batch_size: 1 },
+      },
+      "/file_path_lister/s3_paths",
+      "an older name of store_paths, and both are given; keep store_paths",
+    ],
+    [
+      "both names of the dead letter queue",
+      {
+        workers: 1,
+        ...items,
+        sqs_dead_letter_queue: { arn: "q", max_receive_count: 1 },
+        queue_dead_letter_queue: { arn: "q", max_receive_count: 1 },
+      },
+      "/sqs_dead_letter_queue",
+      "keep queue_dead_letter_queue",
+    ],
+    [
+      "a path that is none under its older name",
+      { workers: 1, delimited_files: { s3_paths: ["file:///a", "/tmp/x"], batch_size: 1 } },
+      "/delimited_files/s3_paths/1",
+      "file:///absolute/path",
+    ],
+    [
+      "a dead letter queue that is none under its older name",
+      { workers: 1, ...items, sqs_dead_letter_queue: { arn: "two words", max_receive_count: 1 } },
+      "/sqs_dead_letter_queue/arn",
+      "arn:aws:sqs",
+    ],
     ["an array", [], "the body", ""],
   ])("with %s is a 400 that points there", async (_, body, pointer, detail) => {
     const problem = await submit(body);
@@ -180,6 +212,60 @@ describe("a submission", () => {
       "/timeout",
       "/workers",
     ]);
+  });
+
+  it("names a wrong key before the key that is missing instead", async () => {
+    const wrong = { paths: ["file:///a"], batch_size: 1 };
+    const { message, errors } = await submit({ workers: 1, file_path_lister: wrong });
+    expect(errors!.map(({ pointer }) => pointer)).toEqual([
+      "/file_path_lister/paths",
+      "/file_path_lister/store_paths",
+    ]);
+    expect(message).toContain(
+      '/file_path_lister/paths: key "paths" is not supported; legal keys: store_paths,',
+    );
+    const { errors: others } = await submit({ worker: 1, item_list: { item: [1], batch_size: 1 } });
+    expect(others!.map(({ pointer }) => pointer)).toEqual([
+      "/worker",
+      "/workers",
+      "/item_list/item",
+      "/item_list/items",
+    ]);
+  });
+
+  it("may have the names of Cortex, and is then answered with sqs_url too", async () => {
+    const path = server.writeInput("older.jsonl", '{"a":1}\n{"a":2}\n');
+    const older = {
+      workers: 1,
+      timeout: null,
+      config: null,
+      delimited_files: { s3_paths: [path], includes: null, batch_size: 1 },
+      sqs_dead_letter_queue: { arn: "letters", max_receive_count: 2 },
+    };
+    const record = (await (await server.post("/jobs", older)).json()) as Record<string, unknown>;
+    const job_id = record.job_id as string;
+    expect(record).toMatchObject({
+      queue_dead_letter_queue: { arn: "letters", max_receive_count: 2 },
+      queue_url: `${server.baseUrl}/-/queues/${job_id}`,
+      sqs_url: `${server.baseUrl}/-/queues/${job_id}`,
+    });
+    expect(record).not.toHaveProperty("sqs_dead_letter_queue");
+    const ended = await server.ended("jobs", job_id);
+    expect(ended).toMatchObject({
+      status: "status_succeeded",
+      batch_metrics: { succeeded: 2 },
+      queue_dead_letter_queue: { arn: "letters", max_receive_count: 2 },
+      sqs_url: record.queue_url,
+    });
+    const { out } = server.cli(["job", "logs", "jobs", job_id]);
+    expect(out.match(/the submission has .*/g)).toEqual([
+      "the submission has s3_paths, which is called store_paths here; both are accepted",
+      "the submission has sqs_dead_letter_queue, which is called queue_dead_letter_queue here; both are accepted",
+    ]);
+    const preview = await server.post("/jobs?dryRun=true", older);
+    expect(await preview.json()).toMatchObject({ files: [path] });
+    const newer = await server.post("/jobs", { workers: 1, ...items });
+    expect(await newer.json()).not.toHaveProperty("sqs_url");
   });
 
   it("that is no JSON is a 400", async () => {
