@@ -58,8 +58,10 @@ class Predictions:
         if self._driver is None or len(self._open) >= self._concurrency:
             connection.send(protocol.BUSY, message_id, b"")
             return
-        request = Request(connection, message_id, meta, body)
-        self._open[(connection.number, message_id)] = request
+        key = (connection.number, message_id)
+        if key in self._open:
+            raise protocol.ProtocolError("message %d came again before it was answered" % message_id)
+        request = self._open[key] = Request(connection, message_id, meta, body)
         if self._batching is None:
             self._ready.append(request)
         else:

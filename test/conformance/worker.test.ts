@@ -425,6 +425,11 @@ class PythonPredictor:
     const closed = new Promise((resolve) => stranger.once("close", resolve));
     stranger.on("error", () => {}).write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     await closed;
+    // An id that is in use: as many as a caller likes would wait, whatever the replica's concurrency is.
+    const twice = await caller("gateway");
+    twice.predict(1, { do: "sleep", seconds: 0.1, id: "slow" });
+    twice.predict(1, { id: "again" });
+    await eventually("the connection is closed", () => twice.isClosed);
     const gateway = await caller("gateway");
     gateway.predict(1, { id: "fine" });
     expect(await gateway.result(1)).toBe("fine");
