@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describeShortage, whenThereIsRoom } from "./base/disk-full.ts";
 import { type Log, openLog } from "./base/log.ts";
 import { processStartTime } from "./base/process-identity.ts";
+import { CannotStart } from "./contracts/cannot-start.ts";
 import { hideInText } from "./contracts/secrets.ts";
 import type { ControllerOptions, Ground } from "./controller-rooms.ts";
 import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
@@ -35,6 +36,9 @@ export async function layGround(
   const directory = await lockFor(options);
   // nvidia-smi may take a second: beside the rest.
   const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
+  // A Python too takes its time to start.
+  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python, serverEnv });
+  const refusing = environments.pythons.refusal();
   const log = openLog("controller", undefined, hideInText);
   const room = {
     onWait: (error: unknown) => log.error(`${describeShortage(error)}: waiting until there is room`),
@@ -62,10 +66,20 @@ export async function layGround(
     watchLog,
     ownGroup: options.ownGroup,
   });
-  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python, serverEnv });
   const gpus = await finding;
   const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0 };
   const account = new ComputeAccount({ ...options.compute, gpus });
+  const close = async () => {
+    await engine.settled();
+    await db.close();
+    inUse.clear();
+    directory.release();
+  };
+  const refusal = await refusing;
+  if (refusal !== undefined) {
+    await close();
+    throw new CannotStart("option_unusable", refusal);
+  }
   return {
     options,
     log,
@@ -73,12 +87,7 @@ export async function layGround(
     epoch: await takeEpoch(patientDb),
     workerDeps,
     account,
-    close: async () => {
-      await engine.settled();
-      await db.close();
-      inUse.clear();
-      directory.release();
-    },
+    close,
     knowsFiles: instance.knowsFiles,
   };
 }

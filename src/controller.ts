@@ -77,6 +77,7 @@ function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]
   const keysOfRoutes = () => ({ forGateways: keys.forGateways(), isAny: keys.isAny });
   const apis: Apis = new Apis({
     ...{ db, dataDir, python, pythonRuntime, gpus: ground.account.total.gpus },
+    pythons: ground.workerDeps.environments.pythons,
     deployApplication: (project, request) => applicationDeploy(applications)(project, request),
     projects,
     replicas,

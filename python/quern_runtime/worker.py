@@ -15,10 +15,11 @@ from collections import deque
 
 from . import protocol
 from .deliveries import Deliveries
-from .faults import encode, fault
+from .faults import FAULT_MESSAGE_BYTES_MAX, cut, encode, fault
 from .forks import leave_if_child, watch_forks
 from .load_predictor import PredictorError, load_predictor
 from .log_stream import close_standard_streams, report
+from .missing_module import advice
 from .predictions import Predictions
 from .sockets import Sockets
 
@@ -220,7 +221,10 @@ class Worker:
             self._draining = True
             stage = error.stage if isinstance(error, PredictorError) else "init"
             described = fault(stage, error)
-            report(described["traceback"])
+            what_to_do = advice(error)
+            report(described["traceback"] + ("" if what_to_do is None else "%s\n" % what_to_do))
+            if what_to_do is not None:
+                described["message"] = cut("%s: %s" % (described["message"], what_to_do), FAULT_MESSAGE_BYTES_MAX)
             connection.send(protocol.INIT_FAILED, 0, encode(described))
             return
         if self._job_id is not None:

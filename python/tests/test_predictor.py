@@ -12,6 +12,7 @@ from quern_runtime.former import FORMER_ARGUMENTS, FORMER_CLASSES
 from quern_runtime.faults import PayloadError, fault
 from quern_runtime.http_payload import parse_payload
 from quern_runtime.load_predictor import PredictorError, load_predictor, merge_config
+from quern_runtime.missing_module import advice
 from quern_runtime.note import Note
 
 GOOD = "class PythonPredictor:\n    def __init__(self, config):\n        self.config = config\n    def predict(self, payload):\n        return payload\n"
@@ -70,6 +71,19 @@ class Signatures(unittest.TestCase):
     def test_what_a_tree_cannot_show_is_left_to_the_load(self):
         for source in ("from base import PythonPredictor\n", "PythonPredictor = make()\n", "class PythonPredictor(Base):\n    pass\n"):
             self.assertEqual(check_source(source, "p.py"), [])
+
+    def test_a_missing_module_comes_with_what_to_add(self):
+        def of(source):
+            with self.assertRaises(ImportError) as caught:
+                exec(source, {})
+            return advice(caught.exception)
+
+        self.assertEqual(of("import no_such_module"), "add it to requirements.txt, or to the project if it is a file of yours")
+        self.assertIn("requirements.txt, where it is called scikit-learn", advice(ModuleNotFoundError("", name="sklearn")))
+        # The package is there, in a version without it.
+        self.assertIn("the json that is installed has no such module", of("import json.gone"))
+        self.assertIsNone(of("from json import gone"))
+        self.assertIsNone(advice(ValueError()))
 
     def test_extra_arguments_with_defaults_are_fine(self):
         source = "class PythonPredictor:\n    def __init__(self, config, size=3, *a, **k): pass\n    def predict(self, payload, top=5): return top\n"

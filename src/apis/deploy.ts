@@ -8,10 +8,12 @@ import { timestamp } from "../base/clock.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { FORMER_GUIDE } from "../contracts/former-keys.ts";
 import type { Database } from "../database/database.ts";
+import type { Pythons } from "../engine/pythons.ts";
 import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-store.ts";
 import { conflictOf, endpointOf } from "./endpoints.ts";
 import { condaErrors, notSource } from "./former-files.ts";
 import { type DeployableConfig, invalid, type ParsedApi } from "./parse-config.ts";
+import { choosePython } from "./predictor-python.ts";
 import { type UnpackedProject, unpackProject } from "./project-store.ts";
 import type { ProjectSweep } from "./project-sweep.ts";
 import { readLongConfig } from "./read-config.ts";
@@ -24,6 +26,8 @@ export interface DeployDeps {
   /** The interpreter, and the directory of the package `quern_runtime`, for the check of the class. */
   python: string;
   pythonRuntime: string;
+  /** Those that `predictor.python` may name. */
+  pythons: Pythons;
   /** How many GPUs this machine has to give out. */
   gpus: number;
   projects: ProjectSweep;
@@ -217,6 +221,9 @@ async function predictorErrors(
     ...more,
   });
   const errors: FieldError[] = [];
+  const chosen = await choosePython(deps.pythons, deps.python, config.predictor.python);
+  if ("detail" in chosen) errors.push(error("python", chosen.detail));
+  const python = "detail" in chosen ? deps.python : chosen.python;
   if (python_path !== undefined && !isDirectoryInside(directory, python_path))
     errors.push(error("python_path", `"${python_path}" is not a directory of the project`));
   const file = resolve(directory, path);
@@ -230,8 +237,9 @@ async function predictorErrors(
   const kind = notSource(file, path);
   if (kind !== undefined) return [error("path", kind, { guide: FORMER_GUIDE }), ...errors];
   // Many APIs may have one file, and each check starts a Python.
-  const check = checked.get(file) ?? checkClass(deps, file);
-  checked.set(file, check);
+  const key = `${python}\0${file}`;
+  const check = checked.get(key) ?? checkClass(python, deps.pythonRuntime, file);
+  checked.set(key, check);
   const faults = await check;
   return [
     ...errors,
@@ -255,7 +263,7 @@ interface ClassFault {
   former?: boolean;
 }
 
-async function checkClass({ python, pythonRuntime }: DeployDeps, file: string): Promise<ClassFault[]> {
+async function checkClass(python: string, pythonRuntime: string, file: string): Promise<ClassFault[]> {
   try {
     const { stdout } = await run(python, ["-S", "-E", "-m", "quern_runtime.check_predictor", file], {
       cwd: pythonRuntime,

@@ -26,6 +26,7 @@ const PLACES = [
   ["compute", "gpu"],
   ["predictor", "path"],
   ["predictor", "python_path"],
+  ["predictor", "python"],
 ];
 /** More are not told of. */
 const ERRORS_MAX = 1000;

@@ -23,7 +23,7 @@ export interface StartWorkerDeps {
   hasGpus: boolean;
 }
 
-/** EnvironmentError when the requirements cannot be installed. */
+/** EnvironmentError when the requirements cannot be installed, or the Python is not there. */
 export async function startWorker(
   deps: StartWorkerDeps,
   version: ApiVersion,
@@ -34,7 +34,7 @@ export async function startWorker(
   const project = projectDirectory(deps.dataDir, version.project_id);
   const logs =
     jobId === undefined ? apiLogDirectory(deps.dataDir, version.name) : jobLogDirectory(deps.dataDir, jobId);
-  const interpreter = await deps.environments.prepare(project, join(logs, "install.log"));
+  const interpreter = await deps.environments.prepare(project, join(logs, "install.log"), predictor.python);
   const worker_id = `${jobId === undefined ? "r" : "b"}-${randomBytes(4).toString("hex")}`;
   await removeFormerLogs(
     logs,

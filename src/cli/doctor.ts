@@ -5,6 +5,7 @@ import { opendir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { MemoryLimits } from "../contracts/answers.ts";
+import { isTooOld, minorVersionOf } from "../contracts/python-versions.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { table } from "./table.ts";
 
@@ -58,8 +59,8 @@ async function python(command: string): Promise<Finding> {
   try {
     const code = "import sys; print('%d.%d.%d %s' % (*sys.version_info[:3], sys.executable))";
     const { stdout } = await run(command, ["-c", code]);
-    const [, minor = 0] = stdout.split(".").map(Number);
-    if (minor < 9 && stdout.startsWith("3.")) return { check, result: "fail", detail: stdout.trim(), cure };
+    if (isTooOld(minorVersionOf({ version: stdout })))
+      return { check, result: "fail", detail: stdout.trim(), cure };
     return { check, result: "ok", detail: stdout.trim() };
   } catch (error) {
     return { check, result: "fail", detail: `${command} does not run: ${firstLine(error)}`, cure };

@@ -101,6 +101,9 @@ function isSmallEnv(env: Record<string, string>): boolean {
   return entries.length <= ENV_VARIABLES_MAX && bytes <= ENV_BYTES_MAX;
 }
 
+const PYTHON_RULE = 'must be a version of Python of two numbers, such as "3.11"';
+const UNQUOTED_PYTHON_RULE = `must be in quotes, such as python: "3.11", because YAML reads 3.10 as 3.1`;
+
 const predictorSchema = z.strictObject({
   type: z.literal("python", 'must be "python"').default("python"),
   path: shortText.min(1),
@@ -116,6 +119,11 @@ const predictorSchema = z.strictObject({
       `must have at most ${ENV_VARIABLES_MAX} variables, of ${ENV_BYTES_MAX} bytes together`,
     )
     .default({}),
+  /** A version; the server's own Python, where not given. Whether it is there, deploy.ts asks the machine. */
+  python: z
+    .string({ error: ({ input }) => (typeof input === "number" ? UNQUOTED_PYTHON_RULE : PYTHON_RULE) })
+    .regex(/^\d{1,2}\.\d{1,3}$/, PYTHON_RULE)
+    .optional(),
   python_path: shortText.optional(),
   processes_per_replica: countFrom(1).max(100, "must be at most 100").default(1),
   threads_per_process: countFrom(1).max(THREADS_MAX, `must be at most ${THREADS_MAX}`).default(1),

@@ -70,7 +70,13 @@ export class Steps {
     this.exec = exec;
   }
 
-  async run(what: string, command: string, args: readonly string[]): Promise<void> {
+  /** `explain` finds in the output what is behind a failure, for the first line of the error. */
+  async run(
+    what: string,
+    command: string,
+    args: readonly string[],
+    explain: (output: string) => string | undefined = () => undefined,
+  ): Promise<void> {
     const { logFile } = this.options;
     await note(logFile, `installing: ${what}`);
     const log = await open(logFile, "a", 0o600);
@@ -81,7 +87,9 @@ export class Steps {
       await log.close();
     }
     const output = (await readFile(logFile)).subarray(from).toString();
-    throw new EnvironmentError(`${what} failed:\n${output.trim().split("\n").slice(-LAST_LINES).join("\n")}`);
+    const cause = explain(output);
+    const lines = output.trim().split("\n").slice(-LAST_LINES).join("\n");
+    throw new EnvironmentError(`${what} failed:${cause === undefined ? "" : ` ${cause}`}\n${lines}`);
   }
 }
 

@@ -23,20 +23,28 @@ export interface InterpreterFacts {
   hasPip: boolean;
 }
 
+/** Runs on any Python, so that one that is too old can say so. */
 const FACTS = `
-import importlib.util, json, site, sys, sysconfig
+import json, site, sys, sysconfig
+try:
+    from importlib.util import find_spec
+except ImportError:
+    find_spec = lambda name: None
 print(json.dumps({
     "executable": sys.executable,
     "version": sys.version,
     "platform": sysconfig.get_platform(),
     "sitePackages": list(dict.fromkeys(site.getsitepackages() + [sysconfig.get_paths()["purelib"]])),
-    "virtualEnv": sys.prefix if sys.prefix != sys.base_prefix else None,
-    "hasPip": importlib.util.find_spec("pip") is not None,
+    "virtualEnv": sys.prefix if sys.prefix != getattr(sys, "base_prefix", sys.prefix) else None,
+    "hasPip": find_spec("pip") is not None,
 }))
 `;
 
-export async function interpreterFacts(python: string): Promise<InterpreterFacts> {
-  const { stdout } = await run(python, ["-c", FACTS]);
+export async function interpreterFacts(
+  python: string,
+  options: { env?: NodeJS.ProcessEnv; timeout?: number } = {},
+): Promise<InterpreterFacts> {
+  const { stdout } = await run(python, ["-c", FACTS], options);
   return JSON.parse(stdout) as InterpreterFacts;
 }
 

@@ -9,16 +9,23 @@ import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Service } from "../base/service.ts";
+import { minorVersionOf } from "../contracts/python-versions.ts";
 import { environmentIdentity, requirementsOf } from "./environment-id.ts";
+import { explainInstallFailure } from "./install-failure.ts";
 import { endFormerInstaller, forgetInstaller, Installers, note, type Steps } from "./installers.ts";
-import { activated, type Interpreter, type InterpreterFacts, interpreterFacts } from "./interpreter.ts";
+import { activated, type Interpreter, type InterpreterFacts } from "./interpreter.ts";
+import { Pythons } from "./pythons.ts";
 
 const run = promisify(execFile);
 /** Written last: an environment without it is not whole. */
 const COMPLETE = ".quern-complete";
 const SYNC_MS = 60_000;
-/** In the environment, a copy of the project whose directories are installed: building writes into them, `-e` points at them. */
+/**
+ * In the environment, a copy of the project: `dependencies.sh` runs in it, and directories are installed from it. Both write into it,
+ * and what is installed by `-e` points at it.
+ */
 const SOURCES = "project";
+const SCRIPT = "dependencies.sh";
 
 export interface PythonEnvironmentOptions {
   /** Where environments are kept, a directory for each. */
@@ -33,18 +40,25 @@ export class PythonEnvironments implements Service {
   private readonly options: PythonEnvironmentOptions;
   private readonly underWay = new Map<string, Promise<Interpreter>>();
   private readonly installers = new Installers();
-  private interpreter: Promise<InterpreterFacts> | undefined;
+  readonly pythons: Pythons;
 
   constructor(options: PythonEnvironmentOptions) {
     this.options = { ...options, root: resolve(options.root) };
+    this.pythons = new Pythons(options);
   }
 
-  /** The interpreter for a project; installs what it requires, with the installer's own words in `logFile`. */
-  async prepare(project: string, logFile: string): Promise<Interpreter> {
+  /**
+   * The interpreter for a project; installs what it requires, with the installer's own words in `logFile`. `version`: of the Python,
+   * such as `3.11`; one that is not the server's own gets an environment in any case, because in its directory `python` may be another.
+   */
+  async prepare(project: string, logFile: string, version?: string): Promise<Interpreter> {
     const { root, serverEnv } = this.options;
-    if (requirementsOf(project).length === 0 && !existsSync(join(project, "dependencies.sh")))
-      return this.own();
-    const facts = await this.facts();
+    const chosen = version === undefined ? undefined : await this.pythons.require(version);
+    const isOwn = chosen === undefined || chosen === (await this.pythons.own().catch(() => undefined));
+    const isEmpty = requirementsOf(project).length === 0 && !existsSync(join(project, SCRIPT));
+    if (isEmpty && isOwn) return this.own();
+    const facts = chosen ?? (await this.pythons.own());
+    const command = isOwn ? this.options.python : facts.executable;
     const { id, hasLocalDirectories } = await environmentIdentity(project, root, facts, serverEnv);
     const directory = join(root, id);
     const underWay = this.underWay.get(directory);
@@ -52,8 +66,8 @@ export class PythonEnvironments implements Service {
       await note(logFile, "the same packages are being installed for another API or job; waiting for them");
       return underWay;
     }
-    const work = this.install(directory, { project, hasLocalDirectories, logFile, facts }).finally(() =>
-      this.underWay.delete(directory),
+    const work = this.install(directory, { project, hasLocalDirectories, logFile, facts, command }).finally(
+      () => this.underWay.delete(directory),
     );
     this.underWay.set(directory, work);
     return work;
@@ -61,7 +75,7 @@ export class PythonEnvironments implements Service {
 
   /** Asks the interpreter what it is, so that the first worker need not wait for it. */
   async start(): Promise<void> {
-    this.facts().catch(() => {
+    this.pythons.own().catch(() => {
       // Whoever needs it asks again, and says what is wrong.
     });
   }
@@ -74,7 +88,7 @@ export class PythonEnvironments implements Service {
   /** The interpreter that Quern runs with: nobody waits for an environment that nothing is installed into. */
   private async own(): Promise<Interpreter> {
     const { python } = this.options;
-    const facts = await this.facts().catch(() => undefined);
+    const facts = await this.pythons.own().catch(() => undefined);
     return {
       python,
       bin: facts === undefined ? undefined : dirname(facts.executable),
@@ -82,17 +96,9 @@ export class PythonEnvironments implements Service {
     };
   }
 
-  private facts(): Promise<InterpreterFacts> {
-    this.interpreter ??= interpreterFacts(this.options.python).catch((error: unknown) => {
-      this.interpreter = undefined;
-      throw error;
-    });
-    return this.interpreter;
-  }
-
   private async install(
     directory: string,
-    { project, hasLocalDirectories, logFile, facts }: Installation,
+    { project, hasLocalDirectories, logFile, facts, command }: Installation,
   ): Promise<Interpreter> {
     const bin = join(directory, "bin");
     const made = { python: join(bin, "python"), bin, virtualEnv: directory };
@@ -102,33 +108,18 @@ export class PythonEnvironments implements Service {
     await mkdir(dirname(directory), { recursive: true });
     const env = activated(withoutOwn(this.options.serverEnv), made);
     const stepsIn = (cwd: string) => this.installers.steps({ cwd, logFile, env, environment: directory });
-    const steps = stepsIn(project);
-    const hasUv = await this.makeEmpty(made, steps, facts);
+    const hasUv = await makeEmpty(made, stepsIn(project), command, facts);
     await seeInterpretersPackages(made.python, facts);
-    const script = join(project, "dependencies.sh");
-    if (existsSync(script)) await steps.run("dependencies.sh", "bash", ["-e", script]);
-    const sources = hasLocalDirectories ? join(directory, SOURCES) : project;
-    if (hasLocalDirectories) await cp(project, sources, { recursive: true });
-    await installRequirements(made, hasUv, stepsIn(sources), sources);
+    const hasScript = existsSync(join(project, SCRIPT));
+    const sources = hasLocalDirectories || hasScript ? join(directory, SOURCES) : project;
+    if (sources !== project) await cp(project, sources, { recursive: true });
+    const steps = stepsIn(sources);
+    if (hasScript) await steps.run(SCRIPT, "bash", ["-e", join(sources, SCRIPT)]);
+    await installRequirements({ made, hasUv, steps, sources, facts });
     await syncFileSystem(directory);
     await writeFile(join(directory, COMPLETE), "");
     await forgetInstaller(directory);
     return made;
-  }
-
-  /** An environment with nothing in it but pip. Whether uv is there. */
-  private async makeEmpty(
-    made: MadeInterpreter,
-    steps: Steps,
-    { hasPip }: InterpreterFacts,
-  ): Promise<boolean> {
-    const { python } = this.options;
-    const hasUv = await isOnPath("uv");
-    const { virtualEnv } = made;
-    if (hasUv) await steps.run("uv venv", "uv", ["venv", "--quiet", "--python", python, virtualEnv]);
-    else await steps.run("venv", python, ["-m", "venv", ...(hasPip ? ["--without-pip"] : []), virtualEnv]);
-    if (hasPip || hasUv) await addPip(made);
-    return hasUv;
   }
 }
 
@@ -137,11 +128,28 @@ interface Installation {
   hasLocalDirectories: boolean;
   logFile: string;
   facts: InterpreterFacts;
+  /** The command that runs it. */
+  command: string;
 }
 
 interface MadeInterpreter extends Interpreter {
   bin: string;
   virtualEnv: string;
+}
+
+/** An environment with nothing in it but pip. Whether uv is there. */
+async function makeEmpty(
+  made: MadeInterpreter,
+  steps: Steps,
+  python: string,
+  { hasPip }: InterpreterFacts,
+): Promise<boolean> {
+  const hasUv = await isOnPath("uv");
+  const { virtualEnv } = made;
+  if (hasUv) await steps.run("uv venv", "uv", ["venv", "--quiet", "--python", python, virtualEnv]);
+  else await steps.run("venv", python, ["-m", "venv", ...(hasPip ? ["--without-pip"] : []), virtualEnv]);
+  if (hasPip || hasUv) await addPip(made);
+  return hasUv;
 }
 
 /**
@@ -157,19 +165,25 @@ function shellWord(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-async function installRequirements(
-  { python }: MadeInterpreter,
-  hasUv: boolean,
-  steps: Steps,
-  project: string,
-): Promise<void> {
-  const requirements = requirementsOf(project);
+async function installRequirements({ made, hasUv, steps, sources, facts }: Requiring): Promise<void> {
+  const requirements = requirementsOf(sources);
   if (requirements.length === 0) return;
   const install = hasUv
-    ? ["uv", "pip", "install", "--python", python]
-    : [python, "-m", "pip", "install", "--disable-pip-version-check"];
-  const files = requirements.flatMap((file) => ["-r", relative(project, file)]);
-  await steps.run("requirements.txt", install[0]!, [...install.slice(1), ...files]);
+    ? ["uv", "pip", "install", "--python", made.python]
+    : [made.python, "-m", "pip", "install", "--disable-pip-version-check"];
+  const files = requirements.flatMap((file) => ["-r", relative(sources, file)]);
+  await steps.run("requirements.txt", install[0]!, [...install.slice(1), ...files], (output) =>
+    explainInstallFailure(output, minorVersionOf(facts)),
+  );
+}
+
+interface Requiring {
+  made: MadeInterpreter;
+  hasUv: boolean;
+  steps: Steps;
+  /** The project, or the copy of it that is installed. */
+  sources: string;
+  facts: InterpreterFacts;
 }
 
 /**

@@ -16,6 +16,8 @@ import { processStartTime } from "../../src/base/process-identity.ts";
 import { PythonEnvironments } from "../../src/engine/python-environment.ts";
 import { localPathOf, namedBy } from "../../src/engine/requirements.ts";
 import { eventually } from "../harness/eventually.ts";
+import { BACKEND, PYPROJECT } from "../harness/local-package.ts";
+import { otherPython } from "../harness/other-python.ts";
 
 const WHEEL = `
 import sys, zipfile
@@ -24,27 +26,6 @@ with zipfile.ZipFile(sys.argv[1], "w") as wheel:
     wheel.writestr("tiny_quern-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny-quern\\nVersion: 1.0\\n")
     wheel.writestr("tiny_quern-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
     wheel.writestr("tiny_quern-1.0.dist-info/RECORD", "")
-`;
-
-/** What builds a package without setuptools. */
-const BACKEND = `
-import os, zipfile
-
-def _wheel(directory, files):
-    os.makedirs("build", exist_ok=True)
-    name = "tiny_quern-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(os.path.join(directory, name), "w") as wheel:
-        for file, text in files.items(): wheel.writestr(file, text)
-        wheel.writestr("tiny_quern-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny-quern\\nVersion: 1.0\\n")
-        wheel.writestr("tiny_quern-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr("tiny_quern-1.0.dist-info/RECORD", "")
-    return name
-
-def build_wheel(directory, config_settings=None, metadata_directory=None):
-    return _wheel(directory, {"tiny_quern.py": open("tiny_quern.py").read()})
-
-def build_editable(directory, config_settings=None, metadata_directory=None):
-    return _wheel(directory, {"tiny_quern.pth": os.getcwd()})
 `;
 
 let directory: string;
@@ -173,6 +154,54 @@ describe("an environment", () => {
     expect(interpreter).toMatchObject({ bin: join(home, "bin"), virtualEnv: home });
   }, 120_000);
 
+  it("runs dependencies.sh in a copy of the project, which stays as it was deployed and may go", async () => {
+    const lib = {
+      "lib/pyproject.toml": PYPROJECT,
+      "lib/backend.py": BACKEND,
+      "lib/tiny_quern.py": "WORD = 1\n",
+    };
+    const script = "echo made > beside.txt\npip install --no-index -e ./lib\n";
+    const python = await made("one", { ...lib, "dependencies.sh": script });
+    expect(readdirSync(join(directory, "one")).sort()).toEqual(["dependencies.sh", "lib"]);
+    rmSync(join(directory, "one"), { recursive: true });
+    expect(word(python)).toBe("1");
+  }, 120_000);
+
+  it("that cannot be installed says which requirement is in the way, and that another Python may be chosen", async () => {
+    const packages = join(directory, "packages");
+    mkdirSync(packages);
+    writeFileSync(join(packages, "older_quern-1.0-cp27-cp27mu-manylinux1_x86_64.whl"), readFileSync(wheel));
+    const broken = { "pyproject.toml": PYPROJECT, "backend.py": "raise SystemExit('no compiler')\n" };
+    const name = "broken_quern-2.0";
+    project(name, { ...broken, "PKG-INFO": "Metadata-Version: 2.1\nName: broken-quern\nVersion: 2.0\n" });
+    execFileSync("tar", ["-czf", join(packages, `${name}.tar.gz`), "-C", directory, name]);
+    const from = `--no-index\n--find-links ${packages}\n`;
+    const failure = (project_: string, requirement: string) =>
+      made(project_, { "requirements.txt": `${from}${requirement}\n` }).catch(
+        (error: Error) => error.message,
+      );
+    const version = execFileSync("python3", ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], {
+      encoding: "utf8",
+    }).trim();
+    expect(await failure("one", "older-quern==1.0")).toContain(
+      `requirements.txt failed: there is no older-quern==1.0 for Python ${version}; require another version of it, or choose a Python that it has builds for by predictor.python\n`,
+    );
+    // Where it comes from an index, the requirement is named as it was written (install-failure.test.ts).
+    expect(await failure("two", "broken-quern==2.0")).toMatch(
+      /requirements\.txt failed: building \S+broken_quern-2\.0\.tar\.gz for Python \S+ failed; .* by predictor\.python\n/,
+    );
+  }, 120_000);
+
+  it("is made of the Python that was asked for, also where nothing is required", async () => {
+    const PATH = `${otherPython(directory, "3.47")}:${process.env.PATH}`;
+    const other = environmentsWith("python3", { ...process.env, PATH });
+    const { python, virtualEnv } = await other.prepare(project("one", {}), log, "3.47");
+    expect(python).toBe(join(virtualEnv!, "bin", "python"));
+    const version = execFileSync(python, ["-c", "import of_the_other; print(of_the_other.VERSION)"]);
+    expect(version.toString()).toBe("3.47\n");
+    await expect(other.prepare(project("one", {}), log, "3.48")).rejects.toThrow("has no Python 3.48");
+  }, 120_000);
+
   it("is not made by two at once: what was being installed ends with the server, or before it is made anew", async () => {
     const pids = join(directory, "pids");
     // The first one that runs stays.
@@ -200,7 +229,7 @@ describe("an environment", () => {
 describe("local requirements", () => {
   /** A package with a build of its own: nothing is downloaded, and the build writes into the directory as setuptools does. */
   const library = (text: string) => ({
-    "lib/pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+    "lib/pyproject.toml": PYPROJECT,
     "lib/backend.py": BACKEND,
     "lib/tiny_quern.py": `WORD = ${JSON.stringify(text)}\n`,
   });

@@ -284,6 +284,22 @@ describe("the configuration (5)", () => {
       api("", ", python_path: nowhere"),
       "is not a directory of the project",
     ],
+    [
+      "predictor.python: a number",
+      api("", ", python: 3.10"),
+      'python: "3.11", because YAML reads 3.10 as 3.1',
+    ],
+    [
+      "predictor.python: no version",
+      api("", ", python: python3"),
+      "must be a version of Python of two numbers",
+    ],
+    [
+      "predictor.python: too old",
+      api("", ', python: "3.6"'),
+      "a: predictor.python: Python 3.6 is older than 3.9, the oldest that predictors run with; this server has ",
+    ],
+    ["predictor.python: not there", api("", ', python: "3.99"'), "this server has no Python 3.99 "],
     ["processes_per_replica: 0", api("", ", processes_per_replica: 0"), "at least 1"],
     ["processes_per_replica: 101", api("", ", processes_per_replica: 101"), "100"],
     ["threads_per_process: 0", api("", ", threads_per_process: 0"), "at least 1"],
