@@ -168,7 +168,7 @@ With a key below \`admin\`, answers have \`***\` instead of these values:
 
 - all values of \`predictor.env\`, and the values of \`predictor.config\` and of a job's \`config\` under a secret's name, at any depth
   (\`null\`, \`true\` and \`false\` are shown);
-- in any text: the user of a URL (\`https://user:password@host\`), signatures and tokens in a URL's query, \`Authorization\` values, keys of Quern.
+- in any text: the user of a URL (\`https://user:password@host\`), signatures and tokens in a URL's query, \`Authorization\` values, keys of Quern and the capability in a \`QUERN_API_URL\`.
 
 The answer to a submission has \`config\` as it was sent. \`quern describe\` and \`quern job get\` hide the values under these names on a screen,
 and \`-o json\` shows them to an admin key. Messages of errors and the server's logs never have secrets in URLs or keys.
@@ -179,7 +179,7 @@ A name is a secret's if its words have one of these in a row. Words are told apa
 ${names.join(", ")}
 
 \`quern up --secret-names license,pin\` (\`QUERN_SECRET_NAMES\`) adds names. A secret under another name is not known, and what a predictor prints or
-raises is its own affair: give secrets in \`predictor.env\`, and do not print them.
+raises is its own affair (but for the capability in \`QUERN_API_URL\`, which is hidden there too): give secrets in \`predictor.env\`, and do not print them.
 
 Predictors see their callers' credentials only with \`predictor.pass_credentials: true\`: without it \`headers\` lack ${list(CREDENTIALS)}, and
 \`query_params\` also lack ${list([...CREDENTIALS_OF_QUERY].filter((name) => !CREDENTIALS.has(name)))}.

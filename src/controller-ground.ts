@@ -67,7 +67,8 @@ export async function layGround(
     ownGroup: options.ownGroup,
   });
   const gpus = await finding;
-  const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0 };
+  const { apiPort } = options;
+  const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0, apiPort };
   const account = new ComputeAccount({ ...options.compute, gpus });
   const close = async () => {
     await engine.settled();

@@ -5,6 +5,7 @@ import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
+import { Capabilities } from "./access/capabilities.ts";
 import { Keys } from "./access/keys.ts";
 import { type ApiVersion, exactSpec, findVersion, hasPredictor, readDeployed } from "./apis/api-store.ts";
 import type { Apis } from "./apis/apis.ts";
@@ -36,6 +37,7 @@ import { Solitude } from "./batch/solitude.ts";
 import { Sqs } from "./batch/sqs.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
+import type { CapabilityRoute, RefusedRoute } from "./contracts/routes.ts";
 import { SecretNames } from "./contracts/secrets.ts";
 import { controlApp, internalApp } from "./control/app.ts";
 import { OpenStreams } from "./control/open-streams.ts";
@@ -79,6 +81,8 @@ export interface ControllerOptions {
   keepMs: number;
   keepFailedMs: number;
   parentPid: number;
+  /** Where gateways listen on loopback for calls from user code. */
+  apiPort: number;
   /** `--control-listen` is given. */
   hasControlListener: boolean;
   /** Jobs that a copied data directory has paused go on. */
@@ -98,13 +102,50 @@ export interface Ground {
   knowsFiles: boolean;
 }
 
+/** `orphans`: the replicas that live on. */
+export function buildCapabilities(
+  { options }: Ground,
+  routes: RoutePublisher,
+  orphans: readonly WorkerRecord[],
+): Capabilities {
+  const workers = orphans.flatMap((record) =>
+    capabilityRoutes([record]).map((route) => ({ worker_id: record.worker_id, route })),
+  );
+  const publish = (capabilities: CapabilityRoute[]) => routes.publishCapabilities(capabilities);
+  const everywhere = () => routes.everywhere();
+  return new Capabilities({ port: options.apiPort, publish, everywhere }, workers);
+}
+
+function capabilityRoutes(records: readonly WorkerRecord[]): CapabilityRoute[] {
+  return records
+    .filter(({ capability }) => capability !== "")
+    .map(({ capability, api_name }) => ({ sha256: capability, api: api_name }));
+}
+
+/** A replica whose QUERN_API_URL has another port than ours is one of a former version: a new one takes its place. */
+function withPortOf({ apiPort }: ControllerOptions, record: WorkerRecord): WorkerRecord {
+  const isCurrent = record.capability === "" || record.api_port === apiPort;
+  return isCurrent ? record : { ...record, predictor_id: "" };
+}
+
+async function forgetWorker(
+  { workerDeps }: Ground,
+  capabilities: Capabilities,
+  workerId: string,
+): Promise<void> {
+  capabilities.end(workerId);
+  await deleteWorker(workerDeps.db, workerId);
+}
+
 export function buildReplicas(
   ground: Ground,
+  capabilities: Capabilities,
   orphans: WorkerRecord[],
   publish: () => Promise<void>,
   removeLeftovers: (name: string) => Promise<void>,
 ): Replicas {
-  const { db, epoch, log, workerDeps, account } = ground;
+  const { db, epoch, log, account } = ground;
+  const workerDeps = { ...ground.workerDeps, capabilities };
   const deps = {
     epoch,
     log,
@@ -135,7 +176,7 @@ export function buildReplicas(
       return worker;
     },
     end: (record: WorkerRecord) => workerDeps.engine.end(record),
-    forget: (workerId: string) => deleteWorker(workerDeps.db, workerId),
+    forget: (workerId: string) => forgetWorker(ground, capabilities, workerId),
     onDeletedGone: (name: string) =>
       inBackground(removeLeftovers(name), (error) =>
         log.error({ err: error, api: name }, "its log and files stay"),
@@ -146,7 +187,10 @@ export function buildReplicas(
     onChange: () =>
       inBackground(publish(), (error) => log.error({ err: error }, "routes could not be published")),
   };
-  return new Replicas(deps, orphans);
+  return new Replicas(
+    deps,
+    orphans.map((record) => withPortOf(ground.options, record)),
+  );
 }
 
 function jobLogOf(dataDir: string): JobDeps["jobLog"] {
@@ -179,8 +223,14 @@ export function buildWorld(
   return { outbox, world: { store, isQueueMissing, onLetters: () => outbox.poke() } };
 }
 
-export function buildJobs(ground: Ground, lostWorkers: ReadonlyMap<string, number>, world: World): Jobs {
-  const { db, epoch, log, options, workerDeps, account, knowsFiles } = ground;
+export function buildJobs(
+  ground: Ground,
+  capabilities: Capabilities,
+  lostWorkers: ReadonlyMap<string, number>,
+  world: World,
+): Jobs {
+  const { db, epoch, log, options, account, knowsFiles } = ground;
+  const workerDeps = { ...ground.workerDeps, capabilities };
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
     const version = await findVersion(db, name, apiId);
@@ -209,7 +259,7 @@ export function buildJobs(ground: Ground, lostWorkers: ReadonlyMap<string, numbe
     },
     startWorker: async (name, apiId, jobId, gpus) =>
       startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
-    forgetWorker: (workerId) => deleteWorker(workerDeps.db, workerId),
+    forgetWorker: (workerId) => forgetWorker(ground, capabilities, workerId),
     jobLog: jobLogOf(dataDir),
   };
   return new Jobs(deps, lostWorkers);
@@ -256,10 +306,14 @@ export function buildRetention({ db, log, options }: Ground): Retention {
   return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs });
 }
 
-export function buildRoutes({ options, epoch, log }: Ground): RoutePublisher {
-  return new RoutePublisher(options.routesFile, epoch, (refused) =>
-    log.error(refused, "a route is not published: no gateway could read it"),
-  );
+/** `orphans`: the replicas that live on. */
+export function buildRoutes(
+  { options, epoch, log }: Ground,
+  orphans: readonly WorkerRecord[],
+): RoutePublisher {
+  const onRefused = (refused: RefusedRoute) =>
+    log.error(refused, "a route is not published: no gateway could read it");
+  return new RoutePublisher(options.routesFile, epoch, onRefused, capabilityRoutes(orphans));
 }
 
 export function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {

@@ -20,6 +20,7 @@ import {
   applicationDeploy,
   buildApplications,
   buildAudit,
+  buildCapabilities,
   buildControl,
   buildInternal,
   buildJobs,
@@ -59,14 +60,16 @@ export async function startController(options: ControllerOptions): Promise<Contr
 function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]) {
   const { db, options } = ground;
   const { dataDir } = options;
-  const routes = buildRoutes(ground);
+  const routes = buildRoutes(ground, left.replicas);
+  const capabilities = buildCapabilities(ground, routes, left.replicas);
   const removeLeftovers = (name: string) => apis.removeLeftovers(name);
-  const replicas = buildReplicas(ground, left.replicas, () => apis.publish(), removeLeftovers);
+  const publish = () => apis.publish();
+  const replicas = buildReplicas(ground, capabilities, left.replicas, publish, removeLeftovers);
   const projects = new ProjectSweep({ db: ground.workerDeps.db, log: ground.log, dataDir });
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(ground.workerDeps.db, ground.log);
   const { outbox, world } = buildWorld(ground, roots);
-  const jobs = buildJobs(ground, left.lostWorkers, world);
+  const jobs = buildJobs(ground, capabilities, left.lostWorkers, world);
   const { python, pythonRuntime } = options;
   const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
   const spread = async () => {

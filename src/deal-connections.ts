@@ -13,9 +13,16 @@ interface Connection {
   listener: number;
 }
 
+export interface DealerOptions {
+  /** Those that take connections now. */
+  gateways: () => readonly ChildProcess[];
+  /** The listener that stays open while gateways finish what they have. */
+  last: number;
+}
+
 export class ConnectionDealer {
   private readonly handles: readonly object[];
-  private readonly gateways: () => readonly ChildProcess[];
+  private readonly options: DealerOptions;
   private servers: net.Server[] = [];
   private dealt = 0;
   /** Connections that no gateway was ready for: they wait here, as they would in the kernel. */
@@ -23,10 +30,10 @@ export class ConnectionDealer {
   /** By gateway, those that it has not taken yet: Node sends one at a time, and keeps the rest here. */
   private readonly underWay = new Map<ChildProcess, Set<Connection>>();
 
-  /** `handles`: bound sockets, by the number of the listener that a gateway has for each. `gateways`: those that are ready. */
-  constructor(handles: readonly object[], gateways: () => readonly ChildProcess[]) {
+  /** `handles`: bound sockets, by the number of the listener that a gateway has for each. */
+  constructor(handles: readonly object[], options: DealerOptions) {
     this.handles = handles;
-    this.gateways = gateways;
+    this.options = options;
   }
 
   start(): void {
@@ -44,14 +51,20 @@ export class ConnectionDealer {
     for (const connection of this.waiting.splice(0)) this.deal(connection);
   }
 
-  /** No new connections. */
+  /** No new connections but on the last listener. */
   close(): void {
-    for (const server of this.servers) server.close();
+    for (const [listener, server] of this.servers.entries())
+      if (listener !== this.options.last) server.close();
+  }
+
+  closeLast(): void {
+    this.servers[this.options.last]!.close();
+    for (const { socket } of this.waiting.splice(0)) socket.destroy();
   }
 
   private deal(connection: Connection): void {
     const { socket, listener } = connection;
-    const ready = this.gateways();
+    const ready = this.options.gateways();
     const gateway = ready[this.dealt++ % ready.length];
     if (gateway === undefined) {
       this.waiting.push(connection);

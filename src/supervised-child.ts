@@ -20,6 +20,9 @@ import { Silence } from "./silence.ts";
 export const EXIT_CANNOT_START = 78;
 /** ... and for any other cause with this one: it is tried again. */
 export const EXIT_TRY_AGAIN = 75;
+/** A gateway that is stopping has no request from outside any more; and what it is told when that is so of all. */
+export const IDLE = "idle";
+export const ALL_IDLE = "all idle";
 const STOP_MS = 30_000;
 /** A child that was ready for this long counts as healthy: its next start is immediate again. */
 const HEALTHY_MS = 2_000;
@@ -50,10 +53,12 @@ export interface SupervisedChildOptions {
   firstOptions: string;
   options: string;
   onReady: () => void;
+  onIdle: (child: SupervisedChild) => void;
 }
 
 export class SupervisedChild {
   isReady = false;
+  isIdle = false;
   readonly name: string;
   private readonly options: SupervisedChildOptions;
   private child: ChildProcess | undefined;
@@ -68,6 +73,11 @@ export class SupervisedChild {
   /** The process, where it is ready and has answered lately. */
   get serving(): ChildProcess | undefined {
     return this.isReady && this.silence.hasAnswered ? this.child : undefined;
+  }
+
+  /** The process, also while it starts or leaves. */
+  get running(): ChildProcess | undefined {
+    return this.child?.pid === undefined || hasEnded(this.child) ? undefined : this.child;
   }
 
   /** Resolves when it was stopped. `onCannotStart` decides whether a start that cannot succeed is tried again. */
@@ -117,12 +127,14 @@ export class SupervisedChild {
     const end = await this.start(options, (text) => {
       this.silence.heard();
       if (text === "pong") return;
+      this.isIdle = text === IDLE;
+      if (this.isIdle) return this.options.onIdle(this);
       this.isReady = text === "ready";
       if (!this.isReady) return;
       readySinceMs = performance.now();
       this.options.onReady();
     });
-    this.isReady = false;
+    this.isReady = this.isIdle = false;
     return { end, readyMs: performance.now() - readySinceMs };
   }
 

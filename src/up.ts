@@ -9,6 +9,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
+import { forgetApiPort, formerApiPort, rememberApiPort } from "./api-port.ts";
 import { inBackground, surviveAll } from "./base/boundary.ts";
 import { describeShortage, type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
 import { readInstance } from "./database/instance.ts";
@@ -17,8 +18,12 @@ import { claimOwnGroup } from "./engine/own-group.ts";
 import { outliveReaders, say } from "./observe/words.ts";
 import { hasAnyKey } from "./offline-keys.ts";
 import { pythonRuntimeDir, runtimeDirectory, version } from "./settings.ts";
-import { type ChildRole, SupervisedChild, watchSilence } from "./supervised-child.ts";
+import { ALL_IDLE, type ChildRole, SupervisedChild, watchSilence } from "./supervised-child.ts";
 
+/** Never a name: what it resolves to may be another machine's. */
+const LOOPBACK = "127.0.0.1";
+/** The place of the listener for user code among the sockets, between the main one and the control plane's. */
+const INSIDE = 1;
 const BIND_RETRY_MS = 20;
 const BIND_MS = 2_000;
 
@@ -76,17 +81,19 @@ export async function up(options: UpOptions): Promise<number> {
     );
     return 1;
   }
-  forgetOriginalsRoutes(dataDir);
-  const handles = [await bindSocket(listen.host, listen.port)];
+  forgetOriginals(dataDir);
+  const handles = [await bindSocket(listen.host, listen.port), await bindInside(dataDir)];
   if (controlListen !== undefined) handles.push(await bindSocket(controlListen.host, controlListen.port));
   const runtimeDir = await whenThereIsRoom(async () => runtimeDirectory(dataDir), room);
   const parent = new Parent(options, handles, runtimeDir, claimOwnGroup(options.python));
   return parent.run();
 }
 
-/** A gateway starts from the routes of before: in a copied directory they lead to the original's replicas. */
-function forgetOriginalsRoutes(dataDir: string): void {
-  if (readInstance(dataDir)?.isCopy !== false) rmSync(routesFile(dataDir), { force: true });
+/** A gateway starts from the routes of before: in a copied directory they lead to the original's replicas, which have its port too. */
+function forgetOriginals(dataDir: string): void {
+  if (readInstance(dataDir)?.isCopy === false) return;
+  rmSync(routesFile(dataDir), { force: true });
+  forgetApiPort(dataDir);
 }
 
 function routesFile(dataDir: string): string {
@@ -131,6 +138,12 @@ async function bindSocket(host: string, port: number): Promise<SocketHandle> {
   }
 }
 
+/** Where user code calls other APIs: the former port, and another one if that is in use. */
+async function bindInside(dataDir: string): Promise<SocketHandle> {
+  const bind = (port: number) => bindSocket(LOOPBACK, port);
+  return bind(formerApiPort(dataDir)).catch(() => bind(0));
+}
+
 /** A test kills the first controller only; the next one has to cope. What is done once at a start is not done again. */
 function ofLaterStarts(childOptions: string): string {
   return JSON.stringify({ ...(JSON.parse(childOptions) as object), killAt: "", continueJobs: false });
@@ -144,8 +157,9 @@ interface SocketHandle {
 
 class Parent {
   private readonly options: UpOptions;
-  /** The main one, and the control plane's, where it has its own. */
+  /** The main one, that for user code, and the control plane's, where it has its own. */
   private readonly handles: SocketHandle[];
+  /** Of the main one, and of the control plane's. */
   private readonly addresses: string[];
   private readonly gateways: SupervisedChild[];
   private readonly controller: SupervisedChild;
@@ -159,9 +173,12 @@ class Parent {
   constructor(options: UpOptions, handles: SocketHandle[], runtimeDir: string, ownGroup: string | undefined) {
     this.options = options;
     this.handles = handles;
-    if (options.gateways > 1) this.dealer = new ConnectionDealer(handles, () => this.servingGateways());
-    const hosts = [options.listen.host, options.controlListen?.host ?? ""];
-    this.addresses = handles.map((handle, at) => this.addressOf(handle, hosts[at]!));
+    if (options.gateways > 1)
+      this.dealer = new ConnectionDealer(handles, { gateways: () => this.takingGateways(), last: INSIDE });
+    const { listen, controlListen } = options;
+    const [main, , control] = handles;
+    this.addresses = [this.addressOf(main!, listen.host)];
+    if (control !== undefined) this.addresses.push(this.addressOf(control, controlListen!.host));
     const childOptions = this.childOptions(runtimeDir, ownGroup);
     this.gateways = Array.from({ length: options.gateways }, (_, number) =>
       this.makeChild("gateway", `gateway ${number}`, childOptions),
@@ -188,6 +205,7 @@ class Parent {
       firstOptions,
       options: ofLaterStarts(firstOptions),
       onReady: () => this.onReady(),
+      onIdle: (child) => this.onIdle(child),
     });
   }
 
@@ -199,15 +217,30 @@ class Parent {
     return false;
   }
 
-  private servingGateways(): ChildProcess[] {
-    return this.gateways.flatMap(({ serving }) => (serving === undefined ? [] : [serving]));
+  /** Those that are leaving take calls of user code still: what they finish may need another API. */
+  private takingGateways(): ChildProcess[] {
+    const isLeaving = this.stopping.signal.aborted;
+    if (isLeaving && this.areAllIdle) return [];
+    return this.gateways.flatMap(({ serving, running }) => (isLeaving ? running : serving) ?? []);
+  }
+
+  private get areAllIdle(): boolean {
+    return this.gateways.every(({ isIdle, running }) => isIdle || running === undefined);
+  }
+
+  /** One that somebody else stops need not wait for others. */
+  private onIdle(child: SupervisedChild): void {
+    if (!this.stopping.signal.aborted) child.running?.send(ALL_IDLE, () => {});
+    else if (this.areAllIdle) for (const { running } of this.gateways) running?.send(ALL_IDLE, () => {});
   }
 
   private addressOf(handle: SocketHandle, host: string): string {
-    const name: { port?: number } = {};
-    handle.getsockname(name);
     const protocol = this.options.tls === undefined ? "http" : "https";
-    return `${protocol}://${host.includes(":") ? `[${host}]` : host}:${name.port}`;
+    return `${protocol}://${host.includes(":") ? `[${host}]` : host}:${portOf(handle)}`;
+  }
+
+  private get apiPort(): number {
+    return portOf(this.handles[INSIDE]!);
   }
 
   private childOptions(runtimeDir: string, ownGroup: string | undefined): string {
@@ -251,6 +284,8 @@ class Parent {
       ownGroup,
       killAt,
       parentPid: process.pid,
+      apiPort: this.apiPort,
+      mainUrl: fromHere(this.addresses[0]!),
       publicUrl,
       trustedProxies,
       tls,
@@ -284,13 +319,11 @@ class Parent {
   /** Whoever waits for the file must not see half of it. The command line talks to the control plane. */
   private async announce(): Promise<void> {
     const file = this.addressFile;
-    const address = this.addresses
-      .at(-1)!
-      .replace("//0.0.0.0:", "//127.0.0.1:")
-      .replace("//[::]:", "//[::1]:");
+    const address = fromHere(this.addresses.at(-1)!);
     await whenThereIsRoom(async () => {
       writeFileSync(`${file}.new`, `${address}\n`, { mode: 0o600 });
       renameSync(`${file}.new`, file);
+      rememberApiPort(this.options.dataDir, this.apiPort);
     }, this.room).catch(({ message }: Error) =>
       say(`quern: the command line does not find this server: ${message}`),
     );
@@ -315,9 +348,25 @@ class Parent {
     this.stopping.abort();
     if (this.wasReady) forgetAddress(this.addressFile);
     this.dealer?.close();
-    await Promise.all(this.gateways.map((gateway) => gateway.stop()));
+    const stopOne = async (gateway: SupervisedChild) => {
+      await gateway.stop();
+      this.onIdle(gateway);
+    };
+    await Promise.all(this.gateways.map(stopOne));
     await this.controller.stop();
+    this.dealer?.closeLast();
   }
+}
+
+function portOf(handle: SocketHandle): number {
+  const name: { port?: number } = {};
+  handle.getsockname(name);
+  return name.port!;
+}
+
+/** An address as a program on this machine reaches it. */
+function fromHere(address: string): string {
+  return address.replace("//0.0.0.0:", `//${LOOPBACK}:`).replace("//[::]:", "//[::1]:");
 }
 
 /** The next program that listens there is another one. */

@@ -7,6 +7,8 @@ whose `__str__`, `detail` or class misbehaves costs the text that could not be h
 import json
 import traceback
 
+from .capability import hide
+
 # Bytes of the JSON text as it is sent. The same numbers are in src/contracts/limits.ts; tests of both sides compare.
 FAULT_TYPE_BYTES_MAX = 256
 FAULT_MESSAGE_BYTES_MAX = 8 * 1024
@@ -28,8 +30,8 @@ def fault(stage, error):
     described = {
         "stage": stage,
         "type": cut(_class_name(error), FAULT_TYPE_BYTES_MAX),
-        "message": cut(_message(error), FAULT_MESSAGE_BYTES_MAX),
-        "traceback": cut_middle(_traceback(error), FAULT_TRACEBACK_BYTES_MAX),
+        "message": cut(hide(_message(error)), FAULT_MESSAGE_BYTES_MAX),
+        "traceback": cut_middle(hide(_traceback(error)), FAULT_TRACEBACK_BYTES_MAX),
     }
     described.update(_http_fields(error))
     return described
@@ -118,15 +120,15 @@ def _http_fields(error):
 def _detail(value):
     """As plain JSON. What is no JSON is its text; what is too long or too deep is the beginning of its JSON."""
     try:
-        text = json.dumps(value, allow_nan=False)
+        text = hide(json.dumps(value, allow_nan=False))
         if isinstance(value, str):
-            return cut(_plain_text(value), FAULT_DETAIL_BYTES_MAX)
+            return cut(hide(_plain_text(value)), FAULT_DETAIL_BYTES_MAX)
         if len(text) > FAULT_DETAIL_BYTES_MAX:
             return cut(text, FAULT_DETAIL_BYTES_MAX)
         plain = json.loads(text)
         return plain if _depth(plain) <= FAULT_DETAIL_DEPTH_MAX else cut(text, FAULT_DETAIL_BYTES_MAX)
     except BaseException:
-        return cut(_message(value), FAULT_DETAIL_BYTES_MAX)
+        return cut(hide(_message(value)), FAULT_DETAIL_BYTES_MAX)
 
 
 def _depth(value):

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 
+from .capability import hide
 from .log_file import LogFile, stamp
 
 # With its timestamp and what is said of the rest.
@@ -51,6 +52,7 @@ class StampedLines(io.TextIOBase):
         return len(text)
 
     def _emit(self, lines):
+        lines = [hide(line) for line in lines]
         if len(lines) == 1 and not self._cut and len(lines[0]) < TEXT_BYTES_MAX // 4:
             self._log.append(self._descriptor, _encoded("%s %s\n" % (stamp(), lines[0])))
             return

@@ -2,8 +2,9 @@
 
 import json
 import unittest
+from unittest import mock
 
-from quern_runtime import answers, faults, protocol
+from quern_runtime import answers, capability, faults, protocol
 from quern_runtime.answer_heads import HeadError
 from quern_runtime.deliveries import Progress
 from quern_runtime.monitoring import CLASSES_MAX, Monitor
@@ -114,6 +115,16 @@ class Faults(unittest.TestCase):
         for detail in (nest(100_000), nest(500), 10**10_000, {"x": 10**10_000}):
             self.assertIsInstance(self.encoded(http(detail))["detail"], str)
         self.assertEqual(self.encoded(http(nest(50)))["detail"], nest(50))
+
+    def test_the_capability_of_this_process_is_in_none_of_their_texts(self):
+        secret = "quern_" + "s" * 32
+        with mock.patch.object(capability, "_SECRET", secret):
+            for detail in ("at %s/a" % secret, {"url": secret}, {1, secret}):
+                error = http(detail)
+                error.args = ("404 for http://127.0.0.1:1/%s/a" % secret,)
+                text = json.dumps(self.encoded(error))
+                self.assertNotIn(secret, text)
+                self.assertIn("http://127.0.0.1:1/quern_***/a", text)
 
     def test_a_long_detail_is_the_beginning_of_its_json(self):
         for detail in (["й" * 1000] * 1000, "x" * 1_000_000):

@@ -4,8 +4,9 @@ import os
 import re
 import tempfile
 import unittest
+from unittest import mock
 
-from quern_runtime import log_file
+from quern_runtime import capability, log_file
 from quern_runtime.log_file import LogFile, dropped_with
 from quern_runtime.log_stream import LINE_BYTES_MAX, StampedLines
 
@@ -27,6 +28,14 @@ class Bounds(unittest.TestCase):
     def read(self, name="w.log"):
         with open(os.path.join(self.directory.name, name), encoding="utf-8") as file:
             return file.read()
+
+    def test_the_capability_of_this_process_is_in_no_line(self):
+        secret = "quern_" + "s" * 32
+        with mock.patch.object(capability, "_SECRET", secret):
+            print("GET /%s" % secret, end="", file=self.stream)
+            print("/a\nand %s\n" % secret * 2, file=self.stream)
+        self.assertNotIn(secret, self.read())
+        self.assertEqual(self.read().count("quern_***"), 3)
 
     def test_what_is_there_and_what_was_dropped_is_all_that_was_printed(self):
         for n in range(30_000):

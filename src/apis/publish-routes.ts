@@ -10,6 +10,7 @@ import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
 import {
   type AddressRoute,
   type ApiRoute,
+  type CapabilityRoute,
   NO_ROUTES,
   type RefusedRoute,
   type RouteSnapshot,
@@ -46,11 +47,16 @@ export class RoutePublisher {
   /** By the gateway's own id. */
   private readonly subscribers = new Map<string, Subscriber>();
 
-  /** `onRefused`: a route is not published, because no gateway could read it. */
-  constructor(file: string, epoch: number, onRefused: (refused: RefusedRoute) => void) {
+  /** `onRefused`: a route is not published, because no gateway could read it. `capabilities`: of workers that live on. */
+  constructor(
+    file: string,
+    epoch: number,
+    onRefused: (refused: RefusedRoute) => void,
+    capabilities: CapabilityRoute[] = [],
+  ) {
     this.file = file;
     this.onRefused = onRefused;
-    this.current = { ...lastPublished(file), epoch, version: 0 };
+    this.current = { ...lastPublished(file), epoch, version: 0, capabilities };
   }
 
   get snapshot(): RouteSnapshot {
@@ -86,14 +92,26 @@ export class RoutePublisher {
   }
 
   /** A route that gateways could not read is not published: the one before it stays, as it does of APIs that are `missing`. */
-  publish(routes: Omit<RouteSnapshot, keyof SnapshotStamp>, missing: readonly RefusedRoute[] = []): void {
-    const { epoch, version } = this.current;
-    const next = { epoch, version: version + 1, ...routes };
+  publish(
+    routes: Omit<RouteSnapshot, keyof SnapshotStamp | "capabilities">,
+    missing: readonly RefusedRoute[] = [],
+  ): void {
+    const { epoch, version, capabilities } = this.current;
+    const next = { epoch, version: version + 1, capabilities, ...routes };
     const { snapshot, refused } = readSnapshot(next, this.current, missing);
     for (const item of refused)
       if (!this.refused.some(({ name, detail }) => name === item.name && detail === item.detail))
         this.onRefused(item);
     this.refused = refused;
+    this.bring(snapshot);
+  }
+
+  /** The routes stay as they are. */
+  publishCapabilities(capabilities: CapabilityRoute[]): void {
+    this.bring({ ...this.current, version: this.current.version + 1, capabilities });
+  }
+
+  private bring(snapshot: RouteSnapshot): void {
     this.current = snapshot;
     this.write();
     for (const { listener } of this.subscribers.values()) listener(snapshot);

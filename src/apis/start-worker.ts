@@ -1,6 +1,7 @@
 /** Starts a worker of an API version: its environment, its process, its record. Replicas and jobs come by the same road. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import type { Capabilities } from "../access/capabilities.ts";
 import { parseDurationMs } from "../contracts/apis.ts";
 import { parseBytes, parseCpuMillis } from "../contracts/quantities.ts";
 import type { Database } from "../database/database.ts";
@@ -21,11 +22,13 @@ export interface StartWorkerDeps {
   dataDir: string;
   /** Whether this machine has GPUs: workers see only those that they were given then. */
   hasGpus: boolean;
+  /** Of the listener where user code calls other APIs, on loopback. */
+  apiPort: number;
 }
 
 /** EnvironmentError when the requirements cannot be installed, or the Python is not there. */
 export async function startWorker(
-  deps: StartWorkerDeps,
+  deps: StartWorkerDeps & { capabilities: Capabilities },
   version: ApiVersion,
   jobId: string | undefined,
   gpus: readonly string[],
@@ -40,27 +43,38 @@ export async function startWorker(
     logs,
     async () => new Set((await allWorkers(deps.db)).map((record) => record.worker_id)),
   );
-  const worker = await deps.engine.start({
-    worker_id,
-    project,
-    python_path: predictor.python_path,
-    env: predictor.env,
-    interpreter,
-    logFile: join(logs, `${worker_id}.log`),
-    memoryLimitBytes: memoryLimitOf(version),
-    visibleGpus: deps.hasGpus ? gpus : undefined,
-    ...(jobId === undefined ? {} : { noteFile: join(noteDirectory(deps.dataDir), `${worker_id}.note`) }),
-  });
   const { api_id, predictor_id, name } = version;
-  await saveWorker(deps.db, {
-    ...worker.identity,
-    api_name: name,
-    api_id,
-    predictor_id,
-    job_id: jobId ?? null,
-    gpus: gpus.join(","),
-  });
-  return worker;
+  try {
+    const capability = deps.capabilities.give(worker_id, { name, predictor_id });
+    const worker = await deps.engine.start({
+      worker_id,
+      project,
+      python_path: predictor.python_path,
+      env: predictor.env,
+      apiUrl: `http://127.0.0.1:${deps.apiPort}/${capability.text}`,
+      interpreter,
+      logFile: join(logs, `${worker_id}.log`),
+      memoryLimitBytes: memoryLimitOf(version),
+      visibleGpus: deps.hasGpus ? gpus : undefined,
+      ...(jobId === undefined ? {} : { noteFile: join(noteDirectory(deps.dataDir), `${worker_id}.note`) }),
+    });
+    await saveWorker(deps.db, {
+      ...worker.identity,
+      api_name: name,
+      api_id,
+      predictor_id,
+      job_id: jobId ?? null,
+      gpus: gpus.join(","),
+      capability: capability.sha256,
+      api_port: deps.apiPort,
+    });
+    // Its `__init__` may call another API already.
+    await capability.isKnown;
+    return worker;
+  } catch (error) {
+    deps.capabilities.end(worker_id);
+    throw error;
+  }
 }
 
 /** The part of INIT that a version decides. */

@@ -6,8 +6,8 @@ import type { Grant, KeyRate } from "./keys.ts";
 
 export const FORWARDED_HEADER = "x-quern-forwarded";
 
-/** `main` is `--listen`, `control` is `--control-listen`. */
-export type ListenerName = "main" | "control";
+/** `main` is `--listen`, `control` is `--control-listen`, `inside` is where user code calls other APIs. */
+export type ListenerName = "main" | "control" | "inside";
 
 export interface Forwarded {
   /** The address by which the client reached the gateway, for addresses in answers. */

@@ -69,6 +69,10 @@ const keyRouteSchema = z.object({
   revoked_time: z.string().nullable(),
 });
 
+/** What lets user code in that calls other APIs: the hash of a capability, and the API whose workers have it. */
+const capabilityRouteSchema = z.object({ sha256: z.string(), api: z.string() });
+export type CapabilityRoute = z.infer<typeof capabilityRouteSchema>;
+
 /** Which snapshot it is: two fields, so that no number of publishes in one epoch reaches into the next one's. */
 const stampSchema = z.object({
   /** The controller's. Files of releases before this field have none, and are older than any. */
@@ -82,15 +86,25 @@ const envelopeSchema = stampSchema.extend({
   apis: z.array(z.unknown()),
   splitters: z.array(z.unknown()),
   keys: z.array(z.unknown()),
+  /** Files of releases before this field have none. */
+  capabilities: z.array(z.unknown()).default([]),
 });
 
 export interface RouteSnapshot extends SnapshotStamp {
   apis: ApiRoute[];
   splitters: SplitterRoute[];
   keys: z.infer<typeof keyRouteSchema>[];
+  capabilities: CapabilityRoute[];
 }
 
-export const NO_ROUTES: RouteSnapshot = { epoch: -1, version: -1, apis: [], splitters: [], keys: [] };
+export const NO_ROUTES: RouteSnapshot = {
+  epoch: -1,
+  version: -1,
+  apis: [],
+  splitters: [],
+  keys: [],
+  capabilities: [],
+};
 
 /** The admin token is always among the keys. */
 const ONLY_ADMIN = 1;
@@ -136,6 +150,7 @@ export function readSnapshot(
     apis: [...keptOf(before.apis), ...apis],
     splitters: [...keptOf(before.splitters), ...splitters],
     keys: readItems(keyRouteSchema, lists.keys, refused),
+    capabilities: readItems(capabilityRouteSchema, lists.capabilities, refused),
   };
   return { snapshot, refused };
 }

@@ -43,6 +43,11 @@ export function hideInText(text: string): string {
     .replace(OWN_KEY, `quern_${HIDDEN}`);
 }
 
+/** What user code has printed is shown as it is but for these: an HTTP client logs the address with the capability. */
+export function hideOwnKeys(text: string): string {
+  return text.includes("quern_") ? text.replace(OWN_KEY, `quern_${HIDDEN}`) : text;
+}
+
 export class SecretNames {
   private readonly names: readonly string[];
 

@@ -38,16 +38,17 @@ export function baseUrl(c: Context): string {
 /** Whether the request came by a way that reaches APIs with `api_gateway: none`. */
 export function isInternal(c: Context): boolean {
   const { isLocal, listener } = forwarded(c);
-  return isLocal || listener === "control";
+  return isLocal || listener !== "main";
 }
 
 /**
- * Keeps the control plane off the main listener where it has one of its own. The gateway does so too; a path that it
+ * Keeps the control plane off the main listener where it has one of its own, and off the one for user code. The gateway does so too; a path that it
  * reads otherwise than our router must not get round that.
  */
 export function controlListenerOnly(hasControlListener: boolean): MiddlewareHandler {
   return async (c, next) => {
-    if (hasControlListener && forwarded(c).listener !== "control")
+    const { listener } = forwarded(c);
+    if (listener === "inside" || (hasControlListener && listener !== "control"))
       throw new ServiceError("route_not_found", `${c.req.path} is not an address of this listener`);
     await next();
   };

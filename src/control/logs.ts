@@ -1,5 +1,6 @@
 /** Log lines as text, or as records with `Accept: application/x-ndjson`; `?follow=true` goes on until the end. */
 import type { Context } from "hono";
+import { hideOwnKeys } from "../contracts/secrets.ts";
 import { type LogLine, readLogLines } from "../observe/log-files.ts";
 import { isTrue, streamText } from "./http.ts";
 import type { OpenStreams } from "./open-streams.ts";
@@ -18,7 +19,8 @@ export function logsResponse(
     ? (line: LogLine) => `${JSON.stringify(line)}\n`
     : (line: LogLine) => `${line.time} ${line.source} ${line.line}\n`;
   async function* chunks() {
-    for await (const lines of readLogLines(directory, isFollowed, isOver)) yield lines.map(write).join("");
+    for await (const lines of readLogLines(directory, isFollowed, isOver))
+      yield hideOwnKeys(lines.map(write).join(""));
   }
   const type = asRecords ? NDJSON : "text/plain; charset=utf-8";
   return isFollowed ? streams.answer(c, chunks(), type) : streamText(c, chunks(), type);

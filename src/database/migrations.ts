@@ -205,6 +205,11 @@ const STEPS: readonly (readonly string[])[] = [
     "CREATE INDEX batches_by_error ON batches (job_id, error_group, batch_index) WHERE failed = 1",
   ],
   ["ALTER TABLE jobs ADD COLUMN has_older_names INTEGER NOT NULL DEFAULT 0"],
+  [
+    // What a worker calls other APIs with: the SHA-256, and the port of the listener for that.
+    "ALTER TABLE workers ADD COLUMN capability TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE workers ADD COLUMN api_port INTEGER NOT NULL DEFAULT 0",
+  ],
 ];
 
 /** 0 where there are no tables yet. Changes nothing. */

@@ -17,6 +17,10 @@ export interface WorkerRecord {
   gpus: string;
   /** Of the data directory that it works for; empty in rows of a release that had none. */
   instance_id: string;
+  /** The hash of what it calls other APIs with; empty in rows of a release that had none. */
+  capability: string;
+  /** The port in its QUERN_API_URL. */
+  api_port: number;
 }
 
 const COLUMNS = [
@@ -32,6 +36,8 @@ const COLUMNS = [
   "note",
   "gpus",
   "instance_id",
+  "capability",
+  "api_port",
 ] as const satisfies (keyof WorkerRecord)[];
 
 export async function saveWorker(db: Database, record: WorkerRecord): Promise<void> {

@@ -10,6 +10,8 @@ export interface WorkerSpec {
   python_path: string | undefined;
   /** From `predictor.env`. */
   env: Record<string, string>;
+  /** Where it reaches the server's APIs from inside, by their names; a secret. */
+  apiUrl?: string;
   /** From `PythonEnvironments.prepare`. */
   interpreter: Interpreter;
   /** Where stdout and stderr go. */

@@ -22,7 +22,9 @@ import { makeDirectories } from "../base/disk-full.ts";
 import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
 import type { MemoryLimits } from "../contracts/answers.ts";
+import { hideOwnKeys } from "../contracts/secrets.ts";
 import { NOTE_BYTES } from "../protocol/delivery-note.ts";
+import { withApiUrl } from "./api-url.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
 import { activated } from "./interpreter.ts";
 import { type MemoryGroup, MemoryGroups } from "./memory-groups.ts";
@@ -81,7 +83,7 @@ export class LocalEngine implements Engine {
       package: "quern_runtime",
       args: ["--listen", `unix:${socket}`, "--note", note],
     };
-    // User code sees no variable of ours; what a process was started with stays to be read in /proc.
+    // User code sees one variable of ours, QUERN_API_URL; what a process was started with stays to be read in /proc.
     const boot = `import os, sys; os.environ.pop(${JSON.stringify(INSTANCE_VARIABLE)}, None); sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
     for (const file of [spec.logFile, note]) makeDirectories(dirname(file));
     // Here a full disk is an error; where the worker first writes to the mapped file, it would be its death.
@@ -92,7 +94,7 @@ export class LocalEngine implements Engine {
     const child = spawn(spec.interpreter.python, ["-E", "-c", boot, ...program.args], {
       cwd: runtimeDir,
       env: {
-        ...userEnvironment(spec, this.options.serverEnv),
+        ...withApiUrl(userEnvironment(spec, this.options.serverEnv), spec.apiUrl),
         ...(spec.visibleGpus === undefined ? {} : { CUDA_VISIBLE_DEVICES: spec.visibleGpus.join(",") }),
         QUERN_WORKER_LOG: spec.logFile,
         ...(spec.program === undefined ? { QUERN_WORKER_TOKEN: token } : {}),
@@ -248,7 +250,7 @@ function lastLines(logFile: string): string[] {
       const { size } = fstatSync(file);
       const buffer = Buffer.alloc(Math.min(size, LAST_BYTES));
       readSync(file, buffer, 0, buffer.length, size - buffer.length);
-      return buffer.toString("utf8").trimEnd().split("\n").slice(-LAST_LINES);
+      return hideOwnKeys(buffer.toString("utf8")).trimEnd().split("\n").slice(-LAST_LINES);
     } finally {
       closeSync(file);
     }

@@ -11,7 +11,7 @@ export type Endpoint = { address: AddressRoute } & (
 
 export class Endpoints {
   private readonly byPath = new Map<string, Endpoint>();
-  private readonly names = new Set<string>();
+  private readonly byName = new Map<string, Endpoint>();
   /** Whether this server asks for keys: then those without one are not told what there is. */
   readonly asksForKeys: boolean;
 
@@ -46,11 +46,17 @@ export class Endpoints {
 
   /** Whether an API has this name, at whatever address. */
   knows(name: string): boolean {
-    return this.names.has(name);
+    return this.byName.has(name);
+  }
+
+  /** As user code reaches it: by its name, wherever its address is, and without a key. */
+  named(name: string): Endpoint | undefined {
+    return this.byName.get(name);
   }
 
   private add(endpoint: Endpoint): void {
     this.byPath.set(endpoint.address.endpoint, endpoint);
-    this.names.add(endpoint.address.name);
+    const { address } = endpoint;
+    this.byName.set(address.name, { ...endpoint, address: { ...address, needs_key: false } });
   }
 }

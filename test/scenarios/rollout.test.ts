@@ -190,6 +190,8 @@ describe("a rollout", () => {
         pid: stranger.pid!,
         instance_id: "",
         gpus: "",
+        capability: "",
+        api_port: 0,
       },
       ...{
         process_start: processStartTime(stranger.pid!)!,

@@ -41,7 +41,7 @@ describe("a server in trouble", () => {
     expect(scoreOf(pid)).toBeGreaterThan(scoreOf(server.parent!.pid!));
     expect(scoreOf(pid)).toBeGreaterThan(scoreOf(server.child("controller")));
     const env = (await (await server.post("/echo", { do: "env" })).json()) as Record<string, string>;
-    expect(Object.keys(env).filter((name) => name.startsWith("QUERN_"))).toEqual([]);
+    expect(Object.keys(env).filter((name) => name.startsWith("QUERN_"))).toEqual(["QUERN_API_URL"]);
   });
 
   it("waits for a lock of the database that another process holds: the job goes on behind it", async () => {

@@ -1,0 +1,14 @@
+"""The capability in QUERN_API_URL: a secret, hidden in what the runtime writes or sends for user code.
+
+Errors of HTTP clients have the whole address in their texts, and so do the lines that such clients log.
+"""
+
+import os
+
+_SECRET = os.environ.get("QUERN_API_URL", "").rpartition("/")[2]
+# As src/contracts/secrets.ts writes it.
+HIDDEN = "quern_***"
+
+
+def hide(text):
+    return text.replace(_SECRET, HIDDEN) if _SECRET and _SECRET in text else text

@@ -1,0 +1,26 @@
+/** What is wrong with a request's host or address, as errors; and where its path ends. */
+import { ServiceError } from "../contracts/errors.ts";
+
+/** Where a URL's path ends: before its query. */
+export function pathEnd(url: string): number {
+  const query = url.indexOf("?");
+  return query < 0 ? url.length : query;
+}
+
+export function misdirected(host: string | undefined): ServiceError {
+  return new ServiceError(
+    "misdirected_request",
+    `the Host header ${JSON.stringify(host ?? "")} is not this server's; use localhost, or start it with --public-url`,
+  );
+}
+
+export function notCanonical(path: string, fault: string): ServiceError {
+  return new ServiceError("invalid_request", `the path ${JSON.stringify(path)} is not taken: ${fault}`);
+}
+
+export function unknownAddress(path: string): ServiceError {
+  return new ServiceError(
+    "route_not_found",
+    `${path} is not an address of this server; \`quern get\` shows what is deployed`,
+  );
+}

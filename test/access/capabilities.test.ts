@@ -1,0 +1,46 @@
+/** What user code calls other APIs with: made for a version's first worker, ended with its last. */
+import { expect, it } from "vitest";
+import { Capabilities, capabilityHash } from "../../src/access/capabilities.ts";
+import type { CapabilityRoute } from "../../src/contracts/routes.ts";
+
+const published: CapabilityRoute[][] = [];
+const make = (workers: { worker_id: string; route: CapabilityRoute }[] = []) =>
+  new Capabilities(
+    {
+      port: 8421,
+      publish: (routes) => published.push(routes),
+      everywhere: () => Promise.reject(new Error("no gateway")),
+    },
+    workers,
+  );
+const a = { name: "a", predictor_id: "1" };
+
+it("is one for the workers of a version, and ends with the last of them", async () => {
+  const capabilities = make();
+  const first = capabilities.give("w1", a);
+  expect(first.sha256).toBe(capabilityHash(8421, first.text));
+  expect(published.at(-1)).toEqual([{ sha256: first.sha256, api: "a" }]);
+  // A gateway that does not answer keeps no worker from its start.
+  await first.isKnown;
+  const before = published.length;
+  expect(capabilities.give("w2", a)).toBe(first);
+  capabilities.end("w1");
+  capabilities.end("nobody");
+  expect(published.length).toBe(before);
+  const other = capabilities.give("w3", { ...a, predictor_id: "2" });
+  capabilities.end("w2");
+  capabilities.end("w2");
+  expect(published.at(-1)).toEqual([{ sha256: other.sha256, api: "a" }]);
+  const again = capabilities.give("w4", a);
+  expect(again.text).not.toBe(first.text);
+});
+
+it("of workers that live on stays, beside that of new ones, whose text nobody knows any more", () => {
+  const route = { sha256: "of-before", api: "a" };
+  const capabilities = make(["w1", "w2"].map((worker_id) => ({ worker_id, route })));
+  const { sha256 } = capabilities.give("w3", a);
+  expect(published.at(-1)).toEqual([route, { sha256, api: "a" }]);
+  capabilities.end("w1");
+  capabilities.end("w2");
+  expect(published.at(-1)).toEqual([{ sha256, api: "a" }]);
+});
