@@ -324,14 +324,17 @@ function daysOf(option: string, text: string): number {
   return days * 86_400_000;
 }
 
-/** What the machine has, or less where the operator says so. */
-function computeOf(cpus: string, memory: string): { cpuMillis: number; memoryBytes: number } {
-  const cpuMillis = cpus === "" ? availableParallelism() * 1000 : parseCpuMillis(cpus);
+/** What the machine has, or what the operator says: also more, if many workers of little work are to share it. */
+function computeOf(cpus: string, memory: string) {
+  const machine = {
+    cpuMillis: availableParallelism() * 1000,
+    memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
+  };
+  const cpuMillis = cpus === "" ? machine.cpuMillis : parseCpuMillis(cpus);
   if (cpuMillis === undefined)
     throw new CliError(`--cpus must be a number of CPUs such as 4 or 500m (got "${cpus}")`, EXIT.usage);
-  const machine = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  const memoryBytes = memory === "" ? machine : parseBytes(memory);
+  const memoryBytes = memory === "" ? machine.memoryBytes : parseBytes(memory);
   if (memoryBytes === undefined)
     throw new CliError(`--memory must be a size such as 8Gi or 500M (got "${memory}")`, EXIT.usage);
-  return { cpuMillis, memoryBytes };
+  return { cpuMillis, memoryBytes, machine };
 }

@@ -25,7 +25,7 @@ import {
   startWorker,
   timeoutMsOf,
 } from "./apis/start-worker.ts";
-import { contain, inBackground } from "./base/boundary.ts";
+import { inBackground } from "./base/boundary.ts";
 import { armKillPoint } from "./base/kill-points.ts";
 import type { Log } from "./base/log.ts";
 import type { JobDeps } from "./batch/job-deps.ts";
@@ -35,6 +35,7 @@ import { Queues } from "./batch/queues.ts";
 import { Retention } from "./batch/retention.ts";
 import { Solitude } from "./batch/solitude.ts";
 import { Sqs } from "./batch/sqs.ts";
+import type { ComputeShown } from "./contracts/answers.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
 import type { CapabilityRoute, RefusedRoute } from "./contracts/routes.ts";
@@ -71,8 +72,8 @@ export interface ControllerOptions {
   killAt: string;
   /** Tokens of an issuer are taken: APIs need one, or a key, where they do not say otherwise. */
   takesTokens: boolean;
-  /** What workers may take together. */
-  compute: Omit<Compute, "gpus">;
+  /** What workers may take together, and what the machine has. */
+  compute: Omit<Compute, "gpus"> & { machine: Omit<Compute, "gpus"> };
   /** `--gpus`: which there are; empty is those that are found. */
   gpus: string;
   /** Names of configuration values that are hidden beside those of the list. */
@@ -153,28 +154,12 @@ export function buildReplicas(
       const { versions, unreadable } = await readDeployed(db);
       return { versions: versions.filter(hasPredictor), unreadable: unreadable.map(({ name }) => name) };
     },
-    room: (version: ApiVersion) => {
-      const need = computeOf(version);
-      return { workers: account.room(need), description: account.describe(need) };
-    },
-    start: async (version: ApiVersion) => {
-      const grant = account.occupy(computeOf(version), `API ${version.name}`);
-      if (grant === undefined) throw new Error(`no GPU is free: ${account.describe(computeOf(version))}`);
-      const worker = await startWorker(workerDeps, version, undefined, grant.gpus).catch((error: Error) => {
-        account.giveBack(grant);
-        throw error;
-      });
-      contain("compute of a replica", () => worker.exited.then(() => account.giveBack(grant)));
-      return worker;
-    },
-    adopt: (version: ApiVersion, record: WorkerRecord) => {
-      const worker = workerDeps.engine.adopt(record, memoryLimitOf(version));
-      if (worker === undefined) return undefined;
-      const gpus = record.gpus.split(",").filter(Boolean);
-      const grant = account.occupyAgain(computeOf(version), gpus, `API ${version.name}`);
-      contain("compute of a replica", () => worker.exited.then(() => account.giveBack(grant)));
-      return worker;
-    },
+    account,
+    computeOf,
+    start: (version: ApiVersion, gpus: readonly string[]) =>
+      startWorker(workerDeps, version, undefined, gpus),
+    adopt: (version: ApiVersion, record: WorkerRecord) =>
+      workerDeps.engine.adopt(record, memoryLimitOf(version)),
     end: (record: WorkerRecord) => workerDeps.engine.end(record),
     forget: (workerId: string) => forgetWorker(ground, capabilities, workerId),
     onDeletedGone: (name: string) =>
@@ -334,7 +319,7 @@ function auditDirectory(dataDir: string): string {
 }
 
 export function buildControl(
-  { db, log, options, workerDeps }: Ground,
+  { db, log, options, workerDeps, account }: Ground,
   rooms: {
     apis: Apis;
     applications: Applications;
@@ -352,6 +337,7 @@ export function buildControl(
     version,
     hasControlListener,
     memoryLimits: workerDeps.engine.memoryLimits,
+    compute: () => shownCompute(account, options.compute.machine),
     warnings: () => rooms.routes.warnings,
     ...rooms,
     streams: new OpenStreams(rooms.keys),
@@ -367,6 +353,18 @@ export function buildControl(
     },
   });
   return listenerOf(app);
+}
+
+function shownCompute({ total, available }: ComputeAccount, machine: Omit<Compute, "gpus">): ComputeShown {
+  const part = (name: keyof Compute, unit: number) => ({
+    total: total[name] / unit,
+    free: Math.max(0, available[name]) / unit,
+  });
+  return {
+    cpus: { ...part("cpuMillis", 1000), machine: machine.cpuMillis / 1000 },
+    memory_bytes: { ...part("memoryBytes", 1), machine: machine.memoryBytes },
+    gpus: part("gpus", 1),
+  };
 }
 
 /** A request that the bridge itself fails on has no answer: its client is cut off. */

@@ -36,14 +36,14 @@ export const SETTINGS = {
     option: "--cpus <number>",
     default: "",
     unit: "CPUs",
-    help: "what workers may take together, by their compute.cpu; the machine's, where not given",
+    help: "what replicas and workers may reserve together by compute.cpu, also more than the machine has, which is the default",
   },
   memory: {
     env: "QUERN_MEMORY",
     option: "--memory <size>",
     default: "",
     unit: "size",
-    help: "what workers may take together, by their compute.mem, such as 8Gi; the machine's, where not given",
+    help: "the same of compute.mem, such as 8Gi; the machine's, where not given",
   },
   gpus: {
     env: "QUERN_GPUS",

@@ -46,8 +46,8 @@ export interface UpOptions {
   gateways: number;
   dataDir: string;
   python: string;
-  /** What workers may take together. */
-  compute: { cpuMillis: number; memoryBytes: number };
+  /** What workers may take together, and what the machine has. */
+  compute: { cpuMillis: number; memoryBytes: number; machine: { cpuMillis: number; memoryBytes: number } };
   gpus: string;
   secretNames: string[];
   keepMs: number;

@@ -13,7 +13,7 @@ export function statusOf(group: Counted): { status: ApiStatus; message?: string 
   if (failure !== undefined && upToDate === 0)
     return { status: group.failedForMemory ? "error (out of memory)" : "error", message: failure };
   if (lack !== undefined) {
-    const message = `the machine has no room for ${wanted - upToDate} more: ${lack}`;
+    const message = `${wanted - upToDate} of ${wanted} replicas wait for compute: ${lack}`;
     return { status: upToDate >= Math.max(1, least) ? "live" : "compute unavailable", message };
   }
   return { status: "updating" };

@@ -2,6 +2,7 @@
 import type { ApiVersion } from "./api-store.ts";
 import type { Fleet } from "./plan-rollout.ts";
 import type { Replica } from "./replica.ts";
+import type { ReplicaPlaces } from "./replica-places.ts";
 import { firstReplicas, scalingRules, updateStrategy } from "./scaling-rules.ts";
 
 const BACKOFF_FIRST_MS = 500;
@@ -9,6 +10,7 @@ const BACKOFF_MAX_MS = 60_000;
 
 export class ReplicaGroup {
   readonly version: ApiVersion;
+  readonly places: ReplicaPlaces;
   /** Replicas, each of `processes_per_replica` workers. */
   wanted: number;
   /** Why it is this number. */
@@ -18,15 +20,20 @@ export class ReplicaGroup {
   /** Why the newest version has no replica. */
   failure: string | undefined;
   failedForMemory = false;
-  /** What the machine lacks for those that are wanted. */
+  /** A replica of this version has been ready. */
+  hasServed = false;
+  /** What the replicas that are missing wait for. */
   lack: string | undefined;
+  /** Its log has been told of that. */
+  hasToldOfLack = false;
   backoffMs = 0;
   private retryAtMs = 0;
 
   /** `before`: the same API's former version, whose workers serve until new ones do. */
-  constructor(version: ApiVersion, before?: ReplicaGroup) {
+  constructor(version: ApiVersion, places: ReplicaPlaces, before?: ReplicaGroup) {
     const { min, max } = scalingRules(version.config);
     this.version = version;
+    this.places = places;
     this.workers = before?.workers ?? [];
     this.wanted = Math.min(max, Math.max(min, before?.wanted ?? firstReplicas(version.config)));
     this.wantedBecause =
@@ -55,28 +62,34 @@ export class ReplicaGroup {
     return this.present.filter((worker) => worker.predictor_id !== this.version.predictor_id);
   }
 
-  fleet(room: number, nowMs: number): Fleet {
-    const { config } = this.version;
-    const { perReplica, wanted } = this;
-    const { surge, unavailable } = updateStrategy(config, wanted);
+  /** The old ones in the order in which they leave: those that do not serve yet are first. */
+  get oldInOrder(): Replica[] {
+    return inOrderOfLeaving(this.old);
+  }
+
+  fleet(nowMs: number): Fleet {
+    const { perReplica, wanted, places, oldInOrder } = this;
+    const { surge, unavailable } = updateStrategy(this.version.config, wanted);
     const split = (workers: readonly Replica[]) => {
       const ready = workers.filter(({ state }) => state === "ready").length;
       return { ready, coming: workers.length - ready };
     };
     const fresh = split(this.fresh);
-    const isWaiting = nowMs < this.retryAtMs;
-    const least = Math.min(wanted, Math.max(config.autoscaling.min_replicas, 1));
     return {
       wanted: wanted * perReplica,
       perReplica,
       fresh: { ...fresh, coming: fresh.coming + this.starting },
-      old: split(this.old),
+      old: split(oldInOrder),
       leaving: this.workers.length - this.present.length,
       surge: surge * perReplica,
       unavailable: unavailable * perReplica,
-      room: isWaiting ? 0 : room,
-      atAnyRate: isWaiting || config.compute.gpu > 0 ? 0 : least * perReplica,
+      spare: places.spare,
+      room: places.room,
+      canBorrow: places.canBorrow(oldInOrder),
+      leavingForOne: places.leavingForOne(oldInOrder),
+      isBackingOff: nowMs < this.retryAtMs,
       isFailing: this.failure !== undefined,
+      hasServed: this.hasServed,
     };
   }
 
@@ -93,4 +106,8 @@ export class ReplicaGroup {
   private get present(): Replica[] {
     return this.workers.filter(({ state }) => state === "initializing" || state === "ready");
   }
+}
+
+export function inOrderOfLeaving(workers: readonly Replica[]): Replica[] {
+  return [...workers].sort((a, b) => Number(a.state === "ready") - Number(b.state === "ready"));
 }

@@ -1,6 +1,7 @@
 /** One replica of a real-time API: a worker process and the controller's connection to it. Requests do not pass here. */
 import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
+import type { Grant } from "../engine/compute-account.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { type Init, MESSAGE, type Ready, type WorkerFault } from "../protocol/messages.ts";
 import { readFault } from "../protocol/read-fault.ts";
@@ -27,15 +28,22 @@ export class Replica {
   isAsync = false;
   /** It was told to end. */
   isLeaving = false;
+  /** Its part of the machine; undefined once it is another's. */
+  grant: Grant | undefined;
   readonly startedMs = performance.now();
   private readonly worker: RunningWorker;
   private readonly events: ReplicaEvents;
   private connection: WorkerConnection | undefined;
 
-  constructor(worker: RunningWorker, api: { api_name: string; predictor_id: string }, events: ReplicaEvents) {
+  constructor(
+    worker: RunningWorker,
+    api: { api_name: string; predictor_id: string; grant: Grant },
+    events: ReplicaEvents,
+  ) {
     this.worker = worker;
     this.api_name = api.api_name;
     this.predictor_id = api.predictor_id;
+    this.grant = api.grant;
     this.events = events;
     contain("the end of a replica", async () => this.gone(await worker.exited), events.onFault);
   }

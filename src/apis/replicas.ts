@@ -10,13 +10,15 @@ import type { Service } from "../base/service.ts";
 import { describeFault } from "../contracts/faults.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
 import type { WorkerRecord } from "../database/worker-records.ts";
+import type { Compute, ComputeAccount, Grant } from "../engine/compute-account.ts";
 import type { RunningWorker, WorkerExit } from "../engine/engine.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { ApiVersion } from "./api-store.ts";
-import { planRollout } from "./plan-rollout.ts";
+import { type Fleet, type Plan, planRollout } from "./plan-rollout.ts";
 import { Replica } from "./replica.ts";
-import { ReplicaGroup } from "./replica-group.ts";
+import { inOrderOfLeaving, ReplicaGroup } from "./replica-group.ts";
+import { ReplicaPlaces } from "./replica-places.ts";
 import { timeoutMsOf } from "./start-worker.ts";
 
 /** Requests past their time are ended by gateways; a stream may go on for as long as it is read. */
@@ -24,7 +26,7 @@ const DRAIN_GRACE_MS = 15 * 60_000;
 /** A replica that lived this long counts as healthy: the next start is immediate again. */
 const HEALTHY_AFTER_MS = 10_000;
 const REPLACE_MARGIN_MS = 5_000;
-/** What the machine had no room for is tried again after this. */
+/** Whether there is room by now is looked at after this: also an old replica may have become enough for a new one. */
 const ROOM_LOOK_MS = 1_000;
 
 export interface ReplicasDeps {
@@ -32,10 +34,10 @@ export interface ReplicasDeps {
   log: Log;
   /** Also the names of those that cannot be read now: what there is of them stays. */
   versions: () => Promise<{ versions: ApiVersion[]; unreadable: readonly string[] }>;
-  /** For how many more workers of this version the machine has room, and in words what there is. */
-  room: (version: ApiVersion) => { workers: number; description: string };
-  /** Starts a worker of this version with its part of the machine. Throws where there is none. */
-  start: (version: ApiVersion) => Promise<RunningWorker>;
+  account: ComputeAccount;
+  /** What one worker of this version takes of the account. */
+  computeOf: (version: ApiVersion) => Compute;
+  start: (version: ApiVersion, gpus: readonly string[]) => Promise<RunningWorker>;
   /** Takes a worker over that a former controller started; undefined when it is gone. */
   adopt: (version: ApiVersion, record: WorkerRecord) => RunningWorker | undefined;
   /** Ends one of an API that is not there any more. */
@@ -80,7 +82,8 @@ export class Replicas implements Service {
     await this.updateVersions();
     await this.adoptOrphans();
     for (const [name, group] of this.groups) this.inside(name, () => this.resume(group));
-    inBackground(this.reconcile());
+    // Before jobs ask for compute: what served before the controller or the machine went down comes first.
+    await this.reconcile();
   }
 
   /** Replicas live on: the next controller adopts them, and gateways go on sending to them. */
@@ -182,17 +185,30 @@ export class Replicas implements Service {
   private reconcileOne(name: string, group: ReplicaGroup): void {
     // Those whose end could not be seen to.
     group.workers = group.workers.filter(({ state }) => state !== "gone");
-    const room = this.deps.room(group.version);
-    const fleet = group.fleet(room.workers, performance.now());
+    const fleet = group.fleet(performance.now());
     const plan = planRollout(fleet);
+    const { places, oldInOrder } = group;
+    if (plan.borrows) places.borrow(oldInOrder);
     for (let i = 0; i < plan.start; i++) this.inside(name, () => this.startOne(name, group));
-    const missing = fleet.wanted - fleet.fresh.ready - fleet.fresh.coming - plan.start;
-    group.lack = missing > 0 && room.workers <= 0 ? room.description : undefined;
-    if (group.lack !== undefined) this.lookAgain();
-    // Those that do not serve yet go first.
-    const last = (workers: readonly Replica[], count: number) =>
-      [...workers].sort((a, b) => Number(a.state === "ready") - Number(b.state === "ready")).slice(0, count);
-    this.retire([...last(group.fresh, plan.retireFresh), ...last(group.old, plan.retireOld)]);
+    const leaving = oldInOrder.slice(0, plan.retireOld);
+    if (plan.handsOver) places.handOver(leaving);
+    places.keepOnly(plan.keep);
+    places.waitFor(plan.waitFor);
+    this.lacks(name, group, isMoving(fleet, plan) ? 0 : plan.waitFor);
+    if (fleet.fresh.ready + fleet.fresh.coming + plan.start < fleet.wanted) this.lookAgain();
+    this.retire([...inOrderOfLeaving(group.fresh).slice(0, plan.retireFresh), ...leaving]);
+  }
+
+  /** Keeps for what its missing replicas wait, and says it once in the API's log. */
+  private lacks(name: string, group: ReplicaGroup, workers: number): void {
+    const wasLacking = group.lack !== undefined;
+    group.lack = workers > 0 ? group.places.describe() : undefined;
+    if (group.lack === undefined) group.hasToldOfLack = false;
+    // Not of what is there a moment later.
+    if (group.lack === undefined || !wasLacking || group.hasToldOfLack) return;
+    group.hasToldOfLack = true;
+    const replicas = Math.ceil(workers / group.perReplica);
+    this.deps.apiLog(name, `${replicas} of ${group.wanted} replicas wait for compute: ${group.lack}`);
   }
 
   private retire(workers: Replica[], graceMs = DRAIN_GRACE_MS): void {
@@ -213,23 +229,39 @@ export class Replicas implements Service {
       if (versions.has(name) || unreadable.includes(name)) continue;
       this.retire(group.workers);
       this.groups.delete(name);
+      group.places.release();
     }
     for (const [name, version] of versions) {
       const group = this.groups.get(name);
       const isNew =
         group?.version.api_id !== version.api_id || group.version.predictor_id !== version.predictor_id;
-      if (isNew) this.inside(name, () => this.groups.set(name, new ReplicaGroup(version, group)));
+      if (isNew) this.inside(name, () => this.renew(version, group));
     }
   }
 
+  private renew(version: ApiVersion, before: ReplicaGroup | undefined): void {
+    const { name } = version;
+    const places = before?.places ?? this.placesOf(name);
+    this.groups.set(name, new ReplicaGroup(version, places, before));
+    places.fit(this.deps.computeOf(version), version.config.predictor.processes_per_replica);
+  }
+
+  private placesOf(name: string): ReplicaPlaces {
+    const onGranted = () => inBackground(this.reconcile());
+    return new ReplicaPlaces({ account: this.deps.account, holder: `API ${name}`, onGranted });
+  }
+
   private async startOne(name: string, group: ReplicaGroup): Promise<void> {
+    const grant = group.places.take();
+    if (grant === undefined) return this.lookAgain();
     group.starting++;
     try {
-      const worker = await this.deps.start(group.version);
-      this.add(group, worker, group.version.predictor_id);
+      const worker = await this.deps.start(group.version, grant.gpus);
+      this.add(group, worker, { predictor_id: group.version.predictor_id, grant });
       // The API was deleted meanwhile: nothing else looks at this group any more.
       if (!this.groups.has(name)) this.retire(group.workers);
     } catch (error) {
+      this.vacate(name, grant);
       this.failed(name, group, (error as Error).message);
     } finally {
       group.starting--;
@@ -253,7 +285,8 @@ export class Replicas implements Service {
     const worker = version && this.deps.adopt(version, record);
     if (group === undefined) this.deps.end(record);
     if (group === undefined || worker === undefined) return this.deps.forget(record.worker_id);
-    this.add(group, worker, record.predictor_id);
+    const grant = group.places.takeAgain(record.gpus.split(",").filter(Boolean));
+    this.add(group, worker, { predictor_id: record.predictor_id, grant });
   }
 
   /** What a former controller had scaled to goes on: its replicas tell. */
@@ -265,13 +298,18 @@ export class Replicas implements Service {
     group.wantedBecause = "as many as there were when the controller started";
   }
 
-  private add(group: ReplicaGroup, worker: RunningWorker, predictorId: string): void {
+  private add(
+    group: ReplicaGroup,
+    worker: RunningWorker,
+    { predictor_id, grant }: { predictor_id: string; grant: Grant },
+  ): void {
     const replica = new Replica(
       worker,
-      { api_name: group.version.name, predictor_id: predictorId },
+      { api_name: group.version.name, predictor_id, grant },
       {
         onReady: () => {
           group.failure = undefined;
+          if (predictor_id === group.version.predictor_id) group.hasServed = true;
           this.changed();
         },
         onFailed: (_, fault) => this.failed(group.version.name, group, describeFault(fault)),
@@ -280,6 +318,11 @@ export class Replicas implements Service {
       },
     );
     (this.groups.get(group.version.name) ?? group).workers.push(replica);
+    // Also where its end cannot be seen to.
+    contain(`the place of a replica of ${group.version.name}`, async () => {
+      await worker.exited;
+      this.vacate(replica.api_name, replica.grant);
+    });
     contain(
       `a replica of ${group.version.name}`,
       () => replica.connect(this.deps.initOf(group.version), this.deps.epoch),
@@ -288,6 +331,15 @@ export class Replicas implements Service {
         replica.kill();
       },
     );
+  }
+
+  /** The place of a worker that is gone is its successor's; of an API that is deleted, everybody's. */
+  private vacate(name: string, grant: Grant | undefined): void {
+    if (grant === undefined) return;
+    const places = this.groups.get(name)?.places;
+    if (places === undefined) this.deps.account.giveBack(grant);
+    else places.keep(grant);
+    inBackground(this.reconcile());
   }
 
   private gone(replica: Replica, exit: WorkerExit, wasServing: boolean): void {
@@ -341,4 +393,9 @@ export class Replicas implements Service {
     this.deps.onChange();
     inBackground(this.reconcile());
   }
+}
+
+/** Something is on its way: that some replicas are missing is no lack yet. */
+function isMoving({ fresh, leaving }: Fleet, { start, handsOver }: Plan): boolean {
+  return fresh.coming + start + leaving > 0 || handsOver;
 }

@@ -34,6 +34,8 @@ export class JobWorkers {
   /** Each with what it has of the account. */
   private readonly workers = new Map<BatchWorker, Grant>();
   private readonly asks = new Set<Ask>();
+  /** Of workers that are gone: those that take their place do not wait again. */
+  private kept: Grant[] = [];
   private wanted = 0;
   /** Since when more workers are wanted than the machine could hold: those ask for nothing yet. */
   private unaskedSinceMs = Number.POSITIVE_INFINITY;
@@ -57,6 +59,8 @@ export class JobWorkers {
     this.wanted = count;
     const surplus = this.workers.size + this.starting + this.asks.size - count;
     for (const ask of surplus > 0 ? [...this.asks].slice(-surplus) : []) this.cancel(ask);
+    while (!this.isFaulty && this.unasked > 0 && this.kept.length > 0) this.startWith(this.kept.pop()!);
+    this.giveKeptBack();
     this.askForMissing();
   }
 
@@ -111,6 +115,7 @@ export class JobWorkers {
     this.isStopped = true;
     this.wanted = 0;
     for (const ask of this.asks) this.cancel(ask);
+    this.giveKeptBack();
     await Promise.all([...this.workers.keys()].map((worker) => this.stopOne(worker, graceMs)));
   }
 
@@ -128,15 +133,23 @@ export class JobWorkers {
     const { account, need, holder } = this.options;
     const onGranted = (grant: Grant) => {
       this.asks.delete(ask);
-      contain(
-        "a worker of a job",
-        () => this.startOne(grant),
-        (error) => this.notStarted(grant, error),
-      );
+      this.startWith(grant);
       this.inside(() => this.askForMissing());
     };
     const ask = account.ask(need(), onGranted, holder);
     this.asks.add(ask);
+  }
+
+  private startWith(grant: Grant): void {
+    contain(
+      "a worker of a job",
+      () => this.startOne(grant),
+      (error) => this.notStarted(grant, error),
+    );
+  }
+
+  private giveKeptBack(): void {
+    for (const grant of this.kept.splice(0)) this.options.account.giveBack(grant);
   }
 
   private cancel(ask: Ask): void {
@@ -198,7 +211,8 @@ export class JobWorkers {
     const grant = this.workers.get(worker);
     if (grant === undefined) return;
     this.workers.delete(worker);
-    account.giveBack(grant);
+    if (this.isStopped) account.giveBack(grant);
+    else this.kept.push(grant);
     await forget(worker.identity.worker_id);
   }
 }

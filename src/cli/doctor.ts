@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { opendir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import type { MemoryLimits } from "../contracts/answers.ts";
+import type { ComputeShown, MemoryLimits } from "../contracts/answers.ts";
 import { isTooOld, minorVersionOf } from "../contracts/python-versions.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { table } from "./table.ts";
@@ -166,15 +166,20 @@ async function openFiles(): Promise<Finding> {
   return { check, result: "warn", detail: stdout.trim(), cure };
 }
 
+interface Health {
+  compute: ComputeShown;
+  memory_limits: MemoryLimits;
+  warnings: string[];
+}
+
 async function server({ client, environment }: CliContext): Promise<Finding[]> {
   const check = "server";
   const where = `${environment} (${client.baseUrl})`;
   try {
     const { value } = await client.json<{ version: string }>("/-/version");
-    const health = (await client.json<{ memory_limits: MemoryLimits; warnings: string[] }>("/-/healthz"))
-      .value;
+    const health = (await client.json<Health>("/-/healthz")).value;
     const found: Finding = { check, result: "ok", detail: `${where}, version ${value.version}` };
-    return [found, memoryLimits(health.memory_limits), ...routes(health.warnings)];
+    return [found, compute(health.compute), memoryLimits(health.memory_limits), ...routes(health.warnings)];
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const result = error.exitCode === EXIT.unreachable ? "warn" : "fail";
@@ -187,6 +192,28 @@ function routes(warnings: readonly string[]): Finding[] {
   const cure =
     "this is a bug in Quern; deploy a former version (`quern rollback`) or other settings meanwhile";
   return warnings.map((detail) => ({ check: "routes", result: "warn", detail, cure }));
+}
+
+/** What there is to reserve, and whether that is more than the machine has. */
+function compute({ cpus, memory_bytes: memory }: ComputeShown): Finding {
+  const check = "compute";
+  const inWords = (number: number, bytes: number) => `${number} CPU and ${size(bytes)}`;
+  const detail = `${inWords(cpus.total, memory.total)} to reserve, ${inWords(cpus.free, memory.free)} free`;
+  const over = [
+    ...(cpus.total > cpus.machine ? ["--cpus"] : []),
+    ...(memory.total > memory.machine ? ["--memory"] : []),
+  ];
+  if (over.length === 0) return { check, result: "ok", detail };
+  const slower = over.includes("--cpus")
+    ? ["workers that are all busy share the CPUs and become slower"]
+    : [];
+  const killed = over.includes("--memory") ? ["workers that use all their memory are killed"] : [];
+  return {
+    check,
+    result: "warn",
+    detail: `${detail}; the machine has ${inWords(cpus.machine, memory.machine)}`,
+    cure: `${[...slower, ...killed].join("; ")}: lower ${over.join(" and ")} if that is not what you want`,
+  };
 }
 
 /** How `compute.mem` is enforced there. */

@@ -177,9 +177,22 @@ export const proofSchema = z.strictObject({ proof: z.string() });
 const memoryLimits = z.enum(["kernel", "watched", "none"]);
 export type MemoryLimits = z.infer<typeof memoryLimits>;
 
+const computePart = z.strictObject({
+  total: z.number().meta({ description: "what replicas and workers may reserve together" }),
+  free: z.number(),
+  machine: z.number().meta({ description: "what the machine has" }),
+});
+const computeSchema = z.strictObject({
+  cpus: computePart,
+  memory_bytes: computePart,
+  gpus: computePart.omit({ machine: true }),
+});
+export type ComputeShown = z.infer<typeof computeSchema>;
+
 export const healthSchema = z.strictObject({
   status: z.literal("ok"),
   memory_limits: memoryLimits,
+  compute: computeSchema,
   warnings: z.array(z.string()).meta({ description: "what does not serve as it was deployed" }),
   event_loops: z
     .array(

@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import { shortageOf } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
-import type { MemoryLimits } from "../contracts/answers.ts";
+import type { ComputeShown, MemoryLimits } from "../contracts/answers.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import { type Report, readReport } from "../contracts/reports.ts";
 import {
@@ -35,6 +35,7 @@ export interface ControlDeps
   /** The control plane is on a listener of its own. */
   hasControlListener: boolean;
   memoryLimits: MemoryLimits;
+  compute: () => ComputeShown;
   /** What does not serve as it was deployed, though it serves. */
   warnings: () => string[];
   /** Who changed what; refusals too. */
@@ -80,6 +81,7 @@ export function controlApp(deps: ControlDeps): Hono {
     c.json({
       status: "ok",
       memory_limits: deps.memoryLimits,
+      compute: deps.compute(),
       warnings: deps.warnings(),
       event_loops: loopsOf(deps),
       apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),

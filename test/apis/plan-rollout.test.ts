@@ -10,9 +10,13 @@ const fleet = (given: Partial<Fleet>): Fleet => ({
   leaving: 0,
   surge: 1,
   unavailable: 0,
+  spare: 0,
   room: 10,
-  atAnyRate: 1,
+  canBorrow: false,
+  leavingForOne: 1,
+  isBackingOff: false,
   isFailing: false,
+  hasServed: true,
   ...given,
 });
 const ready = (count: number) => ({ ready: count, coming: 0 });
@@ -50,32 +54,98 @@ describe("a rollout", () => {
       { wanted: 3, surge: 0, unavailable: 1, old: ready(2), leaving: 1 },
       [1, 0, 0],
     ],
+    ["replaces one at a time on a full machine", { wanted: 3, old: ready(3), room: 0 }, [0, 0, 1]],
     [
-      "replaces one at a time on a full machine",
-      { wanted: 3, old: ready(3), room: 0, atAnyRate: 3 },
+      "waits for the place of the one that makes room",
+      { wanted: 3, old: ready(2), leaving: 1, room: 0 },
+      [0, 0, 0],
+    ],
+    ["starts its successor in its place", { wanted: 3, old: ready(2), spare: 1, room: 0 }, [1, 0, 0]],
+    [
+      "takes as many down as its successor needs",
+      { wanted: 4, old: ready(4), room: 0, leavingForOne: 2 },
+      [0, 0, 2],
+    ],
+    [
+      "does not take the only one down for want of CPU",
+      { old: ready(1), room: 0, canBorrow: true },
+      [1, 0, 0],
+    ],
+    [
+      "takes the only one down where its memory or its GPU is needed",
+      { old: ready(1), room: 0, canBorrow: false },
       [0, 0, 1],
     ],
     [
-      "starts its successor though the machine is full",
-      { wanted: 3, old: ready(2), leaving: 1, room: 0, atAnyRate: 3 },
-      [1, 0, 0],
-    ],
-    ["does not take the only one down for want of CPU", { old: ready(1), room: 0 }, [1, 0, 0]],
-    ["takes the only one down where its GPU is needed", { old: ready(1), room: 0, atAnyRate: 0 }, [0, 0, 1]],
-    [
-      "takes nothing down for a version that cannot start",
-      { wanted: 3, old: ready(2), room: 0, atAnyRate: 0, isFailing: true },
+      "takes nothing down for a version that would not fit then either",
+      { wanted: 3, old: ready(3), room: 0, leavingForOne: 0 },
       [0, 0, 0],
     ],
-    ["does not grow on a full machine", { wanted: 5, fresh: ready(2), room: 0, atAnyRate: 1 }, [0, 0, 0]],
-    ["grows as far as there is room", { wanted: 5, fresh: ready(2), room: 1, atAnyRate: 1 }, [1, 0, 0]],
+    [
+      "takes nothing down for a version that cannot start",
+      { wanted: 3, old: ready(2), room: 0, isFailing: true },
+      [0, 0, 0],
+    ],
+    [
+      "takes nothing down while what failed is not tried again",
+      { wanted: 3, old: ready(3), isBackingOff: true },
+      [0, 0, 0],
+    ],
+    ["does not start without room, however few there are", { wanted: 1, room: 0 }, [0, 0, 0]],
+    ["does not grow on a full machine", { wanted: 5, fresh: ready(2), room: 0 }, [0, 0, 0]],
+    ["grows as far as there is room", { wanted: 5, fresh: ready(2), room: 1 }, [1, 0, 0]],
+    ["begins no replica that cannot be completed", { wanted: 6, perReplica: 3, room: 5 }, [3, 0, 0]],
+    [
+      "completes a replica of which a process died",
+      { wanted: 6, perReplica: 3, fresh: ready(2), room: 2 },
+      [1, 0, 0],
+    ],
     [
       "replaces whole replicas of several processes",
-      { wanted: 6, perReplica: 2, surge: 0, unavailable: 2, old: ready(6) },
+      { wanted: 6, perReplica: 2, surge: 0, unavailable: 2, old: ready(6), leavingForOne: 2 },
       [0, 0, 2],
     ],
   ])("%s", (_, given, [start, retireFresh, retireOld]) => {
-    expect(planRollout(fleet(given))).toEqual({ start, retireFresh, retireOld });
+    expect(planRollout(fleet(given))).toMatchObject({ start, retireFresh, retireOld });
+  });
+
+  it.each<[string, Partial<Fleet>, Partial<ReturnType<typeof planRollout>>]>([
+    ["waits for what does not fit", { wanted: 3, room: 1 }, { start: 1, waitFor: 2 }],
+    ["waits for nothing that fits", { wanted: 3 }, { start: 3, waitFor: 0 }],
+    [
+      "does not wait for a place that it hands over",
+      { old: ready(1), room: 0 },
+      { retireOld: 1, handsOver: true, waitFor: 0 },
+    ],
+    [
+      "waits where its predecessors' places would not be enough",
+      { old: ready(1), room: 0, leavingForOne: 0 },
+      { retireOld: 0, handsOver: false, waitFor: 1 },
+    ],
+    [
+      "borrows for the only one, where nothing is free",
+      { old: ready(1), room: 0, canBorrow: true },
+      { borrows: true, waitFor: 0 },
+    ],
+    ["borrows nothing that is free", { old: ready(1), canBorrow: true }, { borrows: false, start: 1 }],
+    [
+      "borrows only for the only one",
+      { wanted: 3, old: ready(3), room: 0, canBorrow: true },
+      { borrows: false },
+    ],
+    [
+      "keeps the place of what died until it is started again",
+      { fresh: NONE, spare: 1, isBackingOff: true, isFailing: true },
+      { keep: 1, start: 0, waitFor: 0 },
+    ],
+    [
+      "gives the place of what never served to others meanwhile",
+      { fresh: NONE, spare: 1, isBackingOff: true, isFailing: true, hasServed: false },
+      { keep: 0, waitFor: 0 },
+    ],
+    ["keeps no place that it does not need", { fresh: ready(1), spare: 1 }, { keep: 0, start: 0 }],
+  ])("%s", (_, given, plan) => {
+    expect(planRollout(fleet(given))).toMatchObject(plan);
   });
 
   it("ends with the newest version alone, and never serves with fewer than it may", () => {

@@ -62,12 +62,16 @@ describe("the machine's account", () => {
     for (let i = 0; i < 2; i++) account.ask(need, () => {}, "job c");
     await turn();
     expect(account.describe(need)).toMatch(
-      /each takes 1 CPU; of 4 CPU .*, 0 CPU .* are free; held by application b \(1 CPU and 1 GPU\), job c \(2 CPU\), API a \(1 CPU and 512 MiB\)$/,
+      /each takes 1 CPU; of 4 CPU .*, 0 CPU .* are free; held by application b \(1 CPU and 1 GPU\), job c \(2 CPU\), API a \(1 CPU and 512 MiB\); it starts when enough is free: .* start the server with a larger --cpus$/,
+    );
+    const never = { cpuMillis: 5000, memoryBytes: 2 * GIB, gpus: 2 };
+    expect(account.describe(never)).toMatch(
+      /; it never fits here: lower compute.cpu and compute.mem and compute.gpu, or start the server with a larger --cpus and --memory and --gpus$/,
     );
     account.giveBack(grant);
     expect(account.describe(need)).not.toContain("application b");
     for (let i = 0; i < 6; i++) account.occupy({ ...need, cpuMillis: 1 }, `API ${i}`);
-    expect(account.describe(need)).toMatch(/, API 2 \(0.001 CPU\), 3 more$/);
+    expect(account.describe(need)).toMatch(/, API 2 \(0.001 CPU\), 3 more \(0.003 CPU\); it starts/);
   });
 
   it("serves in the order of asking, and what does not fit does not hold up the rest", async () => {
@@ -101,10 +105,12 @@ describe("the machine's account", () => {
     expect(account.occupy({ cpuMillis: 0, memoryBytes: 0, gpus: 1 })).toBeUndefined();
   });
 
-  it("lets who does not wait take more than there is; others get nothing until it is back", async () => {
+  it("gives nothing beyond what there is; what a former controller gave stays, and others wait until it is back", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     let granted = 0;
-    const grant = account.occupy({ cpuMillis: 1500, memoryBytes: 2 * GIB, gpus: 0 })!;
+    const much = { cpuMillis: 1500, memoryBytes: 2 * GIB, gpus: 0 };
+    expect(account.occupy(much)).toBeUndefined();
+    const grant = account.occupyAgain(much, []);
     const ask = account.ask({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }, () => granted++);
     account.ask({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }, () => granted++);
     await turn();
@@ -113,6 +119,69 @@ describe("the machine's account", () => {
     account.giveBack(grant);
     await turn();
     expect(granted).toBe(1);
+  });
+});
+
+describe("what changes hands", () => {
+  const small = { cpuMillis: 400, memoryBytes: GIB / 2, gpus: 0 };
+
+  it("is given back and taken in one step, so that nobody who waits comes between", async () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0"] });
+    const granted: Grant[] = [];
+    const mine = account.occupy(small)!;
+    account.ask({ cpuMillis: 800, memoryBytes: 0, gpus: 0 }, (grant) => granted.push(grant));
+    const larger = { cpuMillis: 900, memoryBytes: GIB, gpus: 1 };
+    const grown = account.exchange([mine], larger)!;
+    await turn();
+    expect([grown, granted, account.available]).toEqual([
+      { ...larger, gpus: ["0"] },
+      [],
+      { cpuMillis: 100, memoryBytes: 0, gpus: 0 },
+    ]);
+    expect(account.exchange([grown], { ...larger, cpuMillis: 1001 })).toBeUndefined();
+    expect(account.available.cpuMillis).toBe(100);
+    account.giveBack(grown);
+    await turn();
+    expect(granted).toHaveLength(1);
+  });
+
+  it("may be kept as it is also where more is reserved than there is", () => {
+    const account = new ComputeAccount({ cpuMillis: 500, memoryBytes: GIB, gpus: [] });
+    const [mine] = [account.occupyAgain(small, []), account.occupyAgain(small, [])];
+    expect(account.exchange([mine!], { ...small, cpuMillis: 401 })).toBeUndefined();
+    expect(account.exchange([mine!], { ...small, cpuMillis: 300 })).toMatchObject({ cpuMillis: 300 });
+  });
+
+  it("may be CPUs that somebody is about to give back, but no memory and no GPU", () => {
+    const account = new ComputeAccount({ cpuMillis: 500, memoryBytes: GIB, gpus: ["0"] });
+    const old = account.occupy({ ...small, gpus: 1 })!;
+    expect(account.borrow({ ...small, cpuMillis: 501 }, [old])).toBeUndefined();
+    expect(account.borrow({ ...small, memoryBytes: GIB }, [old])).toBeUndefined();
+    expect(account.borrow({ ...small, gpus: 1 }, [old])).toBeUndefined();
+    expect(account.borrow({ ...small, cpuMillis: 500 }, [old])).toBeDefined();
+    account.giveBack(old);
+    expect(account.available).toEqual({ cpuMillis: 0, memoryBytes: GIB / 2, gpus: 1 });
+  });
+
+  it("is cut into the parts of a replica's processes", () => {
+    const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0", "1"] });
+    const parts = account.split(account.occupy({ cpuMillis: 800, memoryBytes: GIB, gpus: 2 }, "API a")!, 2);
+    expect(parts).toEqual(["0", "1"].map((gpu) => ({ cpuMillis: 400, memoryBytes: GIB / 2, gpus: [gpu] })));
+    account.giveBack(parts[0]!);
+    expect(account.describe(small)).toContain("held by API a (0.4 CPU and 512 MiB and 1 GPU)");
+    account.giveBack(parts[1]!);
+    expect(account.available).toEqual({ cpuMillis: 1000, memoryBytes: GIB, gpus: 2 });
+  });
+
+  it("goes to nobody whose ask is cancelled before it is told", async () => {
+    const account = new ComputeAccount({ cpuMillis: 400, memoryBytes: GIB, gpus: [] });
+    const granted: string[] = [];
+    const first = account.ask(small, () => granted.push("first"));
+    account.ask(small, () => granted.push("second"));
+    expect(account.cancel(first)).toBe(true);
+    await turn();
+    expect(granted).toEqual(["second"]);
+    expect(account.cancel(first)).toBe(false);
   });
 });
 

@@ -54,7 +54,9 @@ export class TestServer {
   constructor(env: NodeJS.ProcessEnv = {}, group?: string) {
     this.group = group;
     mkdirSync(this.inputs);
-    this.env = { ...process.env, QUERN_HOST: undefined, QUERN_DATA_DIR: this.dataDir, NO_COLOR: "1", ...env };
+    // Many small APIs on a machine of two cores; tests that are about compute say how much there is.
+    const own = { QUERN_HOST: undefined, QUERN_DATA_DIR: this.dataDir, QUERN_CPUS: "16", NO_COLOR: "1" };
+    this.env = { ...process.env, ...own, ...env };
     this.env.XDG_CONFIG_HOME = join(this.dir, "config");
   }
 

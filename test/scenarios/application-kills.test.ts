@@ -272,7 +272,7 @@ describe("a model's part of the machine", () => {
     expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
     await eventually("it waits", async () => (await iris.statusOf("dnn")) === "compute unavailable");
     expect(iris.resource("dnn").reason).toMatch(
-      /^each takes 64 CPU; of 2 CPU and .* are free(; held by .*)?$/,
+      /^each takes 64 CPU; of 2 CPU and .* are free(; held by .*)?; it never fits here: lower compute.cpu, or start the server with a larger --cpus$/,
     );
     iris.write(wants("cpu: 1"), another);
     expect(iris.deploy("--force")).toMatch(/^Running deployment stopped, new deployment /);

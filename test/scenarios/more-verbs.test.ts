@@ -17,7 +17,8 @@ import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT, project } from "../harness/projects.ts";
 import { root, TestServer } from "../harness/server.ts";
 
-const server = new TestServer();
+// More than any machine that this runs on.
+const server = new TestServer({ QUERN_CPUS: "999", QUERN_MEMORY: "99Ti" });
 beforeAll(async () => {
   await server.start();
   server.deploy(project(OBEDIENT));
@@ -303,9 +304,17 @@ describe("quern doctor", () => {
       "disk use",
       "open files",
       "server",
+      "compute",
       "memory limits",
     ]);
     expect(findings.filter(({ result }) => result === "fail")).toEqual([]);
+    expect(findings.find(({ check }) => check === "compute")).toMatchObject({
+      result: "warn",
+      detail: expect.stringMatching(
+        /^999 CPU and 99 TiB to reserve, \d.* free; the machine has \d+ CPU and .*B$/,
+      ),
+      cure: expect.stringMatching(/become slower; .* are killed: lower --cpus and --memory if/),
+    });
     const ill = new TestServer({ QUERN_PYTHON: "/no/python", QUERN_HOST: "http://127.0.0.1:1" });
     const { code, out } = ill.cli(["doctor"]);
     expect(code).toBe(1);
