@@ -85,7 +85,7 @@ function limits() {
   const rowOf = ({ what, most, error, status }) => [
     what,
     most,
-    error === undefined ? String(status) : `${status} \`${error}\``,
+    error === undefined ? (status ?? "the connection is closed") : `${status} \`${error}\``,
   ];
   const sections = LIMITS.map(
     ({ title, rows }) => `## ${title}\n\n${table(["what", "at most", "beyond it"], rows.map(rowOf))}`,

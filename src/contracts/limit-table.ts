@@ -8,7 +8,8 @@ interface LimitRow {
   most: string;
   /** Undefined where Node answers itself. */
   error: ErrorCode | undefined;
-  status: number;
+  /** Undefined where the connection is closed. */
+  status: number | undefined;
 }
 
 interface LimitGroup {
@@ -32,6 +33,12 @@ const undeployed = (what: string, most: string): LimitRow => ({
 
 const REQUESTS: readonly LimitRow[] = [
   { what: "request line and headers together", most: "16 KiB", error: undefined, status: 431 },
+  {
+    what: "requests that a connection sends ahead of their answers",
+    most: String(limits.REQUESTS_OF_A_CONNECTION_MAX),
+    error: undefined,
+    status: undefined,
+  },
   {
     what: "body of a prediction",
     most: `${bytes(limits.PREDICTION_BYTES_LIMIT_DEFAULT)}, or \`--max-body\``,

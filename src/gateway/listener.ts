@@ -7,6 +7,7 @@ import { reportFault } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import { say } from "../observe/words.ts";
+import { AskedAtOnce } from "./asked-at-once.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
@@ -34,6 +35,7 @@ export class Listener implements Service {
   private isDraining = false;
   /** Connections that came by `accept`. */
   private readonly dealt = new Set<Socket>();
+  private readonly askedAtOnce = new AskedAtOnce();
 
   constructor(listenOn: ListenOn, tls: TlsFiles | undefined, take: RequestListener) {
     this.listenOn = listenOn;
@@ -46,10 +48,15 @@ export class Listener implements Service {
     };
     this.server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...readPair(tls) });
     const listener: RequestListener = (request, response) => {
+      if (!this.askedAtOnce.take(request, response)) return;
       if (this.isDraining) response.setHeader("connection", "close");
       take(request, response);
     };
+    const refuseExpectation: RequestListener = (request, response) => {
+      if (this.askedAtOnce.take(request, response)) response.writeHead(417, { connection: "close" }).end();
+    };
     this.server.on("request", listener).on("checkContinue", listener);
+    this.server.on("checkExpectation", refuseExpectation);
   }
 
   async start(): Promise<void> {

@@ -1,0 +1,86 @@
+/** Clients that send requests ahead of their answers: they keep nobody waiting, and what they leave behind ends with them. */
+import { readdirSync, readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { REQUESTS_OF_A_CONNECTION_MAX } from "../../src/contracts/limits.ts";
+import { eventually } from "../harness/eventually.ts";
+import { TestServer } from "../harness/server.ts";
+
+const PREDICTOR = `
+import os, time
+
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        while isinstance(payload, dict) and not os.path.exists(payload["await"]): time.sleep(0.02)
+        return payload
+`;
+
+describe("requests that are sent ahead of their answers", () => {
+  const server = new TestServer();
+  const sockets: Socket[] = [];
+  let host: string;
+
+  beforeAll(async () => {
+    await server.start();
+    server.deploy({
+      "quern.yaml": `
+- {name: held, predictor: {path: predictor.py}}
+- {name: jobs, kind: BatchAPI, predictor: {path: predictor.py}}
+`,
+      "predictor.py": PREDICTOR,
+    });
+    host = new URL(server.baseUrl).host;
+  });
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+  });
+  afterAll(() => server.stop());
+
+  const get = (path: string, header = "") => `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${header}\r\n`;
+  const post = (path: string, body: string) =>
+    `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+
+  function send(text: string): { socket: Socket; answers: () => number; isClosed: () => boolean } {
+    const socket = connect({ port: Number(new URL(server.baseUrl).port), host: "127.0.0.1" });
+    sockets.push(socket);
+    let received = "";
+    let isClosed = false;
+    socket.on("data", (data) => (received += String(data)));
+    socket.on("error", () => {}).on("close", () => (isClosed = true));
+    socket.write(text);
+    return { socket, answers: () => received.split("HTTP/1.1 200").length - 1, isClosed: () => isClosed };
+  }
+  const closed = () => sockets.filter((socket) => socket.destroyed).length;
+  const gatewaySockets = () => readdirSync(`/proc/${server.child("gateway")}/fd`).length;
+
+  it("are answered as many as are allowed, and the connection that sends more is closed", async () => {
+    const allowed = send(get("/-/livez").repeat(REQUESTS_OF_A_CONNECTION_MAX));
+    await eventually("all answers", () => allowed.answers() === REQUESTS_OF_A_CONNECTION_MAX);
+    expect(allowed.isClosed()).toBe(false);
+    const greedy = send(get("/jobs").repeat(1_500));
+    await eventually("the end of the connection", () => greedy.isClosed());
+  });
+
+  it("end no gateway and reach no controller beyond that", async () => {
+    const pid = server.child("gateway");
+    for (let connection = 0; connection < 8; connection++) send(get("/jobs").repeat(1_500));
+    // 12,000 requests of the controller took so long that a busy machine's gateway was silent, and replaced.
+    expect((await fetch(`${server.baseUrl}/-/livez`)).status).toBe(200);
+    await eventually("the end of the connections", () => closed() === 8);
+    expect(server.child("gateway")).toBe(pid);
+  });
+
+  it("end with their connection: a stream behind an answer that never came", async () => {
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const before = gatewaySockets();
+    for (let client = 0; client < 20; client++) {
+      const held = JSON.stringify({ await: join(server.dir, "never") });
+      send(post("/held", held) + get("/-/audit?follow=1", `authorization: Bearer ${token}\r\n`));
+    }
+    await eventually("the streams", () => gatewaySockets() > before + 30);
+    for (const socket of sockets) socket.resetAndDestroy();
+    await eventually("the end of the streams", () => gatewaySockets() < before + 5);
+  });
+});
