@@ -40,6 +40,8 @@ export interface DeployDeps {
 
 export interface DeployRequest {
   archive: Readable;
+  /** Called when all of it is here, before it is used: throws where the one who sends it may not any more. */
+  onReceived: () => void;
   /** As the user calls it, for messages. */
   configFile: string;
   /** Deploy only these; empty is all. */
@@ -62,7 +64,7 @@ export interface DeployedApi {
 
 export function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
   return deps.projects.beside(async () => {
-    const project = await unpackProject(deps.dataDir, request.archive);
+    const project = await unpackProject(deps.dataDir, request);
     await deps.projects.know(project.project_id);
     return deployProject(deps, request, project);
   });

@@ -32,12 +32,16 @@ export async function removeCutOffUploads(dataDir: string): Promise<void> {
 }
 
 /** Unpacks an archive (`config.yaml` and the directory `project`). Throws `invalid_project` when it is none. */
-export async function unpackProject(dataDir: string, archive: Readable): Promise<UnpackedProject> {
+export async function unpackProject(
+  dataDir: string,
+  { archive, onReceived }: { archive: Readable; onReceived: () => void },
+): Promise<UnpackedProject> {
   const root = join(dataDir, "projects");
   await mkdir(root, { recursive: true, mode: 0o700 });
   const temporary = await mkdtemp(join(root, INCOMING));
   try {
     await unpack(archive, temporary);
+    onReceived();
     await assertShort(join(temporary, CONFIG));
     const configText = await readFile(join(temporary, CONFIG), "utf8");
     await mkdir(join(temporary, FILES), { recursive: true });

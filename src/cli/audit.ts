@@ -9,6 +9,7 @@ interface AuditLine {
   path: string;
   by: string | null;
   status: number;
+  what?: string;
   more?: number;
 }
 
@@ -33,7 +34,9 @@ function asTable(context: CliContext): CliContext {
   return { ...context, out };
 }
 
-function sentence({ time, method, path, by, status, more }: AuditLine): string {
+function sentence({ time, method, path, by, status, what, more }: AuditLine): string {
   const others = more === undefined ? "" : ` (and ${more - 1} before it)`;
-  return printableLine(`${time} ${by ?? "-"} ${method} ${path} ${status}${others}`);
+  return printableLine(
+    `${time} ${by ?? "-"} ${method} ${path} ${status}${what === undefined ? "" : ` ${what}`}${others}`,
+  );
 }

@@ -4,7 +4,7 @@
  * that Cortex calls so is taken.
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { readdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
@@ -12,6 +12,7 @@ import ignore from "ignore";
 import { create } from "tar";
 import { PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
 import { CliError, EXIT } from "./context.ts";
+import { behindLink, type Walked } from "./project-links.ts";
 
 const LEFT_OUT = [".*", "!.env", "__pycache__", "*.pyc", "*.pyo", "*.pyd", "node_modules"];
 /** A project directory that is a virtual environment itself (`python -m venv .`) is still a project. */
@@ -140,18 +141,24 @@ async function projectFiles(directory: string, config: string): Promise<string[]
   // What a virtual environment is only shows when it is walked into; `.quernignore` has the last word there too.
   const isLeftOut = (venv: string) => ignore().add(`/${venv}/`).add(own).ignores(`${venv}/`);
   const files: string[] = [];
-  const walk = async (relative: string): Promise<void> => {
-    const entries = await readdir(join(directory, relative), { withFileTypes: true });
-    const isInnerVenv = relative !== "" && entries.some((entry) => entry.name === "pyvenv.cfg");
-    if (isInnerVenv && isLeftOut(relative)) return;
+  const root = await realpath(directory);
+  const walk = async (at: Walked): Promise<void> => {
+    const entries = await readdir(at.real, { withFileTypes: true });
+    const isInnerVenv = at.path !== "" && entries.some((entry) => entry.name === "pyvenv.cfg");
+    if (isInnerVenv && isLeftOut(at.path)) return;
+    const above = [...at.above, at.real];
     for (const entry of entries) {
-      const path = relative === "" ? entry.name : `${relative}/${entry.name}`;
+      const path = at.path === "" ? entry.name : `${at.path}/${entry.name}`;
       if (rules.ignores(entry.isDirectory() ? `${path}/` : path)) continue;
-      if (entry.isDirectory()) await walk(path);
-      else if (entry.isFile() || entry.isSymbolicLink()) files.push(path);
+      const behind = entry.isSymbolicLink() ? await behindLink(root, path, at) : undefined;
+      const what = behind?.info ?? entry;
+      const real = behind?.real ?? join(at.real, entry.name);
+      if (!what.isDirectory()) {
+        if (what.isFile()) files.push(path);
+      } else if (!rules.ignores(`${path}/`)) await walk({ path, real, above });
     }
   };
-  await walk("");
+  await walk({ path: "", real: root, above: [] });
   return files.sort();
 }
 

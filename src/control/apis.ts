@@ -4,7 +4,7 @@ import { type Context, Hono } from "hono";
 import type { ApiState, Apis } from "../apis/apis.ts";
 import { stringifyExact } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import { askForBody, baseUrl, isTrue, jsonText } from "./http.ts";
+import { askForBody, assertStillOpen, baseUrl, isTrue, jsonText, tellAudit } from "./http.ts";
 import { logsResponse } from "./logs.ts";
 import type { OpenStreams } from "./open-streams.ts";
 
@@ -20,14 +20,18 @@ export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDep
 
   app.post("/-/deploy", async (c) => {
     askForBody(c);
+    const dryRun = isTrue(c.req.query("dry_run"));
     const deployed = await apis.deploy({
       archive: Readable.fromWeb(c.req.raw.body as never),
+      onReceived: () => assertStillOpen(c),
       configFile: c.req.query("config") ?? "quern.yaml",
       only: c.req.queries("api") ?? [],
-      dryRun: isTrue(c.req.query("dry_run")),
+      dryRun,
       environment: c.req.query("environment") ?? "dev",
       force: isTrue(c.req.query("force")),
     });
+    const names = deployed.map(({ api, api_id }) => `${api} ${api_id}`).join(", ");
+    tellAudit(c, dryRun ? `checked only: ${names}` : names);
     return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}${api.endpoint}` })));
   });
 

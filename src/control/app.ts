@@ -17,7 +17,15 @@ import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
 import { docsRoutes } from "./docs.ts";
-import { askedBy, assertKey, assertMayKnow, controlListenerOnly, requestId, streamText } from "./http.ts";
+import {
+  askedBy,
+  assertKey,
+  assertMayKnow,
+  audited,
+  controlListenerOnly,
+  requestId,
+  streamText,
+} from "./http.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { loopsOf, type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
@@ -65,11 +73,13 @@ export function controlApp(deps: ControlDeps): Hono {
   app.use("/-/*", controlListenerOnly(deps.hasControlListener));
   app.route("/", docsRoutes(deps.version));
   app.use("/-/*", async (c, next) => {
+    // Who asks is known before: a key may be revoked by the time of the answer, by this very request too.
+    const by = askedBy(c, deps.keys);
     await next();
     const { method, path } = c.req;
     if (method === "GET" || method === "HEAD" || method === "OPTIONS") return;
-    const by = askedBy(c, deps.keys);
-    deps.audit.record({ method, path, by, status: c.res.status, request_id: requestId(c) });
+    const what = audited(c);
+    deps.audit.record({ method, path, by, status: c.res.status, request_id: requestId(c), what });
   });
   // A queue's counts are for whoever may submit to its API: its own route looks.
   app.use("/-/*", async (c, next) => {

@@ -58,13 +58,13 @@ export function requestId(c: Context): string {
   return c.req.header("x-request-id") ?? "-";
 }
 
-/** A variable of a request's context: its key or token was asked for, and let it in. */
+/** A variable of a request's context: the keys that were asked whether it may pass, once they let it in. */
 const LET_IN = "letIn";
 
 /** Throws unless the request's key, or the token that the gateway has verified, opens what is needed. */
 export function assertKey(c: Context, keys: Keys, need: Need): void {
   assertOpened(c, keys, need);
-  c.set(LET_IN, true);
+  c.set(LET_IN, keys);
 }
 
 function assertOpened(c: Context, keys: Keys, need: Need): void {
@@ -87,12 +87,21 @@ export function assertMayKnow(c: Context, keys: Keys): void {
  * Whether what an open stream was asked with still opens anything. A signature ends with its one answer; where no key was asked for, what
  * was sent as one may be any text.
  */
-export function isStillOpen(c: Context, keys: Keys): boolean {
-  if (c.get(LET_IN) !== true) return true;
+export function isStillOpen(c: Context): boolean {
+  const keys = c.get(LET_IN) as Keys | undefined;
+  if (keys === undefined) return true;
   const verified = forwarded(c).holder;
   if (verified !== undefined) return verified.expiresMs === undefined || verified.expiresMs > wallMs();
   const key = keyText(c);
   return key === undefined || keys.find(sha256Of(key)) !== undefined;
+}
+
+/**
+ * A body may come minutes behind the head that was judged. Throws `unauthorized` where what let the request in opens nothing any more; called when
+ * the body is here, before anything is done.
+ */
+export function assertStillOpen(c: Context): void {
+  if (!isStillOpen(c)) throw unauthorized(keyText(c) ?? "", "predict");
 }
 
 /** Whether the request's key opens everything. */
@@ -103,6 +112,18 @@ export function isAdmin(c: Context, keys: Keys): boolean {
   } catch {
     return false;
   }
+}
+
+/** A variable of a request's context: what it made, for the audit. */
+const MADE = "made";
+
+/** Tells the audit what a request has made or changed, where its path does not say so. */
+export function tellAudit(c: Context, what: string): void {
+  c.set(MADE, what);
+}
+
+export function audited(c: Context): string | undefined {
+  return c.get(MADE) as string | undefined;
 }
 
 /** Who asks: the id of a key that is known, or a token's subject. */
@@ -129,7 +150,7 @@ export function bodyOwner(c: Context, keys: Keys, api = ""): BodyOwner {
 
 /**
  * Reads the whole body, whose bytes count until the answer has gone. Throws `body_too_large` as soon as it reaches `limit` bytes, not
- * after, `queue_full` where there is no room for it, and `body_too_slow`.
+ * after, `queue_full` where there is no room for it, `body_too_slow`, and `unauthorized` where the request's key was revoked meanwhile.
  */
 export async function readBody(
   c: Context,
@@ -148,7 +169,9 @@ export async function readBody(
       throw new ServiceError("body_too_large", `the body must be smaller than ${limit} bytes; ${cure}`);
   };
   const announced = length === undefined ? undefined : Number(length);
-  return Buffer.concat(await collect(body, held, announced, check, () => askForBody(c)));
+  const parts = await collect(body, held, announced, check, () => askForBody(c));
+  assertStillOpen(c);
+  return Buffer.concat(parts);
 }
 
 /** Aborted when the client leaves, and when its answer has gone. */

@@ -5,8 +5,8 @@ import type { Keys } from "../access/keys.ts";
 import { parseDurationMs } from "../contracts/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
-import { newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
-import { bodyOwner, parseJson, readBody } from "./http.ts";
+import { type CreatedKey, newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
+import { bodyOwner, parseJson, readBody, tellAudit } from "./http.ts";
 
 const BODY_BYTES_LIMIT = 10_000;
 
@@ -19,13 +19,17 @@ export function keyRoutes(keys: Keys): Hono {
     const { scope, api, rate, expires_in } = parse(newKeySchema, body);
     const expiresInMs = expires_in == null ? null : parseDurationMs(expires_in)!;
     const limit = rate == null ? null : parseRate(rate)!;
-    return c.json(await keys.create({ scope, api: api ?? null, rate: limit, expiresInMs }));
+    const created = await keys.create({ scope, api: api ?? null, rate: limit, expiresInMs });
+    tellAudit(c, nameOf(created));
+    return c.json(created);
   });
   app.post("/-/keys/:id/rotate", async (c) => {
     const cure = "it has a grace at most";
     const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
     const { grace } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
-    return c.json(await keys.rotate(c.req.param("id"), parseDurationMs(grace)!));
+    const created = await keys.rotate(c.req.param("id"), parseDurationMs(grace)!);
+    tellAudit(c, nameOf(created));
+    return c.json(created);
   });
   app.delete("/-/keys/:id", async (c) => {
     const id = c.req.param("id");
@@ -33,6 +37,11 @@ export function keyRoutes(keys: Keys): Hono {
     return c.json({ message: `revoked key ${id}` });
   });
   return app;
+}
+
+/** For the audit: which key, and what it opens. */
+function nameOf({ id, scope, api }: CreatedKey): string {
+  return `${id} (${api === null ? scope : `${scope} for ${api}`})`;
 }
 
 function parse<Value>(schema: z.ZodType<Value>, body: Buffer): Value {

@@ -50,7 +50,7 @@ export class OpenStreams {
 
   /** Whether what the stream was asked with still opens anything. */
   isAllowed(c: Context): boolean {
-    return isStillOpen(c, this.keys);
+    return isStillOpen(c);
   }
 
   private assertFew(owner: string, streams: ReadonlySet<OpenStream>): void {

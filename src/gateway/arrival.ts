@@ -12,10 +12,13 @@ import { asServiceError, ServiceError } from "../contracts/errors.ts";
 import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import type { ApiPool } from "./api-pool.ts";
-import type { Authorization } from "./authorization.ts";
+import { type Authorization, refusal } from "./authorization.ts";
 import { discardRest } from "./discard-rest.ts";
 import { metaOf } from "./payload-meta.ts";
 import { Prediction, sendError } from "./prediction.ts";
+
+/** A body that is here so soon came with its head: no revocation was answered in between. */
+const BODY_AT_ONCE_MS = 10;
 
 /** Where a request goes: the address that was asked for, and the API that is to answer. */
 export interface Destination {
@@ -138,6 +141,7 @@ export class Arrival {
       this.stopWatching?.();
       if (this.response.headersSent) return;
       if (isSigned && !this.isSignerAllowed()) return;
+      if (!this.isStillAllowed(isSigned)) return;
       if (isSigned) this.nameChoice();
       if (isPost) this.submit();
       else this.describe();
@@ -251,6 +255,16 @@ export class Arrival {
       this.refuse(error);
       return false;
     }
+  }
+
+  /** A body may come minutes behind the head that was judged: its key may be revoked by then. */
+  private isStillAllowed(isSigned: boolean): boolean {
+    const { authorization } = this.deps;
+    if (isSigned || this.key === undefined || performance.now() - this.startedMs < BODY_AT_ONCE_MS)
+      return true;
+    if (authorization.isStillOpen(this.request)) return true;
+    this.refuse(refusal(this.request));
+    return false;
   }
 
   private isSignerAllowed(): boolean {

@@ -25,6 +25,7 @@ import {
   AUDIT_REFUSED_FILES_MAX,
   LOGGED_PATH_LENGTH_MAX,
 } from "../contracts/limits.ts";
+import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { LineFlood } from "./line-flood.ts";
 
@@ -35,6 +36,8 @@ export interface AuditLine {
   by: string | null;
   status: number;
   request_id: string;
+  /** What was made or changed, where the path does not say it: a key's id, the APIs of a deployment. */
+  what?: string | undefined;
 }
 
 export interface AuditFile {
@@ -76,11 +79,13 @@ export class Audit implements Service {
     this.refused.flush();
   }
 
-  record({ by, path, ...line }: AuditLine): void {
+  record({ by, path, what, ...line }: AuditLine): void {
     const cut = {
       ...line,
+      ...(what === undefined ? {} : { what: cutText(what, LOGGED_PATH_LENGTH_MAX) }),
       by: by === null ? null : cutText(by, LOGGED_PATH_LENGTH_MAX),
-      path: cutText(path, LOGGED_PATH_LENGTH_MAX),
+      // A key in the place of its id would be readable there.
+      path: cutText(hideInText(path), LOGGED_PATH_LENGTH_MAX),
     };
     const isRefused = line.status === 401 || line.status === 403;
     if (by === null || isRefused) this.refused.record(`${line.status} ${by}`, cut);

@@ -39,7 +39,8 @@ function write(files: Record<string, string>): void {
 
 const upload = () => {
   const archive = create({ cwd: join(directory, "upload") }, ["config.yaml", "project"]);
-  return unpackProject(dataDir, Readable.from(archive as unknown as AsyncIterable<Buffer>));
+  const chunks = archive as unknown as AsyncIterable<Buffer>;
+  return unpackProject(dataDir, { archive: Readable.from(chunks), onReceived: () => {} });
 };
 
 it("a project that is deployed again is verified, and what was damaged is put right", async () => {

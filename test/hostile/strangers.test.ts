@@ -2,10 +2,13 @@
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { STREAMS_OF_A_KEY_MAX } from "../../src/contracts/limits.ts";
+import { archiveOf } from "../harness/archives.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO } from "../harness/projects.ts";
+import { RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
 
 const FOR_EVER = `
@@ -127,6 +130,49 @@ describe("an open stream", () => {
     expect((await server.fetch("/-/apis/echo/logs", { headers: bearer(own.key) })).status).toBe(200);
     open.shift()!.destroy();
     await eventually("there is room for another", async () => (await follow(path, own.key)).status === 200);
+  });
+});
+
+describe("a request whose body comes when its key was revoked", () => {
+  let raw: RawRequests;
+  beforeAll(() => {
+    raw = new RawRequests(server.baseUrl);
+  });
+  afterAll(() => raw.close());
+  const job = JSON.stringify({ workers: 1, item_list: { items: [1], batch_size: 1 } });
+  const archive = archiveOf(
+    { path: "config.yaml", body: "- {name: ghost, kind: BatchAPI, predictor: {path: p.py}}" },
+    { path: "project/p.py", body: ECHO },
+  );
+  const bodies: [string, string | Buffer][] = [
+    ["/-/keys", '{"scope":"admin"}'],
+    ["/-/deploy", archive],
+    ["/jobs", job],
+    ["/echo", '{"a":1}'],
+  ];
+
+  it.each(bodies)("is refused, and told in the audit with who it was: %s", async (path, body) => {
+    const own = await create("admin");
+    const head = { ...bearer(own.key), "content-type": "application/json", connection: "close" };
+    const request = raw.send(`POST ${path}`, { ...head, "content-length": Buffer.byteLength(body) });
+    request.socket.write(body.slice(0, 3));
+    // The head has been judged by then: what is asked behind it is answered.
+    await server.fetch("/-/apis", { headers: bearer(own.key) });
+    await delay(50);
+    await server.fetch(`/-/keys/${own.id}`, { method: "DELETE", headers: admin() });
+    request.socket.write(body.slice(3));
+    expect([path, await request.firstStatus()]).toEqual([path, "401"]);
+    expect((await server.fetch("/-/apis/ghost", { headers: admin() })).status).toBe(404);
+    const audit = await (await server.fetch(`/-/audit?key=${own.id}`, { headers: admin() })).text();
+    if (path.startsWith("/-/")) expect(audit).toContain(`"path":"${path}"`);
+  });
+
+  it("names the key that revokes itself", async () => {
+    const own = await create("admin");
+    const path = `/-/keys/${own.id}`;
+    expect((await server.fetch(path, { method: "DELETE", headers: bearer(own.key) })).status).toBe(200);
+    const audit = await (await server.fetch(`/-/audit?key=${own.id}`, { headers: admin() })).text();
+    expect(audit).toContain(`"path":"${path}"`);
   });
 });
 

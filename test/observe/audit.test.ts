@@ -43,6 +43,13 @@ describe("the audit", () => {
     expect((await lines())[1]).toMatchObject({ by: "jwt:\u202e\x9b2J" });
   });
 
+  it("hides a key that stands where its id belongs, and says what was made", async () => {
+    audit.record({ ...line, path: `/-/keys/quern_${"a".repeat(32)}`, what: `k-2 (admin)${"x".repeat(999)}` });
+    const [written] = await lines();
+    expect(written!.path).toBe("/-/keys/quern_***");
+    expect(written!.what).toMatch(/^k-2 \(admin\)x{1,256}… \(/);
+  });
+
   it("counts a flood of what is refused, of each key for itself, and no change made with a key", async () => {
     for (let i = 0; i < 1_000; i++) audit.record({ ...line, by: null, status: 401, request_id: `r-${i}` });
     audit.record({ ...line, by: "k-2", status: 403 });

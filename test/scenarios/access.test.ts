@@ -97,6 +97,9 @@ describe("keys", () => {
     const audit = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const refused = JSON.parse(linesOf("audit-refused.log").at(-1)!) as Record<string, unknown>;
     expect(audit[0]).toMatchObject({ method: "POST", path: "/-/deploy", by: "admin-token", status: 200 });
+    // What the path does not say: which APIs, which key.
+    expect(audit[0]!.what).toMatch(/^echo [0-9a-f]{24}/);
+    expect(audit.find(({ path }) => path === "/-/keys")!.what).toMatch(/^k-[0-9a-f]{10} \(/);
     expect(
       audit.filter(({ method, path }) => method === "DELETE" && String(path).startsWith("/-/keys/")).length,
     ).toBeGreaterThan(3);

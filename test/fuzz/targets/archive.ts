@@ -32,7 +32,10 @@ async function run(input: Buffer): Promise<undefined> {
   rmSync(data, { recursive: true, force: true });
   mkdirSync(data);
   try {
-    const { directory } = await unpackProject(data, Readable.from([withSums(input)]));
+    const { directory } = await unpackProject(data, {
+      archive: Readable.from([withSums(input)]),
+      onReceived: () => {},
+    });
     for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
       mustHold(entry.isFile() || entry.isDirectory(), `${entry.name} is no file and no directory`);
       const { mode } = statSync(join(entry.parentPath, entry.name));

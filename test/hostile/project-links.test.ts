@@ -1,0 +1,93 @@
+/** Projects that somebody else wrote, and what `quern deploy` takes along of the machine of whoever deploys them. */
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { list } from "tar";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { packProject } from "../../src/cli/pack-project.ts";
+
+let directory: string;
+let project: string;
+beforeEach(() => {
+  directory = realpathSync(mkdtempSync(join(tmpdir(), "quern-links-")));
+  project = join(directory, "project");
+  write({
+    "project/quern.yaml": "[]",
+    "project/p.py": "pass",
+    "home/.ssh/id_rsa": "SECRET",
+    "home/notes": "SECRET",
+  });
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+function write(files: Record<string, string>): void {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, name)), { recursive: true });
+    writeFileSync(join(directory, name), text);
+  }
+}
+const link = (at: string, to: string) => symlinkSync(to, join(project, at));
+const packed = async () => {
+  const { archive } = await packProject(project);
+  const paths: string[] = [];
+  await pipeline(
+    Readable.fromWeb(archive as never),
+    list({ onReadEntry: ({ path, type }) => paths.push(type === "File" ? path : `${path}: ${type}`) }),
+  );
+  return paths.sort();
+};
+
+it.each([
+  ["a file", "../home/notes"],
+  ["a directory", "../home"],
+  ["a file of the system", "/etc/passwd"],
+  ["a device", "/dev/zero"],
+  ["what begins as the project does", "../project-2/x"],
+])("a link out of the project is refused, with where it leads: to %s", async (_, to) => {
+  write({ "project-2/x": "SECRET" });
+  link("data.bin", to);
+  await expect(packProject(project)).rejects.toThrow(
+    /^data\.bin is a link to .*, outside of the project; copy/,
+  );
+  write({ "project/.quernignore": "data.bin\n" });
+  expect(await packed()).toEqual(["config.yaml", "project/p.py"]);
+});
+
+it("so is one behind a link inside, and one that leads in a circle", async () => {
+  write({ "project/a/x": "x" });
+  link("b", "a");
+  link("a/out", "../../home");
+  await expect(packProject(project)).rejects.toThrow(/outside of the project/);
+  rmSync(join(project, "a/out"));
+  for (const [at, to] of [
+    ["here", "."],
+    ["a/up", ".."],
+    ["self", "self"],
+    ["a/b", "../b"],
+  ] as const) {
+    link(at, to);
+    await expect(packProject(project), at).rejects.toThrow(/is a link that leads in a circle; remove it/);
+    rmSync(join(project, at));
+  }
+});
+
+it("a link inside of the project is what it leads to, by the rules of all files", async () => {
+  write({
+    "project/data/model.bin": "x",
+    "project/data/.git/config": "SECRET",
+    "project/data/raw.csv": "SECRET",
+    "project/.quernignore": "*.csv\nold\n",
+  });
+  link("latest", "data");
+  link("old", "data");
+  link("model", "data/model.bin");
+  expect(await packed()).toEqual([
+    "config.yaml",
+    "project/data/model.bin",
+    "project/latest/model.bin",
+    "project/model",
+    "project/p.py",
+  ]);
+});
