@@ -136,10 +136,7 @@ export class Apis implements Service {
   /** New replicas of the same version, ready before the old ones drain. */
   async refresh(name: string): Promise<void> {
     const version = await this.version(name);
-    if (version.config.kind !== "RealtimeAPI") {
-      const message = `${name} is a ${version.config.kind}: it has no replicas to refresh; each job starts its own workers`;
-      throw new ServiceError("wrong_state", message);
-    }
+    if (version.config.kind !== "RealtimeAPI") throw nothingToRefresh(version);
     await renewPredictorId(this.deps.db, version);
     inBackground(this.deps.replicas.reconcile());
   }
@@ -288,6 +285,15 @@ function stateOfUnreadable({ name, kind, api_id, deployed_time, why }: Unreadabl
 
 function isSplitter(version: AnyVersion): version is SplitterVersion {
   return !hasPredictor(version);
+}
+
+function nothingToRefresh({ name, config }: AnyVersion): ServiceError {
+  const instead =
+    config.kind === "TrafficSplitter"
+      ? `refresh the APIs that it sends to: ${config.apis.map((api) => `\`quern refresh ${api.name}\``).join(", ")}`
+      : "each job starts its own workers";
+  const message = `${name} is a ${config.kind}: it has no replicas to refresh; ${instead}`;
+  return new ServiceError("wrong_state", message);
 }
 
 /** The API of an application goes and comes with it. */

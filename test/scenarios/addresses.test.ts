@@ -118,6 +118,14 @@ describe("addresses", () => {
     expect(refusal(splitter(weights))).toContain(message);
   });
 
+  it("have no replicas to refresh where they split traffic, and name the APIs that have", () => {
+    expect(server.cli(["refresh", "split"])).toEqual({
+      code: 5,
+      out: "",
+      err: expect.stringMatching(/is a TrafficSplitter.*refresh the APIs that it sends to: `quern refresh one`/),
+    });
+  });
+
   it("keep an API that a splitter uses from being deleted", () => {
     const refused = server.cli(["delete", "one", "-y"]);
     expect([refused.code, refused.err]).toEqual([
