@@ -10,7 +10,7 @@ import { Client, type ClientOptions } from "./cli/client.ts";
 import { type CliContext, CliError, EXIT } from "./cli/context.ts";
 import { findEnvironment, LOCAL, readEnvironments } from "./cli/environments.ts";
 import { addJobVerbs, addQueueVerbs } from "./cli/job-verbs.ts";
-import { isErrTerminal, Output, watchReader } from "./cli/output.ts";
+import { isErrTerminal, isTerminal, Output, watchReader } from "./cli/output.ts";
 import { addOwnVerbs } from "./cli/own-verbs.ts";
 import { packageRoot } from "./contracts/package-root.ts";
 import { parseBytes, parseCpuMillis } from "./contracts/quantities.ts";
@@ -112,6 +112,7 @@ function contextOf(options: GlobalOptions): CliContext {
     errLine: (text) => output.errLine(text),
     ask: (question) => output.ask(question),
     isInteractive: isErrTerminal() && options.color !== false && !isPlainOutput(),
+    isTerminal: isTerminal(),
     isYes: options.yes === true,
     isWatch: options.watch === true,
     files: { environments, dataDir, examples: join(packageRoot, "examples") },

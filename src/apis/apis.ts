@@ -129,6 +129,10 @@ export class Apis implements Service {
     return found;
   }
 
+  isDeployed(name: string): Promise<boolean> {
+    return isDeployed(this.deps.db, name);
+  }
+
   findVersion(name: string): Promise<AnyVersion | undefined> {
     return currentVersion(this.deps.db, name);
   }

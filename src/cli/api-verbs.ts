@@ -59,7 +59,7 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
     .action((api, job, options) =>
       run(async (context) =>
         context.app === undefined
-          ? (await apis()).logs(context, api, job, options)
+          ? (await import("./logs.ts")).logs(context, api, job, options)
           : (await applications()).resourceLogs(context, context.app, given(api, job), options),
       ),
     );

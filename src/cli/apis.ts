@@ -1,4 +1,4 @@
-/** `quern get`, `predict`, `logs`, `delete`, `version`. */
+/** `quern get`, `predict`, `refresh`, `rollback`, `delete`, `version`. */
 import { readFileSync } from "node:fs";
 import { memberText, prettyJson } from "../base/json-text.ts";
 import type { ApplicationState } from "../contracts/applications.ts";
@@ -7,7 +7,6 @@ import { change } from "./change.ts";
 import { confirm } from "./confirm.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { getJob, listJobs } from "./jobs.ts";
-import { printStream } from "./print-stream.ts";
 import { dateTime, since, table } from "./table.ts";
 
 export interface ApiState {
@@ -217,24 +216,6 @@ export async function predict(context: CliContext, api: string, file: string): P
     body,
   });
   await context.out(`${text.replaceAll(/\r\n?/g, "\n")}\n`);
-  return EXIT.success;
-}
-
-export async function logs(
-  context: CliContext,
-  api: string,
-  job: string | undefined,
-  options: { follow?: boolean },
-): Promise<number> {
-  const path =
-    job === undefined
-      ? `/-/apis/${encodeURIComponent(api)}/logs`
-      : `${await context.client.apiPath(api)}/${encodeURIComponent(job)}/logs`;
-  const accept = context.output === "json" ? "application/x-ndjson" : "text/plain";
-  await printStream(context, path, {
-    query: { follow: options.follow === true ? "true" : undefined },
-    headers: { accept },
-  });
   return EXIT.success;
 }
 

@@ -5,6 +5,7 @@ import { kindOf, resourceDetails, resourceTables, statusTable, TITLES } from "./
 import { change } from "./change.ts";
 import { confirm } from "./confirm.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
+import { hintAtMore } from "./logs.ts";
 import { printStream } from "./print-stream.ts";
 import { dateTime } from "./table.ts";
 
@@ -54,6 +55,9 @@ export async function resourceLogs(
     query: { kind: resource!.kind, follow: options.follow === true ? "true" : undefined },
     headers: { accept: context.output === "json" ? "application/x-ndjson" : "text/plain" },
   });
+  const isMore = options.follow !== true && (state.is_working || resource!.kind === "api");
+  const command = `quern logs -f -a ${app} ${resource!.kind} ${resource!.name}`;
+  if (isMore) await hintAtMore(context, () => `there may be more to come: \`${command}\` follows it`);
   return EXIT.success;
 }
 

@@ -23,6 +23,8 @@ export interface CliContext {
   ask: (question: string) => Promise<string>;
   /** Whether stderr is a terminal that may show a moving bar. */
   isInteractive: boolean;
+  /** Whether a person reads what is printed: neither data nor messages go into a file or a pipe. */
+  isTerminal: boolean;
   /** `-y`: nobody is asked. */
   isYes: boolean;
   /** `-w`: again every two seconds. */

@@ -116,6 +116,6 @@ function addReading(job: Command, run: RunVerb): void {
     .description("print the log of a job")
     .option("-f, --follow", "go on until the job ends")
     .action((api, id, options) =>
-      run(async (context) => (await import("./apis.ts")).logs(context, api, id, options)),
+      run(async (context) => (await import("./logs.ts")).logs(context, api, id, options)),
     );
 }

@@ -68,6 +68,11 @@ export function isErrTerminal(): boolean {
   return process.stderr.isTTY === true;
 }
 
+/** Whether a person reads both what is data and what is not. */
+export function isTerminal(): boolean {
+  return process.stdout.isTTY === true && isErrTerminal();
+}
+
 /** `onClosed`: whoever read our data has left, as in `quern logs … | head`, which is nobody's fault. */
 export function watchReader(onClosed: () => void): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -73,7 +73,8 @@ export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDep
 
   app.get("/-/apis/:name/logs", async (c) => {
     const { name } = await apis.get(c.req.param("name"));
-    return logsResponse(c, streams, apiLogDirectory(name), async () => false);
+    // The log of a deleted API is gone with it.
+    return logsResponse(c, streams, apiLogDirectory(name), async () => !(await apis.isDeployed(name)));
   });
 
   return app;

@@ -66,6 +66,50 @@ describe("quern refresh", () => {
   });
 });
 
+describe("quern logs", () => {
+  const quern = join(root, "bin", "quern");
+  const env = { ...process.env, QUERN_DATA_DIR: server.dataDir };
+  /** What a person sees: standard output and error are one terminal. */
+  const onTerminal = (...args: string[]) =>
+    spawnSync("python3", ["-c", "import pty, sys; pty.spawn(sys.argv[1:])", process.execPath, quern, ...args], {
+      ...{ env, input: "", encoding: "utf8", timeout: 45_000 },
+    }).stdout.replaceAll("\r", "");
+
+  it("ends with what shows more, on a terminal only", async () => {
+    await server.post("/echo", { do: "print", times: 1 });
+    const still = "echo still runs: `quern logs -f echo` follows it";
+    await eventually("it is printed", () => onTerminal("logs", "echo").includes("y".repeat(999)));
+    expect(onTerminal("logs", "echo")).toMatch(new RegExp(`\\d \\S+ .*\\n\\n${still}\\n$`));
+    expect(onTerminal("logs", "echo", "-q")).not.toContain(still);
+    expect(server.cli(["logs", "echo"]).err).toBe("");
+    expect(onTerminal("logs", "jobs")).toBe(
+      "\neach job has a log of its own: `quern get jobs` lists the jobs, `quern logs jobs JOB` prints one's\n",
+    );
+    const gate = join(server.dir, "gate");
+    const id = await server.submit("jobs", {
+      workers: 1,
+      item_list: { items: [{ do: "await", path: gate }], batch_size: 1 },
+    });
+    expect(onTerminal("logs", "jobs", id)).toContain(`\`quern logs -f jobs ${id}\` follows it\n`);
+    writeFileSync(gate, "");
+    await server.ended("jobs", id);
+    expect(onTerminal("logs", "jobs", id)).not.toContain("follows it");
+  });
+
+  it("-f ends when the API is deleted", async () => {
+    server.deploy({
+      ...project(OBEDIENT),
+      "quern.yaml": "- {name: brief, predictor: {path: predictor.py}}\n",
+    });
+    await server.post("/brief", { do: "print", times: 1 });
+    const following = server.startCli(["logs", "-f", "brief"]);
+    await eventually("it follows", () => following.out.includes("y".repeat(999)));
+    expect(server.cli(["delete", "brief", "-f"])).toEqual({ code: 0, out: "deleting brief\n", err: "" });
+    expect(await following.ended).toBe(0);
+    expect(server.cli(["logs", "brief"])).toMatchObject({ code: 4 });
+  });
+});
+
 describe("quern job", () => {
   it("failures shows batch, attempts, error, items, and a traceback", () => {
     const items = [1, { do: "raise", id: 7 }, { do: "raise", id: 8 }];
