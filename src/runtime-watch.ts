@@ -46,7 +46,7 @@ export class RuntimeWatch implements Service {
       if (mended.includes(true)) log.warn("the runtime directory was removed; it was made again");
       for (const name of this.unreachable()) {
         log.warn({ api: name }, "the socket of a replica was removed; replacing it");
-        await apis.refresh(name);
+        await apis.refresh(name, false);
       }
     } catch (error) {
       log.error({ err: error }, "the runtime directory cannot be made again");

@@ -80,7 +80,9 @@ export class Apis implements Service {
 
   async deploy(request: DeployRequest): Promise<DeployedApi[]> {
     const deployed = await deploy(this.deps, request);
-    if (!request.dryRun) await this.announce();
+    if (request.dryRun) return deployed;
+    await this.announce();
+    if (request.force) await this.deps.replicas.cancelFormerRollouts(deployed.map(({ api }) => api));
     return deployed;
   }
 
@@ -137,12 +139,13 @@ export class Apis implements Service {
     return currentVersion(this.deps.db, name);
   }
 
-  /** New replicas of the same version, ready before the old ones drain. */
-  async refresh(name: string): Promise<void> {
+  /** New replicas of the same version, ready before the old ones drain; `force` cancels a rollout in progress. */
+  async refresh(name: string, force: boolean): Promise<void> {
     const version = await this.version(name);
     if (version.config.kind !== "RealtimeAPI") throw nothingToRefresh(version);
     await renewPredictorId(this.deps.db, version);
-    inBackground(this.deps.replicas.reconcile());
+    if (force) await this.deps.replicas.cancelFormerRollouts([name]);
+    else inBackground(this.deps.replicas.reconcile());
   }
 
   /**

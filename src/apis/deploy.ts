@@ -48,8 +48,9 @@ export interface DeployRequest {
   only: readonly string[];
   /** Validate everything, change nothing. */
   dryRun: boolean;
-  /** Of an application: which environment, and whether a deployment that runs is ended. */
+  /** Of an application: which environment. */
   environment: string;
+  /** A deployment in progress is cancelled: replicas that are still starting, and what an application has running. */
   force: boolean;
 }
 

@@ -30,6 +30,8 @@ export class Replica {
   isLeaving = false;
   /** Its part of the machine; undefined once it is another's. */
   grant: Grant | undefined;
+  /** Requests may have come to it. */
+  hasServed = false;
   readonly startedMs = performance.now();
   private readonly worker: RunningWorker;
   private readonly events: ReplicaEvents;
@@ -103,6 +105,7 @@ export class Replica {
   private ready({ wants, is_async }: Pick<Ready, "wants" | "is_async">): void {
     if (this.state !== "initializing") return;
     this.state = "ready";
+    this.hasServed = true;
     this.wants = wants;
     this.isAsync = is_async;
     this.events.onReady(this);

@@ -156,6 +156,19 @@ export class Replicas implements Service {
     inBackground(this.reconcile());
   }
 
+  /**
+   * Ends at once what a rollout before the newest version is still starting. It would end by itself after its `__init__`, and hold its part
+   * of the machine until then. No request has come to it.
+   */
+  async cancelFormerRollouts(names: readonly string[]): Promise<void> {
+    await this.reconcile();
+    for (const name of names) {
+      const { workers, version } = this.groups.get(name) ?? { workers: [], version: undefined };
+      const former = workers.filter((worker) => worker.predictor_id !== version?.predictor_id);
+      for (const worker of former) if (!worker.hasServed) worker.kill();
+    }
+  }
+
   private async loop(): Promise<void> {
     while (this.isAgain && !this.isStopped) {
       this.isAgain = false;

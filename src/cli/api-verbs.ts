@@ -70,6 +70,8 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
     .action(() => run(async (context) => (await apis()).showVersion(context, version)));
 }
 
+const CANCEL_HELP = "cancel a deployment in progress: end what it is still starting or computing";
+
 /** What changes something that is deployed. */
 function addChangingVerbs(program: Command, run: RunVerb): void {
   const apis = () => import("./apis.ts");
@@ -79,13 +81,13 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
     .description(
       "start new replicas of a real-time API; the old ones drain when those are ready. With -a, read an application's data again",
     )
-    .option("--force", "with -a: end what another deployment has running")
+    .option("-f, --force", CANCEL_HELP)
     .action((api, options) =>
       run(async (context) => {
         if (context.app !== undefined)
           return (await applications()).refreshApplication(context, context.app, options);
         if (api === undefined) throw new CliError("name the API, or an application with -a", EXIT.usage);
-        return (await apis()).refresh(context, api);
+        return (await apis()).refresh(context, api, options);
       }),
     );
   program
@@ -95,8 +97,10 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
   program
     .command("delete [api] [job]")
     .description("delete an API, or stop a job; with -a, delete an application")
-    .action((api, job) =>
-      run(async (context) => {
+    .option("-f, --force", "do not ask, as -y")
+    .action((api, job, options) =>
+      run(async (given) => {
+        const context = { ...given, isYes: given.isYes || options.force === true };
         if (context.app !== undefined && api === undefined)
           return (await applications()).deleteApplication(context, context.app);
         if (api === undefined) throw new CliError("name the API, or an application with -a", EXIT.usage);
@@ -128,7 +132,7 @@ function addDeployVerbs(program: Command, run: RunVerb): void {
     .description("deploy the APIs of a configuration (default quern.yaml), or some of them")
     .option("--wait", "until the replicas are live or have failed")
     .option(ENVIRONMENT, ENVIRONMENT_HELP)
-    .option("--force", "of a declarative application: end what another deployment has running")
+    .option("-f, --force", CANCEL_HELP)
     .action((file = "quern.yaml", names: string[] = [], options) =>
       run(async (context) => (await deploys()).deploy(context, file, names, options)),
     );

@@ -228,8 +228,9 @@ export async function remove(context: CliContext, api: string, job: string | und
   return change(context, path, { method: "DELETE" });
 }
 
-export function refresh(context: CliContext, api: string): Promise<number> {
-  return change(context, `/-/apis/${encodeURIComponent(api)}/refresh`);
+export function refresh(context: CliContext, api: string, { force }: { force?: boolean }): Promise<number> {
+  const query = { force: force === true ? "true" : undefined };
+  return change(context, `/-/apis/${encodeURIComponent(api)}/refresh`, { query });
 }
 
 export function rollback(context: CliContext, api: string, id: string | undefined): Promise<number> {

@@ -10,9 +10,10 @@ export interface Deployed {
   endpoint: string;
 }
 
-/** Of a declarative application. */
-export interface ApplicationOptions {
+export interface DeployOptions {
+  /** Of a declarative application. */
   environment?: string;
+  /** Cancel a deployment in progress. */
   force?: boolean;
 }
 
@@ -20,7 +21,7 @@ export async function deploy(
   context: CliContext,
   file: string,
   apis: string[],
-  options: { wait?: boolean } & ApplicationOptions,
+  options: { wait?: boolean } & DeployOptions,
 ): Promise<number> {
   const { value: deployed, text } = await sendProject(context, file, apis, false, options);
   if (context.output === "json") await context.out(`${text}\n`);
@@ -60,7 +61,7 @@ function applicationSteps(app: string): string {
 export async function check(
   context: CliContext,
   file: string,
-  options: ApplicationOptions = {},
+  options: DeployOptions = {},
 ): Promise<number> {
   const { value, text, configFile } = await sendProject(context, file, [], true, options);
   if (context.output === "json") await context.out(`${text}\n`);
@@ -76,7 +77,7 @@ export async function sendProject(
   file: string,
   apis: string[],
   dryRun: boolean,
-  { environment, force }: ApplicationOptions = {},
+  { environment, force }: DeployOptions = {},
 ) {
   const { archive, configFile, notices } = await packProject(file);
   for (const notice of notices) err(notice);

@@ -15,6 +15,13 @@ import { follow, jsonSchema, LOGS, type Operation, type Parameter, text } from "
 import { NONCE_PATTERN, PROOF_PATH } from "./server-proof.ts";
 
 const name: Parameter = { name: "name", in: "path", about: "the API's name", schema: text };
+const force: Parameter = {
+  name: "force",
+  in: "query",
+  about:
+    "cancel a deployment in progress: end replicas that are still starting, and what an application has running",
+  schema: { type: "boolean" },
+};
 const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
 const NAMED_API_ERRORS = [...ADMIN_ERRORS, "api_not_found"] as const;
 
@@ -35,12 +42,7 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
         about: "of a declarative application: which of its environments (default dev)",
         schema: text,
       },
-      {
-        name: "force",
-        in: "query",
-        about: "of a declarative application: end what another deployment has running",
-        schema: { type: "boolean" },
-      },
+      force,
     ],
     body: { type: "application/gzip", schema: { type: "string", format: "binary" } },
     answers: { "application/json": deployedSchema },
@@ -90,7 +92,7 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     path: "/-/apis/{name}/refresh",
     about: "start new replicas of the same version",
     scope: "admin",
-    parameters: [name],
+    parameters: [name, force],
     answers: { "application/json": messageSchema },
     errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
   },

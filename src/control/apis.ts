@@ -55,7 +55,7 @@ export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDep
 
   app.post("/-/apis/:name/refresh", async (c) => {
     const name = c.req.param("name");
-    await apis.refresh(name);
+    await apis.refresh(name, isTrue(c.req.query("force")));
     return c.json({ message: `updating ${name}` });
   });
 

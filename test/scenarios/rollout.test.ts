@@ -15,6 +15,7 @@ import os, time
 class PythonPredictor:
     def __init__(self, config):
         self.version = config["version"]
+        while config.get("gate") and not os.path.exists(config["gate"]): time.sleep(0.02)
         if config.get("broken"): raise ValueError("cannot load model %d" % self.version)
     def predict(self, payload):
         time.sleep(payload.get("seconds", 0.002))
@@ -152,6 +153,32 @@ describe("a rollout", () => {
       expect.stringContaining("nothing is not a former version of it"),
     ]);
     expect(server.cli(["get", "v"]).out).toContain(`${other} *`);
+  });
+
+  it("is cancelled by -f: what is still starting ends at once", async () => {
+    server.deploy(versioned(32));
+    const hanging = versioned(33, "", false);
+    hanging["quern.yaml"] = hanging["quern.yaml"]!.replace("broken: false", "gate: /no/such/file");
+    server.deploy(hanging, { wait: false });
+    const starting = async () => {
+      const { replicas } = await view();
+      return replicas.filter(({ state }) => state !== "ready").map(({ pid }) => pid);
+    };
+    const when = async (count: number) => {
+      await eventually(`${count} have not started yet`, async () => (await starting()).length === count);
+      return starting();
+    };
+    const first = await when(1);
+    // What is in its `__init__` hears of nothing until that ends.
+    expect(server.cli(["refresh", "v"]).code).toBe(0);
+    expect(await when(2)).toEqual(expect.arrayContaining(first));
+    expect(server.cli(["refresh", "v", "-f"])).toMatchObject({ code: 0, out: "updating v\n" });
+    await eventually("the first is gone", async () => !(await starting()).includes(first[0]!));
+    await when(1);
+    expect((await ask())[0]).toBe(32);
+    await server.deployBeside(versioned(34), "-f");
+    await when(0);
+    expect((await ask())[0]).toBe(34);
   });
 
   it("lets a long request finish on the version that it began on", async () => {
