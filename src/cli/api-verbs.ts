@@ -1,73 +1,81 @@
 /** The verbs about APIs, and what they take. */
 import type { Command } from "commander";
+import type { requireAbout } from "./about-here.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 
 export type RunVerb = (verb: (context: CliContext) => Promise<number>) => Promise<void>;
 
 export function addApiVerbs(program: Command, run: RunVerb, version: string): void {
   const apis = () => import("./apis.ts");
-  const applications = () => import("./applications.ts");
-  const given = (...names: (string | undefined)[]) => names.filter((name) => name !== undefined);
   addDeployVerbs(program, run);
-  program
-    .command("get [api] [job]")
-    .description(
-      "show what is deployed, an API, or a job; with -a, [type] [name] of an application's resources",
-    )
-    .action((api, job) =>
-      run(async (context) => {
-        const { get } = await apis();
-        const { getResources } = await applications();
-        return (await import("./watch.ts")).watched(context, (watching) =>
-          context.app === undefined
-            ? get(watching, api, job)
-            : getResources(watching, context.app, given(api, job)),
-        );
-      }),
-    );
-  program
-    .command("status [type] [name]")
-    .description("with -a: how many of an application's resources are ready, by kind")
-    .action((type, name) =>
-      run(async (context) => {
-        const { showStatus } = await applications();
-        const app = context.app;
-        if (app === undefined) throw new CliError("name the application with -a", EXIT.usage);
-        return (await import("./watch.ts")).watched(context, (watching) =>
-          showStatus(watching, app, given(type, name)),
-        );
-      }),
-    );
+  addReadingVerbs(program, run);
   program
     .command("describe <api>")
     .description("show everything about an API: replicas, versions, configuration")
     .action((api) => run(async (context) => (await import("./describe.ts")).describeApi(context, api)));
   program
-    .command("predict <api> <file>")
-    .description("send a JSON file (- is stdin) to a real-time API")
+    .command("predict [api] [file]")
+    .description("send a JSON file (- is stdin) to a real-time API (default: the only one of this directory)")
     .action((api, file) =>
-      run(async (context) =>
-        context.app === undefined
-          ? (await apis()).predict(context, api, file)
-          : (await applications()).predictSamples(context, context.app, api, file),
-      ),
-    );
-  program
-    .command("logs <api> [job]")
-    .description("print the log of an API or a job; with -a, of [type] name of an application's resources")
-    .option("-f, --follow", "go on until the job ends or you interrupt")
-    .action((api, job, options) =>
-      run(async (context) =>
-        context.app === undefined
-          ? (await import("./logs.ts")).logs(context, api, job, options)
-          : (await applications()).resourceLogs(context, context.app, given(api, job), options),
-      ),
+      run(async (context) => {
+        const { payloadFile } = await apis();
+        const payload = payloadFile(api, file);
+        const { app, names } = await requireHere(context, file === undefined ? [] : [api]);
+        return app === undefined
+          ? (await apis()).predict(context, names[0]!, payload)
+          : (await import("./applications.ts")).predictSamples(context, app, names[0], payload);
+      }),
     );
   addChangingVerbs(program, run);
   program
     .command("version")
     .description("print the versions of command line and server")
     .action(() => run(async (context) => (await apis()).showVersion(context, version)));
+}
+
+const given = (...names: (string | undefined)[]) => names.filter((name) => name !== undefined);
+const requireHere: typeof requireAbout = async (...args) =>
+  (await import("./about-here.ts")).requireAbout(...args);
+
+/** What shows something that is deployed, of the configuration in this directory where nothing is named. */
+function addReadingVerbs(program: Command, run: RunVerb): void {
+  const applications = () => import("./applications.ts");
+  const watch = () => import("./watch.ts");
+  program
+    .command("get [api] [job]")
+    .description(
+      "show an API, a job, or everything that is deployed; with -a, [type] [name] of an application's resources",
+    )
+    .option("--all", "everything that is deployed, in the directory of an API too")
+    .action((api, job, { all }) =>
+      run(async (context) => {
+        const { getHere } = await import("./apis.ts");
+        return getHere(context, given(api, job), all === true);
+      }),
+    );
+  program
+    .command("status [type] [name]")
+    .description("how many of an application's resources are ready, by kind")
+    .action((type, name) =>
+      run(async (context) => {
+        const { app, names } = await requireHere(context, given(type, name));
+        if (app === undefined) throw new CliError("name the application with -a", EXIT.usage);
+        const { showStatus } = await applications();
+        return (await watch()).watched(context, (watching) => showStatus(watching, app, names));
+      }),
+    );
+  program
+    .command("logs [api] [job]")
+    .description("print the log of an API or a job; with -a, of [type] name of an application's resources")
+    .option("-f, --follow", "go on until the job ends, the API is deleted, or you interrupt")
+    .action((api, job, options) =>
+      run(async (context) => {
+        const { app, names } = await requireHere(context, given(api, job));
+        return app === undefined
+          ? (await import("./logs.ts")).logs(context, names[0]!, names[1], options)
+          : (await applications()).resourceLogs(context, app, names, options);
+      }),
+    );
 }
 
 const CANCEL_HELP = "cancel a deployment in progress: end what it is still starting or computing";
@@ -84,10 +92,11 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
     .option("-f, --force", CANCEL_HELP)
     .action((api, options) =>
       run(async (context) => {
-        if (context.app !== undefined)
-          return (await applications()).refreshApplication(context, context.app, options);
-        if (api === undefined) throw new CliError("name the API, or an application with -a", EXIT.usage);
-        return (await apis()).refresh(context, api, options);
+        const isNamed = api !== undefined && context.app === undefined;
+        const { app, names } = isNamed ? { names: [api] } : await requireHere(context, []);
+        return app === undefined
+          ? (await apis()).refresh(context, names[0], options)
+          : (await applications()).refreshApplication(context, app, options);
       }),
     );
   program

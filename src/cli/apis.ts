@@ -1,7 +1,8 @@
 /** `quern get`, `predict`, `refresh`, `rollback`, `delete`, `version`. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { memberText, prettyJson } from "../base/json-text.ts";
 import type { ApplicationState } from "../contracts/applications.ts";
+import { type About, aboutHere } from "./about-here.ts";
 import { statusCounts } from "./application-tables.ts";
 import { change } from "./change.ts";
 import { confirm } from "./confirm.ts";
@@ -33,11 +34,31 @@ export interface ApiState {
   latest_job?: { job_id: string; created_time: string } | null;
 }
 
-export async function get(
-  context: CliContext,
-  api: string | undefined,
-  job: string | undefined,
-): Promise<number> {
+/**
+ * Without a name, what the configuration of this directory deploys, where a person asks; everything where it is not deployed, and where a
+ * program asks, whose answer does not depend on where it runs.
+ */
+export async function getHere(context: CliContext, names: string[], isAll: boolean): Promise<number> {
+  const isEverything = names.length === 0 && context.app === undefined && (isAll || context.output === "json");
+  const about = isEverything
+    ? undefined
+    : await aboutHere(context, names, "; `quern get --all` shows everything");
+  const show = async (watching: CliContext, { app, names }: About) =>
+    app === undefined
+      ? get(watching, names[0], names[1])
+      : (await import("./applications.ts")).getResources(watching, app, names);
+  const { watched } = await import("./watch.ts");
+  const isGuess = names.length === 0 && context.app === undefined;
+  try {
+    return await watched(context, (watching) => show(watching, about ?? { app: undefined, names: [] }));
+  } catch (error) {
+    if (!isGuess || !(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
+    context.err("it is not deployed; this is everything that is:\n");
+    return watched(context, (watching) => get(watching, undefined, undefined));
+  }
+}
+
+async function get(context: CliContext, api: string | undefined, job: string | undefined): Promise<number> {
   if (api !== undefined && job !== undefined) return getJob(context, api, job);
   if (api !== undefined) return getApi(context, api);
   const { value, text } = await context.client.json<{ apis: ApiState[] }>("/-/apis");
@@ -205,6 +226,14 @@ async function getApi(context: CliContext, name: string): Promise<number> {
   await context.out(`\nendpoint: ${api.endpoint}\n`);
   if (api.kind !== "BatchAPI") await context.out(`\n${historyTable(api)}\n`);
   return EXIT.success;
+}
+
+/** `predict [API] FILE`: the last of both. Throws where there is no such file. */
+export function payloadFile(api: string | undefined, file: string | undefined): string {
+  const payload = file ?? api;
+  if (payload === "-" || (payload !== undefined && existsSync(payload))) return payload;
+  const what = payload === undefined ? "name a JSON file" : `there is no file ${payload}`;
+  throw new CliError(`${what}; give an API and a JSON file (- is standard input)`, EXIT.usage);
 }
 
 export async function predict(context: CliContext, api: string, file: string): Promise<number> {

@@ -27,6 +27,17 @@ export async function getResources(
   return EXIT.success;
 }
 
+/** Whether an application is deployed and has resources of this name or type. */
+export async function hasResource(context: CliContext, app: string, name: string): Promise<boolean> {
+  try {
+    const { resources } = await read(context, app);
+    return kindOf(name) !== undefined || resources.some((resource) => resource.name === name);
+  } catch (error) {
+    if (error instanceof CliError && error.exitCode === EXIT.notFound) return false;
+    throw error;
+  }
+}
+
 export async function showStatus(
   context: CliContext,
   app: string,
@@ -48,6 +59,8 @@ export async function resourceLogs(
   given: readonly string[],
   options: { follow?: boolean },
 ): Promise<number> {
+  if (given.length === 0)
+    throw new CliError(`name a resource of ${app}: \`quern logs -a ${app} [TYPE] NAME\``, EXIT.usage);
   const state = await read(context, app);
   const [resource] = select(state, given);
   const path = `${addressOf(app)}/resources/${encodeURIComponent(resource!.name)}/logs`;
@@ -71,11 +84,17 @@ interface Prediction {
 export async function predictSamples(
   context: CliContext,
   app: string,
-  api: string,
+  given: string | undefined,
   file: string,
 ): Promise<number> {
-  const resource = select(await read(context, app), ["api", api])[0]!;
-  const { text } = await context.client.json(`/${app}/${api}`, {
+  const apis = select(await read(context, app), given === undefined ? ["api"] : ["api", given]);
+  const [resource] = apis;
+  if (resource === undefined || apis.length > 1)
+    throw new CliError(
+      `name an API of ${app}; it has ${apis.map(({ name }) => name).join(", ") || "none"}`,
+      EXIT.usage,
+    );
+  const { text } = await context.client.json(`/${app}/${resource.name}`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: readFileSync(file === "-" ? 0 : file),

@@ -43,7 +43,7 @@ export async function projectState(path: string): Promise<string> {
 }
 
 /** A directory's `quern.yaml`, or else its `cortex.yaml`, or else its `app.yaml`: a declarative application. */
-function configurationOf(path: string): string {
+export function configurationOf(path: string): string {
   const isDirectory = existsSync(path) && statSync(path).isDirectory();
   const file = isDirectory ? join(path, "quern.yaml") : path;
   if (basename(file) !== "quern.yaml" || existsSync(file)) return file;

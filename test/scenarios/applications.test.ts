@@ -296,6 +296,21 @@ describe("the iris application", () => {
     expect(server.cli(["get"]).out).toMatch(
       /env +application +environment +resources +last update\nlocal +iris +dev +22 ready/,
     );
+    const here = (...args: string[]) => server.cli(args, { cwd: iris.directory });
+    const guess = "application iris, from app.yaml";
+    expect(here("get")).toEqual({
+      code: 0,
+      out: expect.stringContaining("Training Datasets\n"),
+      err: `${guess}; \`quern get --all\` shows everything\n`,
+    });
+    expect(here("get", "agg", "class_index")).toMatchObject({
+      out: expect.stringContaining("Iris-setosa"),
+      err: "",
+    });
+    expect(here("logs", "model", "dnn").out).toMatch(/accuracy = 0\.\d+/);
+    expect(here("logs")).toMatchObject({ code: 2, err: expect.stringContaining("name a resource of iris") });
+    expect(here("predict", "samples.json").out).toMatch(/Predicted class:\nIris-setosa\n$/);
+    expect(here("predict", "iris-type", "samples.json").out).toMatch(/Predicted class:\nIris-setosa\n$/);
     expect(server.cli(["get", "-a", "iris", "nothing"])).toMatchObject({ code: 4 });
     expect(server.cli(["delete", "iris.iris-type"])).toMatchObject({ code: 5 });
     expect(server.cli(["get", "-a", "other"])).toMatchObject({ code: 4 });

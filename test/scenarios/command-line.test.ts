@@ -194,7 +194,10 @@ describe("the command line", () => {
   it.each([
     [["nonsense"], 2, "unknown command"],
     [["get", "-o", "xml"], 2, "Allowed choices are table, json"],
-    [["predict", "echo"], 2, "missing required argument"],
+    [["predict", "echo"], 2, "there is no file echo; give an API and a JSON file"],
+    [["logs"], 2, "name the API, or an application with -a: there is no configuration in this directory"],
+    [["refresh"], 2, "there is no configuration in this directory"],
+    [["delete"], 2, "name the API, or an application with -a"],
     [["get", "nobody"], 4, "nobody is not deployed"],
     [["get", "jobs", "nonsense"], 4, 'has no job "nonsense"'],
     [["deploy", "/nowhere"], 2, "/nowhere does not exist"],

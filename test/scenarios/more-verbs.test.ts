@@ -147,6 +147,51 @@ describe("quern job", () => {
   });
 });
 
+describe("a command that names nothing", () => {
+  const one = join(server.dir, "one");
+  const here = (args: string[], input = "") => server.cli(args, { cwd: one, input });
+  const write = (yaml: string) => writeFileSync(join(one, "quern.yaml"), yaml);
+  const solo = "- {name: solo, predictor: {path: predictor.py}}\n";
+
+  it("is about the only API of the configuration in its directory", async () => {
+    mkdirSync(one);
+    write(solo);
+    writeFileSync(join(one, "predictor.py"), OBEDIENT);
+    writeFileSync(join(one, "p.json"), '{"id": 7}');
+    // Not there yet: what is there is shown.
+    expect(here(["get"])).toMatchObject({ code: 0, out: expect.stringMatching(/realtime api[^]*echo/) });
+    expect(here(["logs"])).toMatchObject({ code: 4, err: expect.stringContaining("solo is not deployed") });
+    expect(here(["deploy", "--wait"]).code).toBe(0);
+    const shown = here(["get"]);
+    expect(shown.out).toMatch(new RegExp(`endpoint: ${server.baseUrl}/solo\n`));
+    expect(shown.err).toBe("API solo, from quern.yaml; `quern get --all` shows everything\n");
+    expect(here(["get", "--all"]).out).toContain("echo");
+    expect(here(["predict", "p.json"])).toEqual({ code: 0, out: "7\n", err: "API solo, from quern.yaml\n" });
+    expect(here(["predict", "-"], '{"do": "print", "times": 1, "id": 8}').out).toBe("8\n");
+    await eventually("it is printed", () => here(["logs", "-q"]).out.includes("y".repeat(999)));
+    expect(here(["refresh"]).out).toBe("updating solo\n");
+  });
+
+  it("is about everything where a program asks, and never deletes", () => {
+    const names = (JSON.parse(here(["get", "-o", "json"]).out) as { name: string }[]).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["echo", "jobs", "solo"]));
+    expect(here(["delete", "-f"])).toMatchObject({ code: 2, err: expect.stringContaining("name the API") });
+    expect(here(["get", "solo"]).code).toBe(0);
+  });
+
+  it("says what to name where the configuration has several, or cannot be read", () => {
+    write(`${solo}- {name: other, predictor: {path: predictor.py}}\n`);
+    expect(here(["refresh"])).toMatchObject({
+      code: 2,
+      err: "error: name the API, or an application with -a: quern.yaml has solo, other\n",
+    });
+    expect(here(["get"]).out).toContain("echo");
+    write("- {name: [\n");
+    expect(here(["logs"])).toMatchObject({ code: 2, err: expect.stringContaining("quern.yaml cannot be read") });
+    expect(server.cli(["delete", "solo", "-y"]).code).toBe(0);
+  });
+});
+
 describe("quern get -w", () => {
   it("prints again and again until it is interrupted, and `head` ends it without a word", async () => {
     const child = spawn(process.execPath, [join(root, "bin", "quern"), "get", "-w"], {

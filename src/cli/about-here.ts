@@ -1,0 +1,99 @@
+/**
+ * What a command is about that names nothing: the only API, or the application, of the configuration in the current directory. In an
+ * application's directory its resources need no `-a` either. Nothing is deleted by such a guess.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { parse } from "yaml";
+import { type CliContext, CliError, EXIT } from "./context.ts";
+
+export interface About {
+  /** `-a`, or the application of this directory. */
+  app: string | undefined;
+  names: string[];
+}
+
+interface Subject {
+  kind: "api" | "application";
+  name: string;
+}
+
+interface Configuration {
+  file: string;
+  /** Undefined where it cannot be read. */
+  subjects: Subject[] | undefined;
+}
+
+const NOTHING_HERE = "there is no configuration in this directory that says which";
+
+/** Undefined where nothing is named, and this directory does not say what is meant. `more` is said of a guess. */
+export async function aboutHere(
+  context: CliContext,
+  names: string[],
+  more = "",
+): Promise<About | undefined> {
+  const { app } = context;
+  if (app !== undefined) return { app, names };
+  const here = await configurationHere();
+  const [subject, another] = here?.subjects ?? [];
+  const isOne = subject !== undefined && another === undefined;
+  if (names.length > 0) {
+    const isOfApp = isOne && subject.kind === "application" && (await hasResource(context, subject, names));
+    return { app: isOfApp ? subject.name : undefined, names };
+  }
+  if (!isOne) return undefined;
+  context.err(`${subject.kind === "api" ? "API" : subject.kind} ${subject.name}, from ${here!.file}${more}\n`);
+  return subject.kind === "api"
+    ? { app: undefined, names: [subject.name] }
+    : { app: subject.name, names: [] };
+}
+
+/** The same for a command that needs to know. Throws, saying what to name. */
+export async function requireAbout(context: CliContext, names: string[]): Promise<About> {
+  const about = await aboutHere(context, names);
+  if (about !== undefined) return about;
+  const why = reasonOf(await configurationHere());
+  throw new CliError(`name the API, or an application with -a: ${why}`, EXIT.usage);
+}
+
+function reasonOf(here: Configuration | undefined): string {
+  if (here === undefined) return NOTHING_HERE;
+  const { file, subjects } = here;
+  if (subjects === undefined) return `${file} cannot be read; \`quern check\` says why`;
+  if (subjects.length === 0) return `${file} has none`;
+  return `${file} has ${subjects.map(({ name }) => name).join(", ")}`;
+}
+
+async function hasResource(context: CliContext, { name }: Subject, names: string[]): Promise<boolean> {
+  return (await import("./applications.ts")).hasResource(context, name, names[0]!);
+}
+
+async function configurationHere(): Promise<Configuration | undefined> {
+  // The packer takes a while to load.
+  if (!filesHere().some((name) => name.endsWith(".yaml"))) return undefined;
+  const file = (await import("./pack-project.ts")).configurationOf(".");
+  if (!existsSync(file)) return undefined;
+  return { file, subjects: subjectsOf(readFileSync(file, "utf8")) };
+}
+
+function filesHere(): string[] {
+  try {
+    return readdirSync(".");
+  } catch {
+    return [];
+  }
+}
+
+/** An application is one, however many resources stand beside it. */
+function subjectsOf(text: string): Subject[] | undefined {
+  let entries: unknown;
+  try {
+    entries = parse(text, { schema: "core", logLevel: "silent" });
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(entries)) return undefined;
+  const named = entries.filter((entry) => typeof entry?.name === "string") as Record<string, string>[];
+  const app = named.find(({ kind }) => kind === "app");
+  if (app !== undefined) return [{ kind: "application", name: app.name! }];
+  return named.map(({ name }) => ({ kind: "api", name: name! }));
+}
