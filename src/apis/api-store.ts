@@ -16,6 +16,8 @@ export interface ApiVersion {
   config: DeployableConfig;
   /** `predictor.config` as JSON text. */
   configText: string;
+  /** The entry as it was given, as JSON text. Versions of older releases, and APIs of applications, have none. */
+  submitted?: string;
 }
 
 /** A TrafficSplitter, which has no predictor and no workers. */
@@ -29,7 +31,7 @@ export function hasPredictor(version: AnyVersion): version is ApiVersion {
   return version.config.kind !== "TrafficSplitter";
 }
 
-interface VersionRow extends Omit<ApiVersion, "config" | "configText"> {
+interface VersionRow extends Omit<ApiVersion, "config" | "configText" | "submitted"> {
   spec_json: string;
 }
 
@@ -49,7 +51,7 @@ export function identityOf(
 }
 
 export async function saveVersion(tx: Statements, version: AnyVersion): Promise<void> {
-  const { name, api_id, predictor_id, project_id, config, configText } = version;
+  const { name, api_id, predictor_id, project_id, config, configText, submitted } = version;
   // The history is in the order of these times: what is deployed last is the newest, whatever was done to the clock.
   const newest = await first<{ time: string | null }>(
     tx,
@@ -60,7 +62,7 @@ export async function saveVersion(tx: Statements, version: AnyVersion): Promise<
   await tx.run(
     `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time, spec_json = excluded.spec_json`,
-    [name, api_id, predictor_id, JSON.stringify({ config, configText }), project_id, deployed_time],
+    [name, api_id, predictor_id, JSON.stringify({ config, configText, submitted }), project_id, deployed_time],
   );
   await tx.run(
     `INSERT INTO apis (name, kind, api_id, deployed_time) VALUES (?, ?, ?, ?)
@@ -176,7 +178,7 @@ export function exactSpec({ config, configText }: AnyVersion): unknown {
 }
 
 function toVersion({ spec_json, ...row }: VersionRow): AnyVersion {
-  const stored = JSON.parse(spec_json) as Pick<AnyVersion, "config" | "configText"> | null;
+  const stored = JSON.parse(spec_json) as Pick<AnyVersion, "config" | "configText" | "submitted"> | null;
   if (typeof stored?.config?.kind !== "string" || typeof stored.configText !== "string")
     throw new Error("there is no configuration in it");
   return { ...row, ...stored } as AnyVersion;

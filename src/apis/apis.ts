@@ -33,6 +33,7 @@ import { isPlaced } from "./placed-name.ts";
 import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";
 import type { ReplicaState, Replicas } from "./replicas.ts";
 import { apiLogDirectory } from "./start-worker.ts";
+import { submittedEntry } from "./submitted-entry.ts";
 
 const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
 
@@ -177,6 +178,12 @@ export class Apis implements Service {
   /** What was deployed under this name, newest first. */
   history(name: string): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
     return versionHistory(this.deps.db, name);
+  }
+
+  /** The entry of the configuration that it was deployed from. */
+  async submitted(name: string): Promise<unknown> {
+    const found = await this.read(name);
+    return "why" in found ? {} : submittedEntry(found);
   }
 
   /** What a real-time API has answered in the last two weeks. */

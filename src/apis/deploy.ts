@@ -163,13 +163,13 @@ async function save(
   projectId: string,
 ): Promise<void> {
   await db.transaction(async (tx) => {
-    for (const [i, { config, configText }] of apis.entries()) {
+    for (const [i, { config, configText, submitted }] of apis.entries()) {
       if (planned[i]!.message.endsWith("is up to date")) continue;
       const project_id = projectOf(config, projectId);
       const ids = identityOf(config, configText, project_id);
       const name = config.name;
       await saveVersion(tx, {
-        ...{ name, ...ids, project_id, deployed_time: timestamp(), configText },
+        ...{ name, ...ids, project_id, deployed_time: timestamp(), configText, submitted },
         config,
       } as AnyVersion);
     }

@@ -24,6 +24,8 @@ export interface ParsedApi {
   config: DeployableConfig | SplitterConfig;
   /** `predictor.config` as JSON text. */
   configText: string;
+  /** The entry as it was given, as JSON text with every number as it was written. */
+  submitted: string;
   /** `file:line:column` of a path in this entry, for errors that only the project's files show. */
   positionOf: (path: readonly (string | number)[]) => string;
   /** False where `kind` is wrong: then nothing can be said that depends on it. */
@@ -118,6 +120,7 @@ function parseEntry(
     config: data as ParsedApi["config"],
     hasKind,
     configText,
+    submitted: stringifyExact(exact ?? api),
     positionOf: (path) => positionOf([index, ...asWritten(path)]),
   };
 }

@@ -81,10 +81,12 @@ function addEnvironmentVerbs(program: Command, run: RunVerb): void {
     .action(() => run(async (context) => (await environments()).listEnvironments(context)));
   verb
     .command("use <name>")
+    .alias("default")
     .description("talk to this one from now on, where -e says nothing")
     .action((name) => run(async (context) => (await environments()).useEnvironment(context, name)));
   verb
     .command("remove <name>")
+    .alias("delete")
     .description("forget a server")
     .action((name) => run(async (context) => (await environments()).removeEnvironment(context, name)));
 }

@@ -153,6 +153,7 @@ const apiSchema = z.strictObject({
 
 export const apiListSchema = z.strictObject({ apis: z.array(apiSchema) });
 export const describedApiSchema = apiSchema.extend({
+  submitted_api_spec: z.unknown().meta({ description: "its entry of the configuration, as it was given" }),
   history: z.array(z.strictObject({ api_id: z.string(), deployed_time: time })),
 });
 

@@ -50,7 +50,9 @@ export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDep
 
   app.get("/-/apis/:name", async (c) => {
     const state = await apis.get(c.req.param("name"));
-    return jsonText(stringifyExact({ ...(await view(c, state)), history: await apis.history(state.name) }));
+    const submitted_api_spec = await apis.submitted(state.name);
+    const history = await apis.history(state.name);
+    return jsonText(stringifyExact({ ...(await view(c, state)), submitted_api_spec, history }));
   });
 
   app.post("/-/apis/:name/refresh", async (c) => {

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { memberText } from "../../src/base/json-text.ts";
 import { TEMPLATES } from "../../src/cli/init.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { eventually } from "../harness/eventually.ts";
@@ -46,6 +47,71 @@ describe("quern describe", () => {
       history: [{ api_id: expect.any(String) }],
     });
     expect(server.cli(["describe", "nobody"])).toMatchObject({ code: 4 });
+  });
+});
+
+describe("a program", () => {
+  const records = (text: string) =>
+    text
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { time: string; source: string; line: string });
+
+  it("gets an API with its entry as it was given, and every number as it was written", () => {
+    const one = join(server.dir, "submitted");
+    mkdirSync(one);
+    const predictor = "{path: p.py, config: {big: 12345678901234567890, half: 1.50}}";
+    writeFileSync(join(one, "quern.yaml"), `- {compute: {cpu: 0.1}, name: given, predictor: ${predictor}}\n`);
+    writeFileSync(join(one, "p.py"), OBEDIENT);
+    expect(server.cli(["deploy", one]).code).toBe(0);
+    const { out } = server.cli(["get", "given", "-o", "json"]);
+    expect(JSON.parse(out)).toMatchObject({
+      spec: { kind: "RealtimeAPI", compute: { cpu: "0.1", gpu: 0 } },
+      submitted_api_spec: { name: "given", compute: { cpu: 0.1 } },
+    });
+    const submitted = memberText(out, "submitted_api_spec");
+    expect(submitted.replace(/\s/g, "")).toBe(
+      '{"compute":{"cpu":0.1},"name":"given","predictor":{"path":"p.py","config":{"big":12345678901234567890,"half":1.50}}}',
+    );
+    expect(server.cli(["delete", "given", "-f"]).code).toBe(0);
+  });
+
+  it("gets the entry of a version that an older release has saved without it", async () => {
+    const files = project(OBEDIENT);
+    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    await db.run("UPDATE api_versions SET spec_json = json_remove(spec_json, '$.submitted')");
+    await db.close();
+    expect(files["quern.yaml"]).toContain("- name: echo\n  predictor: {path: predictor.py}\n");
+    const entry = (name: string) =>
+      JSON.parse(memberText(server.cli(["get", name, "-o", "json"]).out, "submitted_api_spec"));
+    expect(entry("echo")).toEqual({ name: "echo", kind: "RealtimeAPI", predictor: { path: "predictor.py" } });
+    expect(entry("jobs")).toEqual({ name: "jobs", kind: "BatchAPI", predictor: { path: "predictor.py" } });
+  });
+
+  it("follows the logs of an API and of a job as records", async () => {
+    const following = server.startCli(["logs", "echo", "-f", "-o", "json"]);
+    await server.post("/echo", { do: "print", times: 1 });
+    await eventually("it follows", () => following.out.includes("y".repeat(999)));
+    following.process.kill("SIGINT");
+    await following.ended;
+    const [last] = records(following.out).slice(-1);
+    expect(last).toEqual({ time: expect.any(String), source: expect.stringMatching(/^r-/), line: "y".repeat(999) });
+    const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
+    const ofJob = server.cli(["logs", "jobs", id, "-f", "-o", "json"]);
+    expect(ofJob.code).toBe(0);
+    expect(records(ofJob.out).at(-1)).toMatchObject({ source: "server", line: "the job ended: status_succeeded" });
+  });
+
+  it("lists and deletes environments", () => {
+    const named = () =>
+      (JSON.parse(server.cli(["env", "list", "-o", "json"]).out) as { name: string; is_current: boolean }[]).map(
+        ({ name, is_current }) => `${name}${is_current ? " *" : ""}`,
+      );
+    expect(server.cli(["env", "add", "far", "--host", "https://far.example"]).code).toBe(0);
+    expect(server.cli(["env", "default", "far"]).code).toBe(0);
+    expect(named()).toEqual(["local", "far *"]);
+    expect(server.cli(["env", "delete", "far"]).code).toBe(0);
+    expect(named()).toEqual(["local *"]);
   });
 });
 
