@@ -62,7 +62,14 @@ export async function saveVersion(tx: Statements, version: AnyVersion): Promise<
   await tx.run(
     `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time, spec_json = excluded.spec_json`,
-    [name, api_id, predictor_id, JSON.stringify({ config, configText, submitted }), project_id, deployed_time],
+    [
+      name,
+      api_id,
+      predictor_id,
+      JSON.stringify({ config, configText, submitted }),
+      project_id,
+      deployed_time,
+    ],
   );
   await tx.run(
     `INSERT INTO apis (name, kind, api_id, deployed_time) VALUES (?, ?, ?, ?)

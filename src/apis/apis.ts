@@ -1,6 +1,7 @@
 /** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
 
 import { rm } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import { inBackground, reportFault } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
@@ -27,8 +28,16 @@ import {
   type UnreadableApi,
   versionHistory,
 } from "./api-store.ts";
-import { type DeployDeps, type DeployedApi, type DeployRequest, deploy } from "./deploy.ts";
+import {
+  type ConfigRequest,
+  type DeployDeps,
+  type DeployedApi,
+  type DeployRequest,
+  deploy,
+  patch,
+} from "./deploy.ts";
 import { endpointOf } from "./endpoints.ts";
+import { exportVersion } from "./export-api.ts";
 import { isPlaced } from "./placed-name.ts";
 import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";
 import type { ReplicaState, Replicas } from "./replicas.ts";
@@ -80,11 +89,19 @@ export class Apis implements Service {
   async stop(): Promise<void> {}
 
   async deploy(request: DeployRequest): Promise<DeployedApi[]> {
-    const deployed = await deploy(this.deps, request);
-    if (request.dryRun) return deployed;
+    return this.deployed(request, await deploy(this.deps, request));
+  }
+
+  /** Another configuration for APIs that are deployed, over the files that they have. Throws `api_not_found`. */
+  async patch(request: ConfigRequest, configText: string): Promise<DeployedApi[]> {
+    return this.deployed(request, await patch(this.deps, request, configText));
+  }
+
+  private async deployed({ dryRun, force }: ConfigRequest, apis: DeployedApi[]): Promise<DeployedApi[]> {
+    if (dryRun) return apis;
     await this.announce();
-    if (request.force) await this.deps.replicas.cancelFormerRollouts(deployed.map(({ api }) => api));
-    return deployed;
+    if (force) await this.deps.replicas.cancelFormerRollouts(apis.map(({ api }) => api));
+    return apis;
   }
 
   /** What is deployed has changed: gateways and replicas follow. */
@@ -173,6 +190,16 @@ export class Apis implements Service {
     await this.publish();
     inBackground(this.deps.replicas.reconcile());
     return found.api_id;
+  }
+
+  /** A version, or the one that is deployed, as an archive that can be deployed. Throws `wrong_state` where there is none with this id. */
+  async export(name: string, apiId: string | undefined): Promise<Readable> {
+    const current = await this.version(name);
+    assertOwn(name, "exported");
+    const version = apiId === undefined ? current : await findVersion(this.deps.db, name, apiId);
+    if (version !== undefined) return exportVersion(this.deps.dataDir, version);
+    const ids = (await this.history(name)).map(({ api_id }) => api_id);
+    throw new ServiceError("wrong_state", `${name} has no version ${apiId}; it has ${ids.join(", ")}`);
   }
 
   /** What was deployed under this name, newest first. */

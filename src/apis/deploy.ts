@@ -63,6 +63,12 @@ export interface DeployedApi {
   endpoint: string;
 }
 
+/** What of a request holds for a configuration without files too. */
+export type ConfigRequest = Omit<DeployRequest, "archive" | "onReceived" | "environment">;
+
+/** The files that a version of an API has. */
+type ProjectFiles = Pick<UnpackedProject, "project_id" | "directory">;
+
 export function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
   return deps.projects.beside(async () => {
     const project = await unpackProject(deps.dataDir, request);
@@ -78,8 +84,31 @@ async function deployProject(
 ): Promise<DeployedApi[]> {
   const application = await deps.deployApplication(project, request);
   if (application !== undefined) return [applicationOf(application, project.project_id)];
-  const read = await readLongConfig(project.configText, request.configFile);
-  const errors = [...read.errors, ...condaErrors(project.directory)];
+  return deployConfig(deps, request, project.configText, () => project, condaErrors(project.directory));
+}
+
+/** Gives deployed APIs another configuration; each keeps the files that it was deployed with. */
+export function patch(deps: DeployDeps, request: ConfigRequest, configText: string): Promise<DeployedApi[]> {
+  return deps.projects.beside(() =>
+    deployConfig(deps, request, configText, ({ config: { name } }, current) => {
+      if (current === undefined)
+        throw new ServiceError("api_not_found", `${name} is not deployed; \`quern deploy\` deploys it`);
+      const { project_id } = current;
+      return { project_id, directory: projectDirectory(deps.dataDir, project_id) };
+    }),
+  );
+}
+
+/** `filesOf` is asked for each API, beside its version that is deployed now. */
+async function deployConfig(
+  deps: DeployDeps,
+  request: ConfigRequest,
+  configText: string,
+  filesOf: (api: ParsedApi, current: AnyVersion | undefined) => ProjectFiles,
+  ofFiles: readonly FieldError[] = [],
+): Promise<DeployedApi[]> {
+  const read = await readLongConfig(configText, request.configFile);
+  const errors = [...read.errors, ...ofFiles];
   // Faults are told of the whole file, as far as each entry can be read.
   const apis = errors.length > 0 ? read.apis : selectApis(read.apis, request.only);
   const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
@@ -88,7 +117,10 @@ async function deployProject(
     ...new Map([...current.values(), ...apis].map(({ config }) => [config.name, config])).values(),
   ];
   const checked = new Map<string, Promise<ClassFault[]>>();
+  const projects: string[] = [];
   for (const api of apis) {
+    const { project_id, directory } = filesOf(api, current.get(api.config.name));
+    projects.push(project_id);
     const deployed = current.get(api.config.name);
     if (deployed !== undefined && api.hasKind && deployed.config.kind !== api.config.kind) {
       errors.push({
@@ -101,12 +133,12 @@ async function deployProject(
     const { config } = api;
     errors.push(
       ...gpuErrors(deps, api, config),
-      ...(await predictorErrors(deps, api, config, project.directory, checked)),
+      ...(await predictorErrors(deps, api, config, directory, checked)),
     );
   }
   if (errors.length > 0) throw invalid(errors);
-  const deployed = apis.map((api) => plan(api, project.project_id, current.get(api.config.name)?.api_id));
-  if (!request.dryRun) await save(deps.db, apis, deployed, project.project_id);
+  const deployed = apis.map((api, at) => plan(api, projects[at]!, current.get(api.config.name)?.api_id));
+  if (!request.dryRun) await save(deps.db, apis, deployed, projects);
   return deployed;
 }
 
@@ -160,12 +192,12 @@ async function save(
   db: Database,
   apis: ParsedApi[],
   planned: DeployedApi[],
-  projectId: string,
+  projects: readonly string[],
 ): Promise<void> {
   await db.transaction(async (tx) => {
     for (const [i, { config, configText, submitted }] of apis.entries()) {
       if (planned[i]!.message.endsWith("is up to date")) continue;
-      const project_id = projectOf(config, projectId);
+      const project_id = projectOf(config, projects[i]!);
       const ids = identityOf(config, configText, project_id);
       const name = config.name;
       await saveVersion(tx, {

@@ -3,9 +3,13 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
+import { TimeSlices } from "../base/clock.ts";
+import { SLICE_MS } from "../contracts/limits.ts";
 
 /** Files synced or read at a time: enough to keep a disk busy. */
 const AT_ONCE = 16;
+/** In all tries together to find the files that a project was deployed with: a second of work. */
+const HASHED_PATHS_MAX = 1_000_000;
 
 export interface ProjectFile {
   /** Relative to the project. */
@@ -28,6 +32,25 @@ export function contentId(files: readonly ProjectFile[]): string {
   const hash = createHash("sha256");
   for (const { path, digest } of files) hash.update(`${path}\0${digest}\n`);
   return hash.digest("hex").slice(0, 24);
+}
+
+/**
+ * The paths of the files that the project was deployed with, without those that user code and Python have written beside them: these are
+ * newer, so the newest are left out until the rest has the project's id. Undefined where no rest has it.
+ */
+export async function deployedFiles(directory: string, id: string): Promise<string[] | undefined> {
+  let files = await filesOf(directory);
+  const times = new Map<string, number>();
+  for (const { path } of files) times.set(path, (await lstat(join(directory, path))).mtimeMs);
+  const newest = [...times.keys()].sort((a, b) => times.get(b)! - times.get(a)!);
+  const tries = Math.ceil(HASHED_PATHS_MAX / Math.max(1, files.length));
+  const slices = new TimeSlices(SLICE_MS);
+  for (const path of newest.slice(0, tries)) {
+    if (contentId(files) === id) return files.map((file) => file.path);
+    files = files.filter((file) => file.path !== path);
+    if (slices.isOver) await slices.rest();
+  }
+  return contentId(files) === id ? files.map((file) => file.path) : undefined;
 }
 
 /** Whatever names the project is durable; so must it be before: a power failure would leave empty files under the id of full ones. */

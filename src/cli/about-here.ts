@@ -26,11 +26,7 @@ interface Configuration {
 const NOTHING_HERE = "there is no configuration in this directory that says which";
 
 /** Undefined where nothing is named, and this directory does not say what is meant. `more` is said of a guess. */
-export async function aboutHere(
-  context: CliContext,
-  names: string[],
-  more = "",
-): Promise<About | undefined> {
+export async function aboutHere(context: CliContext, names: string[], more = ""): Promise<About | undefined> {
   const { app } = context;
   if (app !== undefined) return { app, names };
   const here = await configurationHere();
@@ -41,7 +37,9 @@ export async function aboutHere(
     return { app: isOfApp ? subject.name : undefined, names };
   }
   if (!isOne) return undefined;
-  context.err(`${subject.kind === "api" ? "API" : subject.kind} ${subject.name}, from ${here!.file}${more}\n`);
+  context.err(
+    `${subject.kind === "api" ? "API" : subject.kind} ${subject.name}, from ${here!.file}${more}\n`,
+  );
   return subject.kind === "api"
     ? { app: undefined, names: [subject.name] }
     : { app: subject.name, names: [] };
@@ -83,11 +81,15 @@ function filesHere(): string[] {
   }
 }
 
+export function isApplication(text: string): boolean {
+  return subjectsOf(text)?.[0]?.kind === "application";
+}
+
 /** An application is one, however many resources stand beside it. */
 function subjectsOf(text: string): Subject[] | undefined {
   let entries: unknown;
   try {
-    entries = parse(text, { schema: "core", logLevel: "silent" });
+    entries = parse(text, { schema: "core", logLevel: "error" });
   } catch {
     return undefined;
   }

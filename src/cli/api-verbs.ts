@@ -15,6 +15,7 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
     .action((api) => run(async (context) => (await import("./describe.ts")).describeApi(context, api)));
   program
     .command("predict [api] [file]")
+    .usage("[options] [api] <file>")
     .description("send a JSON file (- is stdin) to a real-time API (default: the only one of this directory)")
     .action((api, file) =>
       run(async (context) => {
@@ -144,5 +145,15 @@ function addDeployVerbs(program: Command, run: RunVerb): void {
     .option("-f, --force", CANCEL_HELP)
     .action((file = "quern.yaml", names: string[] = [], options) =>
       run(async (context) => (await deploys()).deploy(context, file, names, options)),
+    );
+  program
+    .command("patch [file] [apis...]")
+    .description(
+      "change the configuration of deployed APIs, or of some of them; they keep their deployed files",
+    )
+    .option("--wait", "until the replicas are live or have failed")
+    .option("-f, --force", CANCEL_HELP)
+    .action((file = "quern.yaml", names: string[] = [], options) =>
+      run(async (context) => (await deploys()).patch(context, file, names, options)),
     );
 }

@@ -39,7 +39,8 @@ export interface ApiState {
  * program asks, whose answer does not depend on where it runs.
  */
 export async function getHere(context: CliContext, names: string[], isAll: boolean): Promise<number> {
-  const isEverything = names.length === 0 && context.app === undefined && (isAll || context.output === "json");
+  const isEverything =
+    names.length === 0 && context.app === undefined && (isAll || context.output === "json");
   const about = isEverything
     ? undefined
     : await aboutHere(context, names, "; `quern get --all` shows everything");

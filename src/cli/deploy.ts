@@ -1,7 +1,7 @@
-/** `quern check` and `quern deploy`. */
-import { existsSync } from "node:fs";
+/** `quern check`, `quern deploy` and `quern patch`. */
+import { existsSync, readFileSync } from "node:fs";
 import { type CliContext, CliError, EXIT } from "./context.ts";
-import { packProject } from "./pack-project.ts";
+import { configurationOf, packProject } from "./pack-project.ts";
 
 export interface Deployed {
   api: string;
@@ -23,11 +23,39 @@ export async function deploy(
   apis: string[],
   options: { wait?: boolean } & DeployOptions,
 ): Promise<number> {
-  const { value: deployed, text } = await sendProject(context, file, apis, false, options);
+  const { value, text } = await sendProject(context, file, apis, false, options);
+  return report(context, value, text, options.wait === true);
+}
+
+/** `quern patch`: the configuration of APIs that are deployed, without their files. */
+export async function patch(
+  context: CliContext,
+  file: string,
+  apis: string[],
+  options: { wait?: boolean; force?: boolean },
+): Promise<number> {
+  const configFile = configurationOf(file);
+  if (!existsSync(configFile))
+    throw new CliError(`${configFile} does not exist; name a configuration file`, EXIT.usage);
+  const body = readFileSync(configFile);
+  if ((await import("./about-here.ts")).isApplication(body.toString())) {
+    const cure = "`quern deploy` computes again only what a change concerns";
+    throw new CliError(`${configFile} is an application's, whose files belong to it; ${cure}`, EXIT.usage);
+  }
+  const { value, text } = await context.client.json<Deployed[]>("/-/patch", {
+    method: "POST",
+    query: { config: configFile, api: apis, force: options.force === true ? "true" : undefined },
+    headers: { "content-type": "application/yaml" },
+    body,
+  });
+  return report(context, value, text, options.wait === true);
+}
+
+async function report(context: CliContext, deployed: Deployed[], text: string, isWaiting: boolean) {
   if (context.output === "json") await context.out(`${text}\n`);
   else for (const { message } of deployed) await context.out(`${message}\n`);
   if (context.output === "table") context.err(nextSteps(deployed));
-  if (options.wait !== true) return EXIT.success;
+  if (!isWaiting) return EXIT.success;
   for (const { api, kind } of deployed) {
     if (kind === "RealtimeAPI") await waitUntilLive(context, api);
     if (kind === "Application") await (await import("./applications.ts")).waitUntilReady(context, api);
@@ -58,11 +86,7 @@ function applicationSteps(app: string): string {
   return `\n${lines.join("\n")}\n`;
 }
 
-export async function check(
-  context: CliContext,
-  file: string,
-  options: DeployOptions = {},
-): Promise<number> {
+export async function check(context: CliContext, file: string, options: DeployOptions = {}): Promise<number> {
   const { value, text, configFile } = await sendProject(context, file, [], true, options);
   if (context.output === "json") await context.out(`${text}\n`);
   else

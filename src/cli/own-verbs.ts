@@ -13,6 +13,18 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
       run(async (context) => (await import("./init.ts")).initProject(context, directory, options)),
     );
   program
+    .command("export")
+    .description("write what is deployed as files")
+    .exitOverride()
+    .command("api <api> <idOrDirectory> [directory]")
+    .usage("[options] <api> [id] <directory>")
+    .description(
+      "write the configuration and files of an API, or of its version with this id, to a new directory",
+    )
+    .action((api, idOrDirectory, directory) =>
+      run(async (context) => (await import("./export.ts")).exportApi(context, api, idOrDirectory, directory)),
+    );
+  program
     .command("audit")
     .description("print who changed what, and what was refused")
     .option("-f, --follow", "continue until you interrupt")

@@ -129,7 +129,8 @@ class NoLinks extends Map<`${number}:${number}`, string> {
   }
 }
 
-async function projectFiles(directory: string, config: string): Promise<string[]> {
+/** What of a directory goes along, sorted. */
+export async function projectFiles(directory: string, config: string): Promise<string[]> {
   const ownFile = join(directory, ignoreFileOf(directory));
   const own = existsSync(ownFile) ? readFileSync(ownFile, "utf8") : "";
   const isVenv = existsSync(join(directory, "pyvenv.cfg"));

@@ -25,6 +25,22 @@ const force: Parameter = {
 const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
 const NAMED_API_ERRORS = [...ADMIN_ERRORS, "api_not_found"] as const;
 
+/** Of a configuration, however it comes. */
+const CONFIG_PARAMETERS: readonly Parameter[] = [
+  { name: "config", in: "query", about: "the configuration's name, for messages", schema: text },
+  { name: "api", in: "query", about: "only these APIs", schema: { type: "array", items: text } },
+  { name: "dry_run", in: "query", about: "check only", schema: { type: "boolean" } },
+  force,
+];
+const DEPLOY_ERRORS = [
+  ...ADMIN_ERRORS,
+  "invalid_configuration",
+  "invalid_request",
+  "wrong_state",
+  "body_too_large",
+  "origin_not_allowed",
+] as const;
+
 export const CONTROL_OPERATIONS: readonly Operation[] = [
   {
     id: "deploy",
@@ -33,28 +49,28 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     about: "deploy the APIs of an archive: config.yaml and the directory project, as tar.gz",
     scope: "admin",
     parameters: [
-      { name: "config", in: "query", about: "the configuration's name, for messages", schema: text },
-      { name: "api", in: "query", about: "only these APIs", schema: { type: "array", items: text } },
-      { name: "dry_run", in: "query", about: "check only", schema: { type: "boolean" } },
+      ...CONFIG_PARAMETERS,
       {
         name: "environment",
         in: "query",
         about: "of a declarative application: which of its environments (default dev)",
         schema: text,
       },
-      force,
     ],
     body: { type: "application/gzip", schema: { type: "string", format: "binary" } },
     answers: { "application/json": deployedSchema },
-    errors: [
-      ...ADMIN_ERRORS,
-      "invalid_project",
-      "invalid_configuration",
-      "invalid_request",
-      "wrong_state",
-      "body_too_large",
-      "origin_not_allowed",
-    ],
+    errors: [...DEPLOY_ERRORS, "invalid_project"],
+  },
+  {
+    id: "patchApis",
+    method: "post",
+    path: "/-/patch",
+    about: "change the configuration of deployed APIs, which keep their deployed files",
+    scope: "admin",
+    parameters: CONFIG_PARAMETERS,
+    body: { type: "application/yaml", schema: text },
+    answers: { "application/json": deployedSchema },
+    errors: [...DEPLOY_ERRORS, "api_not_found"],
   },
   {
     id: "listApis",
@@ -105,6 +121,19 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     parameters: [name, { name: "api_id", in: "query", about: "the version's id", schema: text }],
     answers: { "application/json": messageSchema },
     errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
+  },
+  {
+    id: "exportApi",
+    method: "get",
+    path: "/-/apis/{name}/export",
+    about: "a version's configuration and files, as an archive that can be deployed",
+    scope: "admin",
+    parameters: [
+      name,
+      { name: "api_id", in: "query", about: "the version's id; without it, what is deployed", schema: text },
+    ],
+    answers: { "application/gzip": null },
+    errors: [...NAMED_API_ERRORS, "wrong_state"],
   },
   {
     id: "unpauseJobs",

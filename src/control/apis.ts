@@ -1,39 +1,73 @@
-/** `/-/deploy` and `/-/apis`: what is deployed. */
+/** `/-/deploy`, `/-/patch` and `/-/apis`: what is deployed. */
 import { Readable } from "node:stream";
 import { type Context, Hono } from "hono";
+import type { Keys } from "../access/keys.ts";
 import type { ApiState, Apis } from "../apis/apis.ts";
+import type { ConfigRequest, DeployedApi } from "../apis/deploy.ts";
 import { stringifyExact } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import { askForBody, assertStillOpen, baseUrl, isTrue, jsonText, tellAudit } from "./http.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits.ts";
+import {
+  askForBody,
+  assertStillOpen,
+  baseUrl,
+  bodyOwner,
+  isTrue,
+  jsonText,
+  readBody,
+  tellAudit,
+} from "./http.ts";
 import { logsResponse } from "./logs.ts";
 import type { OpenStreams } from "./open-streams.ts";
 
 export interface ApiRoutesDeps {
   apis: Apis;
   jobs: Jobs;
+  keys: Keys;
   streams: OpenStreams;
   apiLogDirectory: (name: string) => string;
 }
 
-export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDeps): Hono {
+function deployRoutes(apis: Apis, keys: Keys): Hono {
   const app = new Hono();
+  const answer = (c: Context, deployed: DeployedApi[]) => {
+    const names = deployed.map(({ api, api_id }) => `${api} ${api_id}`).join(", ");
+    tellAudit(c, configRequest(c).dryRun ? `checked only: ${names}` : names);
+    return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}${api.endpoint}` })));
+  };
 
   app.post("/-/deploy", async (c) => {
     askForBody(c);
-    const dryRun = isTrue(c.req.query("dry_run"));
-    const deployed = await apis.deploy({
-      archive: Readable.fromWeb(c.req.raw.body as never),
-      onReceived: () => assertStillOpen(c),
-      configFile: c.req.query("config") ?? "quern.yaml",
-      only: c.req.queries("api") ?? [],
-      dryRun,
-      environment: c.req.query("environment") ?? "dev",
-      force: isTrue(c.req.query("force")),
-    });
-    const names = deployed.map(({ api, api_id }) => `${api} ${api_id}`).join(", ");
-    tellAudit(c, dryRun ? `checked only: ${names}` : names);
-    return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}${api.endpoint}` })));
+    const archive = Readable.fromWeb(c.req.raw.body as never);
+    const environment = c.req.query("environment") ?? "dev";
+    return answer(
+      c,
+      await apis.deploy({ ...configRequest(c), archive, onReceived: () => assertStillOpen(c), environment }),
+    );
   });
+
+  app.post("/-/patch", async (c) => {
+    const cure = "put large values into files of the project";
+    const body = await readBody(c, bodyOwner(c, keys), { limit: CONFIG_FILE_BYTES_MAX + 1, cure });
+    return answer(c, await apis.patch(configRequest(c), body.toString()));
+  });
+
+  return app;
+}
+
+function configRequest(c: Context): ConfigRequest {
+  return {
+    configFile: c.req.query("config") ?? "quern.yaml",
+    only: c.req.queries("api") ?? [],
+    dryRun: isTrue(c.req.query("dry_run")),
+    force: isTrue(c.req.query("force")),
+  };
+}
+
+export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRoutesDeps): Hono {
+  const app = new Hono();
+
+  app.route("/", deployRoutes(apis, keys));
 
   const view = async (c: Context, state: ApiState) => ({
     ...state,
@@ -65,6 +99,13 @@ export function apiRoutes({ apis, jobs, streams, apiLogDirectory }: ApiRoutesDep
     const name = c.req.param("name");
     const apiId = await apis.rollback(name, c.req.query("api_id") || undefined);
     return c.json({ message: `updating ${name} to ${apiId}` });
+  });
+
+  app.get("/-/apis/:name/export", async (c) => {
+    const archive = await apis.export(c.req.param("name"), c.req.query("api_id") || undefined);
+    return new Response(Readable.toWeb(archive) as ReadableStream, {
+      headers: { "content-type": "application/gzip" },
+    });
   });
 
   app.delete("/-/apis/:name", async (c) => {

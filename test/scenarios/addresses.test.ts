@@ -122,7 +122,9 @@ describe("addresses", () => {
     expect(server.cli(["refresh", "split"])).toEqual({
       code: 5,
       out: "",
-      err: expect.stringMatching(/is a TrafficSplitter.*refresh the APIs that it sends to: `quern refresh one`/),
+      err: expect.stringMatching(
+        /is a TrafficSplitter.*refresh the APIs that it sends to: `quern refresh one`/,
+      ),
     });
   });
 

@@ -9,7 +9,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { memberText } from "../../src/base/json-text.ts";
 import { TEMPLATES } from "../../src/cli/init.ts";
@@ -58,7 +58,7 @@ describe("a program", () => {
       .map((line) => JSON.parse(line) as { time: string; source: string; line: string });
 
   it("gets an API with its entry as it was given, and every number as it was written", () => {
-    const one = join(server.dir, "submitted");
+    const one = join(server.dir, "given");
     mkdirSync(one);
     const predictor = "{path: p.py, config: {big: 12345678901234567890, half: 1.50}}";
     writeFileSync(join(one, "quern.yaml"), `- {compute: {cpu: 0.1}, name: given, predictor: ${predictor}}\n`);
@@ -91,22 +91,29 @@ describe("a program", () => {
   it("follows the logs of an API and of a job as records", async () => {
     const following = server.startCli(["logs", "echo", "-f", "-o", "json"]);
     await server.post("/echo", { do: "print", times: 1 });
-    await eventually("it follows", () => following.out.includes("y".repeat(999)));
+    await eventually("it follows", () => following.out.endsWith(`${"y".repeat(999)}"}\n`));
     following.process.kill("SIGINT");
     await following.ended;
     const [last] = records(following.out).slice(-1);
-    expect(last).toEqual({ time: expect.any(String), source: expect.stringMatching(/^r-/), line: "y".repeat(999) });
+    expect(last).toEqual({
+      time: expect.any(String),
+      source: expect.stringMatching(/^r-/),
+      line: "y".repeat(999),
+    });
     const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
     const ofJob = server.cli(["logs", "jobs", id, "-f", "-o", "json"]);
     expect(ofJob.code).toBe(0);
-    expect(records(ofJob.out).at(-1)).toMatchObject({ source: "server", line: "the job ended: status_succeeded" });
+    expect(records(ofJob.out).at(-1)).toMatchObject({
+      source: "server",
+      line: "the job ended: status_succeeded",
+    });
   });
 
   it("lists and deletes environments", () => {
     const named = () =>
-      (JSON.parse(server.cli(["env", "list", "-o", "json"]).out) as { name: string; is_current: boolean }[]).map(
-        ({ name, is_current }) => `${name}${is_current ? " *" : ""}`,
-      );
+      (
+        JSON.parse(server.cli(["env", "list", "-o", "json"]).out) as { name: string; is_current: boolean }[]
+      ).map(({ name, is_current }) => `${name}${is_current ? " *" : ""}`);
     expect(server.cli(["env", "add", "far", "--host", "https://far.example"]).code).toBe(0);
     expect(server.cli(["env", "default", "far"]).code).toBe(0);
     expect(named()).toEqual(["local", "far *"]);
@@ -137,15 +144,19 @@ describe("quern logs", () => {
   const env = { ...process.env, QUERN_DATA_DIR: server.dataDir };
   /** What a person sees: standard output and error are one terminal. */
   const onTerminal = (...args: string[]) =>
-    spawnSync("python3", ["-c", "import pty, sys; pty.spawn(sys.argv[1:])", process.execPath, quern, ...args], {
-      ...{ env, input: "", encoding: "utf8", timeout: 45_000 },
-    }).stdout.replaceAll("\r", "");
+    spawnSync(
+      "python3",
+      ["-c", "import pty, sys; pty.spawn(sys.argv[1:])", process.execPath, quern, ...args],
+      {
+        ...{ env, input: "", encoding: "utf8", timeout: 45_000 },
+      },
+    ).stdout.replaceAll("\r", "");
 
   it("ends with what shows more, on a terminal only", async () => {
     await server.post("/echo", { do: "print", times: 1 });
     const still = "echo still runs: `quern logs -f echo` follows it";
     await eventually("it is printed", () => onTerminal("logs", "echo").includes("y".repeat(999)));
-    expect(onTerminal("logs", "echo")).toMatch(new RegExp(`\\d \\S+ .*\\n\\n${still}\\n$`));
+    expect(onTerminal("logs", "echo")).toMatch(new RegExp(`Z \\S+ .*\\n\\n${still}\\n$`));
     expect(onTerminal("logs", "echo", "-q")).not.toContain(still);
     expect(server.cli(["logs", "echo"]).err).toBe("");
     expect(onTerminal("logs", "jobs")).toBe(
@@ -213,9 +224,132 @@ describe("quern job", () => {
   });
 });
 
+describe("quern patch", () => {
+  it("changes the configuration of a deployed API, which keeps the files that it was deployed with", async () => {
+    const directory = join(server.dir, "patched");
+    const write = (greeting: string, more = "") =>
+      writeFileSync(
+        join(directory, "quern.yaml"),
+        `- {name: patched, predictor: {path: p.py, config: {greeting: ${greeting}}}}\n${more}`,
+      );
+    const code = (says: string) =>
+      writeFileSync(
+        join(directory, "p.py"),
+        `class PythonPredictor:\n  def __init__(self, config): self.config = config\n  def predict(self, payload): return [self.config["greeting"], "${says}"]\n`,
+      );
+    const here = (...args: string[]) => server.cli(args, { cwd: directory });
+    mkdirSync(directory);
+    write("hello");
+    code("first");
+    expect(here("deploy", "--wait").code).toBe(0);
+    write("goodbye", "- {name: unknown, predictor: {path: p.py}}\n");
+    code("second");
+    expect(here("patch")).toMatchObject({
+      code: 4,
+      err: expect.stringContaining("unknown is not deployed; `quern deploy` deploys it"),
+    });
+    const patched = here("patch", "quern.yaml", "patched", "--wait");
+    expect(patched).toMatchObject({ code: 0, out: "updating patched (RealtimeAPI)\n" });
+    expect(await (await server.post("/patched", {})).json()).toEqual(["goodbye", "first"]);
+    expect(here("patch", "quern.yaml", "patched").out).toBe("patched is up to date\n");
+    writeFileSync(join(directory, "app.yaml"), "- {kind: app, name: houses}\n");
+    expect(here("patch", "app.yaml")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("app.yaml is an application's"),
+    });
+    expect(here("delete", "patched", "-f").code).toBe(0);
+  });
+});
+
+describe("quern export api", () => {
+  const target = (name: string) => join(server.dir, `exported-${name}`);
+  const write = (directory: string, files: Record<string, string>) => {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(directory, name)), { recursive: true });
+      writeFileSync(join(directory, name), text);
+    }
+  };
+  /** Writes a file beside its own, and so does Python. */
+  const code =
+    "import other\nopen('cache.bin', 'w').close()\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return 1\n";
+  const config = [
+    'big: 12345678901234567890, half: 1.50, tiny: 1e-400, yes: "no", date: "2020-01-01"',
+    'lines: "a \\n  b\\n\\n", half_pair: "\\ud800", "007": 007, empty: {}, none: null',
+  ].join(", ");
+  const yaml = (more: string) =>
+    `# A comment\n- name: whole\n  compute: {cpu: 0.1}\n  predictor: {path: code/p.py, python_path: code, env: {A: "1"}, config: {${config}${more}}}\n`;
+  const ask = async (path: string) => {
+    const key = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const response = await server.fetch(`/-/apis/whole${path}`, { headers: { "x-api-key": key } });
+    return (await response.json()) as { api_id: string; status: number; message: string };
+  };
+
+  it("writes a directory which, deployed, is the same version again", async () => {
+    const source = join(server.dir, "source");
+    write(source, {
+      "quern.yaml": yaml(""),
+      "code/p.py": code,
+      "code/other.py": "",
+      ".hidden/file": "",
+      "data/.env": "",
+      "left-out.bin": "",
+      ".quernignore": "!.hidden\nleft-out.bin\n",
+    });
+    expect(server.cli(["deploy", source, "--wait"]).code).toBe(0);
+    const first = (await ask("")).api_id;
+    write(source, { "quern.yaml": yaml(", second: true"), "code/other.py": "A = 1\n" });
+    expect(server.cli(["deploy", source]).code).toBe(0);
+    expect(server.cli(["export", "api", "whole", target("whole")])).toMatchObject({
+      code: 0,
+      out: `wrote ${target("whole")}/quern.yaml\n`,
+      err: `\nquern deploy ${target("whole")}  (deploy it again)\n`,
+    });
+    expect(server.cli(["deploy", target("whole")]).out).toBe("whole is up to date\n");
+    expect(readFileSync(join(target("whole"), "quern.yaml"), "utf8")).toContain("half: 1.50\n");
+    // As an older release has saved it; user code has written a file since.
+    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    await db.run("UPDATE api_versions SET spec_json = json_remove(spec_json, '$.submitted')");
+    await db.close();
+    expect(server.cli(["export", "api", "whole", first, target("first")]).code).toBe(0);
+    expect(readdirSync(join(target("first"), "code")).sort()).toEqual(["other.py", "p.py"]);
+    expect(server.cli(["deploy", target("first"), "--wait"]).out).toBe("updating whole (RealtimeAPI)\n");
+    expect((await ask("")).api_id).toBe(first);
+  });
+
+  it("names what is in the way", async () => {
+    expect(server.cli(["export", "api", "whole", target("whole")])).toMatchObject({
+      code: 5,
+      err: expect.stringContaining("is not empty"),
+    });
+    const none = "whole has no version no-id; it has ";
+    expect(await ask("/export?api_id=no-id")).toMatchObject({
+      status: 409,
+      message: expect.stringContaining(none),
+    });
+    // Of the version that is deployed, a file was changed on the server.
+    const projects = join(server.dataDir, "projects");
+    for (const id of readdirSync(projects))
+      if (existsSync(join(projects, id, "code", "other.py")))
+        writeFileSync(join(projects, id, "code", "other.py"), "B = 2\n");
+    const message = expect.stringContaining("are not on the server as they were deployed");
+    expect(await ask("/export")).toMatchObject({ status: 409, message });
+  });
+
+  it("gives the configuration another name where the project has a file of its name", () => {
+    const source = join(server.dir, "staged");
+    write(source, { "staging.yaml": yaml(""), "quern.yaml": yaml(", second: true"), "code/p.py": code });
+    write(source, { "code/other.py": "C = 3\n" });
+    expect(server.cli(["deploy", join(source, "staging.yaml")]).code).toBe(0);
+    expect(server.cli(["export", "api", "whole", target("staged")]).code).toBe(0);
+    const again = server.cli(["deploy", join(target("staged"), "quern.exported.yaml")]);
+    expect(again.out).toBe("whole is up to date\n");
+    expect(server.cli(["delete", "whole", "-f"]).code).toBe(0);
+  });
+});
+
 describe("a command that names nothing", () => {
   const one = join(server.dir, "one");
-  const here = (args: string[], input = "") => server.cli(args, { cwd: one, input });
+  const here = (args: string[]) => server.cli(args, { cwd: one });
   const write = (yaml: string) => writeFileSync(join(one, "quern.yaml"), yaml);
   const solo = "- {name: solo, predictor: {path: predictor.py}}\n";
 
@@ -225,15 +359,14 @@ describe("a command that names nothing", () => {
     writeFileSync(join(one, "predictor.py"), OBEDIENT);
     writeFileSync(join(one, "p.json"), '{"id": 7}');
     // Not there yet: what is there is shown.
-    expect(here(["get"])).toMatchObject({ code: 0, out: expect.stringMatching(/realtime api[^]*echo/) });
-    expect(here(["logs"])).toMatchObject({ code: 4, err: expect.stringContaining("solo is not deployed") });
+    expect(here(["get"])).toMatchObject({ code: 0, out: expect.stringContaining("realtime api") });
     expect(here(["deploy", "--wait"]).code).toBe(0);
     const shown = here(["get"]);
     expect(shown.out).toMatch(new RegExp(`endpoint: ${server.baseUrl}/solo\n`));
     expect(shown.err).toBe("API solo, from quern.yaml; `quern get --all` shows everything\n");
     expect(here(["get", "--all"]).out).toContain("echo");
     expect(here(["predict", "p.json"])).toEqual({ code: 0, out: "7\n", err: "API solo, from quern.yaml\n" });
-    expect(here(["predict", "-"], '{"do": "print", "times": 1, "id": 8}').out).toBe("8\n");
+    await server.post("/solo", { do: "print", times: 1 });
     await eventually("it is printed", () => here(["logs", "-q"]).out.includes("y".repeat(999)));
     expect(here(["refresh"]).out).toBe("updating solo\n");
   });
@@ -242,7 +375,6 @@ describe("a command that names nothing", () => {
     const names = (JSON.parse(here(["get", "-o", "json"]).out) as { name: string }[]).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(["echo", "jobs", "solo"]));
     expect(here(["delete", "-f"])).toMatchObject({ code: 2, err: expect.stringContaining("name the API") });
-    expect(here(["get", "solo"]).code).toBe(0);
   });
 
   it("says what to name where the configuration has several, or cannot be read", () => {
@@ -253,7 +385,10 @@ describe("a command that names nothing", () => {
     });
     expect(here(["get"]).out).toContain("echo");
     write("- {name: [\n");
-    expect(here(["logs"])).toMatchObject({ code: 2, err: expect.stringContaining("quern.yaml cannot be read") });
+    expect(here(["logs"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("quern.yaml cannot be read"),
+    });
     expect(server.cli(["delete", "solo", "-y"]).code).toBe(0);
   });
 });

@@ -1,0 +1,59 @@
+/**
+ * A version of an API as an archive that can be deployed again: its configuration, and its files as they were deployed. The same content has
+ * the same id, so the configuration is read again here before it is handed out.
+ */
+import { Readable } from "node:stream";
+import { Header, Pack, ReadEntry, WriteEntry } from "tar";
+import { stringifyExact } from "../base/json-text.ts";
+import { writeYaml } from "../config/write-yaml.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import { type AnyVersion, identityOf } from "./api-store.ts";
+import { CONFIG, FILES } from "./archive-entry.ts";
+import { projectDirectory } from "./deploy.ts";
+import { deployedFiles } from "./project-files.ts";
+import { readLongConfig } from "./read-config.ts";
+import { submittedEntry } from "./submitted-entry.ts";
+
+/** Throws `wrong_state` where the files are not there as they were deployed. */
+export async function exportVersion(dataDir: string, version: AnyVersion): Promise<Readable> {
+  const { name, api_id, project_id } = version;
+  const config = Buffer.from(await configOf(version));
+  if (project_id === "") return archiveOf(config, ".", []);
+  const directory = projectDirectory(dataDir, project_id);
+  const files = await deployedFiles(directory, project_id);
+  if (files !== undefined) return archiveOf(config, directory, files);
+  const message = `the files of ${name}, version ${api_id}, are not on the server as they were deployed: something has changed or removed some; deploy them again from where they came from`;
+  throw new ServiceError("wrong_state", message);
+}
+
+function archiveOf(config: Buffer, cwd: string, files: readonly string[]): Readable {
+  const pack = new Pack({
+    cwd,
+    ...{ gzip: true, portable: true },
+    onWriteEntry: (entry) => {
+      entry.path = entry instanceof WriteEntry ? `${FILES}/${entry.path}` : CONFIG;
+    },
+  });
+  const entry = new ReadEntry(new Header({ path: CONFIG, type: "File", size: config.length, mode: 0o644 }));
+  entry.end(config);
+  pack.add(entry);
+  for (const file of files) pack.add(file);
+  pack.end();
+  return Readable.from(pack);
+}
+
+/** The entry as it was submitted; as JSON, which is YAML too, where only that gives the same id. */
+async function configOf(version: AnyVersion): Promise<string> {
+  const entry = [submittedEntry(version)];
+  const yaml = writeYaml(entry);
+  for (const text of [yaml, `${stringifyExact(entry)}\n`])
+    if ((await idOf(text, version.project_id)) === version.api_id) return text;
+  return `# This release of Quern gives it another id than ${version.api_id}: it knows settings that the one that deployed it did not.\n${yaml}`;
+}
+
+async function idOf(text: string, projectId: string): Promise<string | undefined> {
+  const { apis, errors } = await readLongConfig(Buffer.from(text).toString(), CONFIG);
+  const [api] = apis;
+  if (api === undefined || errors.length > 0) return undefined;
+  return identityOf(api.config, api.configText, projectId).api_id;
+}

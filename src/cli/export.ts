@@ -1,0 +1,84 @@
+/** `quern export api`: a deployed version as a directory which, deployed, is that version again. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { extract } from "tar";
+import { type CliContext, CliError, EXIT } from "./context.ts";
+import { projectFiles } from "./pack-project.ts";
+
+const CONFIG = "quern.yaml";
+/** Where the project has a file of that name that is not its configuration. */
+const OTHER_CONFIG = "quern.exported.yaml";
+const IGNORE = ".quernignore";
+
+/** `[id]` is optional and stands before the directory. */
+export async function exportApi(
+  context: CliContext,
+  api: string,
+  idOrDirectory: string,
+  lastDirectory: string | undefined,
+): Promise<number> {
+  const directory = lastDirectory ?? idOrDirectory;
+  const id = lastDirectory === undefined ? undefined : idOrDirectory;
+  if (existsSync(directory) && readdirSync(directory).length > 0)
+    throw new CliError(`${directory} is not empty; name a new directory`, EXIT.conflict);
+  const archive = await context.client.request(`/-/apis/${encodeURIComponent(api)}/export`, {
+    query: { api_id: id },
+  });
+  const config = await unpackTo(directory, archive);
+  const path = join(directory, config);
+  await context.out(
+    context.output === "json" ? `${JSON.stringify({ directory, config: path })}\n` : `wrote ${path}\n`,
+  );
+  context.err(`\nquern deploy ${config === CONFIG ? directory : path}  (deploy it again)\n`);
+  return EXIT.success;
+}
+
+/** Resolves to the name of the configuration. */
+async function unpackTo(directory: string, archive: IncomingMessage): Promise<string> {
+  mkdirSync(directory, { recursive: true });
+  const work = mkdtempSync(join(directory, ".exporting-"));
+  try {
+    await unpack(archive, work);
+    const project = join(work, "project");
+    const names = existsSync(project) ? readdirSync(project) : [];
+    const files = filesBelow(project);
+    for (const name of names) renameSync(join(project, name), join(directory, name));
+    const config = names.includes(CONFIG) ? OTHER_CONFIG : CONFIG;
+    renameSync(join(work, "config.yaml"), join(directory, config));
+    rmSync(work, { recursive: true });
+    await bringBack(directory, config, files);
+    return config;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function unpack(archive: IncomingMessage, cwd: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: Error) =>
+      reject(new CliError(`the archive was cut off (${error.message}); try again`, EXIT.failed));
+    archive.on("error", failed);
+    archive.pipe(extract({ cwd, strict: true }).on("close", resolve).on("error", failed));
+  });
+}
+
+function filesBelow(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1))
+    .sort();
+}
+
+/** Files that a deployment leaves out by default went along with this one. */
+async function bringBack(directory: string, config: string, files: readonly string[]): Promise<void> {
+  const isWhole = async () => (await projectFiles(directory, config)).join("\n") === files.join("\n");
+  if (await isWhole()) return;
+  const rules = ["# Everything here was deployed, but these two.", "!*", `/${config}`, `/${IGNORE}`];
+  if (!files.includes(IGNORE)) writeFileSync(join(directory, IGNORE), `${rules.join("\n")}\n`);
+  if (await isWhole()) return;
+  const message = `${directory} has all files, but its ${IGNORE} leaves some of them out of a deployment, which gets another id`;
+  throw new CliError(message, EXIT.failed);
+}
