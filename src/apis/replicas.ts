@@ -227,7 +227,8 @@ export class Replicas implements Service {
   private retire(workers: Replica[], graceMs = DRAIN_GRACE_MS): void {
     const leaving = workers.filter((worker) => worker.state !== "draining");
     for (const worker of leaving) worker.drain(graceMs);
-    if (leaving.length > 0) this.deps.onChange();
+    // What leaves is in nobody's way any more, however long it takes.
+    if (leaving.length > 0) this.changed();
   }
 
   private async updateVersions(): Promise<void> {
