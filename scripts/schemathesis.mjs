@@ -124,5 +124,8 @@ checks.positive_data_acceptance.enabled = false
 [[operations]]
 include-operation-id = "deploy"
 checks.positive_data_acceptance.enabled = false
+[[operations]]
+include-operation-id = "patchApis"
+checks.positive_data_acceptance.enabled = false
 `;
 }

@@ -61,7 +61,7 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
     scope: "admin",
     parameters: [name, force],
     answers: { "application/json": messageSchema },
-    errors: [...NAMED_ERRORS, "wrong_state", "origin_not_allowed"],
+    errors: [...NAMED_ERRORS, "wrong_state", "invalid_request", "origin_not_allowed"],
   },
   {
     id: "getResourceLogs",

@@ -110,7 +110,7 @@ export const CONTROL_OPERATIONS: readonly Operation[] = [
     scope: "admin",
     parameters: [name, force],
     answers: { "application/json": messageSchema },
-    errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
+    errors: [...NAMED_API_ERRORS, "wrong_state", "invalid_request", "origin_not_allowed"],
   },
   {
     id: "rollbackApi",

@@ -12,7 +12,7 @@ import {
   assertStillOpen,
   baseUrl,
   bodyOwner,
-  isTrue,
+  flag,
   jsonText,
   readBody,
   tellAudit,
@@ -59,8 +59,8 @@ function configRequest(c: Context): ConfigRequest {
   return {
     configFile: c.req.query("config") ?? "quern.yaml",
     only: c.req.queries("api") ?? [],
-    dryRun: isTrue(c.req.query("dry_run")),
-    force: isTrue(c.req.query("force")),
+    dryRun: flag(c, "dry_run"),
+    force: flag(c, "force"),
   };
 }
 
@@ -91,7 +91,7 @@ export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRou
 
   app.post("/-/apis/:name/refresh", async (c) => {
     const name = c.req.param("name");
-    await apis.refresh(name, isTrue(c.req.query("force")));
+    await apis.refresh(name, flag(c, "force"));
     return c.json({ message: `updating ${name}` });
   });
 

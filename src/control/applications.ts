@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import type { ApplicationState } from "../contracts/applications.ts";
 import type { Applications } from "../legacy/applications.ts";
-import { baseUrl, isTrue } from "./http.ts";
+import { baseUrl, flag, isTrue } from "./http.ts";
 import { logsResponse } from "./logs.ts";
 import type { OpenStreams } from "./open-streams.ts";
 
@@ -26,7 +26,7 @@ export function applicationRoutes({ applications, streams }: ApplicationRoutesDe
   );
 
   app.post("/-/applications/:name/refresh", async (c) => {
-    const message = await applications.refresh(c.req.param("name"), isTrue(c.req.query("force")));
+    const message = await applications.refresh(c.req.param("name"), flag(c, "force"));
     return c.json({ message });
   });
 

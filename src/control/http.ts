@@ -210,6 +210,14 @@ export function limitOf(c: Context): number {
   );
 }
 
+/** Of a parameter that changes what is done: what is neither true nor false is refused, and not taken for false. */
+export function flag(c: Context, name: string): boolean {
+  const text = c.req.query(name);
+  if (text === undefined || /^(0|f|false)$/i.test(text)) return false;
+  if (isTrue(text)) return true;
+  throw new ServiceError("invalid_request", `${name} must be true or false (got "${text.slice(0, 40)}")`);
+}
+
 export function isTrue(text: string | undefined): boolean {
   return text !== undefined && /^(1|t|true)$/i.test(text);
 }
