@@ -15,9 +15,10 @@ import type { ApiPool } from "./api-pool.ts";
 import { type Authorization, refusal } from "./authorization.ts";
 import { discardRest } from "./discard-rest.ts";
 import { metaOf } from "./payload-meta.ts";
-import { Prediction, sendError } from "./prediction.ts";
+import { Prediction } from "./prediction.ts";
+import { refuse } from "./refuse.ts";
 
-/** A body that is here so soon came with its head: no revocation was answered in between. */
+/** A body that is here so soon is not asked whether its key has expired since its head. */
 const BODY_AT_ONCE_MS = 10;
 
 /** Where a request goes: the address that was asked for, and the API that is to answer. */
@@ -50,6 +51,8 @@ export class Arrival {
   private block: Buffer | undefined;
   /** The id of the key that let the request in; undefined where none was asked for. */
   private key: string | undefined;
+  /** When it let it in. */
+  private keysVersion: object | undefined;
   /** Bytes of the budget that this body has, and who they are charged to; nobody while there is plenty. */
   private reserved = 0;
   private bodyOwner: BodyOwner | undefined;
@@ -100,10 +103,7 @@ export class Arrival {
     this.chunks.length = 0;
     this.stopWatching?.();
     this.releaseBody();
-    // Whoever waits for leave to send does not know what becomes of a second request here.
-    if (this.request.headers.expect !== undefined) this.response.setHeader("connection", "close");
-    sendError(this.response, error, this.requestId);
-    discardRest(this.request);
+    refuse(this.request, this.response, error, this.requestId);
   }
 
   /** Nothing is kept of a request whose head shows that it cannot pass. */
@@ -250,6 +250,7 @@ export class Arrival {
     const need: Need = { scope: "predict", api: this.destination.address.name };
     try {
       this.key = this.deps.authorization.assert(this.request, this.response, need, tokenHolder).id;
+      this.keysVersion = this.deps.authorization.keysVersion;
       return true;
     } catch (error) {
       this.refuse(error);
@@ -260,8 +261,9 @@ export class Arrival {
   /** A body may come minutes behind the head that was judged: its key may be revoked by then. */
   private isStillAllowed(isSigned: boolean): boolean {
     const { authorization } = this.deps;
-    if (isSigned || this.key === undefined || performance.now() - this.startedMs < BODY_AT_ONCE_MS)
-      return true;
+    if (isSigned || this.key === undefined) return true;
+    const isAtOnce = performance.now() - this.startedMs < BODY_AT_ONCE_MS;
+    if (isAtOnce && authorization.keysVersion === this.keysVersion) return true;
     if (authorization.isStillOpen(this.request)) return true;
     this.refuse(refusal(this.request));
     return false;

@@ -19,6 +19,8 @@ import { RateLimits } from "./rate-limits.ts";
 
 export interface AuthorizationOptions {
   findKey: (sha256: string) => Holder | undefined;
+  /** Another one as soon as there are other keys. */
+  keysVersion: () => object;
   jwt: JwtVerifier | undefined;
   /** Of clients that sign with AWS Signature Version 4; undefined where signatures are not taken. */
   signatures: (SignatureRules & { repeats: SignatureRepeats }) | undefined;
@@ -98,6 +100,11 @@ export class Authorization {
         : assertOpens(tokenHolder, need);
     this.count(holder, response);
     return holder;
+  }
+
+  /** The same as before only where no key was made or revoked meanwhile. */
+  get keysVersion(): object {
+    return this.options.keysVersion();
   }
 
   /** Whether the request shows nothing that may open anything: no key that is known, no token, no signature. */

@@ -77,6 +77,11 @@ export class RouteTable implements Service {
     return holderOf(this.keys.get(sha256), wallMs());
   }
 
+  /** Another object with each snapshot. */
+  get keysVersion(): object {
+    return this.keys;
+  }
+
   /** The API whose workers have this capability now, by its hash. */
   capabilityOwner(sha256: string): string | undefined {
     return this.capabilities.get(sha256);

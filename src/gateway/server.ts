@@ -139,6 +139,7 @@ export class Gateway {
     });
     this.authorization = new Authorization({
       findKey: (sha256) => this.routes.holder(sha256),
+      keysVersion: () => this.routes.keysVersion,
       jwt: options.jwt,
       signatures: options.sigv4 === undefined ? undefined : signatureRules(options.sigv4),
       gateways: options.gateways,

@@ -62,10 +62,28 @@ describe("a request that arrives", () => {
 
   it.each([true, false])("ends with its key where the address needs one: %s", async (needsKey) => {
     const findKey = () => (needsKey ? HOLDER : undefined);
-    const options = { findKey, jwt: undefined, signatures: undefined, gateways: 1 };
+    const keysVersion = () => findKey;
+    const options = { findKey, keysVersion, jwt: undefined, signatures: undefined, gateways: 1 };
     await listen(new Authorization(options), needsKey);
     await ends({ authorization: "Bearer whatever" });
     expect(submitted.map(({ endsWithKey }) => endsWithKey)).toEqual([needsKey]);
+  });
+
+  it("is refused where its key was revoked while its body came, however soon that is", async () => {
+    let keys = new Map<string, Holder>();
+    const revoked = keys;
+    const findKey = () => (keys === revoked ? HOLDER : undefined);
+    const options = { findKey, keysVersion: () => keys, jwt: undefined, signatures: undefined, gateways: 1 };
+    await listen(new Authorization(options), true);
+    // Between head and body of one request, which come in one turn: the fastest that there is.
+    server.on("request", () => {
+      keys = new Map();
+    });
+    const sent = post({ authorization: "Bearer whatever" });
+    const answer = new Promise<IncomingMessage>((resolve) => sent.on("response", resolve));
+    sent.end("{}");
+    expect((await answer).statusCode).toBe(401);
+    expect(submitted).toEqual([]);
   });
 
   it("reserves nothing for a client that left while its token was verified", async () => {
@@ -89,7 +107,8 @@ describe("a request that arrives", () => {
 describe("a signature", () => {
   it("ends with its one answer, whatever key stands beside it", () => {
     const signatures = { credentials: new Map(), repeats: "reads" } as never;
-    const options = { findKey: () => undefined, jwt: undefined, gateways: 1 };
+    const findKey = () => undefined;
+    const options = { findKey, keysVersion: () => findKey, jwt: undefined, gateways: 1 };
     const headers = { authorization: "AWS4-HMAC-SHA256 Credential=x", "x-api-key": "junk" };
     const isStillOpen = (taken: typeof signatures | undefined) =>
       new Authorization({ ...options, signatures: taken }).isStillOpen({ headers } as never);
