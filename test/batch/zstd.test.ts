@@ -139,12 +139,13 @@ describe("Zstandard in TypeScript", () => {
     for (const [at, promise] of first.entries()) promise.then(() => begun.push(at)).catch(() => {});
     await Promise.all(first.slice(0, 2));
     await new Promise((resolve) => setImmediate(resolve));
-    expect(begun).toEqual([0, 1]);
+    // Two that are admitted unpack side by side: either may be first.
+    expect(begun.toSorted()).toEqual([0, 1]);
     readers[2]!.close();
     readers[0]!.close();
     await expect(first[2]).rejects.toThrow("read no more");
     await first[3];
-    expect(begun).toEqual([0, 1, 3]);
+    expect(begun.toSorted()).toEqual([0, 1, 3]);
     for (const reader of readers) reader.close();
   });
 });
