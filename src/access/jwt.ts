@@ -95,11 +95,13 @@ function subjectOf({ sub }: JWTPayload): string {
 
 function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {
   if (error instanceof ServiceError) return error;
-  const message = (error as Error).message;
-  if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout))
-    return new ServiceError("unauthorized", `the token is not valid: ${message}`, { cause: error });
-  return new ServiceError("server_unavailable", `the keys at ${jwks} cannot be had: ${message}`, {
-    cause: error,
-    retryAfterS: error instanceof KeysUnavailable ? error.retryAfterS : 1,
-  });
+  const { message } = error as Error;
+  if (error instanceof KeysUnavailable || error instanceof errors.JWKSTimeout)
+    // The address and what it answers are for the log: whoever sends a token that names a key of no use would learn them.
+    return new ServiceError("server_unavailable", "the keys of the tokens' issuer cannot be had now", {
+      cause: new Error(`the keys at ${jwks} cannot be had: ${message}`, { cause: error }),
+      retryAfterS: error instanceof KeysUnavailable ? error.retryAfterS : 1,
+    });
+  const why = error instanceof errors.JOSEError ? message : "the key that it names cannot be used";
+  return new ServiceError("unauthorized", `the token is not valid: ${why}`, { cause: error });
 }

@@ -68,6 +68,8 @@ export function addEnvironment(
       `--host must be a URL such as https://quern.example.com (got "${options.host}")`,
       EXIT.usage,
     );
+  if (/^https?:\/\/[^/?#]*@/.test(options.host))
+    throw new CliError("--host must name no user and no password; --key gives the server's key", EXIT.usage);
   const key = options.key === "-" ? readFileSync(0, "utf8").trim() : options.key;
   const content = readEnvironments(files.environments);
   content.environments[name] = { host: options.host, ...(key === undefined || key === "" ? {} : { key }) };

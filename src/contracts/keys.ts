@@ -57,12 +57,17 @@ export const DURATION_PATTERN = /^\d{1,6}(ms|s|m|h)$/;
 const duration = z.string().regex(DURATION_PATTERN, "must be a duration such as 24h, 30m or 500ms");
 
 /** The body of `POST /-/keys`. */
-export const newKeySchema = z.strictObject({
-  scope: z.enum(KEY_SCOPES, `must be one of ${KEY_SCOPES.join(", ")}`),
-  api: z.string().min(1, "must not be empty").nullish(),
-  rate: rate.nullish(),
-  expires_in: duration.nullish(),
-});
+export const newKeySchema = z
+  .strictObject({
+    scope: z.enum(KEY_SCOPES, `must be one of ${KEY_SCOPES.join(", ")}`),
+    api: z.string().min(1, "must not be empty").nullish(),
+    rate: rate.nullish(),
+    expires_in: duration.regex(/[1-9]/, "must be longer than 0").nullish(),
+  })
+  .refine(({ scope, api }) => scope !== "admin" || api == null, {
+    path: ["api"],
+    message: "must be left out: a key of scope admin is for the whole server",
+  });
 
 /** The body of `POST /-/keys/{id}/rotate`. */
 export const rotateKeySchema = z.strictObject({

@@ -43,6 +43,11 @@ export async function forward(
   };
   const { requestId, onNothing = () => fail(unavailable()) } = options;
   const socket = await connectWithin(options.controllerSocket, WAIT_MS, () => response.destroyed);
+  // The client has left while we connected: no "close" will come any more.
+  if (response.destroyed) {
+    socket?.destroy();
+    return;
+  }
   if (socket === undefined) return onNothing();
   const upstream = httpRequest({
     createConnection: () => socket,

@@ -212,8 +212,9 @@ describe("tokens of an issuer", () => {
     expect(asked).toBeLessThanOrEqual(2 + Math.log2(1 + (performance.now() - since) / 1_000));
     expect(await answers[0]!.json()).toMatchObject({
       code: "server_unavailable",
-      message: expect.stringContaining("500"),
+      message: "the keys of the tokens' issuer cannot be had now",
     });
+    expect(down.stderr).toContain(`the keys at ${jwks} cannot be had: it answers 500`);
     silent.close();
     await down.stop();
   });

@@ -43,6 +43,16 @@ describe("once there is a key", () => {
     keys.submit = create("--scope", "submit", "--api", "jobs");
     keys.admin = create("--scope", "admin");
   });
+
+  it.each([
+    [["--scope", "admin", "--api", "echo"], "must be left out: a key of scope admin is for the whole server"],
+    [["--scope", "predict", "--expires-in", "0s"], "must be longer than 0"],
+  ])("%j would open nothing, and is not made", (options, message) => {
+    const { code, err } = server.cli(["keys", "create", ...options]);
+    expect(code).not.toBe(0);
+    expect(err).toContain(message);
+  });
+
   const call = async (path: string, body: unknown, key: string | undefined) =>
     server.post(path, body, key === undefined ? {} : { authorization: `Bearer ${key}` });
 
@@ -146,6 +156,13 @@ describe("once there is a key", () => {
     expect(server.cli(["-e", "far", "get"])).toMatchObject({
       code: 2,
       err: expect.stringContaining('no environment "far"'),
+    });
+  });
+
+  it("an environment's address has no password in it", () => {
+    expect(server.cli(["env", "add", "far", "--host", "http://me:secret@localhost:1"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--host must name no user and no password; --key gives the server's key"),
     });
   });
 

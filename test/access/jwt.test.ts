@@ -1,0 +1,26 @@
+/** A token that names a key of no use is refused as any other bad token: nothing is wrong with the server or with the issuer. */
+import { createSign, generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import { JwtVerifier } from "../../src/access/jwt.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "quern-test-"));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+it("refuses a token that is signed with a key too short to be used", async () => {
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 1024 });
+  const jwks = join(directory, "jwks.json");
+  const key = { ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256", use: "sig" };
+  writeFileSync(jwks, JSON.stringify({ keys: [key] }));
+  const options = { issuer: "https://issuer.example", audience: "quern", jwks, scopesClaim: "scope" };
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const claims = { iss: options.issuer, aud: options.audience, exp: 4e9, scope: "admin" };
+  const signed = `${part({ alg: "RS256", kid: "short" })}.${part(claims)}`;
+  const signature = createSign("RSA-SHA256").update(signed).sign(privateKey, "base64url");
+  await expect(new JwtVerifier(options).verify(`${signed}.${signature}`)).rejects.toMatchObject({
+    code: "unauthorized",
+    message: "the token is not valid: the key that it names cannot be used",
+  });
+});
