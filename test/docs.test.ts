@@ -19,7 +19,7 @@ const pages = [
 describe("the docs", () => {
   it("that are made from the code are up to date", () => {
     execFileSync(process.execPath, ["scripts/reference.mjs", "--check"], { cwd: root, stdio: "pipe" });
-  });
+  }, 300_000);
 
   it.each(pages)("%s links to what is there", (page) => {
     for (const [, target] of readFileSync(join(root, page), "utf8").matchAll(/\]\(([^)#:]+)\)/g)) {

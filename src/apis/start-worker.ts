@@ -56,6 +56,7 @@ export async function startWorker(
       logFile: join(logs, `${worker_id}.log`),
       memoryLimitBytes: memoryLimitOf(version),
       visibleGpus: deps.hasGpus ? gpus : undefined,
+      isBackground: jobId !== undefined,
       ...(jobId === undefined ? {} : { noteFile: join(noteDirectory(deps.dataDir), `${worker_id}.note`) }),
     });
     await saveWorker(deps.db, {

@@ -103,7 +103,10 @@ export class LineEnqueuer {
       const read = await object.read(this.buffer, kept, position + kept, READ_BYTES);
       isEnd = read === 0;
       const filled = kept + read;
-      const end = isEnd ? filled : this.buffer.lastIndexOf(NEWLINE, filled - 1) + 1;
+      // What was kept has no line's end.
+      const newline = this.buffer.subarray(kept, filled).lastIndexOf(NEWLINE);
+      const wholeLines = newline < 0 ? 0 : kept + newline + 1;
+      const end = isEnd ? filled : wholeLines;
       if (end > 0) {
         line = this.takeBlock(end, position, source, line);
         if (source.isCopied) own.append(Buffer.from(this.buffer.subarray(0, end)));

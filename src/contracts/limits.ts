@@ -236,9 +236,9 @@ export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
 export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
 /**
  * Requests that one connection may have sent ahead of their answers. Node takes 1,500 of them at once, which kept all others waiting for
- * seconds; load generators send ten or twenty ahead, clients none.
+ * seconds; load generators send up to twenty ahead, clients none.
  */
-export const REQUESTS_OF_A_CONNECTION_MAX = 64;
+export const REQUESTS_OF_A_CONNECTION_MAX = 20;
 /**
  * Streams that one key has open: events of jobs and logs that are followed. Each asks the database or the disk five times a second, 0.1 ms
  * each: a hundred take a twentieth of a core, and all that may be open a quarter.

@@ -22,6 +22,8 @@ export interface WorkerSpec {
   visibleGpus: readonly string[] | undefined;
   /** Where it notes what it has in hand, if that is to outlive a reboot; otherwise it is beside its socket. */
   noteFile?: string;
+  /** Nobody waits for each of its answers: requests, and the server itself, get the processor first. */
+  isBackground: boolean;
   /** What runs: a package of ours, started with these arguments. A worker that listens, where it is left out. */
   program?: { package: string; args: readonly string[] };
 }

@@ -25,6 +25,7 @@ import type { MemoryLimits } from "../contracts/answers.ts";
 import { hideOwnKeys } from "../contracts/secrets.ts";
 import { NOTE_BYTES } from "../protocol/delivery-note.ts";
 import { withApiUrl } from "./api-url.ts";
+import { lowerPriority } from "./background-priority.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
 import { activated } from "./interpreter.ts";
 import { type MemoryGroup, MemoryGroups } from "./memory-groups.ts";
@@ -107,6 +108,7 @@ export class LocalEngine implements Engine {
     await spawned(child, spec.interpreter.python);
     const pid = child.pid!;
     spareTheServer(pid);
+    if (spec.isBackground) lowerPriority(pid);
     const identity = {
       worker_id: spec.worker_id,
       pid,

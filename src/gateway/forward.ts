@@ -49,20 +49,9 @@ export async function forward(
     return;
   }
   if (socket === undefined) return onNothing();
-  const upstream = httpRequest({
-    createConnection: () => socket,
-    method: request.method,
-    path: options.path,
-    headers: {
-      ...headersOf(request, options),
-      "x-request-id": requestId,
-      // Only gateways speak to the controller: what the client said is of no use there, and is read as part of a URL.
-      host: "controller",
-      [FORWARDED_HEADER]: encodeForwarded(options.forwarded),
-      // Not `close`: the controller would end the connection behind an early answer, which is then lost.
-      connection: "keep-alive",
-    },
-  });
+  const { method } = request;
+  const headers = headersOf(request, options);
+  const upstream = httpRequest({ createConnection: () => socket, method, path: options.path, headers });
   const pass = (answer: IncomingMessage) => {
     if (answer.statusCode === 401 && options.onNothing !== undefined) {
       request.unpipe(upstream);
@@ -102,13 +91,23 @@ export async function forward(
   request.pipe(upstream);
 }
 
-/** Without those of one hop, and those that only we say. */
-function headersOf(request: IncomingMessage, { body }: ForwardOptions): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(request.headers).filter(
-      ([name]) => !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-") && !(name === "expect" && body),
-    ),
+/** Without those of one hop; with those that only we say. */
+function headersOf(
+  request: IncomingMessage,
+  { body, requestId, forwarded }: ForwardOptions,
+): Record<string, string | string[]> {
+  const passed = Object.entries(request.headers).filter(
+    ([name]) => !HOP_BY_HOP.has(name) && !name.startsWith("x-quern-") && !(name === "expect" && body),
   );
+  return {
+    ...(Object.fromEntries(passed) as Record<string, string | string[]>),
+    "x-request-id": requestId,
+    // Only gateways speak to the controller: what the client said is of no use there, and is read as part of a URL.
+    host: "controller",
+    [FORWARDED_HEADER]: encodeForwarded(forwarded),
+    // Not `close`: the controller would end the connection behind an early answer, which is then lost.
+    connection: "keep-alive",
+  };
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -94,6 +94,7 @@ export class StageProcess {
       python_path: undefined,
       env: {},
       visibleGpus: hasGpus ? grant.gpus : undefined,
+      isBackground: true,
     });
     const record = JSON.stringify({ ...worker.identity, grant });
     await writeFile(`${this.recordPath}.new`, record, { mode: 0o600 });

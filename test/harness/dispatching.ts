@@ -129,6 +129,7 @@ export class Dispatching {
       project: this.predictor,
       python_path: undefined,
       env: {},
+      isBackground: true,
       interpreter: { python: process.env.QUERN_PYTHON ?? "python3", bin: undefined, virtualEnv: undefined },
       logFile: join(this.directory, "worker.log"),
       memoryLimitBytes: undefined,

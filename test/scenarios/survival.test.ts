@@ -1,6 +1,7 @@
 /** What a machine does to a server: no process to be had, processes that stand still, cleaned folders, locks of others. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSqlite } from "../../src/database/sqlite-drivers.ts";
@@ -42,6 +43,18 @@ describe("a server in trouble", () => {
     expect(scoreOf(pid)).toBeGreaterThan(scoreOf(server.child("controller")));
     const env = (await (await server.post("/echo", { do: "env" })).json()) as Record<string, string>;
     expect(Object.keys(env).filter((name) => name.startsWith("QUERN_"))).toEqual(["QUERN_API_URL"]);
+  });
+
+  it("has workers of jobs that let replicas and the server have the processor first", async () => {
+    const replicas = new Set(server.workers());
+    const items = [{ id: 0, do: "sleep", seconds: 60 }];
+    const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+    const ofJob = () => server.workers().filter((pid) => !replicas.has(pid));
+    await eventually("the job's worker is of low priority", () => ofJob().map(getPriority).includes(10));
+    expect([...replicas, server.child("gateway")].map(getPriority)).toEqual(
+      Array(replicas.size + 1).fill(getPriority()),
+    );
+    expect((await server.fetch(`/jobs/${id}`, { method: "DELETE" })).status).toBe(200);
   });
 
   it("waits for a lock of the database that another process holds: the job goes on behind it", async () => {
