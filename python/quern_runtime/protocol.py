@@ -68,6 +68,32 @@ def check_frame(message_type, flags, message_id, length):
         raise ProtocolError("a message of type %d cannot have %d bytes" % (message_type, length))
 
 
+# The values of INIT, by name (`Init` in src/protocol/messages.ts). Those of the second table may be missing.
+_INIT_NEEDS = {"api_id": str, "project": str, "path": str, "api_config": str, "concurrency": int}
+_INIT_MAY_HAVE = {"python_path": str, "job_config": str, "job_spec": dict, "threads": int, "batching": dict, "monitoring": dict, "response": str}
+_BATCHING_NEEDS = {"max_batch_size": int, "interval_ms": (int, float)}
+_MONITORING_NEEDS = {"model_type": str}
+
+
+def decode_init(body):
+    """The dict of an INIT. Raises for one that no worker can be set up with."""
+    init = json.loads(body)
+    _check_values("an INIT", init, _INIT_NEEDS)
+    _check_values("an INIT", init, {name: kind for name, kind in _INIT_MAY_HAVE.items() if init.get(name) is not None})
+    for name, needs in (("batching", _BATCHING_NEEDS), ("monitoring", _MONITORING_NEEDS)):
+        if init.get(name) is not None:
+            _check_values(name, init[name], needs)
+    return init
+
+
+def _check_values(what, values, needs):
+    if not isinstance(values, dict):
+        raise ProtocolError("%s is no JSON object" % what)
+    for name, kind in needs.items():
+        if not isinstance(values.get(name), kind):
+            raise ProtocolError("the %s of %s is missing or of another type" % (name, what))
+
+
 _U32 = struct.Struct("<I")
 _RESULT_HEAD = struct.Struct("<II")
 _LEASE_ENTRY = struct.Struct("<II")

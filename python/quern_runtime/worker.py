@@ -160,7 +160,7 @@ class Worker:
         self._deliveries.welcome(connection)
 
     def _on_init(self, connection, message_id, body):
-        self._tasks.append((self._run_init, (connection, protocol.json.loads(body))))
+        self._tasks.append((self._run_init, (connection, protocol.decode_init(body))))
 
     def _on_meta(self, connection, message_id, body):
         connection.metas[message_id] = protocol.json.loads(body)

@@ -67,6 +67,20 @@ class Fixtures(unittest.TestCase):
         else:
             self.assertEqual(protocol.decode_u32(body), value["bytes"])
 
+    def test_an_init_that_sets_nothing_up_is_refused(self):
+        init = {"api_id": "a", "project": "p", "path": "f.py", "api_config": "{}", "concurrency": 1}
+        self.assertEqual(protocol.decode_init(json.dumps(init)), init)
+        self.assertEqual(protocol.decode_init(json.dumps({**init, "job_config": None}))["job_config"], None)
+        for name in init:
+            with self.subTest(name), self.assertRaisesRegex(protocol.ProtocolError, "the %s of an INIT" % name):
+                protocol.decode_init(json.dumps({**init, name: None}))
+        for more in ({"threads": "1"}, {"batching": {"max_batch_size": 2}}, {"batching": []}, {"monitoring": {}}, {"job_spec": "x"}):
+            with self.subTest(more), self.assertRaises(protocol.ProtocolError):
+                protocol.decode_init(json.dumps({**init, **more}))
+        for body in ("{}", "[]", "1", "{"):
+            with self.subTest(body), self.assertRaises(ValueError):
+                protocol.decode_init(body)
+
     def test_a_body_over_the_limit_is_refused(self):
         head = protocol.HEADER.pack(protocol.FRAME_BODY_BYTES_MAX + 1, protocol.PREDICT, 0, 0, 1)
         with self.assertRaisesRegex(ValueError, "over the limit"):
