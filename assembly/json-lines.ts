@@ -32,10 +32,13 @@ export enum Problem {
   UNICODE_ESCAPE,
   NO_FRACTION,
   NO_EXPONENT,
+  LONG_NUMBER,
 }
 
 /** ITEM_DEPTH_MAX of src/contracts/limits.ts; the stack has room for 1,023. */
 const DEPTH_MAX: i32 = 900;
+/** NUMBER_CHARACTERS_MAX there. */
+const NUMBER_MAX: usize = 4300;
 /** One byte a level: what it was opened with. */
 const STACK: usize = 0;
 
@@ -209,6 +212,11 @@ function skipEscape(at: usize): usize {
 }
 
 function number(at: usize, first: u8): usize {
+  const end = numberEnd(at, first);
+  return end > at + NUMBER_MAX ? fail(Problem.LONG_NUMBER) : end;
+}
+
+function numberEnd(at: usize, first: u8): usize {
   if (first === 0x2d) at++;
   if (load<u8>(at) === 0x30) at++;
   else {

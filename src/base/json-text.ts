@@ -51,16 +51,20 @@ function isDelimiter(byte: number): boolean {
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
-/** Longer numbers are refused here: no float has so many digits. */
-const NUMBER_LENGTH_MAX = 4096;
 
+export interface JsonLimits {
+  /** Arrays and objects in one another. */
+  depth: number;
+  /** Of a number, its sign included. */
+  numberCharacters: number;
+}
 /**
- * Where a text is no JSON, or nested deeper than `depthMax`; undefined if it is. Unlike `JSON.parse` it makes no values: of 10 MB of
+ * Where a text is no JSON, or is over a limit; undefined if it is JSON. Unlike `JSON.parse` it makes no values: of 10 MB of
  * empty objects these would take 200 MB.
  */
-export function jsonFault(text: Buffer, depthMax: number): { at: number; why: string } | undefined {
+export function jsonFault(text: Buffer, limits: JsonLimits): { at: number; why: string } | undefined {
   /** What is open: 1 an object, 0 an array. */
-  const open = new Uint8Array(depthMax);
+  const open = new Uint8Array(limits.depth);
   let depth = 0;
   let at = skipSpace(text, 0);
   const fault = (why = at < text.length ? "unexpected character" : "unexpected end") => ({ at, why });
@@ -68,10 +72,12 @@ export function jsonFault(text: Buffer, depthMax: number): { at: number; why: st
     // A value begins here.
     const first = text[at];
     const isContainer = first === OPEN_BRACE || first === OPEN_BRACKET;
-    if (isContainer && depth === depthMax) return fault(`nested deeper than ${depthMax}`);
+    if (isContainer && depth === limits.depth) return fault(`nested deeper than ${limits.depth}`);
     if (isContainer) open[depth++] = first === OPEN_BRACE ? 1 : 0;
     const end = isContainer ? skipSpace(text, at + 1) : scalarEnd(text, at);
     if (end === undefined) return fault();
+    if (!isContainer && first !== QUOTE && end - at > limits.numberCharacters)
+      return fault(`a number of over ${limits.numberCharacters} characters`);
     at = end;
     // Values end here, until the next one begins.
     let isNext = isContainer && text[at] !== closing(open[depth - 1]!);
@@ -114,8 +120,14 @@ function scalarEnd(text: Buffer, at: number): number | undefined {
   while (text[end]! >= 0x30 && text[end]! <= 0x39) end++;
   if (end > at && isEnd(text[end]) && (first !== 0x30 || end === at + 1)) return end;
   NUMBER.lastIndex = 0;
-  const found = NUMBER.exec(text.toString("latin1", at, at + NUMBER_LENGTH_MAX));
+  const found = NUMBER.exec(text.toString("latin1", at, numberEnd(text, at)));
   return found === null ? undefined : at + found[0].length;
+}
+
+/** The first character from there on that no number has. */
+function numberEnd(text: Buffer, at: number): number {
+  while (at < text.length && !isDelimiter(text[at]!)) at++;
+  return at;
 }
 
 function isEnd(byte: number | undefined): boolean {

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ITEM_DEPTH_MAX } from "../contracts/limits.ts";
+import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../contracts/limits.ts";
 import { packageRoot } from "../contracts/package-root.ts";
 
 const PROGRAM = join(packageRoot, "dist", "json-lines.wasm");
@@ -28,6 +28,7 @@ const PROBLEMS = [
   "has a bad \\u escape",
   "has a number without digits after its point",
   "has a number without digits in its exponent",
+  `has a number of over ${NUMBER_CHARACTERS_MAX} characters`,
 ];
 
 interface Program {

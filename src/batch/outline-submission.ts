@@ -11,6 +11,7 @@ import { type FieldError, ServiceError } from "../contracts/errors.ts";
 import { SUBMISSION_KEYS } from "../contracts/jobs.ts";
 import {
   BODY_DEPTH_MAX,
+  NUMBER_CHARACTERS_MAX,
   QUOTED_LENGTH_MAX,
   READ_HERE_BYTES_MAX,
   SUBMISSION_HEAD_BYTES_MAX,
@@ -41,7 +42,7 @@ function crowded(): FieldError {
 export function outline(body: Buffer): unknown {
   if (body.length <= READ_HERE_BYTES_MAX) return parseJson(body);
   assertFlat(body);
-  const fault = jsonFault(body, BODY_DEPTH_MAX);
+  const fault = jsonFault(body, { depth: BODY_DEPTH_MAX, numberCharacters: NUMBER_CHARACTERS_MAX });
   if (fault !== undefined)
     throw new ServiceError("malformed_json", `the body is not valid JSON: ${fault.why} at byte ${fault.at}`);
   const whole = { start: 0, end: body.length };

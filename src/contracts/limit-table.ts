@@ -61,6 +61,7 @@ const SUBMISSIONS: readonly LimitRow[] = [
   invalid("`config`, as compact JSON", bytes(limits.CONFIG_BYTES_MAX)),
   invalid("arrays and objects in one another, in `config`", String(limits.CONFIG_DEPTH_MAX)),
   invalid("arrays and objects in one another, in an item", String(limits.ITEM_DEPTH_MAX)),
+  invalid("characters of a number", String(limits.NUMBER_CHARACTERS_MAX)),
   invalid("a batch, as compact JSON", bytes(limits.BATCH_BYTES_LIMIT - 1)),
   invalid(
     "`workers`, `timeout`, `batch_size`, `max_receive_count`",

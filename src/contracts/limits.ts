@@ -23,6 +23,8 @@ export const LINE_BYTES_LIMIT = 8 * 1024 * 1024;
  * call it and the batch's own array: at about 985. assembly/json-lines.ts has the same number.
  */
 export const ITEM_DEPTH_MAX = 900;
+/** Characters of a JSON number in an item: Python reads integers of so many digits (`sys.get_int_max_str_digits()`). */
+export const NUMBER_CHARACTERS_MAX = 4_300;
 
 /**
  * `config` of a submission, and `predictor.config` of an API, as compact JSON. Each worker and each status carries it, and a

@@ -56,7 +56,7 @@ describe("a text's fault as JSON", () => {
     }
   };
   const agree = (text: string) => {
-    expect(jsonFault(Buffer.from(text), 100) === undefined, JSON.stringify(text)).toBe(isJson(text));
+    expect(jsonFault(Buffer.from(text), { depth: 100, numberCharacters: 100 }) === undefined, JSON.stringify(text)).toBe(isJson(text));
   };
 
   it("is found where JSON.parse finds one, and nowhere else", () => {
@@ -78,8 +78,14 @@ describe("a text's fault as JSON", () => {
   });
 
   it("is a nesting deeper than is allowed", () => {
-    expect(jsonFault(Buffer.from("[[1]]"), 2)).toBeUndefined();
-    expect(jsonFault(Buffer.from("[[[1]]]"), 2)).toEqual({ at: 2, why: "nested deeper than 2" });
+    const limits = { depth: 2, numberCharacters: 5 };
+    expect(jsonFault(Buffer.from("[[12345]]"), limits)).toBeUndefined();
+    expect(jsonFault(Buffer.from("[[[1]]]"), limits)).toEqual({ at: 2, why: "nested deeper than 2" });
+    for (const long of ["123456", "-12345", "1.2345", "12e+34"])
+      expect(jsonFault(Buffer.from(`["123456", ${long}]`), limits)).toEqual({
+        at: 11,
+        why: "a number of over 5 characters",
+      });
   });
 });
 

@@ -107,6 +107,8 @@ describe("the line scanner", () => {
     ['{"a":"\\u12g4"}', "has a bad \\u escape"],
     ['{"a":1.}', "has a number without digits after its point"],
     ['{"a":1e+}', "has a number without digits in its exponent"],
+    [`{"a":${"9".repeat(4_301)}}`, "has a number of over 4300 characters"],
+    [`{"a":-0.${"9".repeat(4_298)}}`, "has a number of over 4300 characters"],
   ])("says what is wrong with %s", (line, problem) => {
     expect(linesOf(line)).toEqual([problem]);
     expect(linesOf(`{}\n${line}\n{}`)).toEqual([2, problem]);
