@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { extract } from "tar";
+import { extract, type ReadEntry } from "tar";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { projectFiles } from "./pack-project.ts";
 
@@ -59,7 +59,11 @@ function unpack(archive: IncomingMessage, cwd: string): Promise<void> {
     const failed = (error: Error) =>
       reject(new CliError(`the archive was cut off (${error.message}); try again`, EXIT.failed));
     archive.on("error", failed);
-    archive.pipe(extract({ cwd, strict: true }).on("close", resolve).on("error", failed));
+    // A server may be anybody's: no file of ours runs as its owner for others.
+    const onReadEntry = (entry: ReadEntry) => {
+      entry.mode = (entry.mode ?? 0) & 0o777;
+    };
+    archive.pipe(extract({ cwd, strict: true, onReadEntry }).on("close", resolve).on("error", failed));
   });
 }
 

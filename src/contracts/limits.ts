@@ -203,6 +203,10 @@ export const EVENT_EVERY_MS = 1000;
 export const STALLED_AFTER_MS = 600_000;
 /** A store's connection that says nothing for this long is given up, and tried again. */
 export const STORE_SILENCE_MS = 15_000;
+/** A page of a store's listing: 1,000 keys of 1,024 bytes, each byte as `%XX`, with some 300 bytes of XML each, come to 3.4 MB. */
+export const STORE_PAGE_BYTES_MAX = 16 * 1024 * 1024;
+/** What a store says of an error: no store has more than a kilobyte or two to say. */
+export const STORE_ERROR_BYTES_MAX = 256 * 1024;
 /** How long a job waits for a store that does not answer, since it last did: longer than a restart or an outage of minutes. */
 export const STORE_PATIENCE_MS = 15 * 60_000;
 /** The longest pause between two tries of a store. */

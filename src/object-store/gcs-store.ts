@@ -2,9 +2,13 @@
  * `gs://`: Google Cloud Storage by its JSON API; Google's auth library, an optional peer, finds the credentials. (Its storage
  * client waits for ever when a connection breaks off in the middle of an answer.)
  */
-import { text } from "node:stream/consumers";
 import { ServiceError } from "../contracts/errors.ts";
-import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../contracts/limits.ts";
+import {
+  PARALLEL_LISTINGS,
+  STORE_ERROR_BYTES_MAX,
+  STORE_PAGE_BYTES_MAX,
+  STORE_SILENCE_MS,
+} from "../contracts/limits.ts";
 import { get } from "./http-get.ts";
 import {
   type ListedObject,
@@ -17,6 +21,7 @@ import {
 import { RangedObject } from "./ranged-object.ts";
 import { storeError } from "./store-errors.ts";
 import { bucketAndKey } from "./store-path.ts";
+import { textOfStore } from "./text-of-store.ts";
 
 const GOOGLE = "https://storage.googleapis.com";
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
@@ -94,7 +99,7 @@ export class GcsStore implements ObjectStore {
         if (answer.statusCode! < 300) return answer;
         if (answer.statusCode === 416) return undefined;
         if (answer.statusCode === 404) throw new ObjectChanged(path);
-        throw await this.refusal(answer.statusCode!, path, await text(answer));
+        throw await this.refusal(answer.statusCode!, path, await textOfStore(answer, STORE_ERROR_BYTES_MAX));
       },
     });
   }
@@ -111,10 +116,12 @@ export class GcsStore implements ObjectStore {
   /** A JSON answer; `missing` says what a 404 means. */
   private async ask<T>(address: string, path: string, missing: (cause: Error) => Error): Promise<T> {
     const answer = await this.get(address, path, {}, AbortSignal.timeout(STORE_SILENCE_MS));
-    const body = await text(answer).catch((error: Error) => {
+    const broken = (error: Error): never => {
       throw storeError(error, { path, status: undefined, identity: "", cure: "" });
-    });
-    if (answer.statusCode === 200) return JSON.parse(body) as T;
+    };
+    const body = await textOfStore(answer, STORE_PAGE_BYTES_MAX).catch(broken);
+    if (answer.statusCode === 200)
+      return objectOf<T>(body) ?? broken(new Error(`it answered ${body.slice(0, 100)}`));
     const refusal = await this.refusal(answer.statusCode!, path, body);
     throw answer.statusCode === 404 ? missing(refusal) : refusal;
   }
@@ -137,6 +144,16 @@ export class GcsStore implements ObjectStore {
   private access(): Promise<GcsAccess> {
     this.opened ??= openGcs(this.options);
     return this.opened;
+  }
+}
+
+/** What is no JSON object must not pass for an empty listing. */
+function objectOf<T>(body: string): T | undefined {
+  try {
+    const value = JSON.parse(body) as T;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -3,13 +3,13 @@
  * more of each key: 10 of 13 µs a key, and most of the memory. Errors are left to it.
  */
 import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import type {
   ListObjectsV2Command,
   ListObjectsV2CommandInput,
   ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
-import { STORE_SILENCE_MS } from "../contracts/limits.ts";
+import { PATH_BYTES_MAX, STORE_PAGE_BYTES_MAX } from "../contracts/limits.ts";
+import { textOfStore } from "./text-of-store.ts";
 
 export interface ListingPage {
   objects: { key: string; bytes: number }[];
@@ -33,36 +33,45 @@ export function takePage(command: ListObjectsV2Command, onPage: (page: ListingPa
       const result = await next(args);
       const response = result.response as { statusCode: number; body: Readable };
       if (response.statusCode !== 200) return result;
-      onPage(parseListing(await textInTime(response.body)));
+      onPage(parseListing(await textOfStore(response.body, STORE_PAGE_BYTES_MAX)));
       return { ...result, response: Object.assign(response, { body: NOTHING }) };
     },
     { name: "takePage", relation: "after", toMiddleware: "deserializerMiddleware" },
   );
 }
 
-async function textInTime(body: Readable): Promise<string> {
-  const silence = new Error(`nothing came for ${STORE_SILENCE_MS / 1000} s`);
-  const timer = setTimeout(() => body.destroy(silence), STORE_SILENCE_MS);
-  try {
-    return await text(body);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
+/** What is no whole listing must not pass for the last page: a job would count a part of its input for all of it. */
 export function parseListing(xml: string): ListingPage {
+  if (!/<ListBucketResult[\s>]/.test(xml) || !xml.trimEnd().endsWith("</ListBucketResult>"))
+    throw new Error(`it answered a listing with something else: ${JSON.stringify(xml.slice(0, 100))}`);
   // Not every store does what it is asked for.
   const isEncoded = xml.includes("<EncodingType>url</EncodingType>");
   const objects: ListingPage["objects"] = [];
   for (let at = xml.indexOf("<Contents>"); at >= 0; ) {
     const next = xml.indexOf("<Contents>", at + 1);
     const entry = xml.slice(at, next < 0 ? xml.length : next);
-    const key = unescaped(elementOf(entry, "Key")!);
-    objects.push({ key: isEncoded ? urlDecoded(key) : key, bytes: Number(elementOf(entry, "Size")) });
+    objects.push(objectOf(entry, isEncoded));
     at = next;
   }
   const token = elementOf(xml, "NextContinuationToken");
+  if (token === undefined && elementOf(xml, "IsTruncated") === "true")
+    throw new Error("its listing goes on, but has no NextContinuationToken");
   return { objects, nextToken: token === undefined ? undefined : unescaped(token) };
+}
+
+function objectOf(entry: string, isEncoded: boolean): { key: string; bytes: number } {
+  const written = elementOf(entry, "Key");
+  const bytes = Number(elementOf(entry, "Size"));
+  if (written === undefined || !Number.isSafeInteger(bytes) || bytes < 0)
+    throw new Error(
+      `its listing has an entry without a key or a size: ${JSON.stringify(entry.slice(0, 200))}`,
+    );
+  const key = unescaped(written);
+  const object = { key: isEncoded ? urlDecoded(key) : key, bytes };
+  if (object.key.length <= PATH_BYTES_MAX) return object;
+  throw new Error(
+    `its listing has a key of ${object.key.length} characters: ${JSON.stringify(key.slice(0, 100))}`,
+  );
 }
 
 function elementOf(xml: string, name: string): string | undefined {
@@ -76,8 +85,14 @@ function unescaped(xmlText: string): string {
   return xmlText.replace(/&(?:#x([0-9a-f]+)|#(\d+)|(\w+));/gi, (_, hex, decimal, name) =>
     name === undefined
       ? String.fromCodePoint(hex ? Number.parseInt(hex, 16) : Number(decimal))
-      : ENTITIES[name]!,
+      : entity(name),
   );
+}
+
+function entity(name: string): string {
+  const character = Object.hasOwn(ENTITIES, name) ? ENTITIES[name] : undefined;
+  if (character === undefined) throw new Error(`its listing has &${name};, which XML does not know`);
+  return character;
 }
 
 /** `EncodingType: url` is the encoding of forms. */

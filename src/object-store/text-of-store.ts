@@ -1,0 +1,24 @@
+/**
+ * What a store sends that is read whole: a page of a listing, or an error. It may be a proxy's or anybody's, so it has an end, in bytes and
+ * in time.
+ */
+import type { Readable } from "node:stream";
+import { STORE_SILENCE_MS } from "../contracts/limits.ts";
+
+export async function textOfStore(body: Readable, bytesMax: number): Promise<string> {
+  const silence = new Error(`nothing came for ${STORE_SILENCE_MS / 1000} s`);
+  const timer = setTimeout(() => body.destroy(silence), STORE_SILENCE_MS);
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    // Whoever leaves the loop destroys the body.
+    for await (const piece of body as AsyncIterable<Buffer>) {
+      bytes += piece.length;
+      if (bytes > bytesMax) throw new Error(`what it sends is longer than ${bytesMax} bytes`);
+      pieces.push(piece);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+  return Buffer.concat(pieces).toString();
+}

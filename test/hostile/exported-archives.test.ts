@@ -1,0 +1,45 @@
+/** What a server that is somebody else's can leave on the machine of whoever runs `quern export api`. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import type { CliContext } from "../../src/cli/context.ts";
+import { exportApi } from "../../src/cli/export.ts";
+import { archiveOf, type Entry } from "../harness/archives.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "quern-export-"));
+  writeFileSync(join(directory, "mine"), "MINE");
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const exported = async (...entries: Entry[]) => {
+  const archive = archiveOf({ path: "config.yaml", body: "[]" }, { path: "project/p.py" }, ...entries);
+  const context = {
+    output: "table",
+    out: async () => {},
+    err: () => {},
+    client: { request: async () => Readable.from([archive]) },
+  };
+  await exportApi(context as unknown as CliContext, "api", join(directory, "new"), undefined);
+};
+
+it("runs with nobody's rights but those of whoever starts it", async () => {
+  await exported({ path: "project/tool", body: "#!/bin/sh", mode: 0o6755 });
+  expect(statSync(join(directory, "new", "tool")).mode & 0o7777).toBe(0o755);
+});
+
+it.each([
+  { path: "project/../../mine", body: "THEIRS" },
+  { path: "../mine", body: "THEIRS" },
+  { path: "/project/mine", body: "THEIRS" },
+  { path: "project/link", type: "SymbolicLink", linkpath: "../../../mine" },
+  { path: "project/link", type: "SymbolicLink", linkpath: "/etc/passwd" },
+  { path: "project/pipe", type: "FIFO" },
+])("is refused, with $path to $linkpath, and leaves what was there", async (entry) => {
+  await expect(exported(entry)).rejects.toThrow(/the archive was cut off/);
+  expect(readFileSync(join(directory, "mine"), "utf8")).toBe("MINE");
+  expect(existsSync(join(directory, "new", "p.py"))).toBe(false);
+});
