@@ -18,6 +18,9 @@ const LEFT_OUT = [".*", "!.env", "__pycache__", "*.pyc", "*.pyo", "*.pyd", "node
 /** A project directory that is a virtual environment itself (`python -m venv .`) is still a project. */
 const VENV_PARTS = ["/bin/", "/include/", "/lib/", "/lib64", "/share/", "/pyvenv.cfg"];
 
+/** Thousands of rules. */
+const IGNORE_BYTES_MAX = 1024 * 1024;
+
 /** Each of Quern's files by what it is called in a project of Cortex. */
 const FORMER_NAMES = { "quern.yaml": "cortex.yaml", ".quernignore": ".cortexignore" } as const;
 
@@ -56,6 +59,15 @@ function ignoreFileOf(directory: string): string {
   const name = ".quernignore";
   const former = FORMER_NAMES[name];
   return !existsSync(join(directory, name)) && existsSync(join(directory, former)) ? former : name;
+}
+
+/** In a project of somebody else's, what is no file may have no end. */
+function ownRules(directory: string): string {
+  const name = ignoreFileOf(directory);
+  const info = statSync(join(directory, name), { throwIfNoEntry: false });
+  if (info === undefined) return "";
+  if (info.isFile() && info.size <= IGNORE_BYTES_MAX) return readFileSync(join(directory, name), "utf8");
+  throw new CliError(`${name} must be a file of at most ${IGNORE_BYTES_MAX} bytes`, EXIT.failed);
 }
 
 /** `path` is what the user named. */
@@ -131,8 +143,7 @@ class NoLinks extends Map<`${number}:${number}`, string> {
 
 /** What of a directory goes along, sorted. */
 export async function projectFiles(directory: string, config: string): Promise<string[]> {
-  const ownFile = join(directory, ignoreFileOf(directory));
-  const own = existsSync(ownFile) ? readFileSync(ownFile, "utf8") : "";
+  const own = ownRules(directory);
   const isVenv = existsSync(join(directory, "pyvenv.cfg"));
   const rules = ignore()
     .add(LEFT_OUT)

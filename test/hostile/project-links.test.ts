@@ -1,4 +1,5 @@
 /** Projects that somebody else wrote, and what `quern deploy` takes along of the machine of whoever deploys them. */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -90,4 +91,14 @@ it("a link inside of the project is what it leads to, by the rules of all files"
     "project/model",
     "project/p.py",
   ]);
+});
+
+it.each([
+  ["a pipe", () => execFileSync("sh", ["-c", `mkfifo "${join(project, ".quernignore")}"`])],
+  ["a device", () => link(".quernignore", "/dev/zero")],
+  ["a directory", () => write({ "project/.quernignore/x": "x" })],
+  ["very large", () => write({ "project/.quernignore": "x".repeat(1024 * 1024 + 1) })],
+])("a .quernignore that is %s is refused at once", async (_, make) => {
+  make();
+  await expect(packProject(project)).rejects.toThrow(".quernignore must be a file of at most 1048576 bytes");
 });
