@@ -5,10 +5,10 @@
 import { closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { delay, TimeSlices, wallMs } from "../base/clock.ts";
+import { delay, OneEachTurn, wallMs } from "../base/clock.ts";
 import { makeDirectories, shortageOf } from "../base/disk-full.ts";
 import { printableLine } from "../base/printable.ts";
-import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX, SLICE_MS } from "../contracts/limits.ts";
+import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { readPart, rotateLog } from "./log-rotation.ts";
@@ -34,6 +34,12 @@ const LINES_AT_ONCE = 4_000;
 const ROTATION_TRIES = 50;
 const ROTATION_WAIT_MS = 10;
 const NOTHING = Buffer.alloc(0);
+
+/**
+ * All readers of logs take turns, one step of one of them in each turn of the event loop: a hundred followers, each with a slice of its own, kept
+ * everything else waiting for a hundred slices, and the watch of the logs' sizes too.
+ */
+const TURNS = new OneEachTurn();
 
 /**
  * Adds a line of the server's own. It may hold text of others, such as the name of a file: what would begin another line is escaped.
@@ -65,14 +71,13 @@ export async function* readLogLines(
   isOver: () => Promise<boolean>,
 ): AsyncGenerator<LogLine[]> {
   const cursors = new Map<string, LogCursor>();
-  const slices = new TimeSlices(SLICE_MS);
   for (;;) {
     const over = !follow || (await isOver());
     for (;;) {
-      const lines = await takeOldest(directory, cursors, slices);
+      const lines = await takeOldest(directory, cursors);
       if (lines.length === 0) break;
       for (let at = 0; at < lines.length; at += LINES_AT_ONCE) {
-        if (slices.isOver) await slices.rest();
+        if (at > 0) await TURNS.turn();
         yield lines.slice(at, at + LINES_AT_ONCE);
       }
     }
@@ -93,18 +98,14 @@ interface LogCursor {
 }
 
 /** What no log has anything older than, in order; nothing where all of them are at the end. */
-async function takeOldest(
-  directory: string,
-  cursors: Map<string, LogCursor>,
-  slices: TimeSlices,
-): Promise<LogLine[]> {
+async function takeOldest(directory: string, cursors: Map<string, LogCursor>): Promise<LogLine[]> {
   const names = await readdir(directory).catch(() => [] as string[]);
   const logs = names.filter((entry) => entry.endsWith(".log")).sort();
   const most = Math.max(READ_BYTES_LEAST, Math.floor(READ_BYTES / logs.length));
   for (const name of logs) {
     const cursor = cursors.get(name) ?? { at: 0, rest: NOTHING, cut: 0, time: "", lines: [] };
     cursors.set(name, cursor);
-    await fill(join(directory, name), cursor, most, slices);
+    await fill(join(directory, name), cursor, most);
   }
   const filled = [...cursors.values()].filter(({ lines }) => lines.length > 0);
   const until = filled.map(lastTime).sort(compare)[0];
@@ -114,9 +115,9 @@ async function takeOldest(
 }
 
 /** Reads until there is a whole line that was not taken yet, or no more. */
-async function fill(file: string, cursor: LogCursor, most: number, slices: TimeSlices): Promise<void> {
+async function fill(file: string, cursor: LogCursor, most: number): Promise<void> {
   while (cursor.lines.length === 0) {
-    if (slices.isOver) await slices.rest();
+    await TURNS.turn();
     const { lines, bytes } = await readFrom(file, cursor, most);
     cursor.lines = lines;
     if (bytes === 0) return;
