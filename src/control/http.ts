@@ -61,6 +61,18 @@ export function requestId(c: Context): string {
 /** A variable of a request's context: the keys that were asked whether it may pass, once they let it in. */
 const LET_IN = "letIn";
 
+/** A variable of a request's context: whether an address that asked for no key does so now. */
+const ASKS_FOR_KEY = "asksForKey";
+
+/** Lets a request in without a key, for as long as `asksForKey` says that none is needed. */
+export function letAnybodyIn(c: Context, keys: Keys, asksForKey: () => boolean): void {
+  c.set(ASKS_FOR_KEY, () => {
+    if (!asksForKey() || forwarded(c).holder !== undefined) return false;
+    const key = keyText(c);
+    return key === undefined || keys.find(sha256Of(key)) === undefined;
+  });
+}
+
 /** Throws unless the request's key, or the token that the gateway has verified, opens what is needed. */
 export function assertKey(c: Context, keys: Keys, need: Need): void {
   assertOpened(c, keys, need);
@@ -84,12 +96,12 @@ export function assertMayKnow(c: Context, keys: Keys): void {
 }
 
 /**
- * Whether what an open stream was asked with still opens anything. A signature ends with its one answer; where no key was asked for, what
- * was sent as one may be any text.
+ * Whether what let a request in still does. A signature ends with its one answer; where no key was asked for, what was sent as one may be
+ * any text, and it is asked whether one is needed by now.
  */
 export function isStillOpen(c: Context): boolean {
   const keys = c.get(LET_IN) as Keys | undefined;
-  if (keys === undefined) return true;
+  if (keys === undefined) return (c.get(ASKS_FOR_KEY) as (() => boolean) | undefined)?.() !== true;
   const verified = forwarded(c).holder;
   if (verified !== undefined) return verified.expiresMs === undefined || verified.expiresMs > wallMs();
   const key = keyText(c);
@@ -101,7 +113,8 @@ export function isStillOpen(c: Context): boolean {
  * the body is here, before anything is done.
  */
 export function assertStillOpen(c: Context): void {
-  if (!isStillOpen(c)) throw unauthorized(keyText(c) ?? "", "predict");
+  if (isStillOpen(c)) return;
+  throw unauthorized(c.get(LET_IN) === undefined ? keyText(c) : (keyText(c) ?? ""), "predict");
 }
 
 /** Whether the request's key opens everything. */

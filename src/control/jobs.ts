@@ -22,6 +22,7 @@ import {
   isInternal,
   isTrue,
   jsonText,
+  letAnybodyIn,
   limitOf,
   parseJson,
   readBody,
@@ -55,14 +56,16 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
 function addJobs(app: Hono, deps: JobRoutesDeps): void {
   const { jobs, keys } = deps;
   app.post(API, async (c) => {
-    const version = await batchApi(c, deps);
+    const asked = await batchApi(c, deps);
     const key = c.req.header("idempotency-key");
     if (key !== undefined) assertLegalKey(key);
     const cure = "put the items into a file and submit it as delimited_files";
-    const body = await readBody(c, bodyOwner(c, keys, version.config.name), {
+    const body = await readBody(c, bodyOwner(c, keys, asked.config.name), {
       limit: SUBMISSION_BYTES_LIMIT,
       cure,
     });
+    // It may have been deleted, or been closed, since the request's head.
+    const version = await batchApi(c, deps);
     const left = clientLeft(c);
     if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key, left));
     const { row, isReplay } = await jobs.submit(version, body, key, left);
@@ -99,8 +102,9 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   };
   app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, jobs, await jobOf(c)));
   app.post(`${API}/:job/redrive`, async (c) => {
-    const row = await jobOf(c);
-    return statusResponse(c, deps, await jobs.redrive(row, await redriveError(c, deps.keys)));
+    await jobOf(c);
+    const error = await redriveError(c, deps.keys);
+    return statusResponse(c, deps, await jobs.redrive(await jobOf(c), error));
   });
   app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
   app.get(`${API}/:job/events`, async (c) => {
@@ -137,8 +141,8 @@ export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
     throw apiNotFound(name);
   }
   const { kind } = version.config;
-  if (needsKey(version, keys.isAny))
-    assertKey(c, keys, { scope: kind === "BatchAPI" ? "submit" : "predict", api: name });
+  if (!needsKey(version, keys.isAny)) letAnybodyIn(c, keys, () => needsKey(version, keys.isAny));
+  else assertKey(c, keys, { scope: kind === "BatchAPI" ? "submit" : "predict", api: name });
   // The gateway names the endpoint that was asked at, and passes on by name what it does not know too.
   const isElsewhere = forwarded(c).endpoint === undefined && endpointOf(version.config) !== `/${name}`;
   if (isElsewhere) assertMayKnow(c, keys);

@@ -2,7 +2,6 @@
  * The requests of one real-time API: a bounded queue in front of its replicas, with deadlines. While predictions are
  * fast one replica is filled before the next, because spreading costs several times the CPU; else the least loaded.
  */
-import type { IncomingMessage } from "node:http";
 import { contain } from "../base/boundary.ts";
 import { asServiceError, revoked, ServiceError } from "../contracts/errors.ts";
 import { CANCEL_GRACE_MS, STREAM_LOOK_MS, WAKE_UP_MS } from "../contracts/limits.ts";
@@ -30,8 +29,6 @@ export interface ApiPoolDeps {
   broken: (replica: ReplicaRoute, why: string) => void;
   /** A request has a deadline from now on. */
   onDeadline: () => void;
-  /** Whether what a request was made with still opens anything. */
-  isStillOpen: (request: IncomingMessage) => boolean;
 }
 
 export class ApiPool {
@@ -172,12 +169,12 @@ export class ApiPool {
     this.replaceUnlessEnded(prediction);
   }
 
-  /** A stream ends with the key that opened it. */
+  /** A stream ends with the key that opened it; one that needed none, with the first key. */
   private endRevoked(nowMs: number): void {
     this.keysLookedMs = nowMs;
     for (const prediction of this.streaming) {
       const stream = prediction.stream!;
-      if (!prediction.endsWithKey || this.deps.isStillOpen(stream.request)) continue;
+      if (prediction.isStillOpen?.() !== false) continue;
       this.settle(prediction, () => prediction.fail(revoked()));
       if (stream.isFull) stream.cut();
       // The predictor has done nothing wrong, and may need its time for a piece.

@@ -35,6 +35,8 @@ export interface ArrivalDeps {
   authorization: Authorization;
   maxBodyBytes: number;
   bodies: BodyBudget;
+  /** Whether an address that asked for no key does so now. */
+  asksForKey: (address: AddressRoute) => boolean;
 }
 
 export class Arrival {
@@ -51,7 +53,7 @@ export class Arrival {
   private block: Buffer | undefined;
   /** The id of the key that let the request in; undefined where none was asked for. */
   private key: string | undefined;
-  /** When it let it in. */
+  /** When it was let in. */
   private keysVersion: object | undefined;
   /** Bytes of the budget that this body has, and who they are charged to; nobody while there is plenty. */
   private reserved = 0;
@@ -81,7 +83,10 @@ export class Arrival {
     this.problem = problem;
     const { authorization } = this.deps;
     const { address } = this.destination;
-    if (!address.needs_key) return this.receive(false);
+    if (!address.needs_key) {
+      this.keysVersion = authorization.keysVersion;
+      return this.receive(false);
+    }
     if (authorization.isSigned(this.request)) return this.receiveSigned();
     const holder = authorization.tokenHolder(this.request);
     if (holder instanceof Promise) {
@@ -213,7 +218,7 @@ export class Arrival {
       meta,
       body,
       wantsEvents,
-      endsWithKey: this.key !== undefined,
+      isStillOpen: this.isStillOpen,
       owner: this,
     });
     if (shadow !== undefined) {
@@ -258,16 +263,23 @@ export class Arrival {
     }
   }
 
-  /** A body may come minutes behind the head that was judged: its key may be revoked by then. */
+  /** A body may come minutes behind the head that was judged: its key may be revoked by then, or the first key be made. */
   private isStillAllowed(isSigned: boolean): boolean {
     const { authorization } = this.deps;
-    if (isSigned || this.key === undefined) return true;
+    if (isSigned) return true;
     const isAtOnce = performance.now() - this.startedMs < BODY_AT_ONCE_MS;
     if (isAtOnce && authorization.keysVersion === this.keysVersion) return true;
-    if (authorization.isStillOpen(this.request)) return true;
+    if (this.isStillOpen()) return true;
     this.refuse(refusal(this.request));
     return false;
   }
+
+  /** Whether what let the request in still does: its key, or that none was asked for; without that, what came as a key may be any text. */
+  private readonly isStillOpen = (): boolean => {
+    const { authorization, asksForKey } = this.deps;
+    if (this.key !== undefined) return authorization.isStillOpen(this.request);
+    return !asksForKey(this.destination.address) || authorization.hasKey(this.request);
+  };
 
   private isSignerAllowed(): boolean {
     try {

@@ -116,6 +116,12 @@ export class Authorization {
     return this.options.findKey(sha256Of(key)) === undefined;
   }
 
+  /** Whether a key of ours came with the request. */
+  hasKey({ headers }: IncomingMessage): boolean {
+    const key = presented(headers);
+    return key !== undefined && this.options.findKey(sha256Of(key)) !== undefined;
+  }
+
   /** Whether the key or the token of a request still opens anything; a signature ends with its one answer. */
   isStillOpen(request: IncomingMessage): boolean {
     // Whatever stands beside the signature has opened nothing.

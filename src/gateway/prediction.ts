@@ -46,8 +46,8 @@ export class Prediction {
   readonly requestId: string;
   /** The client asked for server-sent events. */
   readonly wantsEvents: boolean;
-  /** A key, token or signature let it in: without that, what a client sends as a key may be any text. */
-  readonly endsWithKey: boolean;
+  /** Whether what let it in still does: a stream ends with that. */
+  readonly isStillOpen: (() => boolean) | undefined;
   /** When its time is over (performance.now()); whoever watches it sets this. */
   deadlineMs = Number.POSITIVE_INFINITY;
   isAnswered = false;
@@ -71,7 +71,7 @@ export class Prediction {
       meta: string | undefined;
       body: readonly Buffer[];
       wantsEvents: boolean;
-      endsWithKey?: boolean;
+      isStillOpen?: () => boolean;
       owner?: BodyOwner;
     },
   ) {
@@ -81,7 +81,7 @@ export class Prediction {
     this.meta = request.meta;
     this.body = request.body;
     this.wantsEvents = request.wantsEvents;
-    this.endsWithKey = request.endsWithKey ?? false;
+    this.isStillOpen = request.isStillOpen;
     this.owner = request.owner;
   }
 

@@ -25,7 +25,7 @@ import {
   SMALL_BODY_BYTES,
   SUBMISSION_BYTES_LIMIT,
 } from "../contracts/limits.ts";
-import type { ReplicaRoute } from "../contracts/routes.ts";
+import type { AddressRoute, ReplicaRoute } from "../contracts/routes.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { PROOF_PATH } from "../contracts/server-proof.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
@@ -133,7 +133,6 @@ export class Gateway {
         broken: ({ worker_id }, broken) =>
           this.log.error({ worker_id, broken }, "a replica broke the protocol and is replaced"),
         onDeadline: () => this.expiry.arm(),
-        isStillOpen: (request) => this.authorization.isStillOpen(request),
       },
       onApplied: () => this.inside.endRevoked(),
     });
@@ -150,12 +149,15 @@ export class Gateway {
       smallBytes: SMALL_BODY_BYTES,
     });
     const { authorization, bodies } = this;
-    this.predictions = new Predictions({ maxBodyBytes, authorization, bodies });
+    const asksForKey = ({ endpoint }: AddressRoute) =>
+      this.routes.endpoints.find(endpoint)?.address.needs_key === true;
+    this.predictions = new Predictions({ maxBodyBytes, authorization, bodies, asksForKey });
     this.clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
     const { listen, controlListen, rules, controllerSocket, mainUrl } = options;
     this.inside = new Inside({
       routes: this.routes,
-      predictions: this.predictions,
+      // Its capability is all that user code needs.
+      predictions: new Predictions({ maxBodyBytes, authorization, bodies, asksForKey: () => false }),
       port: options.apiPort,
       controllerSocket,
       baseUrl: publicUrl ?? mainUrl,

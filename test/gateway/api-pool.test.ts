@@ -127,7 +127,6 @@ describe("a pool of an API", () => {
       replace: ({ worker_id }: { worker_id: string }) => replaced.push(worker_id),
       wake: () => {},
       onDeadline: () => {},
-      isStillOpen: () => isStillOpen,
       broken: (_: unknown, why: string) => broken.push(why),
     };
     pool = new ApiPool(route(names, fields), deps);
@@ -142,11 +141,15 @@ describe("a pool of an API", () => {
     return prediction;
   }
   /** Of which the first piece has come. */
-  async function stream(endsWithKey: boolean): Promise<Prediction> {
+  async function stream(needsKey: boolean): Promise<Prediction> {
     const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents: true };
     const body = [Buffer.from(JSON.stringify({ id: "stream", stream_until: "end" }))];
     const response = new ServerResponse(new IncomingMessage(new Socket()));
-    const prediction = new Prediction(response, { ...common, body, endsWithKey });
+    const prediction = new Prediction(response, {
+      ...common,
+      body,
+      ...(needsKey ? { isStillOpen: () => isStillOpen } : {}),
+    });
     pool.submit(prediction);
     await eventually("it streams", () => prediction.stream !== undefined);
     return prediction;

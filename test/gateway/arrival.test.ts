@@ -15,6 +15,7 @@ const HOLDER: Holder = { id: "k1", grants: [{ scope: "predict", api: null }], ra
 describe("a request that arrives", () => {
   let server: Server;
   let bodies: BodyBudget;
+  let isKeyAsked = false;
   const submitted: Prediction[] = [];
   const responses: ServerResponse[] = [];
 
@@ -22,6 +23,7 @@ describe("a request that arrives", () => {
     bodies = new BodyBudget({ most: BUDGET_BYTES, forSmall: 0, smallBytes: 0 });
   });
   afterEach(() => {
+    isKeyAsked = false;
     submitted.length = 0;
     responses.length = 0;
     server.closeAllConnections();
@@ -40,7 +42,9 @@ describe("a request that arrives", () => {
       },
     };
     const destination = { address: { name: "api", endpoint: "/api", needs_key: needsKey }, pool };
-    const deps = { authorization: authorization as Authorization, maxBodyBytes: BUDGET_BYTES, bodies };
+    const asksForKey = () => isKeyAsked;
+    const given = { authorization: authorization as Authorization, maxBodyBytes: BUDGET_BYTES };
+    const deps = { ...given, bodies, asksForKey };
     server = createServer((incoming, response) => {
       responses.push(response);
       const exchange = { request: incoming, response, requestId: "r" };
@@ -61,12 +65,17 @@ describe("a request that arrives", () => {
     });
 
   it.each([true, false])("ends with its key where the address needs one: %s", async (needsKey) => {
-    const findKey = () => (needsKey ? HOLDER : undefined);
+    let key = needsKey ? HOLDER : undefined;
+    const findKey = () => key;
     const keysVersion = () => findKey;
     const options = { findKey, keysVersion, jwt: undefined, signatures: undefined, gateways: 1 };
     await listen(new Authorization(options), needsKey);
     await ends({ authorization: "Bearer whatever" });
-    expect(submitted.map(({ endsWithKey }) => endsWithKey)).toEqual([needsKey]);
+    expect(submitted[0]!.isStillOpen!()).toBe(true);
+    key = undefined;
+    expect(submitted[0]!.isStillOpen!()).toBe(!needsKey);
+    isKeyAsked = true;
+    expect(submitted[0]!.isStillOpen!()).toBe(false);
   });
 
   it("is refused where its key was revoked while its body came, however soon that is", async () => {

@@ -64,7 +64,6 @@ describe("a gateway", () => {
     const pool = {
       kill: () => {},
       onDeadline: () => {},
-      isStillOpen: () => true,
       replace: () => {},
       wake: () => {},
       broken: () => {},

@@ -47,7 +47,6 @@ const route: ApiRoute = {
 const nothing = () => {};
 const deps = {
   ...{ kill: nothing, replace: nothing, wake: nothing, onDeadline: nothing, broken: nothing },
-  isStillOpen: () => true,
 };
 
 let http: Server;
