@@ -2,9 +2,14 @@
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest, Agent as TlsAgent } from "node:https";
 import { Readable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
 import type { Problem } from "../contracts/errors.ts";
 import { CliError, EXIT } from "./context.ts";
 import { NotProven, ProvenAgent } from "./proven-agent.ts";
+
+/** A list of 500 failures has half of it; a server that is not ours may send for ever. */
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+const ERROR_BYTES_MAX = 1024 * 1024;
 
 const EXIT_BY_STATUS: Record<number, number> = {
   401: EXIT.notAllowed,
@@ -55,7 +60,10 @@ export class Client {
       const message = `${this.baseUrl} redirects to ${headers.location ?? "nowhere"}, which is not followed; name the server's own address`;
       throw new CliError(message, EXIT.failed);
     }
-    throw toCliError(status, await textOf(answer));
+    throw toCliError(
+      status,
+      (await textOf(answer, ERROR_BYTES_MAX)) ?? "an error that is too long to be shown",
+    );
   }
 
   /** A path may be the server's own words: it leads to the same server all the same. */
@@ -137,7 +145,13 @@ export class Client {
 
   /** The answer as it came. */
   async text(path: string, options: RequestOptions = {}): Promise<string> {
-    return textOf(await this.request(path, options));
+    const text = await textOf(await this.request(path, options), ANSWER_BYTES_MAX);
+    if (text !== undefined) return text;
+    const most = `${ANSWER_BYTES_MAX / 2 ** 20} MiB, which is the most that a command takes`;
+    throw new CliError(
+      `the answer of ${this.baseUrl} has more than ${most}; fetch it with curl`,
+      EXIT.failed,
+    );
   }
 }
 
@@ -153,14 +167,22 @@ function assertSendable(headers: Record<string, string>): void {
   }
 }
 
-async function textOf(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
+/** All of it, or undefined where it has more than `most` bytes. */
+async function textOf(answer: IncomingMessage, most: number): Promise<string | undefined> {
+  const decoder = new StringDecoder();
+  let text = "";
+  let bytes = 0;
   try {
-    for await (const chunk of answer) chunks.push(chunk as Buffer);
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      // To leave the loop ends the connection.
+      if (bytes > most) return undefined;
+      text += decoder.write(chunk);
+    }
   } catch (error) {
     throw new CliError(`the answer was cut off (${(error as Error).message}); try again`, EXIT.failed);
   }
-  return Buffer.concat(chunks).toString();
+  return text + decoder.end();
 }
 
 function toCliError(status: number, text: string): CliError {

@@ -2,13 +2,16 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { extract, type ReadEntry } from "tar";
+import { extract } from "tar";
+import { CONFIG_FILE_BYTES_MAX, PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
 import { type CliContext, CliError, EXIT } from "./context.ts";
 import { projectFiles } from "./pack-project.ts";
 
 const CONFIG = "quern.yaml";
 /** Where the project has a file of that name that is not its configuration. */
 const OTHER_CONFIG = "quern.exported.yaml";
+/** What may be deployed; a server that is not ours may send more. */
+const ARCHIVE_BYTES_MAX = PROJECT_BYTES_LIMIT + CONFIG_FILE_BYTES_MAX;
 const IGNORE = ".quernignore";
 
 /** `[id]` is optional and stands before the directory. */
@@ -36,7 +39,8 @@ export async function exportApi(
 
 /** Resolves to the name of the configuration. */
 async function unpackTo(directory: string, archive: IncomingMessage): Promise<string> {
-  mkdirSync(directory, { recursive: true });
+  // Secrets of `predictor.env` and `.env` are in it.
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
   const work = mkdtempSync(join(directory, ".exporting-"));
   try {
     await unpack(archive, work);
@@ -58,12 +62,17 @@ function unpack(archive: IncomingMessage, cwd: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error) =>
       reject(new CliError(`the archive was cut off (${error.message}); try again`, EXIT.failed));
-    archive.on("error", failed);
-    // A server may be anybody's: no file of ours runs as its owner for others.
-    const onReadEntry = (entry: ReadEntry) => {
-      entry.mode = (entry.mode ?? 0) & 0o777;
+    let bytes = 0;
+    const filter = (_: string, entry: { mode?: number | undefined; size: number }) => {
+      // Nothing becomes a program that runs as whoever exports it.
+      entry.mode = (entry.mode ?? 0o644) & 0o777;
+      bytes += entry.size;
+      if (bytes > ARCHIVE_BYTES_MAX)
+        archive.destroy(new Error(`unpacked it has more than ${ARCHIVE_BYTES_MAX} bytes`));
+      return bytes <= ARCHIVE_BYTES_MAX;
     };
-    archive.pipe(extract({ cwd, strict: true, onReadEntry }).on("close", resolve).on("error", failed));
+    archive.on("error", failed);
+    archive.pipe(extract({ cwd, strict: true, filter }).on("close", resolve).on("error", failed));
   });
 }
 

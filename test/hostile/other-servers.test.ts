@@ -1,0 +1,69 @@
+/** The command line and a server that is not what it should be: what it keeps, and what it writes. */
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { archiveOf } from "../harness/archives.ts";
+import { root } from "../harness/server.ts";
+
+const MIB = 1024 * 1024;
+const CONFIG = { path: "config.yaml", body: "- {name: x, predictor: {path: p.py}}\n" };
+
+const dir = mkdtempSync(join(tmpdir(), "quern-test-"));
+let answer: (response: ServerResponse) => void = () => {};
+const server = createServer((_, response) => answer(response.on("error", () => {})));
+beforeAll(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)));
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+  rmSync(dir, { recursive: true });
+});
+
+const quern = (...args: string[]) =>
+  new Promise<{ code: number | null; err: string }>((resolve) => {
+    const host = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const env = { ...process.env, HOME: dir, QUERN_HOST: host, QUERN_API_KEY: "key" };
+    const child = spawn(process.execPath, [join(root, "bin", "quern"), ...args], { env, cwd: dir });
+    let err = "";
+    child.stdout.resume();
+    child.stderr.on("data", (text) => (err += String(text)));
+    child.on("exit", (code) => resolve({ code, err }));
+  });
+
+/** Goes on until the client leaves. */
+function sendForEver(response: ServerResponse, first: string): void {
+  const piece = Buffer.alloc(MIB, "x");
+  response.write(first);
+  const more = () => {
+    while (!response.destroyed) if (!response.write(piece)) return response.once("drain", more);
+    return response;
+  };
+  more();
+}
+
+it.each([200, 500])("is left when its answer does not end: %s", async (status) => {
+  answer = (response) =>
+    sendForEver(response.writeHead(status, { "content-type": "application/json" }), '{"message":"');
+  const { code, err } = await quern("keys", "list");
+  expect([code, err]).toEqual([1, expect.stringMatching(status === 200 ? /more than 256 MiB/ : /too long/)]);
+});
+
+it("gives no rights with the files of an export, and nobody else reads them", async () => {
+  const program = { path: "project/p.py", body: "", mode: 0o6777 };
+  answer = (response) => response.end(archiveOf(CONFIG, program, { path: "project/.env", body: "A=1" }));
+  expect(await quern("export", "api", "x", "exported")).toMatchObject({ code: 0 });
+  expect(statSync(join(dir, "exported")).mode & 0o7777).toBe(0o700);
+  expect(statSync(join(dir, "exported", "p.py")).mode & 0o7000).toBe(0);
+});
+
+it("does not fill the disk with an export, and leaves nothing of it", async () => {
+  // What counts is what it would be.
+  const big = { path: "project/a", body: "a", size: 513 * MIB };
+  answer = (response) => response.end(archiveOf(CONFIG, big));
+  const { code, err } = await quern("export", "api", "x", "filled");
+  expect([code, err]).toEqual([1, expect.stringContaining("unpacked it has more than")]);
+  expect(existsSync(join(dir, "filled")) ? readdirSync(join(dir, "filled")) : []).toEqual([]);
+});
