@@ -197,6 +197,13 @@ export class TestServer {
     return last!;
   }
 
+  /** On a connection of its own: a gateway that was killed takes the others with it. */
+  async api(name: string): Promise<ApiView> {
+    const token = readFileSync(join(this.dataDir, "admin-token"), "utf8").trim();
+    const headers = { authorization: `Bearer ${token}`, connection: "close" };
+    return (await (await this.fetch(`/-/apis/${name}`, { headers })).json()) as ApiView;
+  }
+
   writeInput(name: string, text: string): string {
     writeFileSync(join(this.inputs, name), text);
     return `file://${join(this.inputs, name)}`;
@@ -267,6 +274,17 @@ export interface JobView {
     };
   };
   config: unknown;
+}
+
+export interface ApiView {
+  api_id: string;
+  status: string;
+  message?: string;
+  up_to_date_replicas: number;
+  requested_replicas: number;
+  requested_because?: string;
+  replicas: { pid: number; state: string; is_up_to_date: boolean }[];
+  history: { api_id: string }[];
 }
 
 export interface ProcessView {

@@ -1,10 +1,10 @@
 /** One account of CPUs and memory for replicas and workers of jobs: what does not fit waits, and says for what. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
-import { TestServer } from "../harness/server.ts";
+import { type ApiView, TestServer } from "../harness/server.ts";
 import { SteadyLoad } from "../harness/steady-load.ts";
 
 const server = new TestServer({ QUERN_CPUS: "1", QUERN_MEMORY: "1Gi" });
@@ -21,25 +21,12 @@ class PythonPredictor:
         return [self.version, os.getpid()]
 `;
 
-interface View {
-  status: string;
-  message?: string;
-  up_to_date_replicas: number;
-  requested_replicas: number;
-  requested_because?: string;
-  replicas: { pid: number; state: string; is_up_to_date: boolean }[];
-}
-
 function deploy(name: string, compute: string, more = "", version = 1): void {
   const yaml = `- name: ${name}\n  predictor: {path: p.py, config: {version: ${version}}}\n  compute: {${compute}}\n${more}`;
   server.deploy({ "quern.yaml": yaml, "p.py": PREDICTOR }, { wait: false });
 }
 
-const view = async (name: string): Promise<View> => {
-  const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
-  const headers = { authorization: `Bearer ${token}` };
-  return (await (await server.fetch(`/-/apis/${name}`, { headers })).json()) as View;
-};
+const view = (name: string) => server.api(name);
 const isLive = (name: string) => async () => (await view(name)).status === "live";
 const remove = (...names: string[]) => {
   for (const name of names) expect(server.cli(["delete", name, "-y"]).code).toBe(0);
@@ -117,7 +104,7 @@ describe("an API that does not fit", () => {
     deploy("a", "cpu: 400m", `  autoscaling: {min_replicas: 1, max_replicas: 4, ${rules}}\n`);
     await eventually("it serves", isLive("a"));
     const load = new SteadyLoad(`${server.baseUrl}/a`, 4, { seconds: 0.05 });
-    let seen: View | undefined;
+    let seen: ApiView | undefined;
     await eventually("it is held back", async () => {
       seen = await view("a");
       return seen.up_to_date_replicas === 2 && seen.requested_replicas > 2 && seen.message !== undefined;

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { processStartTime } from "../../src/base/process-identity.ts";
@@ -44,17 +44,6 @@ function versioned(version: number, more = "", broken = false): Record<string, s
   };
 }
 
-interface View {
-  status: string;
-  message?: string;
-  up_to_date_replicas: number;
-  requested_replicas: number;
-  requested_because?: string;
-  replicas: { pid: number; state: string; is_up_to_date: boolean }[];
-  history: { api_id: string }[];
-  api_id: string;
-}
-
 const versionOf = ({ body }: Answer) => (JSON.parse(body) as [number, number])[0];
 
 describe("a rollout", () => {
@@ -62,14 +51,7 @@ describe("a rollout", () => {
   beforeAll(() => server.start());
   afterAll(() => server.stop());
 
-  /** On a connection of its own: a gateway that was killed takes the others with it. */
-  const view = async () =>
-    (await (
-      await server.fetch("/-/apis/v", { headers: { ...admin(), connection: "close" } })
-    ).json()) as View;
-  const admin = () => ({
-    authorization: `Bearer ${readFileSync(join(server.dataDir, "admin-token"), "utf8").trim()}`,
-  });
+  const view = () => server.api("v");
   const ask = async (payload: unknown = {}) =>
     (await (await server.post("/v", payload)).json()) as [number, number];
 
@@ -270,9 +252,7 @@ describe("an API that scales", () => {
     const load = new SteadyLoad(`${server.baseUrl}/v`, 6, { seconds: 0.05 });
     // Not by the command line: this process would stand still meanwhile, and its load with it.
     const why = async () => {
-      const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
-      const headers = { authorization: `Bearer ${token}` };
-      const api = (await (await server.fetch("/-/apis/v", { headers })).json()) as Record<string, unknown>;
+      const api = await server.api("v");
       return `${api.requested_replicas}: ${api.requested_because}`;
     };
     await eventually("three serve, and it is said why", async () => {
