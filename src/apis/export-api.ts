@@ -29,7 +29,8 @@ export async function exportVersion(dataDir: string, version: AnyVersion): Promi
 function archiveOf(config: Buffer, cwd: string, files: readonly string[]): Readable {
   const pack = new Pack({
     cwd,
-    ...{ gzip: true, portable: true },
+    // All paths are relative: `a:b` is a name, and not a file of a drive.
+    ...{ gzip: true, portable: true, preservePaths: true },
     onWriteEntry: (entry) => {
       entry.path = entry instanceof WriteEntry ? `${FILES}/${entry.path}` : CONFIG;
     },

@@ -9,7 +9,7 @@ import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import ignore from "ignore";
-import { create } from "tar";
+import { Pack } from "tar";
 import { PROJECT_BYTES_LIMIT } from "../contracts/limits.ts";
 import { CliError, EXIT } from "./context.ts";
 import { behindLink, type Walked } from "./project-links.ts";
@@ -123,12 +123,17 @@ export async function packProject(path: string): Promise<PackedProject> {
     gzip: true,
     portable: true,
     follow: true,
+    // All paths are relative: `a:b` is a name, and not a file of a drive.
+    preservePaths: true,
     onWriteEntry: rename,
     linkCache,
   };
-  const archive = create(options, [config, ...files]);
+  // Not `create` of the package: it takes a name that begins with @ for an archive to be read.
+  const pack = new Pack(options);
+  for (const file of [config, ...files]) pack.add(file);
+  pack.end();
   return {
-    archive: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>,
+    archive: Readable.toWeb(Readable.from(pack)) as ReadableStream<Uint8Array>,
     configFile,
     notices: noticesOf(path, located),
   };

@@ -93,6 +93,15 @@ describe("the files of a project", () => {
     );
   });
 
+  it("keep their names, whatever these begin with or have in them", () => {
+    const names = [" ", "-rf", "@data/x", "@notes.tar", "a:b", "line\nbreak", "ünï"];
+    const files = Object.fromEntries(names.map((name) => [name, name]));
+    expect(packed(files)).toEqual([...names, "predictor.py"].sort());
+    const again = join(server.dir, "exported");
+    expect(server.cli(["export", "api", "echo", again]).code).toBe(0);
+    expect(server.cli(["deploy", again]).out).toBe("echo is up to date\n");
+  });
+
   it("of a directory that is a virtual environment itself are the project's own", () => {
     expect(packed({ "pyvenv.cfg": "", "bin/python": "", "lib/x.py": "" })).toEqual(["predictor.py"]);
   });
