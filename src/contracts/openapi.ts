@@ -81,10 +81,12 @@ function streamSchema(type: string): object {
 }
 
 /** One response for each status, which names its codes. */
-function failures({ errors, parameters }: Operation): Record<string, unknown> {
+function failures({ errors, parameters, scope }: Operation): Record<string, unknown> {
   const byStatus = new Map<number, ErrorCode[]>();
   const ofPath: ErrorCode[] = parameters.some((one) => one.in === "path") ? ["invalid_request"] : [];
-  for (const code of new Set([...errors, ...EVERYWHERE, ...ofPath])) {
+  // A key may have a rate, and at most so many open streams.
+  const ofKey: ErrorCode[] = scope === undefined ? [] : ["rate_limited"];
+  for (const code of new Set([...errors, ...EVERYWHERE, ...ofPath, ...ofKey])) {
     const [status] = ERRORS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }

@@ -1,5 +1,6 @@
 /** The table of operations is what the server does: no route is missing in it, and none is only there. */
 import { describe, expect, it } from "vitest";
+import { openApiDocument } from "../../src/contracts/openapi.ts";
 import { OPERATIONS } from "../../src/contracts/operations.ts";
 import { controlApp } from "../../src/control/app.ts";
 
@@ -18,5 +19,17 @@ describe("the table of operations", () => {
   it("names each operation once", () => {
     const ids = OPERATIONS.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it("says 429 of all that a key opens: it may have a rate, and its streams are counted", () => {
+    const paths = openApiDocument("1", "http://x").paths as Record<
+      string,
+      Record<string, { responses: object }>
+    >;
+    const limited = OPERATIONS.filter(({ path, method }) => "429" in paths[path]![method]!.responses);
+    expect(limited).toEqual(OPERATIONS.filter(({ scope }) => scope !== undefined));
+    expect(limited.map(({ id }) => id)).toEqual(
+      expect.arrayContaining(["getJobEvents", "getJobLogs", "getApiLogs", "getResourceLogs", "readAudit"]),
+    );
   });
 });
