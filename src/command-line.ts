@@ -242,6 +242,7 @@ function upOptions(options: Record<string, string | boolean | string[] | undefin
     secretNames: text("secretNames").split(",").filter(Boolean),
     keepMs: daysOf("--keep-jobs", text("keepJobs")),
     keepFailedMs: daysOf("--keep-failed-jobs", text("keepFailedJobs")),
+    keepEnvironmentsMs: daysOf("--keep-environments", text("keepEnvironments")),
     compute: computeOf(text("cpus"), text("memory")),
     killAt: setting("killAt"),
   };

@@ -37,7 +37,8 @@ export async function layGround(
   // nvidia-smi may take a second: beside the rest.
   const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
   // A Python too takes its time to start.
-  const environments = new PythonEnvironments({ root: join(dataDir, "environments"), python, serverEnv });
+  const root = join(dataDir, "environments");
+  const environments = new PythonEnvironments({ root, python, serverEnv, watchLog });
   const refusing = environments.pythons.refusal();
   const log = openLog("controller", undefined, hideInText);
   const room = {

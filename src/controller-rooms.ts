@@ -81,6 +81,8 @@ export interface ControllerOptions {
   /** Milliseconds for which the data of ended jobs is kept: of those that succeeded, and of the rest. */
   keepMs: number;
   keepFailedMs: number;
+  /** Milliseconds for which a Python environment is kept that nothing needs. */
+  keepEnvironmentsMs: number;
   parentPid: number;
   /** Where gateways listen on loopback for calls from user code. */
   apiPort: number;

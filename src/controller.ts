@@ -5,6 +5,7 @@
 
 import { Apis } from "./apis/apis.ts";
 import { Autoscaling } from "./apis/autoscaling.ts";
+import { sweepEnvironments } from "./apis/environment-sweep.ts";
 import { removeCutOffUploads } from "./apis/project-store.ts";
 import { ProjectSweep } from "./apis/project-sweep.ts";
 import type { Replicas } from "./apis/replicas.ts";
@@ -65,7 +66,15 @@ function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]
   const removeLeftovers = (name: string) => apis.removeLeftovers(name);
   const publish = () => apis.publish();
   const replicas = buildReplicas(ground, capabilities, left.replicas, publish, removeLeftovers);
-  const projects = new ProjectSweep({ db: ground.workerDeps.db, log: ground.log, dataDir });
+  const { log, workerDeps } = ground;
+  const sweep = {
+    db: workerDeps.db,
+    log,
+    environments: workerDeps.environments,
+    keepMs: options.keepEnvironmentsMs,
+  };
+  const afterwards = () => sweepEnvironments(sweep);
+  const projects = new ProjectSweep({ db: workerDeps.db, log, dataDir, afterwards });
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(ground.workerDeps.db, ground.log);
   const { outbox, world } = buildWorld(ground, roots);

@@ -66,6 +66,13 @@ export const SETTINGS = {
     unit: "days",
     help: "the same of all other jobs, with their failures",
   },
+  keepEnvironments: {
+    env: "QUERN_KEEP_ENVIRONMENTS",
+    option: "--keep-environments <days>",
+    default: "14",
+    unit: "days",
+    help: "how long a Python environment is kept that no deployed version and no unfinished job needs",
+  },
   secretNames: {
     env: "QUERN_SECRET_NAMES",
     option: "--secret-names <list>",

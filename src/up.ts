@@ -52,6 +52,7 @@ export interface UpOptions {
   secretNames: string[];
   keepMs: number;
   keepFailedMs: number;
+  keepEnvironmentsMs: number;
   publicUrl: string | undefined;
   maxBodyBytes: number;
   localRoots: string[];
@@ -260,6 +261,7 @@ class Parent {
       secretNames,
       keepMs,
       keepFailedMs,
+      keepEnvironmentsMs,
       maxBodyBytes,
       localRoots,
       continueJobs,
@@ -278,6 +280,7 @@ class Parent {
       secretNames,
       keepMs,
       keepFailedMs,
+      keepEnvironmentsMs,
       localRoots,
       continueJobs,
       version: version(),

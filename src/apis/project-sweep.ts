@@ -30,6 +30,8 @@ export interface ProjectSweepOptions {
   db: Database;
   log: Log;
   dataDir: string;
+  /** What else goes then. */
+  afterwards: () => Promise<unknown>;
 }
 
 export class ProjectSweep implements Service {
@@ -126,8 +128,12 @@ export class ProjectSweep implements Service {
           if (gone === undefined) this.soon();
           else if (gone.length > 0)
             this.options.log.info({ projects: gone }, "removed projects that nothing needs");
+          return gone === undefined ? undefined : this.options.afterwards();
         })
-        .catch((error: Error) => this.options.log.error({ err: error }, "projects could not be removed"));
+        .then(() => {})
+        .catch((error: Error) =>
+          this.options.log.error({ err: error }, "what nothing needs could not be removed"),
+        );
     }, ms).unref();
   }
 }

@@ -29,6 +29,17 @@ function fromPs(pid: number): string | undefined {
   }
 }
 
+/** The program that a process was started as, with its arguments; undefined when there is none. */
+export function programOf(pid: number): string | undefined {
+  try {
+    return process.platform === "linux"
+      ? readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")
+      : execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
+  } catch {
+    return undefined;
+  }
+}
+
 export function isSameProcess(pid: number, startTime: string): boolean {
   return processStartTime(pid) === startTime;
 }

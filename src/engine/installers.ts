@@ -3,7 +3,7 @@
  * when it stops, and what a killed server left is ended before its environment is made again.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { appendFile, mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { delay, wallMs } from "../base/clock.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
@@ -23,10 +23,18 @@ interface StepsOptions {
 
 export class Installers {
   private readonly running = new Set<ChildProcess>();
+  private readonly watchLog: (file: string) => () => void;
   private isStopped = false;
 
+  /** `watchLog` keeps a log that grows within its bounds, until the returned function is called. */
+  constructor(watchLog: (file: string) => () => void) {
+    this.watchLog = watchLog;
+  }
+
   steps(options: StepsOptions): Steps {
-    return new Steps(options, (command, args, log) => this.run(options, command, args, log));
+    return new Steps({ ...options, watchLog: this.watchLog }, (command, args, log) =>
+      this.run(options, command, args, log),
+    );
   }
 
   async stop(): Promise<void> {
@@ -62,10 +70,10 @@ export class Installers {
 
 /** Runs the installer's commands with their output in the log; an error has the last lines of it. */
 export class Steps {
-  private readonly options: StepsOptions;
+  private readonly options: StepsOptions & { watchLog: (file: string) => () => void };
   private readonly exec: (command: string, args: readonly string[], log: number) => Promise<number | null>;
 
-  constructor(options: StepsOptions, exec: Steps["exec"]) {
+  constructor(options: Steps["options"], exec: Steps["exec"]) {
     this.options = options;
     this.exec = exec;
   }
@@ -80,17 +88,39 @@ export class Steps {
     const { logFile } = this.options;
     await note(logFile, `installing: ${what}`);
     const log = await open(logFile, "a", 0o600);
-    const from = (await log.stat()).size;
+    // What came before is cut now, where it is too much.
+    const watched = this.options.watchLog(logFile);
+    let output: string;
     try {
+      const from = { at: (await log.stat()).size, older: await olderOf(logFile) };
       if ((await this.exec(command, args, log.fd)) === 0) return;
+      output = await outputSince(logFile, from);
     } finally {
+      watched();
       await log.close();
     }
-    const output = (await readFile(logFile)).subarray(from).toString();
     const cause = explain(output);
     const lines = output.trim().split("\n").slice(-LAST_LINES).join("\n");
     throw new EnvironmentError(`${what} failed:${cause === undefined ? "" : ` ${cause}`}\n${lines}`);
   }
+}
+
+/** What came since then. A log that grew too long began anew, and what it had is in another older file. */
+async function outputSince(
+  logFile: string,
+  from: { at: number; older: string | undefined },
+): Promise<string> {
+  const now = await readFile(logFile);
+  if ((await olderOf(logFile)) === from.older) return now.subarray(from.at).toString();
+  return `${await readFile(`${logFile}.1`, "utf8").catch(() => "")}${now}`;
+}
+
+/** Which file has what was in the log before. */
+async function olderOf(logFile: string): Promise<string | undefined> {
+  return stat(`${logFile}.1`).then(
+    ({ ino, mtimeMs, size }) => `${ino} ${mtimeMs} ${size}`,
+    () => undefined,
+  );
 }
 
 /** Beside the environment: which process works on it. */

@@ -6,19 +6,34 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
+import { wallMs } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import { minorVersionOf } from "../contracts/python-versions.ts";
+import {
+  deleteTaken,
+  environmentsIn,
+  forgetUse,
+  isWhole,
+  markWhole,
+  noteNeed,
+  noteUse,
+  takeAway,
+} from "./environment-files.ts";
 import { environmentIdentity, requirementsOf } from "./environment-id.ts";
+import {
+  environmentUser,
+  formerUsers,
+  neededEnvironments,
+  unneededEnvironments,
+} from "./environment-uses.ts";
 import { explainInstallFailure } from "./install-failure.ts";
 import { endFormerInstaller, forgetInstaller, Installers, note, type Steps } from "./installers.ts";
 import { activated, type Interpreter, type InterpreterFacts } from "./interpreter.ts";
 import { Pythons } from "./pythons.ts";
 
 const run = promisify(execFile);
-/** Written last: an environment without it is not whole. */
-const COMPLETE = ".quern-complete";
 const SYNC_MS = 60_000;
 /**
  * In the environment, a copy of the project: `dependencies.sh` runs in it, and directories are installed from it. Both write into it,
@@ -34,16 +49,19 @@ export interface PythonEnvironmentOptions {
   python: string;
   /** The server's variables, of which installers see all but Quern's own. */
   serverEnv: NodeJS.ProcessEnv;
+  /** Keeps a log that grows within its bounds, until the returned function is called. */
+  watchLog: (file: string) => () => void;
 }
 
 export class PythonEnvironments implements Service {
   private readonly options: PythonEnvironmentOptions;
   private readonly underWay = new Map<string, Promise<Interpreter>>();
-  private readonly installers = new Installers();
+  private readonly installers: Installers;
   readonly pythons: Pythons;
 
   constructor(options: PythonEnvironmentOptions) {
     this.options = { ...options, root: resolve(options.root) };
+    this.installers = new Installers(options.watchLog);
     this.pythons = new Pythons(options);
   }
 
@@ -61,16 +79,54 @@ export class PythonEnvironments implements Service {
     const command = isOwn ? this.options.python : facts.executable;
     const { id, hasLocalDirectories } = await environmentIdentity(project, root, facts, serverEnv);
     const directory = join(root, id);
+    const user = environmentUser(basename(project), version);
+    // In one turn, so that it is not removed in between.
+    if (!this.underWay.has(directory) && isWhole(directory)) {
+      noteUse(directory, user, wallMs());
+      return interpreterIn(directory);
+    }
+    const made = await this.make(directory, { project, hasLocalDirectories, logFile, facts, command });
+    noteUse(directory, user, wallMs());
+    return made;
+  }
+
+  /** The environment in `directory`, which somebody may be making already. */
+  private async make(directory: string, installation: Installation): Promise<Interpreter> {
+    const { logFile } = installation;
     const underWay = this.underWay.get(directory);
     if (underWay !== undefined) {
       await note(logFile, "the same packages are being installed for another API or job; waiting for them");
       return underWay;
     }
-    const work = this.install(directory, { project, hasLocalDirectories, logFile, facts, command }).finally(
-      () => this.underWay.delete(directory),
-    );
+    const work = this.install(directory, installation).finally(() => this.underWay.delete(directory));
     this.underWay.set(directory, work);
     return work;
+  }
+
+  /**
+   * Removes environments that nobody has needed for longer than `keepMs` at `nowMs`, the time when `users` and `programs` were asked for:
+   * whose environment is needed, and what workers run. Resolves to the ids of what was removed.
+   */
+  async sweep(
+    { users, programs }: { users: ReadonlySet<string>; programs: readonly string[] },
+    { nowMs, keepMs }: { nowMs: number; keepMs: number },
+  ): Promise<string[]> {
+    const { root } = this.options;
+    const environments = environmentsIn(root, nowMs);
+    const isRunning = (id: string) => programs.some((program) => program.startsWith(`${join(root, id)}/`));
+    const running = environments.map(({ id }) => id).filter(isRunning);
+    const needed = neededEnvironments(environments, { users, running: new Set(running) });
+    const unneeded = new Set(unneededEnvironments(environments, needed, { nowMs, keepMs }));
+    for (const id of needed) noteNeed(join(root, id), nowMs);
+    for (const { id, uses } of environments)
+      for (const user of formerUsers(uses, users, nowMs - keepMs)) forgetUse(join(root, id), user);
+    const gone = environments
+      .filter(({ id }) => unneeded.has(id) && !this.underWay.has(join(root, id)))
+      .filter((environment) => takeAway(root, environment))
+      .map(({ id }) => id);
+    for (const id of gone) await forgetInstaller(join(root, id));
+    await deleteTaken(root);
+    return gone;
   }
 
   /** Asks the interpreter what it is, so that the first worker need not wait for it. */
@@ -100,9 +156,7 @@ export class PythonEnvironments implements Service {
     directory: string,
     { project, hasLocalDirectories, logFile, facts, command }: Installation,
   ): Promise<Interpreter> {
-    const bin = join(directory, "bin");
-    const made = { python: join(bin, "python"), bin, virtualEnv: directory };
-    if (existsSync(join(directory, COMPLETE))) return made;
+    const made = interpreterIn(directory);
     await endFormerInstaller(directory);
     await rm(directory, { recursive: true, force: true });
     await mkdir(dirname(directory), { recursive: true });
@@ -117,7 +171,7 @@ export class PythonEnvironments implements Service {
     if (hasScript) await steps.run(SCRIPT, "bash", ["-e", join(sources, SCRIPT)]);
     await installRequirements({ made, hasUv, steps, sources, facts });
     await syncFileSystem(directory);
-    await writeFile(join(directory, COMPLETE), "");
+    markWhole(directory);
     await forgetInstaller(directory);
     return made;
   }
@@ -135,6 +189,11 @@ interface Installation {
 interface MadeInterpreter extends Interpreter {
   bin: string;
   virtualEnv: string;
+}
+
+function interpreterIn(virtualEnv: string): MadeInterpreter {
+  const bin = join(virtualEnv, "bin");
+  return { python: join(bin, "python"), bin, virtualEnv };
 }
 
 /** An environment with nothing in it but pip. Whether uv is there. */

@@ -15,6 +15,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { processStartTime } from "../../src/base/process-identity.ts";
 import { PythonEnvironments } from "../../src/engine/python-environment.ts";
 import { localPathOf, namedBy } from "../../src/engine/requirements.ts";
+import { watchLog } from "../../src/observe/log-watch.ts";
 import { eventually } from "../harness/eventually.ts";
 import { BACKEND, PYPROJECT } from "../harness/local-package.ts";
 import { otherPython } from "../harness/other-python.ts";
@@ -42,7 +43,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const environmentsWith = (python: string, serverEnv: NodeJS.ProcessEnv = process.env) =>
-  new PythonEnvironments({ root, python, serverEnv });
+  new PythonEnvironments({ root, python, serverEnv, watchLog });
 const environments = () => environmentsWith("python3");
 /** Made by `files`, its interpreter. */
 const made = async (name: string, files: Record<string, string>) =>

@@ -12,10 +12,12 @@ import { TestServer } from "../harness/server.ts";
 const INSTALL_MS = 150_000;
 const server = new TestServer();
 const shims = join(server.dir, "shims");
+const env: { PATH?: string } = {};
 beforeAll(async () => {
   mkdirSync(shims);
   program(join(shims, "python3.47"), "echo 'python3.47: command not found' >&2; exit 127");
-  await server.start({ PATH: `${shims}:${otherPython(server.dir, "3.47")}:${process.env.PATH}` });
+  env.PATH = `${shims}:${otherPython(server.dir, "3.47")}:${process.env.PATH}`;
+  await server.start(env);
 }, 60_000);
 afterAll(() => server.stop());
 
@@ -84,6 +86,23 @@ class PythonPredictor:
     expect(await answerOf("two")).toBe("other");
     const environments = readdirSync(join(server.dataDir, "environments"));
     expect(environments.filter((name) => !name.endsWith(".installer"))).toHaveLength(3);
+  }, 300_000);
+
+  it("goes with the last that needs it, at once where nothing is to be kept", async () => {
+    const kept = join(server.dataDir, "environments");
+    const ids = () => readdirSync(kept).filter((name) => /^[0-9a-f]{24}$/.test(name));
+    expect(ids()).toHaveLength(3);
+    const prefixOf = async (name: string) =>
+      ((await (await server.post(`/${name}`, '"commands"')).json()) as Answer).prefix;
+    const [one, two] = [await prefixOf("one"), await prefixOf("two")];
+    await server.stopProcesses();
+    await server.start({ ...env, QUERN_KEEP_ENVIRONMENTS: "0" });
+    await answerOf("one");
+    expect(server.cli(["delete", "one", "-y"]).code).toBe(0);
+    // That of its first version too.
+    await eventually("the environment of the other is left", () => ids().length === 1);
+    expect([existsSync(one), existsSync(two)]).toEqual([false, true]);
+    expect(await prefixOf("two")).toBe(two);
   }, 300_000);
 });
 
