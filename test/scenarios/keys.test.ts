@@ -134,7 +134,7 @@ describe("once there is a key", () => {
           last = statuses;
           return Array.isArray(statuses) && statuses.join() === "401,200";
         },
-        10_000,
+        30_000,
         () => `${String(last)}\n${server.stderr}`,
       );
     }

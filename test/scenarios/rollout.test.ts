@@ -19,6 +19,7 @@ class PythonPredictor:
         while config.get("gate") and not os.path.exists(config["gate"]): time.sleep(0.02)
         if config.get("broken"): raise ValueError("cannot load model %d" % self.version)
     def predict(self, payload):
+        if "begun" in payload: open(payload["begun"], "w").close()
         time.sleep(payload.get("seconds", 0.002))
         return [self.version, os.getpid()]
 `;
@@ -168,8 +169,9 @@ describe("a rollout", () => {
 
   it("lets a long request finish on the version that it began on", async () => {
     server.deploy(versioned(40));
-    const long = ask({ seconds: 2 });
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const begun = join(server.dir, "begun");
+    const long = ask({ seconds: 2, begun });
+    await eventually("it has begun", () => existsSync(begun));
     server.deploy(versioned(41));
     expect((await long)[0]).toBe(40);
     expect((await ask())[0]).toBe(41);
