@@ -1,16 +1,18 @@
 /** A Python for the tests of applications, in `.servers/python`: with the packages that they need, so that tests install nothing. */
 import { spawnSync } from "node:child_process";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root, run } from "./setup.mjs";
 
 const OWN = ["duckdb>=1.3", "numpy>=1.22"];
+/** What predictors of tests import. */
+const MODELS = ["scikit-learn", "xgboost-cpu", "boto3"];
 /** The last TensorFlow with estimators. */
 const TENSORFLOW = "tensorflow-cpu==2.15.*";
 
 /** The interpreter; made where it is missing. */
 export function applicationPython() {
-  return pythonWith("python", [...OWN, "scikit-learn"]);
+  return pythonWith("python", [...OWN, ...MODELS]);
 }
 
 /** The same with TensorFlow; undefined where there is no package of it for this Python. */
@@ -23,11 +25,13 @@ export function tensorflowPython() {
 function pythonWith(name, packages) {
   const directory = join(root, ".servers", name);
   const python = join(directory, "bin", "python");
-  if (existsSync(join(directory, "complete"))) return python;
-  console.error(`installing ${packages.join(", ")} ...`);
+  const mark = join(directory, "complete");
+  const list = packages.join(", ");
+  if (existsSync(mark) && readFileSync(mark, "utf8") === list) return python;
+  console.error(`installing ${list} ...`);
   rmSync(directory, { recursive: true, force: true });
   run(process.env.QUERN_PYTHON ?? "python3", ["-m", "venv", directory]);
   run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...packages]);
-  writeFileSync(join(directory, "complete"), "");
+  writeFileSync(mark, list);
   return python;
 }

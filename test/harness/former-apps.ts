@@ -1,4 +1,5 @@
 /** Two applications in the manner of the ancestor's examples: fraud among transactions, and what an insurance costs. Their data is drawn by a seed. */
+import { normalizeTemplate } from "./iris-app.ts";
 import { seeded } from "./random.ts";
 
 const NUMBERS = ["time", "v1", "v2", "v3", "amount"];
@@ -31,31 +32,7 @@ export const FRAUD_APP: Record<string, string> = {
     environment("transactions.csv", [...NUMBERS, "class"], ", csv_config: {header: true}") +
     NUMBERS.map((name) => raw(name, "FLOAT_COLUMN")).join("") +
     raw("class", "INT_COLUMN", ", values: [0, 1]"),
-  "resources/normalize.yaml": `- kind: template
-  name: normalize
-  yaml: |
-    - kind: aggregate
-      name: {column}_mean
-      aggregator: cortex.mean
-      inputs:
-        columns:
-          col: {column}
-    - kind: aggregate
-      name: {column}_stddev
-      aggregator: cortex.stddev
-      inputs:
-        columns:
-          col: {column}
-    - kind: transformed_column
-      name: {column}_normalized
-      transformer: cortex.normalize
-      inputs:
-        columns:
-          num: {column}
-        args:
-          mean: {column}_mean
-          stddev: {column}_stddev
-${NUMBERS.map((column) => `- {kind: embed, template: normalize, args: {column: ${column}}}\n`).join("")}`,
+  "resources/normalize.yaml": `${normalizeTemplate("normalize")}${NUMBERS.map((column) => `- {kind: embed, template: normalize, args: {column: ${column}}}\n`).join("")}`,
   "resources/weight_column.yaml": `- kind: aggregate
   name: class_distribution
   aggregator: cortex.class_distribution_int

@@ -2,30 +2,9 @@
 
 const FLOATS = ["sepal_length", "sepal_width", "petal_length", "petal_width"];
 
-export const IRIS_APP: Record<string, string> = {
-  "app.yaml": "- kind: app\n  name: iris\n",
-  "resources/environments.yaml": `- kind: environment
-  name: dev
-  data:
-    type: csv
-    path: s3://data/iris.csv
-    schema: [sepal_length, sepal_width, petal_length, petal_width, class]
-- kind: environment
-  name: prod
-  data:
-    type: parquet
-    path: s3://data/iris.parquet
-    schema:
-${[...FLOATS, "class"].map((name) => `      - {parquet_column_name: ${name}, raw_column_name: ${name}}\n`).join("")}`,
-  "resources/raw_columns.yaml": `${FLOATS.map(
-    (name) => `- kind: raw_column\n  name: ${name}\n  type: FLOAT_COLUMN\n  min: 0\n  max: 10\n`,
-  ).join("")}- kind: raw_column
-  name: class
-  type: STRING_COLUMN
-  values: [Iris-setosa, Iris-versicolor, Iris-virginica]
-`,
-  "resources/columns.yaml": `- kind: template
-  name: normalized
+/** Three resources for a column; it is embedded once for each. */
+export const normalizeTemplate = (name: string) => `- kind: template
+  name: ${name}
   yaml: |
     - kind: aggregate
       name: {column}_mean
@@ -48,7 +27,31 @@ ${[...FLOATS, "class"].map((name) => `      - {parquet_column_name: ${name}, raw
         args:
           mean: {column}_mean
           stddev: {column}_stddev
-${FLOATS.map((name) => `- kind: embed\n  template: normalized\n  args: {column: ${name}}\n`).join("")}- kind: aggregate
+`;
+
+export const IRIS_APP: Record<string, string> = {
+  "app.yaml": "- kind: app\n  name: iris\n",
+  "resources/environments.yaml": `- kind: environment
+  name: dev
+  data:
+    type: csv
+    path: s3://data/iris.csv
+    schema: [sepal_length, sepal_width, petal_length, petal_width, class]
+- kind: environment
+  name: prod
+  data:
+    type: parquet
+    path: s3://data/iris.parquet
+    schema:
+${[...FLOATS, "class"].map((name) => `      - {parquet_column_name: ${name}, raw_column_name: ${name}}\n`).join("")}`,
+  "resources/raw_columns.yaml": `${FLOATS.map(
+    (name) => `- kind: raw_column\n  name: ${name}\n  type: FLOAT_COLUMN\n  min: 0\n  max: 10\n`,
+  ).join("")}- kind: raw_column
+  name: class
+  type: STRING_COLUMN
+  values: [Iris-setosa, Iris-versicolor, Iris-virginica]
+`,
+  "resources/columns.yaml": `${normalizeTemplate("normalized")}${FLOATS.map((name) => `- kind: embed\n  template: normalized\n  args: {column: ${name}}\n`).join("")}- kind: aggregate
   name: class_index
   aggregator: quern.index_string
   inputs: {columns: {col: class}}

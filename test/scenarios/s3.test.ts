@@ -4,38 +4,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
+import { applicationServer } from "../harness/iris-example.ts";
 import { OBEDIENT, project } from "../harness/projects.ts";
 import { root, TestServer } from "../harness/server.ts";
 import { isS3Installed, startS3, type TestS3 } from "../harness/stores.ts";
-
-/** As the ancestor's examples were written; only the names of fields are ours. */
-const CLASSIFIER = `
-import json, os, re
-import boto3
-
-class PythonPredictor:
-    def __init__(self, config, job_spec):
-        self.s3 = boto3.client("s3")
-        self.bucket, key = re.match("s3://(.+?)/(.+)", config["dest_s3_dir"]).groups()
-        self.key = os.path.join(key, job_spec["job_id"])
-
-    def predict(self, payload, batch_id):
-        results = []
-        for path in payload:
-            bucket, key = re.match("s3://(.+?)/(.+)", path).groups()
-            image = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-            results.append({"path": path, "class": "light" if sum(image) / len(image) > 100 else "dark"})
-        self.s3.put_object(Bucket=self.bucket, Key=os.path.join(self.key, batch_id + ".json"), Body=json.dumps(results))
-
-    def on_job_complete(self):
-        counts = {}
-        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.key)
-        for page in pages:
-            for entry in page["Contents"]:
-                for result in json.loads(self.s3.get_object(Bucket=self.bucket, Key=entry["Key"])["Body"].read()):
-                    counts[result["class"]] = counts.get(result["class"], 0) + 1
-        self.s3.put_object(Bucket=self.bucket, Key=os.path.join(self.key, "summary"), Body=json.dumps(counts))
-`;
 
 describe.runIf(isS3Installed)("a job over S3", () => {
   let s3: TestS3;
@@ -93,43 +65,41 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(handledIds()).toEqual(expected);
   });
 
-  it("written for the ancestor runs as it is: pictures in, results and their sum back to the bucket", async () => {
+  it("of Cortex's image-classifier takes what the patterns choose, and aggregates the results in the bucket", async () => {
     const pictures = join(root, "examples", "image-files", "pictures");
     const names = readdirSync(pictures).filter((name) => name.endsWith(".pgm"));
     expect(names.length).toBeGreaterThan(20);
     for (const [i, name] of names.entries())
       await s3.put(`photos/${i % 3}/${name}`, readFileSync(join(pictures, name)));
     await s3.put("photos/0/readme.txt", "no picture");
-    const other = new TestServer({ ...s3.env, AWS_DEFAULT_REGION: "us-east-1" });
+    const other = applicationServer({ ...s3.env, AWS_DEFAULT_REGION: "us-east-1" });
     await other.start();
     try {
-      other.deploy({
-        "quern.yaml":
-          "- name: classifier\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: {dest_s3_dir: s3://bucket/nowhere}}\n",
-        "predictor.py": CLASSIFIER,
-        "requirements.txt": "boto3\n",
-      });
-      const excluded = names[0]!;
-      const id = await other.submit("classifier", {
+      const project = join(root, "test", "former-examples", "image-classifier");
+      expect(other.cli(["deploy", project])).toMatchObject({ code: 0 });
+      const id = await other.submit("image-classifier", {
         workers: 2,
         file_path_lister: {
-          store_paths: ["s3://bucket/photos/"],
+          s3_paths: ["s3://bucket/photos/"],
           includes: ["s3://bucket/photos/**.pgm"],
-          excludes: [`**/${excluded}`],
+          excludes: ["**_is_0.pgm"],
           batch_size: 4,
         },
         config: { dest_s3_dir: "s3://bucket/results" },
       });
-      const job = await other.ended("classifier", id, 120_000);
-      expect(job, other.cli(["logs", "classifier", id]).out.slice(-2000)).toMatchObject({
+      const job = await other.ended("image-classifier", id, 120_000);
+      const chosen = names.filter((name) => !name.endsWith("_is_0.pgm"));
+      expect(job, other.cli(["logs", "image-classifier", id]).out.slice(-2000)).toMatchObject({
         status: "status_succeeded",
-        total_batch_count: Math.ceil((names.length - 1) / 4),
+        total_batch_count: Math.ceil(chosen.length / 4),
       });
       const results = join(s3.directory, "results", id);
-      const written = readdirSync(results).filter((name) => name.endsWith(".json"));
-      expect(written).toHaveLength(job.total_batch_count!);
-      const summary = JSON.parse(readFileSync(join(results, "summary"), "utf8")) as Record<string, number>;
-      expect(Object.values(summary).reduce((sum, count) => sum + count, 0)).toBe(names.length - 1);
+      expect(readdirSync(results).filter((name) => name.startsWith(id))).toHaveLength(job.total_batch_count!);
+      const text = readFileSync(join(results, "aggregated_results.json"), "utf8");
+      const answers = JSON.parse(text) as { path: string; class: number }[];
+      expect(answers.map(({ path }) => path.split("/").pop()).sort()).toEqual(chosen.sort());
+      const right = answers.filter((answer) => answer.path.endsWith(`_is_${answer.class}.pgm`)).length;
+      expect(right / answers.length).toBeGreaterThan(0.9);
     } finally {
       await other.stop();
     }

@@ -1,9 +1,10 @@
 /** Letters to queues of SQS, through a real server that speaks it (decision 3.7). */
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isSqsInstalled, startSqs, type TestSqs } from "../harness/elasticmq.ts";
 import { eventually } from "../harness/eventually.ts";
-import { TestServer } from "../harness/server.ts";
+import { root, TestServer } from "../harness/server.ts";
 
 /** Longer than a request may take, so that letters are sent again that have arrived. */
 const OUTAGE_MS = Number(process.env.QUERN_TEST_OUTAGE_MS ?? 14_000);
@@ -69,6 +70,33 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     expect(attributes.error).toContain("ValueError");
     const cut = letters.find(({ Body }) => Body!.includes("large"))!;
     expect(cut.Body!.length + cut.MessageAttributes!.error!.StringValue!.length).toBeLessThan(262_144);
+  });
+
+  it("has the batches that Cortex's example could not handle, under its older names", async () => {
+    const project = join(root, "test", "former-examples", "dead-letters");
+    expect(server.cli(["deploy", project])).toMatchObject({ code: 0 });
+    const items = [
+      { id: "hut", area: 20, rooms: 1 },
+      { id: "ruin", area: 90 },
+      { id: "villa", area: 210, rooms: 7 },
+    ];
+    const id = await server.submit("house-prices", {
+      workers: 1,
+      sqs_dead_letter_queue: { arn: sqs.arn("letters"), max_receive_count: 2 },
+      item_list: { items, batch_size: 1 },
+    });
+    const { status, batch_metrics } = await server.ended("house-prices", id);
+    expect([status, batch_metrics]).toEqual([
+      "status_completed_with_failures",
+      expect.objectContaining({ succeeded: 2, failed: 2 }),
+    ]);
+    await eventually("it is sent", async () => (await waiting("letters")) === 0);
+    const [letter, ...more] = await sqs.take("letters");
+    expect([JSON.parse(letter!.Body!), more]).toEqual([[items[1]], []]);
+    expect(letter!.MessageAttributes!.error!.StringValue).toContain("KeyError: 'rooms'");
+    const log = server.cli(["logs", "house-prices", id]).out;
+    expect(log).toContain("hut costs 58000\n");
+    expect(log).toContain("villa costs 391000\n");
   });
 
   it("that is away does not hold the job up, and has every letter afterwards; a FIFO queue once", async () => {
