@@ -27,10 +27,12 @@ function pythonWith(name, packages) {
   const python = join(directory, "bin", "python");
   const mark = join(directory, "complete");
   const list = packages.join(", ");
-  if (existsSync(mark) && readFileSync(mark, "utf8") === list) return python;
+  const isMade = existsSync(mark);
+  if (isMade && readFileSync(mark, "utf8") === list) return python;
   console.error(`installing ${list} ...`);
-  rmSync(directory, { recursive: true, force: true });
-  run(process.env.QUERN_PYTHON ?? "python3", ["-m", "venv", directory]);
+  // Without its mark it may be half made.
+  rmSync(isMade ? mark : directory, { recursive: true, force: true });
+  if (!isMade) run(process.env.QUERN_PYTHON ?? "python3", ["-m", "venv", directory]);
   run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...packages]);
   writeFileSync(mark, list);
   return python;

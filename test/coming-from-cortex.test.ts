@@ -1,7 +1,7 @@
 /** The tables of the guide "Coming from Cortex": each row is tried, and each name of the ancestor's that the code knows has its row. */
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseDocument } from "yaml";
 import { readConfig } from "../src/apis/parse-config.ts";
@@ -124,6 +124,32 @@ describe("commands and calls", () => {
     const shape = (address: string) => address.replace(/\{[^}]+\}/g, "{}");
     const known = OPERATIONS.map((each) => `${each.method.toUpperCase()} ${shape(each.path)}`);
     expect(known).toContain(`${method} ${shape(path!)}`);
+  });
+});
+
+describe("example programs", () => {
+  const PROJECTS = "test/former-examples";
+  const table = text.split("## Example programs\n")[1]!.split("|---|---|---|---|\n")[1]!;
+  const programs = table
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .map((line) => {
+      const [, here, file, test] = / \| `[^|]+ \| `(.+)` \| `(.+)`: (.+) \|$/.exec(line)!;
+      return { here: here!, file: file!, test: test! };
+    });
+
+  it.each(programs)("$here is deployed by the test that is named", ({ here, file, test }) => {
+    expect(existsSync(join(root, here))).toBe(true);
+    const code = readFileSync(join(root, file), "utf8");
+    expect(code).toContain(`"${test}"`);
+    expect(code).toContain(basename(here, ".ts"));
+  });
+
+  it("have a row each", () => {
+    expect(programs.length).toBeGreaterThanOrEqual(16);
+    const projects = readdirSync(join(root, PROJECTS)).filter((name) => !name.endsWith(".ts"));
+    const listed = programs.map(({ here }) => here);
+    expect(listed).toEqual(expect.arrayContaining(projects.map((name) => `${PROJECTS}/${name}`)));
   });
 });
 
