@@ -1,4 +1,4 @@
-/** The command line (decision 6): options of all verbs, where commands go, and how failures become exit codes. */
+/** The command line: options of all verbs, where commands go, and how failures become exit codes. */
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join, resolve } from "node:path";

@@ -1,4 +1,7 @@
-/** Keys without a running server: the first one, before it listens on more than loopback (decisions 1.7, 9.2). */
+/**
+ * Keys without a running server: the first one, before it listens on more than loopback
+ * (docs/contract/access.md#offline-keys).
+ */
 import { existsSync, mkdirSync } from "node:fs";
 import { makeKey } from "./access/keys.ts";
 import type { CreatedKey, KeyScope } from "./contracts/keys.ts";

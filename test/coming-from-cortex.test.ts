@@ -1,4 +1,7 @@
-/** The tables of the guide "Coming from Cortex": each row is tried, and each name of the ancestor's that the code knows has its row. */
+/**
+ * The tables of the guide "Coming from Cortex": each row is tried, and each name of Cortex's that the code knows has
+ * its row.
+ */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";

@@ -1,4 +1,4 @@
-"""The aggregators that come with Quern, each as SQL (prior art: the ancestor's, which were Spark's).
+"""The aggregators that come with Quern, each as SQL (Cortex's, which were Spark's).
 
 An aggregator takes the names of its columns as SQL and its args, and gives an expression over all rows, or a whole query where
 one expression does not do. Rows without a value do not count.

@@ -1,4 +1,7 @@
-"""What predict() returns, as an answer: a head that is empty for the common case, and a body (decisions 4.4, 4.5)."""
+"""What predict() returns, as an answer: a head that is empty for the common case, and a body.
+
+The rules: docs/contract/predictor.md#answers
+"""
 
 import asyncio
 import json

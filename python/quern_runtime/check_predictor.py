@@ -1,4 +1,6 @@
-"""Checks a predictor file without running it (decision 9.10): `python -m quern_runtime.check_predictor FILE`.
+"""Checks a predictor file without running it: `python -m quern_runtime.check_predictor FILE`.
+
+The rule: docs/contract/predictor.md#checked-without-running
 
 Prints a JSON list of {line, message}; an empty list means that nothing is wrong that a syntax tree can show. `former` is
 true where the message is about a name of Cortex.

@@ -1,4 +1,4 @@
-"""What `payload` is, by the request's content type (decision 4.3)."""
+"""What `payload` is, by the request's content type (docs/contract/predictor.md#payload-by-content-type)."""
 
 import json
 import sys

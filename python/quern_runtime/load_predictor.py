@@ -92,7 +92,7 @@ def _names(method):
 
 
 def merge_config(base, override):
-    """Job config over the API's (decision 4.2): maps recursively, everything else replaced; inputs are not mutated."""
+    """Job config over the API's: maps recursively, everything else replaced; inputs are not mutated."""
     merged = copy.deepcopy(base)
     for key, value in override.items():
         if isinstance(value, dict) and isinstance(merged.get(key), dict):

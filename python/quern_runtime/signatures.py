@@ -1,4 +1,7 @@
-"""What a PythonPredictor may look like (decision 4.1). One table, used on the live class and on its syntax tree."""
+"""What a PythonPredictor may look like (docs/contract/predictor.md#predictor-arguments).
+
+One table, used on the live class and on its syntax tree.
+"""
 
 REQUIRED = {"__init__": ("self", "config"), "predict": ("self",)}
 OPTIONAL = {

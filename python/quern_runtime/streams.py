@@ -1,4 +1,7 @@
-"""An answer in pieces (decision 4.5). A piece is made when the client has room for it: a slow reader holds the producer up."""
+"""An answer in pieces (docs/contract/predictor.md#streams).
+
+A piece is made when the client has room for it: a slow reader holds the producer up.
+"""
 
 import json
 import time

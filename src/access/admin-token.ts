@@ -1,4 +1,4 @@
-/** The admin token of decision 1.6: made once, in the data directory, mode 0600; the CLI on the same machine reads it. */
+/** The admin token: made once, in the data directory, mode 0600; the CLI on the same machine reads it. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newToken } from "../base/ids.ts";

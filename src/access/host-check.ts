@@ -1,6 +1,6 @@
 /**
- * Keeps web pages from driving a server on someone's laptop (decision 1.6): on a loopback listener the Host header must
- * be a loopback name or the public URL's; a mutation must not come from a foreign Origin.
+ * Keeps web pages from driving a server on someone's laptop (docs/contract/addresses.md#host-check): on a loopback
+ * listener the Host header must be a loopback name or the public URL's; a mutation must not come from a foreign Origin.
  */
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 

@@ -1,4 +1,4 @@
-/** Whether a request may pass, purely: what it presents against what is needed (decisions, section 8). */
+/** Whether a request may pass, purely: what it presents against what is needed (docs/contract/access.md#scopes). */
 import { createHash, randomBytes } from "node:crypto";
 import { ServiceError } from "../contracts/errors.ts";
 import { type Grant, KEY_SCOPES, type KeyRate, type KeyScope } from "../contracts/keys.ts";

@@ -1,4 +1,4 @@
-/** The status of a real-time API (decision 6), purely: the first line that holds. */
+/** The status of a real-time API (docs/contract/command-line.md#api-statuses), purely: the first line that holds. */
 import type { ApiStatus } from "../contracts/apis.ts";
 import type { ReplicaGroup } from "./replica-group.ts";
 

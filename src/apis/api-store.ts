@@ -35,7 +35,7 @@ interface VersionRow extends Omit<ApiVersion, "config" | "configText" | "submitt
   spec_json: string;
 }
 
-/** The ids of an API with this content (decision 5, identity): same content, same id. */
+/** The ids of an API with this content (docs/contract/configuration.md#identity): same content, same id. */
 export function identityOf(
   config: DeployableConfig | SplitterConfig,
   configText: string,

@@ -112,7 +112,7 @@ export class Apis implements Service {
     await this.deps.routes.everywhere().catch(() => {});
   }
 
-  /** Requests in flight finish; jobs in progress are stopped (decision 9.14). */
+  /** Requests in flight finish; jobs in progress are stopped (docs/contract/jobs.md#deleting-an-api). */
   async delete(name: string): Promise<void> {
     if (!(await isDeployed(this.deps.db, name))) throw apiNotFound(name);
     assertOwn(name, "deleted");

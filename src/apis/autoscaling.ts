@@ -9,7 +9,7 @@ import type { Replicas } from "./replicas.ts";
 import { scalingRules } from "./scaling-rules.ts";
 
 const SAMPLE_EVERY_MS = 1_000;
-/** As the ancestor; more often where the window is shorter. */
+/** As in Cortex; more often if the window is shorter. */
 const DECIDE_EVERY_MS = 10_000;
 const REPORT_COUNTS_MS = 3_500;
 

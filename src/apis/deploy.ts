@@ -1,4 +1,7 @@
-/** Deploys what an archive holds: everything is checked before anything is changed (decision 5). */
+/**
+ * Deploys what an archive holds: everything is checked before anything is changed
+ * (docs/contract/configuration.md#configuration-errors).
+ */
 import { execFile } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
@@ -172,7 +175,7 @@ function plan(
   return { api: config.name, kind: config.kind, api_id, message, endpoint: endpointOf(config) };
 }
 
-/** In the words of the ancestor: a batch API is there at once, a real-time one is only on its way. */
+/** In Cortex's words: a batch API is there at once, a real-time one is only on its way. */
 function messageOf(
   { name, kind }: ParsedApi["config"],
   currentId: string | undefined,

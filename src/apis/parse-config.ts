@@ -1,6 +1,7 @@
 /**
  * The configuration file: YAML into checked API entries, or all that is wrong with file, line and column at once
- * (decisions, section 5). `predictor.config` is kept as JSON text, with every digit of its integers.
+ * (docs/contract/configuration.md#configuration-errors). `predictor.config` is kept as JSON text, with every digit of
+ * its integers.
  */
 import { JsonNumber, stringifyExact } from "../base/json-text.ts";
 import { readYamlFile, type YamlPath } from "../config/yaml-file.ts";

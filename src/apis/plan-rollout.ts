@@ -1,6 +1,7 @@
 /**
  * Which workers of a real-time API are started, which drain, and which wait for compute, purely. A version that cannot start takes
- * nothing down that serves. On a machine too full for a new replica beside the old ones, one is replaced at a time (decision 5).
+ * nothing down that serves. On a machine too full for a new replica beside the old ones, one is replaced at a time
+ * (docs/contract/configuration.md#full-machine).
  */
 
 /** Numbers of worker processes. */

@@ -156,7 +156,9 @@ function lastPublished(file: string): RouteSnapshot {
   }
 }
 
-/** Decision 8: `networking.auth` decides; where it says nothing, whether there is any key. */
+/**
+ * `networking.auth` decides (docs/contract/access.md#keys-close-apis); where it says nothing, whether there is any key.
+ */
 export function needsKey(version: AnyVersion, isAnyKey: boolean): boolean {
   const auth = version.config.networking?.auth;
   return auth === "key" || (auth === undefined && isAnyKey);

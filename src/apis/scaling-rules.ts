@@ -1,4 +1,4 @@
-/** The numbers of `autoscaling` and `update_strategy` with their defaults (decision 5), where each is read from. */
+/** The numbers of `autoscaling` and `update_strategy` with their defaults, where each is read from. */
 import { type ApiConfig, parseDurationMs } from "../contracts/apis.ts";
 import { MAX_REPLICAS_DEFAULT, REPLICA_CONCURRENCY_DEFAULT } from "../contracts/limits.ts";
 import type { ScalingRules } from "./autoscaler.ts";

@@ -41,7 +41,7 @@ export class WallClock {
 
 const clock = new WallClock();
 
-/** A timestamp of the shape `YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ` (interface 2.2). */
+/** A timestamp of the shape `YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ`. */
 export function timestamp(ns: bigint = clock.nowNs()): string {
   const millis = Number(ns / 1_000_000n);
   const fraction = (ns % 1_000_000_000n).toString().padStart(9, "0");

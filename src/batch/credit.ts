@@ -1,4 +1,4 @@
-/** How many batches may be at one worker: about LEASED_WORK_US of work, one while nothing is known (house, section 3). */
+/** How many batches may be at one worker: about LEASED_WORK_US of work, one while nothing is known. */
 import { CREDIT_BATCHES_MAX, LEASED_WORK_US } from "../contracts/limits.ts";
 
 const GROWTH_MAX = 8;

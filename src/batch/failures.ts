@@ -1,4 +1,7 @@
-/** The batches of a job that finally failed, each with its error and, as text, its items (decision 3.6). */
+/**
+ * The batches of a job that finally failed, each with its error and, as text, its items
+ * (docs/contract/jobs.md#failures).
+ */
 import { findSegment } from "../database/segment-store.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { type FailedBatchRow, failedBatches } from "./batch-records.ts";

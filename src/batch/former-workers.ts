@@ -1,6 +1,7 @@
 /**
- * Ends the batch workers that a former controller left, and counts the batches that they had in hand (docs/decisions/0005). They stop
- * after the batch in hand by themselves; we do not wait for that, because its result has nobody to go to.
+ * Ends the batch workers that a former controller left, and counts the batches that they had in hand
+ * (docs/decisions/0005-workers-after-a-crash.md). They stop after the batch in hand by themselves; we do not wait for
+ * that, because its result has nobody to go to.
  */
 import { rmSync } from "node:fs";
 import type { Database } from "../database/database.ts";

@@ -1,6 +1,7 @@
 /**
- * `Idempotency-Key` (decision 3.1): the same key and body within a day give the first answer again, another body is a
- * conflict. The key is recorded in the job's own commit, so that of two submissions at once one makes the job.
+ * `Idempotency-Key` (docs/contract/submitting.md#idempotency-key): the same key and body within a day give the first
+ * answer again, another body is a conflict. The key is recorded in the job's own commit, so that of two submissions at
+ * once one makes the job.
  */
 import { createHash } from "node:crypto";
 import { ServiceError } from "../contracts/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * THE table of a job's moves (decision 3.8), and the pure decision of how a job ends. The diagram in
- * docs/job-status.md is made from `JOB_MOVES`.
+ * THE table of a job's moves (docs/contract/jobs.md#job-moves), and the pure decision of how a job ends. The diagram in
+ * docs/reference/job-status.md is made from `JOB_MOVES`.
  */
 import type { JobReason, JobStatus } from "../contracts/jobs.ts";
 
@@ -32,7 +32,7 @@ export const JOB_MOVES: Record<JobStatus, readonly JobStatus[]> = {
   status_unexpected_error: [],
 };
 
-/** Moves that begin a new round: what has ended, by redrive or resume (decision 9.6). */
+/** Moves that begin a new round: what has ended, by redrive or resume (docs/contract/jobs.md#round-rules). */
 export const ROUND_MOVES: Partial<Record<JobStatus, readonly JobStatus[]>> = {
   status_completed_with_failures: ["status_running"],
   status_enqueue_failed: ["status_enqueuing", "status_running"],

@@ -1,6 +1,7 @@
 /**
- * New rounds of a job that has ended (decisions 3.6, 9.6): `redrive` puts failed batches back with fresh attempts, `resume` goes on
- * with what was never settled. Each is one commit; the run that follows is like that of a restarted server.
+ * New rounds of a job that has ended (docs/contract/jobs.md#round-rules): `redrive` puts failed batches back with fresh
+ * attempts, `resume` goes on with what was never settled. Each is one commit; the run that follows is like that of a
+ * restarted server.
  */
 import { timestamp } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * A submission's body, checked (decision 3.1): everything that is wrong at once, with pointers. Items and `config`
- * are kept as the text that was sent, so that no number is re-rounded.
+ * A submission's body, checked (docs/contract/submitting.md#one-input): everything that is wrong at once, with
+ * pointers. Items and `config` are kept as the text that was sent, so that no number is re-rounded.
  */
 import { isUtf8 } from "node:buffer";
 import { compactJson, isDeeperThan, memberSpans, type Span } from "../base/json-text.ts";
@@ -95,7 +95,10 @@ function longLists(value: unknown): FieldError[] {
   );
 }
 
-/** `null` counts as absent for every optional member of the submission and of its inputs (decision 3.1). */
+/**
+ * `null` counts as absent for every optional member of the submission and of its inputs
+ * (docs/contract/submitting.md#null-is-absent).
+ */
 function withoutNulls(value: unknown, depth = 0): unknown {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
   const members = Object.entries(value).filter(([, member]) => member !== null);

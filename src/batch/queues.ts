@@ -1,4 +1,7 @@
-/** Quern's own dead letter queues, for whoever looks at them: counts, messages, purging (decisions 3.7, 9.5). */
+/**
+ * Quern's own dead letter queues, for whoever looks at them: counts, messages, purging
+ * (docs/contract/failing-batches.md#shared-queues).
+ */
 import { ServiceError } from "../contracts/errors.ts";
 import { parseQueueName, queueKey } from "../contracts/queues.ts";
 import type { Database } from "../database/database.ts";

@@ -1,10 +1,10 @@
-/** A job's row as the records of the contract (interface 2.2 and 2.3; decision 3.5). */
+/** A job's row as the records of the contract (docs/contract/jobs.md#job-record). */
 import type { JobStatusRecord, WorkerCounts } from "../contracts/jobs.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { type JobRow, reasonOf } from "./job-store.ts";
 import { pausedBecause } from "./paused-jobs.ts";
 
-/** Section 2.2, less `config`, which callers add as the submitter's text. */
+/** The record less `config`, which callers add as the submitter's text. */
 export function jobRecord(row: JobRow, queueUrl: string) {
   return {
     job_id: row.job_id,
@@ -29,7 +29,7 @@ export interface LiveWorkers {
   waiting: string | undefined;
 }
 
-/** Section 2.3, less `config`. */
+/** The status less `config`. */
 export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | undefined): JobStatusRecord {
   const settled = row.succeeded + row.failed_batches;
   const reason = reasonOf(row);

@@ -1,4 +1,7 @@
-/** The files of a submission: whether there are any, and a preview of them (decisions 3.1, 3.2). */
+/**
+ * The files of a submission: whether there are any, and a preview of them
+ * (docs/contract/submitting.md#refused-at-once).
+ */
 import { ServiceError } from "../contracts/errors.ts";
 import { quoted } from "../contracts/field-errors.ts";
 import { FIRST_MATCH_MS } from "../contracts/limits.ts";

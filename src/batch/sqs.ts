@@ -1,4 +1,7 @@
-/** Letters to SQS queues (decision 3.7): ten a request; FIFO queues get group and deduplication ids. The client is loaded when it is used. */
+/**
+ * Letters to SQS queues (docs/contract/failing-batches.md#sqs-delivery): ten a request; FIFO queues get group and
+ * deduplication ids. The client is loaded when it is used.
+ */
 import type { SendMessageBatchRequestEntry, SQSClient } from "@aws-sdk/client-sqs";
 import { LETTER_BYTES_MAX, LETTERS_A_REQUEST } from "../contracts/limits.ts";
 import { type LetterAttributes, parseQueueName, type QueueName } from "../contracts/queues.ts";

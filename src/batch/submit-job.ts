@@ -1,4 +1,7 @@
-/** Records a job durably; its answer may be sent when `submitJob` resolves. Enqueuing comes after (decision 3.1). */
+/**
+ * Records a job durably; its answer may be sent when `submitJob` resolves. Enqueuing comes after
+ * (docs/contract/submitting.md#durable-before-the-answer).
+ */
 import { rm } from "node:fs/promises";
 import { timestamp, wallMs } from "../base/clock.ts";
 import { newUlid } from "../base/ids.ts";

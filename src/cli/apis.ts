@@ -174,7 +174,7 @@ function requestCells({ metrics }: ApiState): string[] {
   ];
 }
 
-/** Six digits, as the ancestor showed numbers. */
+/** Six digits, as Cortex showed numbers. */
 function digits(value: number): string {
   return String(Number(value.toPrecision(6)));
 }

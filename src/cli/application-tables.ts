@@ -1,4 +1,4 @@
-/** Applications and their resources as text, as users of the ancestor know it (prior art 4.8), purely. */
+/** Applications and their resources as text, as users of Cortex know it, purely. */
 import { stringify } from "yaml";
 import type { ApplicationState, NodeKind, ResourceState } from "../contracts/applications.ts";
 import { dateTime, since, table } from "./table.ts";

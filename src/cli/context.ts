@@ -38,7 +38,7 @@ export interface CliContext {
   createKeyOffline: (dataDir: string, scope: KeyScope, api: string | null) => Promise<CreatedKey>;
 }
 
-/** The exit codes of decision 6. */
+/** The exit codes (docs/contract/command-line.md#exit-codes). */
 export const EXIT = {
   success: 0,
   failed: 1,

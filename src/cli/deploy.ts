@@ -63,7 +63,7 @@ async function report(context: CliContext, deployed: Deployed[], text: string, i
   return EXIT.success;
 }
 
-/** As the ancestor's users know it. */
+/** As Cortex's users know it. */
 function nextSteps(deployed: readonly Deployed[]): string {
   const [first] = deployed;
   if (first === undefined) return "";

@@ -17,7 +17,7 @@ interface Envelope {
   endpoint: string;
 }
 
-/** What a status is called in a table (prior-art, section 1.7). */
+/** What a status is called in a table, in Cortex's words. */
 const STATUS_TEXT: Record<JobStatus, string> = {
   status_unknown: "unknown",
   status_enqueuing: "enqueuing",

@@ -1,7 +1,7 @@
 /**
- * The project's files as an archive: everything beside the configuration but what decision 5 leaves out and
- * `.quernignore` names (gitignore syntax; a `!pattern` brings any of these back). Where a file of Quern's is missing, the one
- * that Cortex calls so is taken.
+ * The project's files as an archive: everything beside the configuration but what is left out
+ * (docs/contract/configuration.md#project-files) and `.quernignore` names (gitignore syntax; a `!pattern` brings any of
+ * these back). Where a file of Quern's is missing, the one that Cortex calls so is taken.
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { readdir, realpath } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Tables, ages and durations as users of the ancestor know them (prior-art, section 3). */
+/** Tables, ages and durations as users of Cortex know them. */
 import { wallMs } from "../base/clock.ts";
 import { printableLine } from "../base/printable.ts";
 

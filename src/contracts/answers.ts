@@ -1,4 +1,4 @@
-/** What the answers look like that are not errors: for the API's description and for clients (interface, section 2). */
+/** What the answers look like that are not errors: for the API's description and for clients. */
 import * as z from "zod";
 import { API_STATUSES } from "./apis.ts";
 import { JOB_STATUSES, jobStatusSchema } from "./jobs.ts";
@@ -8,7 +8,7 @@ import { loopDelaySchema } from "./reports.ts";
 const count = z.int().min(0);
 const time = z.string().meta({ description: "UTC, nine fraction digits, Z" });
 
-/** Section 2.2. */
+/** docs/contract/jobs.md#job-record */
 export const jobRecordSchema = jobStatusSchema.pick({
   job_id: true,
   api_name: true,
@@ -22,7 +22,7 @@ export const jobRecordSchema = jobStatusSchema.pick({
   created_time: true,
 });
 
-/** Section 2.4. */
+/** docs/contract/jobs.md#status-envelope */
 export const jobEnvelopeSchema = z.strictObject({
   job_status: jobStatusSchema,
   api_spec: z.string().meta({ description: "the API's configuration: base64 of its msgpack" }),
@@ -65,7 +65,7 @@ export const failureListSchema = z.strictObject({
   next_cursor: z.string().nullable(),
 });
 
-/** Decision 3.2. */
+/** docs/contract/submitting.md#dry-run-answer */
 export const previewSchema = z.strictObject({
   files: z.array(z.string()),
   file_count: count,
@@ -88,7 +88,7 @@ export const deadLetterQueueSchema = z.strictObject({
 });
 export const queueListSchema = z.strictObject({ queues: z.array(deadLetterQueueSchema) });
 
-/** Decision 9.5. */
+/** docs/contract/failing-batches.md#messages */
 export const letterListSchema = z.strictObject({
   messages: z.array(
     z.strictObject({
@@ -205,7 +205,7 @@ export const healthSchema = z.strictObject({
   apis: z.array(z.strictObject({ name: z.string(), kind, status: z.string() })),
 });
 
-/** Decision 2.1; RFC 9457. */
+/** docs/contract/errors.md#error-body */
 export const problemSchema = z.strictObject({
   type: z.string(),
   title: z.string(),

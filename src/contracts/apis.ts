@@ -1,5 +1,5 @@
 /**
- * The API configuration (interface 2.5, decisions section 5). The schema knows every legal field; `NOT_YET` lists those
+ * The API configuration (docs/contract/configuration.md). The schema knows every legal field; `NOT_YET` lists those
  * that are legal and refused for now, because a field that is silently ignored is a lie.
  */
 import * as z from "zod";
@@ -17,7 +17,7 @@ import {
 } from "./limits.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 
-/** As the ancestor: less does not start a Python. */
+/** As in Cortex: less does not start a Python. */
 const MEMORY_LEAST = 20 * 1024 * 1024;
 
 const DURATION_UNITS_MS: Record<string, number> = {
@@ -84,7 +84,7 @@ const percentOrCount = z.union(
   `must be a count of at most ${REPLICAS_MAX} or a percentage such as 25%`,
 );
 
-/** A leading slash is added, a trailing one taken away, as the ancestor did. */
+/** A leading slash is added, a trailing one taken away, as in Cortex. */
 const endpoint = shortText
   .transform((text) => `/${text.replace(/^\/+/, "").replace(/\/+$/, "")}`)
   .refine(
@@ -148,7 +148,9 @@ const apiName = z
 const splitApiSchema = z.strictObject({
   name: apiName,
   weight: z.int("must be an integer").min(0, "must be from 0 to 100").max(100, "must be from 0 to 100"),
-  /** Gets copies of `weight` percent of the requests; its answers are dropped (decision 9.8). */
+  /**
+   * Gets copies of `weight` percent of the requests; its answers are dropped (docs/contract/configuration.md#shadow).
+   */
   shadow: z.boolean().default(false),
 });
 export type SplitApi = z.infer<typeof splitApiSchema>;
@@ -225,7 +227,7 @@ export const apiSchema = z.strictObject({
 });
 export type ApiConfig = z.infer<typeof apiSchema>;
 
-/** Decision 6. Scaled to zero counts as `live`. */
+/** docs/contract/command-line.md#api-statuses: scaled to zero counts as `live`. */
 export const API_STATUSES = [
   "live",
   "updating",
@@ -235,7 +237,7 @@ export const API_STATUSES = [
 ] as const;
 export type ApiStatus = (typeof API_STATUSES)[number];
 
-/** Legal fields of decisions section 5 that this release refuses, each with what to do meanwhile. */
+/** Legal fields that this release refuses, each with what to do meanwhile. */
 export const NOT_YET: readonly { path: readonly string[]; cure: string }[] = [
   { path: ["output"], cure: "write results in predict()" },
 ];

@@ -1,6 +1,6 @@
 /**
- * The resources of a legacy declarative application (interface 2.7, decisions section 7): what each may have alone. What
- * they must be to each other is checked in legacy/check-app.ts.
+ * The resources of a legacy declarative application (docs/contract/applications.md#application-kinds): what each may
+ * have alone. What they must be to each other is checked in legacy/check-app.ts.
  */
 import * as z from "zod";
 import { CPU_MILLIS_MAX, MEMORY_BYTES_MAX, REPLICAS_MAX, RESOURCE_NAME_LENGTH_MAX } from "./limits.ts";

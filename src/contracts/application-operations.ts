@@ -1,4 +1,6 @@
-/** The operations on declarative applications (decisions, section 7). They are deployed as APIs are: `deploy`. */
+/**
+ * The operations on declarative applications (docs/contract/applications.md). They are deployed as APIs are: `deploy`.
+ */
 import { messageSchema } from "./answers.ts";
 import { applicationListSchema, applicationSchema, NODE_KINDS } from "./applications.ts";
 import { follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";

@@ -1,4 +1,4 @@
-/** The operations of the control plane (decision 1.3). */
+/** The operations of the control plane (docs/contract/addresses.md#control-plane). */
 import {
   apiListSchema,
   createdKeySchema,

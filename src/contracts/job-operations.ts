@@ -1,4 +1,4 @@
-/** The operations on jobs of a batch API (interface, section 4; decision 3.6). */
+/** The operations on jobs of a batch API (docs/contract/jobs.md). */
 import {
   failureGroupsSchema,
   failureListSchema,

@@ -1,4 +1,4 @@
-/** Job submissions, records and statuses as they cross the wire (interface, section 2; decisions, section 3). */
+/** Job submissions, records and statuses as they cross the wire (docs/contract/jobs.md#job-record). */
 import * as z from "zod";
 import { STORE_PATHS_MAX } from "./limits.ts";
 
@@ -21,7 +21,10 @@ const deadLetterQueueSchema = z.strictObject({
   max_receive_count: atLeastOne,
 });
 
-/** Section 2.1. `null` counts as absent for the three inputs (decision 3.1): callers drop nulls first. */
+/**
+ * A submission. `null` counts as absent for the three inputs (docs/contract/submitting.md#null-is-absent): callers drop
+ * nulls first.
+ */
 export const submissionSchema = z.strictObject({
   workers: atLeastOne,
   timeout: atLeastOne.optional(),
@@ -55,10 +58,12 @@ export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
   output: ["store_path"],
 };
 
-/** The body of a redrive, where there is one: only batches whose error has this text (decision 9.6). */
+/**
+ * The body of a redrive, where there is one: only batches whose error has this text (docs/contract/jobs.md#redrive).
+ */
 export const redriveSchema = z.strictObject({ error: z.string().min(1, "must not be empty").optional() });
 
-/** Section 3 of the interface. */
+/** docs/contract/jobs.md#job-moves */
 export const JOB_STATUSES = [
   "status_unknown",
   "status_enqueuing",
@@ -105,7 +110,7 @@ const workerCountsSchema = z.strictObject({
 });
 export type WorkerCounts = z.infer<typeof workerCountsSchema>;
 
-/** Section 2.3. */
+/** docs/contract/jobs.md#batch-metrics */
 export const jobStatusSchema = z.strictObject({
   job_id: z.string(),
   api_name: z.string(),

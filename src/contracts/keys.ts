@@ -1,4 +1,4 @@
-/** Keys and what they open (decisions, section 8). */
+/** Keys and what they open (docs/contract/access.md#scopes). */
 import * as z from "zod";
 
 export const KEY_SCOPES = ["predict", "submit", "admin"] as const;

@@ -1,12 +1,12 @@
 /** Every bound of the product, with its unit and, where it is not the contract's, the sum behind it. */
 
-/** Interface section 8: a batch's compact JSON array must be smaller than this many bytes. */
+/** docs/contract/submitting.md#batch-size-limit: a batch's compact JSON array must be smaller than this many bytes. */
 export const BATCH_BYTES_LIMIT = 262_144;
-/** Interface section 8: the body of a submission must be smaller than this many bytes. */
+/** docs/contract/submitting.md#submission-size: the body of a submission must be smaller than this many bytes. */
 export const SUBMISSION_BYTES_LIMIT = 10_485_760;
-/** Decision 9.11: the largest body of a real-time prediction, in bytes, unless `--max-body` says otherwise. */
+/** The largest body of a real-time prediction, in bytes, unless `--max-body` says otherwise. */
 export const PREDICTION_BYTES_LIMIT_DEFAULT = 100 * 1024 * 1024;
-/** Decision 5: the largest project, in bytes. */
+/** The largest project, in bytes. */
 export const PROJECT_BYTES_LIMIT = 512 * 1024 * 1024;
 /** Its files and directories: each takes an inode and a sync, so that 100,000 take a minute on a usual disk. */
 export const PROJECT_ENTRIES_MAX = 100_000;
@@ -63,7 +63,7 @@ export const YAML_COPIES_MAX = 100_000;
 /** Characters of all embeds of one application together, with their args filled in: a template of 1 MB is small, a thousand embeds of it are not. */
 export const EMBEDDED_TEXT_MAX = 4 * 1024 * 1024;
 
-/** Errors shown in one answer (decision 2.1). */
+/** Errors shown in one answer (docs/contract/errors.md#errors-shown). */
 export const ERRORS_SHOWN_MAX = 20;
 /** Characters of an error's text, and of the text about one field: what was given is quoted in them, and may be megabytes. */
 export const ERROR_TEXT_MAX = 8 * 1024;
@@ -116,7 +116,7 @@ export const FAULT_DETAIL_BYTES_MAX = 64 * 1024;
 /** A segment ends at whichever comes first. 1 MiB reads in under a millisecond; 8,192 batches are a bitmap of 1 KiB. */
 export const SEGMENT_BYTES_TARGET = 1024 * 1024;
 export const SEGMENT_BATCHES_MAX = 8192;
-/** Group commit: at most this far apart (house, section 3). */
+/** Group commit: at most this far apart. */
 export const COMMIT_INTERVAL_MS = 5;
 export const ENQUEUE_COMMIT_BYTES = 4 * 1024 * 1024;
 
@@ -127,9 +127,15 @@ export const CREDIT_BATCHES_MAX = 2048;
 /** ... or bytes than this. */
 export const CREDIT_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Decision 3.7: a batch that lost its worker through no fault of its own this often runs alone, and is charged. */
+/**
+ * docs/contract/failing-batches.md#interruptions: a batch that lost its worker through no fault of its own this often
+ * runs alone, and is charged.
+ */
 export const INTERRUPTIONS_MAX = 3;
-/** Decision 3.8: deaths in a row with no batch in hand, and batches in a row lost to deaths, that end a job. */
+/**
+ * docs/contract/jobs.md#ends-early: deaths in a row with no batch in hand, and batches in a row lost to deaths, that
+ * end a job.
+ */
 export const IDLE_DEATHS_MAX = 3;
 export const DEADLY_BATCHES_MAX = 10;
 /**
@@ -137,7 +143,7 @@ export const DEADLY_BATCHES_MAX = 10;
  * are not its own; the third would go on for ever.
  */
 export const BROKEN_WORKERS_MAX = 3;
-/** Decision 3.6: SIGTERM, then SIGKILL after this grace. */
+/** docs/contract/jobs.md#stop-grace: SIGTERM, then SIGKILL after this grace. */
 export const STOP_GRACE_MS = 10_000;
 
 /** Requests waiting for a real-time API's replicas, per replica, unless `max_replica_concurrency` says otherwise. */
@@ -163,7 +169,7 @@ export const LOG_LOOK_MS = 8;
 export const LOG_LINE_BYTES_MAX = 64 * 1024;
 /** Logs of workers that have ended, for one API or one job; older ones are removed. */
 export const FORMER_LOGS_KEPT = 10;
-/** Page sizes of lists (decision 3.6). */
+/** Page sizes of lists (docs/contract/jobs.md#list-of-jobs). */
 export const LIST_LIMIT_DEFAULT = 50;
 export const LIST_LIMIT_MAX = 500;
 /** Rows of a list that are read and sent at once: reasons have up to 20 KiB each. */
@@ -191,15 +197,18 @@ export const COMPRESSION_FREE_BYTES = 64 * 1024 * 1024;
 export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
 export const ZSTD_COMMON_WINDOW_BYTES = 8 * 1024 * 1024;
 export const LARGE_WINDOWS_MAX = 2;
-/** Decision 3.1: a listing that takes longer for its first match is accepted. */
+/** docs/contract/submitting.md#slow-listing: a listing that takes longer for its first match is accepted. */
 export const FIRST_MATCH_MS = 10_000;
-/** Decision 3.1: how long an `Idempotency-Key` is remembered, and how long it may be. */
+/** docs/contract/submitting.md#idempotency-key: how long an `Idempotency-Key` is remembered, and how long it may be. */
 export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000;
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
-/** Server-sent events of a job: looked for this often, and sent at least this often while it runs (decision 3.6). */
+/**
+ * Server-sent events of a job: looked for this often, and sent at least this often while it runs
+ * (docs/contract/jobs.md#job-events).
+ */
 export const EVENT_LOOK_MS = 200;
 export const EVENT_EVERY_MS = 1000;
-/** Interface 2.3: a worker that waits for compute for longer than this is stalled. */
+/** docs/contract/failing-batches.md#stalled: a worker that waits for compute for longer than this is stalled. */
 export const STALLED_AFTER_MS = 600_000;
 /** A store's connection that says nothing for this long is given up, and tried again. */
 export const STORE_SILENCE_MS = 15_000;
@@ -285,7 +294,10 @@ export const AUDIT_REFUSED_FILE_BYTES_MAX = 4 * 1024 * 1024;
 export const AUDIT_REFUSED_FILES_MAX = 2;
 /** The audit is looked at this often for those who follow it. */
 export const AUDIT_LOOK_MS = 500;
-/** Decision 5: how long a request waits for the first replica of an API that was scaled to zero. */
+/**
+ * docs/contract/configuration.md#scaled-to-zero: how long a request waits for the first replica of an API that was
+ * scaled to zero.
+ */
 export const WAKE_UP_MS = 300_000;
 /** The longest duration of a configuration: a day less than the longest timer that Node has (2^31 ms, 24.8 days). */
 export const DURATION_MS_MAX = 23 * 86_400_000;
@@ -293,13 +305,13 @@ export const DURATION_MS_MAX = 23 * 86_400_000;
 export const REPLICAS_MAX = 10_000;
 /** `threads_per_process`: each takes a stack, and Linux gives a process about 32,000. */
 export const THREADS_MAX = 10_000;
-/** Decision 5: replicas of an API that names no maximum. */
+/** Replicas of an API that names no maximum. */
 export const MAX_REPLICAS_DEFAULT = 100;
 /** Classes that a gateway counts apart for one API; all others count as `(others)`: 100 rows an hour, 100 labels. */
 export const CLASSES_COUNTED_MAX = 100;
 /** A class of more characters counts as `(others)`: longer labels are texts, and a hundred of them make each report long. */
 export const CLASS_LENGTH_MAX = 128;
-/** The numbers of `quern get` cover two weeks, as the ancestor's did. */
+/** The numbers of `quern get` cover two weeks, as Cortex's did. */
 export const METRICS_KEPT_MS = 14 * 86_400_000;
 export const METRICS_PRUNE_EVERY_MS = 3_600_000;
 /** The parent asks its children this often whether they still answer: five times before its verdict, at 50 microseconds each. */

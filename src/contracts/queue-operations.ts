@@ -1,4 +1,4 @@
-/** The operations on queues (decisions 3.5, 3.7, 9.5). */
+/** The operations on queues (docs/contract/failing-batches.md#shared-queues). */
 import {
   deadLetterQueueSchema,
   letterListSchema,

@@ -1,4 +1,4 @@
-/** Names of dead letter queues, and what a message in one looks like (decisions 3.7, 9.5). */
+/** Names of dead letter queues, and what a message in one looks like (docs/contract/failing-batches.md#queue-names). */
 import { QUEUE_NAME_LENGTH_MAX } from "./limits.ts";
 
 export type QueueName =

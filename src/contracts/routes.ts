@@ -1,6 +1,7 @@
 /**
  * The route snapshot: all that a gateway knows. The controller writes it to a file and streams each new version;
- * a gateway starts from the file and serves while there is no controller (house, section 1).
+ * a gateway starts from the file and serves while there is no controller
+ * (docs/contract/operations.md#predictions-without-a-controller).
  */
 import * as z from "zod";
 import { KEY_SCOPES } from "./keys.ts";
@@ -20,7 +21,10 @@ const addressSchema = z.object({
   name: z.string(),
   /** A path, without a slash at its end. */
   endpoint: z.string(),
-  /** `networking.api_gateway`: false is for loopback and the control listener only (decision 9.7). */
+  /**
+   * `networking.api_gateway`: false is for loopback and the control listener only
+   * (docs/contract/addresses.md#api-gateway-none).
+   */
   is_public: z.boolean(),
   /** Web pages of these origins may read the answers; `*` is any; null where the configuration says nothing. */
   cors_origins: z.array(z.string()).nullable(),

@@ -1,4 +1,7 @@
-/** `/-/openapi.json`, and `/-/docs`: the same for people, as one page without scripts. Both are open (decision 1.6). */
+/**
+ * `/-/openapi.json`, and `/-/docs`: the same for people, as one page without scripts. Both are open
+ * (docs/contract/addresses.md#description-addresses).
+ */
 import { Hono } from "hono";
 import { ERRORS } from "../contracts/errors.ts";
 import { openApiDocument } from "../contracts/openapi.ts";

@@ -30,7 +30,10 @@ export function forwarded(c: Context): Forwarded {
   return said;
 }
 
-/** The address by which the client reached the gateway, for addresses in answers (decision 1.5). */
+/**
+ * The address by which the client reached the gateway, for addresses in answers
+ * (docs/contract/addresses.md#addresses-in-answers).
+ */
 export function baseUrl(c: Context): string {
   return forwarded(c).baseUrl;
 }

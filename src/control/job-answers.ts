@@ -1,4 +1,4 @@
-/** A job's row as the answers of the contract (interface 2.2 to 2.4). */
+/** A job's row as the answers of the contract (docs/contract/jobs.md#job-record). */
 import type { Context } from "hono";
 import { stringifyExact, stringifyWithRaw } from "../base/json-text.ts";
 import type { JobRow } from "../batch/job-store.ts";
@@ -24,13 +24,13 @@ export function jobAddress(c: Context, row: Pick<JobRow, "api_name" | "job_id">)
   return `${baseUrl(c)}${forwarded(c).endpoint ?? `/${row.api_name}`}/${row.job_id}`;
 }
 
-/** Section 2.2: the answer to a submission. */
+/** The answer to a submission. */
 export async function recordText(c: Context, jobs: Jobs, row: JobRow): Promise<string> {
   const config = await jobs.configText(row.job_id);
   return stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config });
 }
 
-/** Section 2.3 without `config`, which never changes and may be large: for lists and events. */
+/** The status without `config`, which never changes and may be large: for lists and events. */
 export function statusText(c: Context, jobs: Jobs, row: JobRow): string {
   return stringifyExact(statusOf(c, jobs, row));
 }
@@ -42,7 +42,7 @@ function statusOf(c: Context, jobs: Jobs, row: JobRow) {
   });
 }
 
-/** Section 2.4: the envelope. */
+/** docs/contract/jobs.md#status-envelope */
 export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRow): Promise<Response> {
   const spec = await deps.specOf(row.api_name, row.api_id);
   const envelope = {

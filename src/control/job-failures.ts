@@ -1,4 +1,7 @@
-/** The failed batches of a job: page by page, counted by their errors, or all of them as JSON lines (decision 3.6). */
+/**
+ * The failed batches of a job: page by page, counted by their errors, or all of them as JSON lines
+ * (docs/contract/jobs.md#failures).
+ */
 import type { Context } from "hono";
 import { stringifyWithRaw } from "../base/json-text.ts";
 import type { Failure } from "../batch/failures.ts";

@@ -1,4 +1,7 @@
-/** A batch API's address: submit, read, list and stop jobs, in both forms of the contract (interface, section 4). */
+/**
+ * A batch API's address: submit, read, list and stop jobs, in both forms of the contract
+ * (docs/contract/addresses.md#address-of-a-job).
+ */
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
 import { type Apis, apiNotFound } from "../apis/apis.ts";
@@ -93,7 +96,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
   }
 }
 
-/** What is beyond the contract (decision 3.6). */
+/** More than submit, read and stop (docs/contract/jobs.md#list-of-jobs). */
 function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   const { jobs } = deps;
   const jobOf = async (c: Context) => {
@@ -161,7 +164,7 @@ async function reachedVersion(c: Context, apis: Apis, name: string) {
   return version?.config.networking?.api_gateway === "none" && !isInternal(c) ? undefined : version;
 }
 
-/** The job of the path or of `?jobID=`; given both they must agree (decision 1.2). */
+/** The job of the path or of `?jobID=`; given both they must agree (docs/contract/addresses.md#job-id-must-agree). */
 function jobIdOf(c: Context, apiName: string): string {
   const fromPath = c.req.param("job");
   const fromQuery = c.req.query("jobID");

@@ -1,9 +1,11 @@
-/** The answer of a dry run, streamed: a million files do not sit in memory (decision 3.2). */
+/**
+ * The answer of a dry run, streamed: a million files do not sit in memory (docs/contract/submitting.md#dry-run-answer).
+ */
 import type { Context } from "hono";
 import type { Preview } from "../batch/select-input.ts";
 import { streamText } from "./http.ts";
 
-/** `Accept: text/plain` gives a path on each line, as the ancestor did; everything else the JSON object. */
+/** `Accept: text/plain` gives a path on each line, as Cortex did; everything else the JSON object. */
 export function previewResponse(c: Context, preview: Preview): Response {
   const isText = (c.req.header("accept") ?? "").includes("text/plain");
   return isText

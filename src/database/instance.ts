@@ -1,6 +1,7 @@
 /**
  * Which data directory this is: an id in the file `instance.json`, with the inode and the device that the file was made on. A copy, or a move to
- * another file system, has the id of the original and another place: it is told from it, and takes an id of its own (docs/decisions/0015).
+ * another file system, has the id of the original and another place: it is told from it, and takes an id of its own
+ * (docs/decisions/0016-instances.md).
  */
 import {
   closeSync,

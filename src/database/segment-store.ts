@@ -1,5 +1,5 @@
 /**
- * Segments: runs of consecutive batches of a job with a bitmap of those that are settled (house, section 3). Rows only;
+ * Segments: runs of consecutive batches of a job with a bitmap of those that are settled. Rows only;
  * the bytes stay in the input, or in the job's own file.
  */
 import { first, type Statements } from "./database.ts";

@@ -5,7 +5,7 @@ import type { Database, SqlValue } from "./database.ts";
 import { SerialDatabase } from "./serial-database.ts";
 import { openSqlite } from "./sqlite-drivers.ts";
 
-/** FULL survives a power cut; with group commit it costs nothing visible (docs/decisions/0003). */
+/** FULL survives a power cut; with group commit it costs nothing visible (docs/decisions/0003-sqlite.md). */
 const PRAGMAS = [
   // SQLite waits by sleeping, and nothing else runs meanwhile: we wait ourselves (`whenUnlocked`).
   "busy_timeout = 0",

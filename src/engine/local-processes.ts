@@ -36,7 +36,7 @@ const ADOPTED_POLL_MS = 500;
 const LAST_BYTES = 4096;
 const LAST_LINES = 10;
 
-/** Variables of the server that user code may see (decision 4.7). */
+/** Variables of the server that user code may see (docs/contract/predictor.md#environment-of-user-code). */
 const PASSED_ON =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|(https?|no|all|ftp)_proxy|AWS_\w+|GOOGLE_\w+|AZURE_\w+|CLOUDSDK_\w+)$/i;
 

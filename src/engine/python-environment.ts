@@ -246,7 +246,8 @@ interface Requiring {
 }
 
 /**
- * A virtual environment made from within another does not see the other's packages; a `.pth` file does (decision 4.7).
+ * A virtual environment made from within another does not see the other's packages; a `.pth` file does
+ * (docs/contract/predictor.md#interpreter-packages).
  * What is installed in the new environment comes first.
  */
 async function seeInterpretersPackages(python: string, facts: InterpreterFacts): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Who the client is, and by which address it reached us (decision 1.5). `X-Forwarded-*` is believed from trusted proxies
- * only; from anybody else it makes a request one that came from elsewhere.
+ * Who the client is, and by which address it reached us (docs/contract/addresses.md#trusted-proxies). `X-Forwarded-*`
+ * is believed from trusted proxies only; from anybody else it makes a request one that came from elsewhere.
  */
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP, isIPv6 } from "node:net";

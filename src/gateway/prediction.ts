@@ -220,7 +220,7 @@ function writeProblem(response: ServerResponse, problem: ServiceError, requestId
   response.end(body);
 }
 
-/** What a fault of user code is to the caller (decision 4.6). */
+/** What a fault of user code is to the caller (docs/contract/predictor.md#exceptions). */
 export function faultToError(fault: WorkerFault, apiName: string, exposeErrors: boolean): ServiceError {
   if (fault.stage === "payload")
     return new ServiceError(

@@ -404,7 +404,7 @@ export class Gateway {
     return `${this.idPrefix}-${(this.requests++).toString(36)}`;
   }
 
-  /** Asks the controller, which accounts for it; while there is none, what can be done is done here (house, section 2). */
+  /** Asks the controller, which accounts for it; while there is none, what can be done is done here. */
   private tell(path: string, otherwise: () => void, body = "", onDone = () => {}): void {
     const ask = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
     ask.on("error", otherwise);

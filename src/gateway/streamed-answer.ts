@@ -1,6 +1,7 @@
 /**
- * An answer in pieces (decision 4.5): server-sent events, NDJSON, text, or the predictor's own bytes. The worker is told of
- * room when the client has taken what there was, so that a slow reader holds the producer up and nothing piles up here.
+ * An answer in pieces (docs/contract/predictor.md#streams): server-sent events, NDJSON, text, or the predictor's own
+ * bytes. The worker is told of room when the client has taken what there was, so that a slow reader holds the producer
+ * up and nothing piles up here.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Problem } from "../contracts/errors.ts";

@@ -1,4 +1,7 @@
-/** The aggregators and transformers that come with Quern (prior art 4.1), under `quern.`; `cortex.` is the same. */
+/**
+ * The aggregators and transformers that come with Quern (docs/contract/applications.md#built-ins), under `quern.`;
+ * `cortex.` is the same.
+ */
 
 /** `N`: a number column; `A`: any scalar column. */
 const NUMBER = "INT_COLUMN|FLOAT_COLUMN";

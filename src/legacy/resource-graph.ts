@@ -1,7 +1,7 @@
 /**
- * What an application's resources are made of, purely: each by an id that says all that its value depends on (prior art 4.3).
- * Whatever has an id that was computed before is not computed again. Names are no part of an id but where they are part of the
- * value: equal definitions are computed once.
+ * What an application's resources are made of, purely: each by an id that says all that its value depends on
+ * (docs/contract/applications.md#resource-ids). Whatever has an id that was computed before is not computed again.
+ * Names are no part of an id but where they are part of the value: equal definitions are computed once.
  */
 import type { NodeKind } from "../contracts/applications.ts";
 import { ServiceError } from "../contracts/errors.ts";

@@ -1,4 +1,4 @@
-/** The status of every resource, purely (prior art 4.7). */
+/** The status of every resource, purely (docs/contract/applications.md#resource-statuses). */
 import type { NodeKind, ResourceStatus, ServedApi } from "../contracts/applications.ts";
 import type { ArtifactState } from "./artifacts.ts";
 import { DATA_KINDS } from "./plans.ts";

@@ -1,4 +1,7 @@
-/** `kind: template` and `kind: embed`, purely: textual substitution of `{name}`, then YAML (prior art 4.1). */
+/**
+ * `kind: template` and `kind: embed`, purely: textual substitution of `{name}`, then YAML
+ * (docs/contract/applications.md#templates).
+ */
 
 /** A template's text with its args filled in, or what is wrong with them. `{{` and `}}` are braces as they are. */
 export function fillTemplate(

@@ -1,7 +1,7 @@
 /**
  * `file://` under the roots that the operator allows. Checked on the opened file or directory, so that no symbolic link
- * leads out (decision 3.3). A link to a file inside a root is listed, a link to a directory is not followed. The server's data
- * directory is left out of every root, by its real path.
+ * leads out (docs/contract/submitting.md#links-stay-inside). A link to a file inside a root is listed, a link to a
+ * directory is not followed. The server's data directory is left out of every root, by its real path.
  */
 import { isUtf8 } from "node:buffer";
 import type { BigIntStats, Dirent } from "node:fs";

@@ -1,7 +1,8 @@
 /**
- * Glob patterns of the contract (interface 4.1; decision 3.3): they match a whole path, anchored and case-sensitive, with
- * `/` as the separator. `*` is any run without `/`, `**` any run, `?` one character but `/`; `[abc]`, `[a-z]`, `[!a]`
- * one character of a set, never `/`; `{a,b}` either pattern; `\` takes the next character as it is.
+ * Glob patterns of the contract (docs/contract/submitting.md#globs): they match a whole path, anchored and
+ * case-sensitive, with `/` as the separator. `*` is any run without `/`, `**` any run, `?` one character but `/`;
+ * `[abc]`, `[a-z]`, `[!a]` one character of a set, never `/`; `{a,b}` either pattern; `\` takes the next character as
+ * it is.
  *
  * A pattern becomes a small nondeterministic automaton that is walked with a set of states (Thompson, 1968), each set
  * kept with those that follow it: time is bounded by pattern × path whatever the pattern is, and mostly by the path alone.

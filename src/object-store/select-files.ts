@@ -1,7 +1,7 @@
 /**
- * The files that a submission selects, in the order of its prefixes and then of key bytes (interface 4.1, decision 3.3):
- * a file that two prefixes select is taken once; keys that end in `/` are directory markers; then `includes`, then
- * `excludes`.
+ * The files that a submission selects, in the order of its prefixes and then of key bytes
+ * (docs/contract/submitting.md#file-order): a file that two prefixes select is taken once; keys that end in `/` are
+ * directory markers; then `includes`, then `excludes`.
  */
 import { TimeSlices } from "../base/clock.ts";
 import { GLOB_STATES_KEPT, SLICE_MS } from "../contracts/limits.ts";

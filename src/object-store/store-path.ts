@@ -1,4 +1,7 @@
-/** Addresses of objects: `<scheme>://<bucket>/<key>`, and what is wrong with one that is none (decision 3.3). */
+/**
+ * Addresses of objects: `<scheme>://<bucket>/<key>`, and what is wrong with one that is none
+ * (docs/contract/submitting.md#schemes).
+ */
 import { normalize } from "node:path/posix";
 import { quoted } from "../contracts/field-errors.ts";
 import { PATH_BYTES_MAX } from "../contracts/limits.ts";

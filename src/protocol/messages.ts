@@ -89,7 +89,7 @@ export interface WorkerFault {
   type: string;
   message: string;
   traceback: string;
-  /** An exception that looks like an HTTPException answers with these (decision 4.6). */
+  /** An exception that looks like an HTTPException answers with these (docs/contract/predictor.md#http-exceptions). */
   status_code?: number;
   detail?: unknown;
   /** Of a worker that died: what is known of it, as `reason.evidence` shows it. */

@@ -10,7 +10,7 @@ const parseConfig = (text: string, file: string) => readConfig(text, file).apis;
 const api = (extra: string) => `- name: a\n  predictor: {path: p.py}\n${extra}`;
 
 describe("a configuration", () => {
-  it("has the defaults of decision 5", () => {
+  it("has the defaults of the reference", () => {
     const [{ config, configText }] = parseConfig(
       "- name: a\n  predictor:\n    path: p.py\n",
       "quern.yaml",

@@ -1,4 +1,7 @@
-/** Environments from requirements.txt and dependencies.sh, with the real venv and pip (decision 4.7). */
+/**
+ * Environments from requirements.txt and dependencies.sh, with the real venv and pip
+ * (docs/contract/predictor.md#python-environment).
+ */
 import { execFileSync } from "node:child_process";
 import {
   existsSync,

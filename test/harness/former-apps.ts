@@ -1,4 +1,7 @@
-/** Two applications in the manner of the ancestor's examples: fraud among transactions, and what an insurance costs. Their data is drawn by a seed. */
+/**
+ * Two applications in the manner of Cortex's examples: fraud among transactions, and what an insurance costs. Their
+ * data is drawn by a seed.
+ */
 import { normalizeTemplate } from "./iris-app.ts";
 import { seeded } from "./random.ts";
 

@@ -1,4 +1,4 @@
-/** The iris application of the ancestor, file by file. */
+/** The iris application of Cortex, file by file. */
 
 const FLOATS = ["sepal_length", "sepal_width", "petal_length", "petal_width"];
 

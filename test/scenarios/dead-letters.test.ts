@@ -1,4 +1,4 @@
-/** Attempts, dead letter queues of Quern's own, new rounds, and what a person sees of failures (decisions 3.6, 3.7, 9.6). */
+/** Attempts, dead letter queues of Quern's own, new rounds, and what a person sees of failures. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

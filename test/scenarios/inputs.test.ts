@@ -1,4 +1,6 @@
-/** What a job's batches are made of: paths, plain and compressed files (decisions 3.2 to 3.4), over real HTTP. */
+/**
+ * What a job's batches are made of: paths, plain and compressed files (docs/contract/submitting.md), over real HTTP.
+ */
 import {
   closeSync,
   fstatSync,
@@ -292,7 +294,7 @@ describe("a dry run", () => {
     },
   );
 
-  it("gives the ancestor's text with Accept: text/plain", async () => {
+  it("gives Cortex's text with Accept: text/plain", async () => {
     const answer = await dryRun(
       { file_path_lister: { store_paths: [uri("dry/")], batch_size: 2 } },
       { accept: "text/plain" },

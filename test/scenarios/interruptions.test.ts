@@ -1,4 +1,7 @@
-/** Batches that take the server or the whole machine down: who is charged, and who is not (docs/decisions/0005). */
+/**
+ * Batches that take the server or the whole machine down: who is charged, and who is not
+ * (docs/decisions/0005-workers-after-a-crash.md).
+ */
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Keys and their scopes (decisions, section 8), over real HTTP and the real command line. */
+/** Keys and their scopes (docs/contract/access.md), over real HTTP and the real command line. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

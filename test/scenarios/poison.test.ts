@@ -1,4 +1,7 @@
-/** Batches that raise, exit, crash, hang and eat memory: who is charged, and what a person finds (decisions 3.7, 3.8). */
+/**
+ * Batches that raise, exit, crash, hang and eat memory: who is charged, and what a person finds
+ * (docs/contract/failing-batches.md).
+ */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

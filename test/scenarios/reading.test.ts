@@ -1,4 +1,4 @@
-/** Reading jobs: lists, failures, events (decisions 3.5, 3.6), and submitting with a key (3.1), over real HTTP. */
+/** Reading jobs: lists, failures, events (docs/contract/jobs.md), and submitting with a key, over real HTTP. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decode } from "@msgpack/msgpack";

@@ -1,6 +1,6 @@
 /**
- * The tables of the decisions, row by row, over real HTTP and the real command line: files (3.3), batching (3.4) and the
- * configuration (5). What a submission must be (3.1) is in submission.test.ts.
+ * The rules of docs/contract/submitting.md and docs/contract/configuration.md, row by row, over real HTTP and the real
+ * command line. What a submission's fields must be is in test/scenarios/submission.test.ts.
  */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -32,7 +32,7 @@ const write = (name: string, content: string) => {
 };
 const uri = (name: string) => `file://${join(server.inputs, name)}`;
 
-describe("files (3.3)", () => {
+describe("files", () => {
   beforeAll(() => {
     for (const name of ["img_1.png", "img_10.png", "img_2.jpg", "sub/img_3.png", "sub.d/x.png", "notes"])
       write(`files/${name}`, name);
@@ -139,7 +139,7 @@ describe("files (3.3)", () => {
   });
 });
 
-describe("batching (3.4)", () => {
+describe("batching", () => {
   let jobs = 0;
   const run = async (contents: string[], batch_size: number) => {
     const name = `batching-${jobs++}`;
@@ -197,7 +197,7 @@ describe("batching (3.4)", () => {
   });
 });
 
-describe("a submission's body (3.1)", () => {
+describe("a submission's body", () => {
   const job = JSON.stringify({ workers: 1, item_list: { items: [1], batch_size: 1 } });
   const speak = (chunks: string[], end: boolean, pauseMs: number): Promise<string> =>
     new Promise((resolve) => {
@@ -244,7 +244,7 @@ describe("a submission's body (3.1)", () => {
   });
 });
 
-describe("the configuration (5)", () => {
+describe("the configuration", () => {
   const check = (entry: string, files: Record<string, string> = {}) => {
     const directory = join(server.dir, "checked");
     mkdirSync(join(directory, "lib"), { recursive: true });

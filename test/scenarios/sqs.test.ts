@@ -1,4 +1,4 @@
-/** Letters to queues of SQS, through a real server that speaks it (decision 3.7). */
+/** Letters to queues of SQS, through a real server that speaks it (docs/contract/failing-batches.md#sqs-queues). */
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** The table of decision 3.1, as far as this release takes it, over real HTTP. */
+/** The rules of a submission's body (docs/contract/submitting.md), over real HTTP. */
 
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";

@@ -109,7 +109,7 @@ def create_estimator(run_config, model_config):
   );
 });
 
-describe("the ancestor's other examples", () => {
+describe("Cortex's other examples", () => {
   const server = new TestServer({ QUERN_PYTHON: process.env.QUERN_TEST_TENSORFLOW });
   beforeAll(() => server.start());
   afterAll(() => server.stop());
