@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { bannedIn, hasTest, Pages, rulesIn } from "./harness/citations.ts";
 import { root } from "./harness/server.ts";
 
 /** What each room may import; a room always may import itself, and every npm package but where `npm` says otherwise. */
@@ -176,6 +177,77 @@ describe("the house", () => {
         /\b(TODO|FIXME|XXX|HACK)\b|\.only\(|\.skip\(|console\.debug|debugger;/,
       );
     }
+  });
+});
+
+/** What a reader of the repository may follow: programs and pages, but for this test and its helper, which name bad ones. */
+const readable = [
+  ...["src", "python", "test", "bench", "scripts", "assembly", "docs", "examples"].flatMap((folder) =>
+    walk(join(root, folder)),
+  ),
+  ...readdirSync(root).map((name) => join(root, name)),
+]
+  .filter((file) => /\.(ts|mjs|py|md)$/.test(file) && !/tidy\.test\.ts|citations\.ts/.test(file))
+  .map((file) => ({ file: relative(root, file), text: readFileSync(file, "utf8") }));
+
+describe("comments and pages", () => {
+  const pages = new Pages(root);
+
+  it("cite files and anchors that exist", () => {
+    // The changelog tells of files that later releases have moved.
+    const missing = readable
+      .filter(({ file }) => file !== "CHANGELOG.md")
+      .flatMap(({ file, text }) => pages.missingIn(file, text).map((cited) => `${file}: ${cited}`));
+    expect(missing).toEqual([]);
+    expect(
+      pages.missingIn("docs/glossary.md", "[a](contract/jobs.md#stop) [b](#no) src/up.ts, src/no.ts"),
+    ).toEqual(["src/no.ts", "](#no)"]);
+    expect(
+      pages.missingIn("src/x.ts", "/** docs/contract/jobs.md#stop docs/contract/jobs.md#no batch/no.ts */"),
+    ).toEqual(["docs/contract/jobs.md#no", "batch/no.ts"]);
+  });
+
+  it("cite nothing that the repository does not have", () => {
+    const found = readable.flatMap(({ file, text }) => bannedIn(text).map((line) => `${file}: ${line}`));
+    expect(found).toEqual([]);
+    for (const line of [
+      "(decision 3.6)",
+      "decisions, section 5",
+      "house, section 3",
+      "prior art 4.3",
+      "Section 2.2",
+    ])
+      expect(bannedIn(line), line).not.toEqual([]);
+    for (const line of ["as the ancestor did", "../shared/x", "issue 16"])
+      expect(bannedIn(line), line).not.toEqual([]);
+    expect(bannedIn("RFC 9110, section 7.6.1; docs/decisions/0004-commit-order.md")).toEqual([]);
+  });
+
+  const contract = readable.filter(({ file }) => file.startsWith("docs/contract/"));
+  const rules = contract.flatMap(({ file, text }) => rulesIn(text).map((rule) => ({ file, ...rule })));
+
+  it("are held by tests that exist, rule by rule of the contract", () => {
+    expect(rules.length).toBeGreaterThan(200);
+    expect(new Set(rules.map(({ anchor }) => anchor)).size).toBe(rules.length);
+    const texts = new Map(readable.map(({ file, text }) => [file, text]));
+    for (const { file, anchor, tests, isUntested } of rules) {
+      expect(tests.length > 0 || isUntested, `${file}#${anchor} names neither a test nor "No test yet"`).toBe(
+        true,
+      );
+      for (const test of tests)
+        expect(
+          hasTest(texts.get(test.file) ?? "", test.name),
+          `${file}#${anchor}: ${test.file} "${test.name}"`,
+        ).toBe(true);
+    }
+    expect(hasTest('it("takes it", () => {', "takes")).toBe(true);
+    expect(hasTest("// it takes it", "takes")).toBe(false);
+  });
+
+  it("name every file of the top floor in ARCHITECTURE.md", () => {
+    const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
+    const top = files.filter((file) => roomOf(file) === "").map((file) => basename(file));
+    expect(top.filter((name) => !text.includes(`| \`${name}\` |`))).toEqual([]);
   });
 });
 

@@ -1,1 +1,1 @@
-"""What runs of a legacy declarative application (docs/applications.md): its data, its training, and its predictions."""
+"""What runs of a legacy declarative application (docs/guides/applications.md): its data, its training, and its predictions."""

@@ -110,7 +110,7 @@ const STEPS: readonly (readonly string[])[] = [
   ],
   [
     "ALTER TABLE jobs ADD COLUMN max_receive_count INTEGER NOT NULL DEFAULT 1",
-    // As it was sent, and the queue that it names (batch/dead-letters.ts).
+    // As it was sent, and the queue that it names (contracts/queues.ts).
     "ALTER TABLE jobs ADD COLUMN dead_letter_arn TEXT",
     "ALTER TABLE jobs ADD COLUMN dead_letter_queue TEXT",
     // Of the rounds behind the first; `timeout` counts from it.
