@@ -56,7 +56,10 @@ describe("a text's fault as JSON", () => {
     }
   };
   const agree = (text: string) => {
-    expect(jsonFault(Buffer.from(text), { depth: 100, numberCharacters: 100 }) === undefined, JSON.stringify(text)).toBe(isJson(text));
+    expect(
+      jsonFault(Buffer.from(text), { depth: 100, numberCharacters: 100 }) === undefined,
+      JSON.stringify(text),
+    ).toBe(isJson(text));
   };
 
   it("is found where JSON.parse finds one, and nowhere else", () => {
