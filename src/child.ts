@@ -8,6 +8,9 @@ import type { FaultLog } from "./observe/fault-log.ts";
 import { outliveReaders, say } from "./observe/words.ts";
 import { type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./supervised-child.ts";
 
+/** Twice what batches in hand have. A dead parent ends nobody, and a controller may wait for what never comes, such as room on the disk. */
+const CONTROLLER_LEAVES_MS_MAX = 20_000;
+
 /** Starts what the child is there for; resolves to what stops it. */
 export type StartRole = (options: string) => Promise<(forGood: boolean) => Promise<void>>;
 
@@ -37,6 +40,7 @@ export async function runChild(role: ChildRole): Promise<void> {
     if (isStopping) return;
     isStopping = true;
     sayToParent("leaving");
+    if (role === "controller") setTimeout(() => process.exit(1), CONTROLLER_LEAVES_MS_MAX).unref();
     stop(forGood).then(
       () => process.exit(0),
       (error: Error) => {

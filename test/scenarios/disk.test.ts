@@ -161,6 +161,26 @@ describe("a full disk", () => {
     },
     60_000,
   );
+
+  it.runIf(isMounted)(
+    "keeps no controller whose parent is gone: the job goes on with the next",
+    async () => {
+      const items = Array.from({ length: 400 }, (_, id) => ({ id, bad: true }));
+      const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+      await eventually("failed batches meet the end of the disk", () => {
+        fill();
+        return server.cli(["logs", "jobs", id]).out.includes("disk is full");
+      });
+      const controller = server.child("controller");
+      server.parent!.kill("SIGKILL");
+      await eventually("the controller has ended", () => !existsSync(`/proc/${controller}`), 90_000);
+      rmSync(filler);
+      await server.start();
+      const ended = await server.ended("jobs", id, 120_000);
+      expect(ended.batch_metrics).toMatchObject({ succeeded: 0, failed: 400 });
+    },
+    240_000,
+  );
 });
 
 describe("a disk that has no inode left", () => {
