@@ -218,7 +218,7 @@ export class Arrival {
       meta,
       body,
       wantsEvents,
-      isStillOpen: this.isStillOpen,
+      admission: this,
       owner: this,
     });
     if (shadow !== undefined) {
@@ -275,11 +275,11 @@ export class Arrival {
   }
 
   /** Whether what let the request in still does: its key, or that none was asked for; without that, what came as a key may be any text. */
-  private readonly isStillOpen = (): boolean => {
+  isStillOpen(): boolean {
     const { authorization, asksForKey } = this.deps;
     if (this.key !== undefined) return authorization.isStillOpen(this.request);
     return !asksForKey(this.destination.address) || authorization.hasKey(this.request);
-  };
+  }
 
   private isSignerAllowed(): boolean {
     try {

@@ -36,6 +36,12 @@ interface BodyOwner {
   bodyDone(): void;
 }
 
+/** What let a request in. An object that is there anyway: a function for each request would cost the hot path. */
+interface Admission {
+  /** Whether it still does: a stream ends with that. */
+  isStillOpen(): boolean;
+}
+
 export class Prediction {
   /** Of PREDICT, in the parts that came from the client. Let go of when it has been answered. */
   body: readonly Buffer[];
@@ -46,8 +52,8 @@ export class Prediction {
   readonly requestId: string;
   /** The client asked for server-sent events. */
   readonly wantsEvents: boolean;
-  /** Whether what let it in still does: a stream ends with that. */
-  readonly isStillOpen: (() => boolean) | undefined;
+  /** A copy for a shadow has none. */
+  readonly admission: Admission | undefined;
   /** When its time is over (performance.now()); whoever watches it sets this. */
   deadlineMs = Number.POSITIVE_INFINITY;
   isAnswered = false;
@@ -71,7 +77,7 @@ export class Prediction {
       meta: string | undefined;
       body: readonly Buffer[];
       wantsEvents: boolean;
-      isStillOpen?: () => boolean;
+      admission?: Admission;
       owner?: BodyOwner;
     },
   ) {
@@ -81,7 +87,7 @@ export class Prediction {
     this.meta = request.meta;
     this.body = request.body;
     this.wantsEvents = request.wantsEvents;
-    this.isStillOpen = request.isStillOpen;
+    this.admission = request.admission;
     this.owner = request.owner;
   }
 

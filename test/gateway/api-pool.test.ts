@@ -148,7 +148,7 @@ describe("a pool of an API", () => {
     const prediction = new Prediction(response, {
       ...common,
       body,
-      ...(needsKey ? { isStillOpen: () => isStillOpen } : {}),
+      ...(needsKey ? { admission: { isStillOpen: () => isStillOpen } } : {}),
     });
     pool.submit(prediction);
     await eventually("it streams", () => prediction.stream !== undefined);

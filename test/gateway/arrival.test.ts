@@ -71,11 +71,11 @@ describe("a request that arrives", () => {
     const options = { findKey, keysVersion, jwt: undefined, signatures: undefined, gateways: 1 };
     await listen(new Authorization(options), needsKey);
     await ends({ authorization: "Bearer whatever" });
-    expect(submitted[0]!.isStillOpen!()).toBe(true);
+    expect(submitted[0]!.admission!.isStillOpen()).toBe(true);
     key = undefined;
-    expect(submitted[0]!.isStillOpen!()).toBe(!needsKey);
+    expect(submitted[0]!.admission!.isStillOpen()).toBe(!needsKey);
     isKeyAsked = true;
-    expect(submitted[0]!.isStillOpen!()).toBe(false);
+    expect(submitted[0]!.admission!.isStillOpen()).toBe(false);
   });
 
   it("is refused where its key was revoked while its body came, however soon that is", async () => {
