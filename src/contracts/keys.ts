@@ -67,6 +67,10 @@ export const newKeySchema = z
   .refine(({ scope, api }) => scope !== "admin" || api == null, {
     path: ["api"],
     message: "must be left out: a key of scope admin is for the whole server",
+  })
+  // The same for the API's description, which a refinement cannot say.
+  .meta({
+    not: { properties: { scope: { const: "admin" }, api: { type: "string" } }, required: ["scope", "api"] },
   });
 
 /** The body of `POST /-/keys/{id}/rotate`. */

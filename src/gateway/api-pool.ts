@@ -174,7 +174,7 @@ export class ApiPool {
     this.keysLookedMs = nowMs;
     for (const prediction of this.streaming) {
       const stream = prediction.stream!;
-      if (prediction.admission?.isStillOpen() !== false) continue;
+      if (prediction.isStillOpen) continue;
       this.settle(prediction, () => prediction.fail(revoked()));
       if (stream.isFull) stream.cut();
       // The predictor has done nothing wrong, and may need its time for a piece.

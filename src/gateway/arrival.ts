@@ -218,7 +218,6 @@ export class Arrival {
       meta,
       body,
       wantsEvents,
-      admission: this,
       owner: this,
     });
     if (shadow !== undefined) {

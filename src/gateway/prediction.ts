@@ -32,13 +32,11 @@ export interface Holder {
   abandon(prediction: Prediction): void;
 }
 
-interface BodyOwner {
+/** The request as it came. */
+interface Owner {
+  /** The body is needed no more. */
   bodyDone(): void;
-}
-
-/** What let a request in. An object that is there anyway: a function for each request would cost the hot path. */
-interface Admission {
-  /** Whether it still does: a stream ends with that. */
+  /** Whether what let it in still does: a stream ends with that. */
   isStillOpen(): boolean;
 }
 
@@ -52,8 +50,6 @@ export class Prediction {
   readonly requestId: string;
   /** The client asked for server-sent events. */
   readonly wantsEvents: boolean;
-  /** A copy for a shadow has none. */
-  readonly admission: Admission | undefined;
   /** When its time is over (performance.now()); whoever watches it sets this. */
   deadlineMs = Number.POSITIVE_INFINITY;
   isAnswered = false;
@@ -63,8 +59,10 @@ export class Prediction {
   holder: Holder | undefined;
   /** Once the first piece of a streamed answer has come. */
   stream: StreamedAnswer | undefined;
-  /** Hears once that the body is needed no more. */
-  private owner: BodyOwner | undefined;
+  /** Of a stream, while it lasts: see `isStillOpen`. */
+  private streamOwner: Owner | undefined;
+  /** Let go of with the answer, as the response is: lists keep a prediction for longer. A copy for a shadow has none. */
+  private owner: Owner | undefined;
   /** Let go of with the answer. */
   private response: ServerResponse | undefined;
 
@@ -77,8 +75,7 @@ export class Prediction {
       meta: string | undefined;
       body: readonly Buffer[];
       wantsEvents: boolean;
-      admission?: Admission;
-      owner?: BodyOwner;
+      owner?: Owner;
     },
   ) {
     this.response = response;
@@ -87,7 +84,6 @@ export class Prediction {
     this.meta = request.meta;
     this.body = request.body;
     this.wantsEvents = request.wantsEvents;
-    this.admission = request.admission;
     this.owner = request.owner;
   }
 
@@ -113,9 +109,11 @@ export class Prediction {
 
   /** `onRoom`: the client has taken so many bytes of it. Where nobody reads it, or it cannot be sent, there is no stream. */
   beginStream(head: StreamHead, onRoom: (bytes: number) => void): void {
+    const { owner } = this;
     const response = this.take();
     this.isAnswered = false;
     if (response === undefined) return;
+    this.streamOwner = owner;
     const status = head.status ?? 200;
     const headers = answerHeaders(head.headers ?? [], this.requestId, !WITHOUT_BODY.has(status));
     try {
@@ -129,6 +127,11 @@ export class Prediction {
     } catch (error) {
       this.sendRefused(response, error);
     }
+  }
+
+  /** Of a stream: whether what let its request in still does. */
+  get isStillOpen(): boolean {
+    return this.streamOwner?.isStillOpen() !== false;
   }
 
   /** The last piece has come. */

@@ -148,7 +148,7 @@ describe("a pool of an API", () => {
     const prediction = new Prediction(response, {
       ...common,
       body,
-      ...(needsKey ? { admission: { isStillOpen: () => isStillOpen } } : {}),
+      owner: { bodyDone: () => {}, isStillOpen: () => !needsKey || isStillOpen },
     });
     pool.submit(prediction);
     await eventually("it streams", () => prediction.stream !== undefined);
