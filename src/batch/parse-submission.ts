@@ -6,7 +6,13 @@ import { isUtf8 } from "node:buffer";
 import { compactJson, isDeeperThan, memberSpans, type Span } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { namedIssues, quoted, toFieldErrors } from "../contracts/field-errors.ts";
-import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../contracts/jobs.ts";
+import {
+  INPUT_VARIANTS,
+  NOT_YET_FIELDS,
+  SUBMISSION_KEYS,
+  type Submission,
+  submissionSchema,
+} from "../contracts/jobs.ts";
 import {
   CONFIG_BYTES_MAX,
   CONFIG_DEPTH_MAX,
@@ -53,8 +59,6 @@ const LISTS_MAX = [
   { name: "includes", ...GLOBS },
   { name: "excludes", ...GLOBS },
 ];
-
-const NOT_YET_FIELDS: readonly (readonly string[])[] = [["output"], ["on_failure"]];
 
 /** Throws ServiceError with all that is wrong. */
 export function parseSubmission(body: Buffer): ParsedSubmission {
@@ -123,8 +127,8 @@ function variantErrors(value: unknown): FieldError[] {
 }
 
 function notYetErrors(value: unknown): FieldError[] {
-  return NOT_YET_FIELDS.filter((path) => valueAt(value, path) !== undefined).map((path) => ({
-    pointer: `/${path.join("/")}`,
+  return NOT_YET_FIELDS.filter((name) => valueAt(value, [name]) !== undefined).map((name) => ({
+    pointer: `/${name}`,
     detail: "is not supported yet; leave it out",
   }));
 }

@@ -46,6 +46,9 @@ export const submissionSchema = z.strictObject({
 });
 export type Submission = z.infer<typeof submissionSchema>;
 
+/** Fields that a later release accepts. */
+export const NOT_YET_FIELDS = ["output", "on_failure"] as const;
+
 export const INPUT_VARIANTS = ["item_list", "file_path_lister", "delimited_files"] as const;
 
 /** Where each object of a submission may have which keys, for messages about unknown ones. */

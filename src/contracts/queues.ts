@@ -6,8 +6,13 @@ export type QueueName =
   | { kind: "sqs"; arn: string; region: string; account: string; name: string };
 
 const NAME = "[A-Za-z0-9_-]{1,80}(?:\\.fifo)?";
-const OWN = new RegExp(`^(?:arn:quern:queue:)?(${NAME})$`);
-const SQS = new RegExp(`^arn:aws[a-z-]*:sqs:([a-z0-9-]+):([0-9]+):(${NAME})$`);
+const OWN_PATTERN = `^(?:arn:quern:queue:)?(${NAME})$`;
+const SQS_PATTERN = `^arn:aws[a-z-]*:sqs:([a-z0-9-]+):([0-9]+):(${NAME})$`;
+const OWN = new RegExp(OWN_PATTERN);
+const SQS = new RegExp(SQS_PATTERN);
+
+/** Either, for the API's description. */
+export const QUEUE_NAME_PATTERN = `${OWN_PATTERN}|${SQS_PATTERN}`;
 
 /** Undefined when it names no queue. */
 export function parseQueueName(arn: string): QueueName | undefined {

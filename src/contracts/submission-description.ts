@@ -1,38 +1,99 @@
-/** A submission as JSON Schema: what the checks in code say beyond its fields' types is said here too. */
+/**
+ * A submission as JSON Schema: all that the server accepts, and as much of what it refuses as a schema can say. It cannot
+ * say what a glob or the whole length of a list is, how deep `config` is, or that a file exists.
+ */
 import * as z from "zod";
-import { INPUT_VARIANTS, submissionSchema } from "./jobs.ts";
-import { GLOB_LENGTH_MAX } from "./limits.ts";
+import { INPUT_VARIANTS, NOT_YET_FIELDS, submissionSchema } from "./jobs.ts";
+import { GLOB_LENGTH_MAX, GLOBS_MAX, PATH_BYTES_MAX, QUEUE_NAME_LENGTH_MAX } from "./limits.ts";
+import { QUEUE_NAME_PATTERN } from "./queues.ts";
+import { STORE_PATH_PATTERN } from "./store-paths.ts";
 
 /** Crockford's base 32, lower case: a ULID, whose 128 bits leave the first character three. */
 export const JOB_ID_PATTERN = "^[0-7][0-9a-hjkmnp-tv-z]{25}$";
 
-/** Legal fields that this release refuses are left out. */
-const REFUSED = ["queue_dead_letter_queue", "output", "on_failure"];
-
-type Properties = Record<string, { properties: Record<string, object> }>;
+interface ObjectSchema {
+  properties: Record<string, object>;
+  required?: string[];
+}
 
 export function submissionDescription(): object {
-  const {
-    $schema: _,
-    properties,
-    ...rest
-  } = z.toJSONSchema(submissionSchema, {
-    io: "input",
-    unrepresentable: "any",
-  });
-  const members = structuredClone(properties) as unknown as Properties;
-  for (const name of REFUSED) delete members[name];
-  members.item_list!.properties.items = { type: "array", minItems: 1, items: {} };
-  const globs = { type: "array", items: { type: "string", minLength: 1, maxLength: GLOB_LENGTH_MAX } };
-  for (const variant of ["file_path_lister", "delimited_files"]) {
-    const fields = members[variant]!.properties;
-    fields.store_paths = { type: "array", minItems: 1, items: { type: "string", pattern: "^file:///" } };
-    fields.includes = globs;
-    fields.excludes = globs;
-  }
+  const { $schema: _, ...schema } = z.toJSONSchema(submissionSchema, { io: "input", unrepresentable: "any" });
+  const whole = withNulls(schema as unknown as ObjectSchema);
+  const { item_list, queue_dead_letter_queue } = schema.properties as unknown as Record<string, ObjectSchema>;
+  const deadLetters = orNull(deadLetterQueue(queue_dead_letter_queue!));
   return {
-    ...rest,
-    properties: members,
-    oneOf: INPUT_VARIANTS.map((variant) => ({ required: [variant] })),
+    ...whole,
+    properties: {
+      ...whole.properties,
+      item_list: orNull(itemList(item_list!)),
+      ...Object.fromEntries(
+        (["delimited_files", "file_path_lister"] as const).map((variant) => [
+          variant,
+          orNull(files((schema.properties as unknown as Record<string, ObjectSchema>)[variant]!)),
+        ]),
+      ),
+      queue_dead_letter_queue: deadLetters,
+      sqs_dead_letter_queue: { ...deadLetters, description: "an older name of queue_dead_letter_queue" },
+      // `null` counts as absent.
+      ...Object.fromEntries(
+        NOT_YET_FIELDS.map((name) => [name, { type: "null", description: "not supported yet" }]),
+      ),
+    },
+    oneOf: INPUT_VARIANTS.map(given),
+    not: { allOf: ["queue_dead_letter_queue", "sqs_dead_letter_queue"].map(given) },
   };
+}
+
+function itemList(schema: ObjectSchema): ObjectSchema {
+  return {
+    ...schema,
+    properties: { ...schema.properties, items: { type: "array", minItems: 1, items: {} } },
+  };
+}
+
+function deadLetterQueue(schema: ObjectSchema): ObjectSchema {
+  const arn = { type: "string", pattern: QUEUE_NAME_PATTERN, maxLength: QUEUE_NAME_LENGTH_MAX };
+  return { ...schema, properties: { ...schema.properties, arn } };
+}
+
+/** Either name of the paths, and not both. */
+function files(schema: ObjectSchema): object {
+  const { store_paths, ...others } = schema.properties;
+  const path = { type: "string", pattern: STORE_PATH_PATTERN, maxLength: PATH_BYTES_MAX };
+  const paths = { ...store_paths, items: path };
+  const globs = {
+    type: "array",
+    maxItems: GLOBS_MAX,
+    items: { type: "string", minLength: 1, maxLength: GLOB_LENGTH_MAX },
+  };
+  return {
+    ...schema,
+    properties: {
+      ...others,
+      store_paths: orNull(paths),
+      s3_paths: { ...orNull(paths), description: "an older name of store_paths" },
+      includes: orNull(globs),
+      excludes: orNull(globs),
+    },
+    required: schema.required!.filter((name) => name !== "store_paths"),
+    oneOf: ["store_paths", "s3_paths"].map(given),
+  };
+}
+
+/** `null` counts as absent (docs/contract/submitting.md#null-is-absent). */
+function withNulls(schema: ObjectSchema): ObjectSchema {
+  const properties = Object.entries(schema.properties).map(([name, member]) => [
+    name,
+    schema.required?.includes(name) ? member : orNull(member),
+  ]);
+  return { ...schema, properties: Object.fromEntries(properties) as ObjectSchema["properties"] };
+}
+
+function orNull(schema: object): object {
+  return { anyOf: [schema, { type: "null" }] };
+}
+
+/** A member that is there, and not `null`. */
+function given(name: string): object {
+  return { required: [name], properties: { [name]: { not: { type: "null" } } } };
 }

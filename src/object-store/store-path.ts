@@ -5,8 +5,7 @@
 import { normalize } from "node:path/posix";
 import { quoted } from "../contracts/field-errors.ts";
 import { PATH_BYTES_MAX } from "../contracts/limits.ts";
-
-const SCHEMES = ["s3", "gs", "az", "file"];
+import { BUCKET_NAME, STORE_SCHEMES } from "../contracts/store-paths.ts";
 
 /** What is wrong with an entry of `store_paths`, with the cure; undefined when nothing is. */
 export function pathProblem(path: string): string | undefined {
@@ -16,8 +15,8 @@ export function pathProblem(path: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(path)?.[1];
   if (scheme === undefined)
     return `${quoted(path)} is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
-  if (!SCHEMES.includes(scheme))
-    return `the scheme ${scheme.slice(0, 40)}:// is unknown; legal: ${SCHEMES.map((legal) => `${legal}://`).join(", ")}`;
+  if (!STORE_SCHEMES.includes(scheme))
+    return `the scheme ${scheme.slice(0, 40)}:// is unknown; legal: ${STORE_SCHEMES.map((legal) => `${legal}://`).join(", ")}`;
   if (scheme !== "file") return bucketProblem(path, scheme);
   if (!path.startsWith("file:///")) return `${quoted(path)} must be absolute: file:///absolute/path`;
   return path.includes("\0")
@@ -25,11 +24,10 @@ export function pathProblem(path: string): string | undefined {
     : undefined;
 }
 
-/** The letters that names of buckets and containers have in any of the stores. */
 function bucketProblem(path: string, scheme: string): string | undefined {
   const bucket = path.slice(scheme.length + "://".length).split("/", 1)[0]!;
   if (bucket === "") return `${quoted(path)} names no bucket; write ${scheme}://<bucket>/<key>`;
-  if (/^\$?[a-z0-9][a-z0-9._-]{1,221}$/i.test(bucket)) return undefined;
+  if (BUCKET_NAME.test(bucket)) return undefined;
   return `${quoted(path)}: ${quoted(bucket)} is not the name of a bucket; write ${scheme}://<bucket>/<key>`;
 }
 

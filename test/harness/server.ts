@@ -16,6 +16,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { runtimeDirectory } from "../../src/settings.ts";
 import { eventually } from "./eventually.ts";
+import { expectPublished } from "./published-schema.ts";
 import { noteVitals } from "./vitals.ts";
 
 /** The checkout; the benchmarks run compiled, from a directory deeper than this file's. */
@@ -35,6 +36,12 @@ export interface Cli {
   code: number;
   out: string;
   err: string;
+}
+
+/** A submission that the server took is one by the schema that it publishes. */
+async function checkSchema(body: string, response: Response): Promise<void> {
+  if (response.status !== 200 || !body.includes('"workers"')) return;
+  if ((await response.clone().text()).includes('"job_id"')) expectPublished(body);
 }
 
 export class TestServer {
@@ -158,7 +165,9 @@ export class TestServer {
   /** A command that has just run kept this process from hearing which idle connections the server had closed meanwhile. */
   async fetch(path: string, init: RequestInit = {}): Promise<Response> {
     await nextTurn();
-    return fetch(this.baseUrl + path, init);
+    const response = await fetch(this.baseUrl + path, init);
+    if (init.method === "POST" && typeof init.body === "string") await checkSchema(init.body, response);
+    return response;
   }
 
   post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {

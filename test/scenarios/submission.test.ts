@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ITEM_DEPTH_MAX } from "../../src/contracts/limits.ts";
 import { ECHO, project } from "../harness/projects.ts";
+import { schemaErrors } from "../harness/published-schema.ts";
 import { TestServer } from "../harness/server.ts";
 
 interface Problem {
@@ -200,6 +201,8 @@ describe("a submission", () => {
   ])("with %s is a 400 that points there", async (_, body, pointer, detail) => {
     const problem = await submit(body);
     expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+    // A client that checks against the published schema hears of it too.
+    expect(schemaErrors(body)).not.toEqual([]);
     const found = problem.errors!.find((error) => error.pointer === pointer.replace("the body", ""));
     expect(found?.detail, JSON.stringify(problem.errors)).toContain(detail);
   });
