@@ -38,9 +38,8 @@ function installPackages() {
   const stamp = join(root, "node_modules", ".quern-installed");
   const lock = join(root, "package-lock.json");
   if (existsSync(stamp) && statSync(stamp).mtimeMs >= statSync(lock).mtimeMs) return;
-  // Not `npm ci`: it refuses lock files that lack the optional binaries of other platforms.
   console.error("installing packages ...");
-  run("npm", ["install", "--no-save", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error"], {
+  run("npm", ["ci", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error"], {
     stdio: ["ignore", 2, 2],
   });
   writeFileSync(stamp, "");
