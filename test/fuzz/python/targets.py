@@ -1,5 +1,6 @@
 """Parts of the Python runtime that read what others send: each function runs one input, and raises for what must not be."""
 
+import gc
 import json
 import os
 import shutil
@@ -77,6 +78,8 @@ def callers(data):
             must_serve(worker)
     finally:
         worker._sockets.close_in_child()
+        # A worker freezes what it has when it is ready, once in its life; here it would be kept for good, a worker for each input.
+        gc.unfreeze()
 
 
 def init():

@@ -2,11 +2,13 @@
 import { isUtf8 } from "node:buffer";
 import { depthOf } from "../../../src/base/json-text.ts";
 import { LineScanner } from "../../../src/batch/line-scanner.ts";
-import { ITEM_DEPTH_MAX } from "../../../src/contracts/limits.ts";
+import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../../../src/contracts/limits.ts";
 import { Finding, type Target } from "../target.ts";
 
 const scanner = new LineScanner();
 const NEWLINE = 0x0a;
+/** Digits, and all else that a number has. */
+const LONG_NUMBER = new RegExp(`[-+.eE\\d]{${NUMBER_CHARACTERS_MAX + 1}}`);
 
 /** The object of a line; undefined where JSON.parse has another opinion of it than that it is one. */
 function objectOf(line: Buffer): object | undefined {
@@ -90,7 +92,7 @@ export const jsonLines: Target = {
         throw new Finding(`a line is taken that is no object: ${line.toString().slice(0, 200)}`);
     if (refused !== undefined && isUtf8(refused)) {
       const isObject = objectOf(refused) !== undefined;
-      const isLong = /\d{4000}/.test(refused.toString("latin1"));
+      const isLong = LONG_NUMBER.test(refused.toString("latin1"));
       if (isObject && !isLong && depthOf(refused, { start: 0, end: refused.length }) <= ITEM_DEPTH_MAX)
         throw new Finding(`an object is refused (${scanner.problem}): ${refused.toString().slice(0, 200)}`);
     }
