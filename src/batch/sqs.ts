@@ -3,8 +3,9 @@
  * deduplication ids. The client is loaded when it is used.
  */
 import type { SendMessageBatchRequestEntry, SQSClient } from "@aws-sdk/client-sqs";
-import { LETTER_BYTES_MAX, LETTERS_A_REQUEST } from "../contracts/limits.ts";
+import { LETTER_BYTES_MAX, LETTERS_A_REQUEST, SQS_ANSWER_BYTES_MAX } from "../contracts/limits.ts";
 import { type LetterAttributes, parseQueueName, type QueueName } from "../contracts/queues.ts";
+import { boundAnswers } from "../object-store/bound-answers.ts";
 import type { Letter } from "./letters.ts";
 
 type SqsName = Extract<QueueName, { kind: "sqs" }>;
@@ -80,9 +81,11 @@ export class Sqs {
   private client(region: string): Promise<SQSClient> {
     const known = this.clients.get(region);
     if (known !== undefined) return known;
-    const opened = import("@aws-sdk/client-sqs").then(
-      ({ SQSClient }) => new SQSClient({ region, maxAttempts: 1, requestHandler: TIMEOUTS }),
-    );
+    const opened = import("@aws-sdk/client-sqs").then(({ SQSClient }) => {
+      const client = new SQSClient({ region, maxAttempts: 1, requestHandler: TIMEOUTS });
+      boundAnswers(client, () => SQS_ANSWER_BYTES_MAX);
+      return client;
+    });
     this.clients.set(region, opened);
     return opened;
   }

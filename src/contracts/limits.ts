@@ -216,6 +216,8 @@ export const STORE_SILENCE_MS = 15_000;
 export const STORE_PAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** What a store says of an error: no store has more than a kilobyte or two to say. */
 export const STORE_ERROR_BYTES_MAX = 256 * 1024;
+/** What SQS answers: some hundred bytes for each of ten letters. */
+export const SQS_ANSWER_BYTES_MAX = 256 * 1024;
 /** How long a job waits for a store that does not answer, since it last did: longer than a restart or an outage of minutes. */
 export const STORE_PATIENCE_MS = 15 * 60_000;
 /** The longest pause between two tries of a store. */

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { BigIntStats, Dirent } from "node:fs";
-import { fstatSync, statSync } from "node:fs";
+import { constants, fstatSync, statSync } from "node:fs";
 import { type FileHandle, open, opendir, realpath, stat } from "node:fs/promises";
 import { dirname, relative, resolve, sep } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -22,6 +22,8 @@ import { fileAddress, localPath } from "./store-path.ts";
 
 /** Names read from a directory at once. */
 const DIRECTORY_BUFFER = 512;
+/** A pipe in the place of a file that was listed would hold one of the few threads that all files wait for, until somebody writes. */
+const READ_AT_ONCE = constants.O_RDONLY | constants.O_NONBLOCK;
 /** There is no such directory, and cannot be one: the last is of a name that no file system takes. */
 const NOT_THERE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG"]);
 
@@ -70,9 +72,10 @@ export class FileStore implements ObjectStore {
 
   async open(path: string): Promise<OpenObject> {
     const local = localPath(path);
-    const handle = await open(local, "r");
+    const handle = await open(local, READ_AT_ONCE);
     try {
       const info = await handle.stat({ bigint: true });
+      if (!info.isFile()) throw new ObjectChanged(path);
       const real = await realpath(local);
       const realInfo = await stat(real, { bigint: true });
       if (realInfo.ino !== info.ino || realInfo.dev !== info.dev) throw outside(path, this.roots);

@@ -2,10 +2,9 @@
  * The S3 client as the cloud's own tools would be set up: environment, profile, instance role; where there is none of them,
  * anonymous. `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` and profiles are read by the SDK itself.
  */
-import type { Readable } from "node:stream";
 import type { S3Client } from "@aws-sdk/client-s3";
 import { STORE_ERROR_BYTES_MAX, STORE_SILENCE_MS } from "../contracts/limits.ts";
-import { textOfStore } from "./text-of-store.ts";
+import { boundAnswers } from "./bound-answers.ts";
 
 export interface S3Options {
   /** Of a store that is not Amazon's, where one is configured by the environment. */
@@ -49,27 +48,8 @@ export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
     responseChecksumValidation: "WHEN_REQUIRED",
     ...(found.isAnonymous ? UNSIGNED : {}),
   });
-  boundErrors(client);
+  boundAnswers(client, (status) => (status < 300 ? undefined : STORE_ERROR_BYTES_MAX));
   return { client, ...found };
-}
-
-/** The step of the SDK in which an answer comes. */
-type Next = (args: object) => Promise<{ response: unknown; output: object }>;
-
-/** The SDK reads the body of an error to its end, which a store need not send. */
-function boundErrors(client: S3Client): void {
-  const step = (next: Next) => async (args: object) => {
-    const result = await next(args);
-    const response = result.response as { statusCode: number; body: Readable };
-    if (response.statusCode < 300) return result;
-    const body = Buffer.from(await textOfStore(response.body, STORE_ERROR_BYTES_MAX));
-    return { ...result, response: Object.assign(response, { body }) };
-  };
-  client.middlewareStack.addRelativeTo(step as Parameters<typeof client.middlewareStack.addRelativeTo>[0], {
-    name: "boundErrors",
-    relation: "after",
-    toMiddleware: "deserializerMiddleware",
-  });
 }
 
 const UNSIGNED = {

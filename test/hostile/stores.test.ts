@@ -1,8 +1,10 @@
-/** Stores that answer without an end, or with what is no listing: a job waits or fails, and never takes a part of its input for all. */
+/** Stores and queues that answer without an end, or with what is no listing: a job waits or fails, and never takes a part of its input for all. */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Letter } from "../../src/batch/letters.ts";
+import { Sqs } from "../../src/batch/sqs.ts";
 import { GcsStore } from "../../src/object-store/gcs-store.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
 import { S3Store } from "../../src/object-store/s3-store.ts";
@@ -19,6 +21,7 @@ describe("a store that answers", () => {
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     Object.assign(process.env, {
       AWS_ENDPOINT_URL_S3: endpoint,
+      AWS_ENDPOINT_URL_SQS: endpoint,
       AWS_ACCESS_KEY_ID: "a",
       AWS_SECRET_ACCESS_KEY: "b",
       AWS_REGION: "us-east-1",
@@ -69,6 +72,19 @@ describe("a store that answers", () => {
     // Beside what is read, what sockets hold on their way.
     expect(sent.bytes).toBeLessThan(sent.connections * 40 * MiB);
   });
+
+  it.each([200, 400])(
+    "SQS with %i and a body without an end is given up after some of it",
+    async (status) => {
+      const sent = endless(status);
+      const sqs = new Sqs();
+      const letter = { body: Buffer.from("[1]"), attributes_json: '{"error":"no"}' } as unknown as Letter;
+      await expect(sqs.send("arn:aws:sqs:us-east-1:000000000000:letters", [letter])).rejects.toThrow(
+        "longer than",
+      );
+      expect(sent.bytes).toBeLessThan(sent.connections * 40 * MiB);
+    },
+  );
 
   const listing = (body: string) => `<ListBucketResult>${body}</ListBucketResult>`;
   const entry = (key: string, size: string) => `<Contents><Key>${key}</Key><Size>${size}</Size></Contents>`;

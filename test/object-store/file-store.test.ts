@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   linkSync,
@@ -15,7 +16,7 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FileStore, resolveRoots } from "../../src/object-store/file-store.ts";
-import type { OpenObject } from "../../src/object-store/object-store.ts";
+import { ObjectChanged, type OpenObject } from "../../src/object-store/object-store.ts";
 import { type FileSelection, selectFiles } from "../../src/object-store/select-files.ts";
 import { sortedNames } from "../../src/object-store/sorted-names.ts";
 
@@ -65,6 +66,14 @@ describe("a file that is open", () => {
     change();
     await expect(read(object)).rejects.toThrow("was changed");
     await object.close();
+  });
+
+  it("that is a pipe or a directory by now is told at once, and holds no thread", async () => {
+    execFileSync("mkfifo", [path()]);
+    mkdirSync(join(root, "directory"));
+    const opened = Array.from({ length: 8 }, () => store.open(`file://${path()}`));
+    for (const one of [...opened, store.open(`file://${root}/directory`)])
+      await expect(one).rejects.toThrow(ObjectChanged);
   });
 
   it("is read on when only its rights or its names have changed", async () => {
