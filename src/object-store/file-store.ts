@@ -4,9 +4,9 @@
  * directory is not followed. The server's data directory is left out of every root, by its real path.
  */
 import { isUtf8 } from "node:buffer";
-import type { BigIntStats, Dirent } from "node:fs";
+import type { BigIntStats, Dir, Dirent } from "node:fs";
 import { constants, fstatSync, statSync } from "node:fs";
-import { type FileHandle, open, opendir, realpath, stat } from "node:fs/promises";
+import { type FileHandle, lstat, open, opendir, readlink, realpath, stat } from "node:fs/promises";
 import { dirname, relative, resolve, sep } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../contracts/errors.ts";
@@ -24,6 +24,7 @@ import { fileAddress, localPath } from "./store-path.ts";
 const DIRECTORY_BUFFER = 512;
 /** A pipe in the place of a file that was listed would hold one of the few threads that all files wait for, until somebody writes. */
 const READ_AT_ONCE = constants.O_RDONLY | constants.O_NONBLOCK;
+const IS_LINUX = process.platform === "linux";
 /** There is no such directory, and cannot be one: the last is of a name that no file system takes. */
 const NOT_THERE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG"]);
 
@@ -75,11 +76,10 @@ export class FileStore implements ObjectStore {
     const handle = await open(local, READ_AT_ONCE);
     try {
       const info = await handle.stat({ bigint: true });
-      if (!info.isFile()) throw new ObjectChanged(path);
-      const real = await realpath(local);
-      const realInfo = await stat(real, { bigint: true });
-      if (realInfo.ino !== info.ino || realInfo.dev !== info.dev) throw outside(path, this.roots);
+      const real = await realOfOpened(handle, local);
+      if (real === undefined) throw outside(path, this.roots);
       this.assertAllowed(real, path);
+      if (!info.isFile()) throw new ObjectChanged(path);
       return new OpenFile(path, handle, info);
     } catch (error) {
       await handle.close();
@@ -107,10 +107,7 @@ export class FileStore implements ObjectStore {
 
   /** Names in `base` that may lead to files with the prefix, in the directory's own order; directories end in `/`. */
   private async *entries(base: string, { prefix, closed }: Wanted): AsyncGenerator<string> {
-    const directory = await opendir(base, {
-      encoding: "latin1" as BufferEncoding,
-      bufferSize: DIRECTORY_BUFFER,
-    }).catch((error: NodeJS.ErrnoException) => {
+    const directory = await this.openDirectory(base).catch((error: NodeJS.ErrnoException) => {
       if (NOT_THERE.has(error.code ?? "")) return undefined;
       throw unreadable(base, error);
     });
@@ -121,6 +118,22 @@ export class FileStore implements ObjectStore {
       if (isDirectory && closed !== undefined && path === `${closed}/`) continue;
       const mayMatch = path.startsWith(prefix) || (isDirectory && prefix.startsWith(path));
       if (mayMatch && (isDirectory || (await this.isListed(entry, path)))) yield name;
+    }
+  }
+
+  /** Undefined where it is a link out of the roots by now. */
+  private async openDirectory(base: string): Promise<Dir | undefined> {
+    const handle = await open(base, READ_AT_ONCE | constants.O_DIRECTORY);
+    try {
+      const real = await realOfOpened(handle, base);
+      if (real === undefined || !this.isAllowed(real)) return undefined;
+      const opened = IS_LINUX ? openedFile(handle) : base;
+      return await opendir(opened, {
+        encoding: "latin1" as BufferEncoding,
+        bufferSize: DIRECTORY_BUFFER,
+      });
+    } finally {
+      await handle.close();
     }
   }
 
@@ -207,6 +220,21 @@ export async function resolveRoots(roots: readonly string[], dataDir: string): P
 
 function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
+/**
+ * Where an opened file or directory really is, undefined where nobody can tell. By its path it could be a link while it is opened, a file
+ * while the path is followed, and a link again behind that; so it is asked by its number, where a system can.
+ */
+async function realOfOpened(handle: FileHandle, path: string): Promise<string | undefined> {
+  if (IS_LINUX) return readlink(openedFile(handle));
+  const real = await realpath(path);
+  const [opened, found] = await Promise.all([handle.stat({ bigint: true }), lstat(real, { bigint: true })]);
+  return opened.ino === found.ino && opened.dev === found.dev ? real : undefined;
+}
+
+function openedFile({ fd }: FileHandle): string {
+  return `/proc/self/fd/${fd}`;
 }
 
 /** Where a path really is; of one that is not there, where its nearest directory that is there would have it. */

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FileStore, resolveRoots } from "../../src/object-store/file-store.ts";
@@ -195,6 +196,44 @@ describe("a link", () => {
     symlinkSync(root, join(root, "loop"));
     symlinkSync("nowhere", join(root, "broken"));
     expect(await select(under(""))).toEqual(["good", "in/1"]);
+  });
+
+  it.runIf(process.platform === "linux")("that come and go meanwhile lead nowhere else", async () => {
+    const [outside, file, inner] = [join(directory, "outside"), join(root, "file"), join(root, "inner")];
+    mkdirSync(outside);
+    writeFileSync(join(outside, "secret"), "secret");
+    write("file", "inner/name");
+    const turns = `
+      const { renameSync, symlinkSync, unlinkSync, writeFileSync } = require("node:fs");
+      const [outside, file, inner, next] = require("node:worker_threads").workerData;
+      for (;;) {
+        symlinkSync(outside + "/secret", next);
+        renameSync(next, file);
+        renameSync(inner, next);
+        symlinkSync(outside, inner);
+        writeFileSync(inner + "-file", "inside");
+        renameSync(inner + "-file", file);
+        unlinkSync(inner);
+        renameSync(next, inner);
+      }`;
+    const workerData = [outside, file, inner, join(directory, "next")];
+    const flipping = new Worker(turns, { eval: true, workerData });
+    const seen = new Set<string>();
+    const content = Buffer.alloc(6);
+    for (const end = Date.now() + 2_000; Date.now() < end; ) {
+      const opened = await store.open(`file://${file}`).catch(() => undefined);
+      await opened?.read(content, 0, 0, 6).then(
+        () => seen.add(content.toString()),
+        () => {},
+      );
+      await opened?.close();
+      for (const path of await select(under("")).catch(() => [])) seen.add(path);
+    }
+    await flipping.terminate();
+    expect(seen).toContain("inside");
+    expect(seen).toContain("inner/name");
+    expect(seen).not.toContain("secret");
+    expect(seen).not.toContain("inner/secret");
   });
 
   it("to a directory outside the root does not let its names out", async () => {
