@@ -40,6 +40,12 @@ const REQUESTS: readonly LimitRow[] = [
     status: undefined,
   },
   {
+    what: "TLS handshakes under way, on each listener of a gateway; the oldest goes for a new one",
+    most: String(limits.HANDSHAKES_MAX),
+    error: undefined,
+    status: undefined,
+  },
+  {
     what: "body of a prediction",
     most: `${bytes(limits.PREDICTION_BYTES_LIMIT_DEFAULT)}, or \`--max-body\``,
     error: "body_too_large",

@@ -1,6 +1,6 @@
 /** One listening socket: plain or TLS, its limits on connections, and how it lets go of them. */
 import { readFileSync, statSync } from "node:fs";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import { type Socket, Server as TcpServer } from "node:net";
 import { reportFault } from "../base/boundary.ts";
@@ -8,10 +8,11 @@ import { delay } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import { say } from "../observe/words.ts";
 import { AskedAtOnce } from "./asked-at-once.ts";
+import { boundHandshakes } from "./handshakes.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
-/** A client has so long for its headers, and for all of a request: whoever sends a byte now and then is cut off. */
+/** A client has so long for its TLS handshake, for its headers, and for all of a request: whoever sends a byte now and then is cut off. */
 const HEADERS_MS = 20_000;
 const REQUEST_MS = 300_000;
 const CONNECTIONS_LOOK_MS = 2_000;
@@ -46,7 +47,7 @@ export class Listener implements Service {
       requestTimeout: REQUEST_MS,
       connectionsCheckingInterval: CONNECTIONS_LOOK_MS,
     };
-    this.server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...readPair(tls) });
+    this.server = tls === undefined ? createServer(limits) : tlsServer(limits, tls);
     const listener: RequestListener = (request, response) => {
       if (!this.askedAtOnce.take(request, response)) return;
       if (this.isDraining) response.setHeader("connection", "close");
@@ -124,6 +125,12 @@ export class Listener implements Service {
       }
     }, CERTIFICATE_LOOK_MS).unref();
   }
+}
+
+function tlsServer(limits: ServerOptions, tls: TlsFiles): TlsServer {
+  const server = createTlsServer({ ...limits, ...readPair(tls), handshakeTimeout: HEADERS_MS });
+  boundHandshakes(server);
+  return server;
 }
 
 function readPair({ cert, key }: TlsFiles): { cert: Buffer; key: Buffer } {

@@ -1,0 +1,69 @@
+/** TLS connections that never become requests: what they hold is bounded, and those that did are not touched. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { Agent, request } from "node:https";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { HANDSHAKES_MAX } from "../../src/contracts/limits.ts";
+import { eventually } from "../harness/eventually.ts";
+import { TestServer } from "../harness/server.ts";
+
+describe("TLS handshakes that do not end", () => {
+  const server = new TestServer();
+  const sockets: Socket[] = [];
+  let ca: Buffer;
+
+  beforeAll(async () => {
+    const [cert, key] = [join(server.dir, "cert.pem"), join(server.dir, "key.pem")];
+    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+    const subject = ["-subj", "/CN=quern", "-addext", "subjectAltName=IP:127.0.0.1"];
+    execFileSync("openssl", ["req", "-x509", ...made, ...subject, "-keyout", key, "-out", cert], {
+      stdio: "ignore",
+    });
+    ca = readFileSync(cert);
+    await server.start({}, ["--tls-cert", cert, "--tls-key", key]);
+  });
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+  });
+  afterAll(() => server.stop());
+
+  function begin(): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port: Number(new URL(server.baseUrl).port), host: "127.0.0.1" });
+      sockets.push(socket);
+      socket.on("error", reject).once("connect", () => resolve(socket));
+      socket.resume();
+    });
+  }
+
+  /** The status, and the client's port: the same where the connection is. */
+  function livez(agent: Agent): Promise<[number | undefined, number | undefined]> {
+    return new Promise((resolve, reject) => {
+      const sent = request(`${server.baseUrl}/-/livez`, { agent, ca }, (answer) => {
+        const { localPort } = answer.socket;
+        answer.resume().on("end", () => resolve([answer.statusCode, localPort]));
+      });
+      sent.on("error", reject).end();
+    });
+  }
+
+  it("give way, the oldest first, and no connection that has ended its handshake does", async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const [, port] = await livez(agent);
+    for (let begun = 0; begun < HANDSHAKES_MAX + 20; begun++) await begin();
+    const closed = () => sockets.filter((socket) => socket.closed).length;
+    await eventually("the oldest are closed", () => closed() >= 20);
+    expect(sockets.slice(0, 20).every((socket) => socket.closed)).toBe(true);
+    expect(closed()).toBe(20);
+    expect(await livez(agent)).toEqual([200, port]);
+    expect((await livez(new Agent()))[0]).toBe(200);
+    agent.destroy();
+  });
+
+  it("end after the time that a client has for its headers", async () => {
+    const socket = await begin();
+    await eventually("it is closed", () => socket.closed, 40_000);
+  });
+});
