@@ -258,6 +258,8 @@ export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
 export const REQUESTS_OF_A_CONNECTION_MAX = 20;
 /** Handshakes of TLS under way on one listener of a gateway: 60 KB each, and five seconds of work for a core. */
 export const HANDSHAKES_MAX = 1_000;
+/** Of names that a gateway has not heard of, callers without a key have the controller asked for so many at a time: 1.2 ms each in both. */
+export const STRANGERS_ASKED_FOR_MAX = 8;
 /**
  * Streams that one key has open: events of jobs and logs that are followed. Each asks the database or the disk five times a second, 0.1 ms
  * each: a hundred take a twentieth of a core, and all that may be open a quarter.

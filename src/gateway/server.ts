@@ -45,7 +45,7 @@ import { answerProof } from "./proof.ts";
 import { refuse } from "./refuse.ts";
 import { targetFault } from "./request-target.ts";
 import { RouteTable } from "./route-table.ts";
-import { refuseStranger } from "./strangers.ts";
+import { refuseStranger, StrangersAskedFor } from "./strangers.ts";
 import { misdirected, notCanonical, pathEnd, unknownAddress } from "./target-errors.ts";
 
 const REPORT_EVERY_MS = 1_000;
@@ -114,6 +114,7 @@ export class Gateway {
   private readonly log = openLog("gateway", undefined, hideInText);
   private readonly loop = new LoopDelayMeter();
   private readonly expiry = new Expiry((nowMs) => this.routes.expire(nowMs));
+  private readonly strangers = new StrangersAskedFor();
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
   private timers: NodeJS.Timeout[] = [];
@@ -295,7 +296,8 @@ export class Gateway {
     const isStranger = this.authorization.isStranger(request);
     const isRefused =
       request.method === "OPTIONS" || endpoints.knows(name) || this.isForeign(request, entrance);
-    if (isStranger && isRefused) return refuseStranger(request, response, requestId);
+    if (isStranger && (isRefused || !this.strangers.take(response)))
+      return refuseStranger(request, response, requestId);
     const onNothing = isStranger ? () => refuseStranger(request, response, requestId) : undefined;
     this.forward(request, response, requestId, entrance, { path: request.url!, onNothing });
   }

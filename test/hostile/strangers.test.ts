@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { STREAMS_OF_A_KEY_MAX } from "../../src/contracts/limits.ts";
+import { STRANGERS_ASKED_FOR_MAX, STREAMS_OF_A_KEY_MAX } from "../../src/contracts/limits.ts";
 import { archiveOf } from "../harness/archives.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO } from "../harness/projects.ts";
@@ -247,6 +247,23 @@ describe("a caller without a key", () => {
     for (const path of [...closed, ...below])
       expect([path, await seen(path, asked)]).toEqual([path, nothing]);
     expect(JSON.stringify(nothing)).not.toMatch(/nope|echo|jobs"/);
+  });
+
+  it("has the controller asked for a few names at a time, however many are guessed", async () => {
+    const controller = server.child("controller");
+    const requests = new RawRequests(server.baseUrl);
+    try {
+      process.kill(controller, "SIGSTOP");
+      const asked = Array.from({ length: 60 }, (_, i) => requests.send(`GET /guess-${i}`, {}));
+      const refused = () => asked.filter(({ text }) => text.startsWith("HTTP/1.1 401")).length;
+      await eventually("all but a few are refused", () => refused() >= 60 - STRANGERS_ASKED_FOR_MAX, 5_000);
+      expect(refused()).toBe(60 - STRANGERS_ASKED_FOR_MAX);
+      process.kill(controller, "SIGCONT");
+      await eventually("the others are refused as well", () => refused() === 60);
+    } finally {
+      process.kill(controller, "SIGCONT");
+      requests.close();
+    }
   });
 
   it("is told so too of a name whose address is elsewhere, and those with a key that nothing is there", async () => {
