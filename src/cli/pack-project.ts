@@ -132,8 +132,15 @@ export async function packProject(path: string): Promise<PackedProject> {
   const pack = new Pack(options);
   for (const file of [config, ...files]) pack.add(file);
   pack.end();
+  const packed = Readable.from(pack);
+  // It may come before anybody reads.
+  pack.on("error", (error) =>
+    packed.destroy(
+      new CliError(`the project changed while it was read: ${(error as Error).message}`, EXIT.failed),
+    ),
+  );
   return {
-    archive: Readable.toWeb(Readable.from(pack)) as ReadableStream<Uint8Array>,
+    archive: Readable.toWeb(packed) as ReadableStream<Uint8Array>,
     configFile,
     notices: noticesOf(path, located),
   };

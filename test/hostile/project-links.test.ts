@@ -102,3 +102,10 @@ it.each([
   make();
   await expect(packProject(project)).rejects.toThrow(".quernignore must be a file of at most 1048576 bytes");
 });
+
+it("is refused where files vanish while it is packed", async () => {
+  write(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`project/data/${i}`, "x"])));
+  const { archive } = await packProject(project);
+  rmSync(join(project, "data"), { recursive: true });
+  await expect(new Response(archive).arrayBuffer()).rejects.toThrow("the project changed while it was read");
+});
