@@ -58,6 +58,7 @@ const METHOD = /^( {2})(?:(?:private|static|async|get) )*\*?(\w+)\(.*\{$/;
 const BASE_FILES_MAX = 10;
 const FILE_LINES_MAX = 500;
 const FUNCTION_LINES_MAX = 70;
+const PROSE_COLUMNS_MAX = 120;
 
 const files = walk(join(root, "src")).filter((file) => file.endsWith(".ts"));
 const python = walk(join(root, "python")).filter((file) => file.endsWith(".py"));
@@ -244,12 +245,32 @@ describe("comments and pages", () => {
     expect(hasTest("// it takes it", "takes")).toBe(false);
   });
 
+  it("have prose of at most 120 columns", () => {
+    const written = readable.filter(
+      ({ file }) => file.endsWith(".md") && !file.startsWith("docs/reference/"),
+    );
+    expect(written.flatMap(({ file, text }) => wideLines(text).map((line) => `${file}: ${line}`))).toEqual(
+      [],
+    );
+    const long = "word ".repeat(30).trim();
+    expect(wideLines(`${long}\n| ${long}\n\`\`\`\n${long}\n\`\`\`\n![${long}](x.svg)`)).toEqual([long]);
+  });
+
   it("name every file of the top floor in ARCHITECTURE.md", () => {
     const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
     const top = files.filter((file) => roomOf(file) === "").map((file) => basename(file));
     expect(top.filter((name) => !text.includes(`| \`${name}\` |`))).toEqual([]);
   });
 });
+
+/** Lines of a page that are too long to read; a table's row, a picture, a test's name and what is in a block cannot be broken. */
+function wideLines(text: string): string[] {
+  let isBlock = false;
+  return text.split("\n").filter((line) => {
+    if (/^\s*(```|~~~)/.test(line)) isBlock = !isBlock;
+    return !isBlock && line.length > PROSE_COLUMNS_MAX && !/^\s*(\||!\[|- Test: )/.test(line);
+  });
+}
 
 /** Functions and methods by indentation: from a line that ends in `{` to the closing brace below its first letter. */
 function longFunctions(text: string): { name: string; lines: number; isExplained: boolean }[] {
