@@ -1,5 +1,6 @@
 /** Clients that send one request after the other on connections of their own, and remember what came back. */
 import { Agent, request } from "node:http";
+import { setTimeout } from "node:timers/promises";
 
 export interface Answer {
   startedMs: number;
@@ -15,7 +16,11 @@ export class SteadyLoad {
   private readonly clients: Promise<void>[];
   private readonly agent: Agent;
 
-  constructor(url: string, connections: number, payload: unknown = {}) {
+  private readonly pauseMs: number;
+
+  /** `pauseMs`: of each client, behind each answer. */
+  constructor(url: string, connections: number, payload: unknown = {}, pauseMs = 0) {
+    this.pauseMs = pauseMs;
     this.agent = new Agent({ keepAlive: true, maxSockets: connections });
     const body = JSON.stringify(payload);
     this.clients = Array.from({ length: connections }, () => this.run(url, body));
@@ -29,7 +34,10 @@ export class SteadyLoad {
   }
 
   private async run(url: string, body: string): Promise<void> {
-    while (!this.isStopped) this.answers.push(await this.one(url, body));
+    while (!this.isStopped) {
+      this.answers.push(await this.one(url, body));
+      if (this.pauseMs > 0) await setTimeout(this.pauseMs);
+    }
   }
 
   private one(url: string, body: string): Promise<Answer> {
