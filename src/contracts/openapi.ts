@@ -6,8 +6,8 @@ import { OPERATIONS } from "./operations.ts";
 
 /** Every request may meet these. */
 const EVERYWHERE: readonly ErrorCode[] = ["misdirected_request", "server_unavailable"];
-/** What may stand in a path (gateway/request-target.ts): no control character, and neither `.` nor `..`. */
-const SEGMENT = "^(?!\\.{1,2}$)[^\\x00-\\x1f\\x7f]+$";
+/** What may stand in a path (gateway/request-target.ts): no control character, and neither `.` nor `..`. No name begins with a dot. */
+const SEGMENT = "^[^.\\x00-\\x1f\\x7f][^\\x00-\\x1f\\x7f]*$";
 
 export function openApiDocument(version: string, baseUrl: string): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
