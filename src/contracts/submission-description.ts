@@ -19,19 +19,15 @@ interface ObjectSchema {
 export function submissionDescription(): object {
   const { $schema: _, ...schema } = z.toJSONSchema(submissionSchema, { io: "input", unrepresentable: "any" });
   const whole = withNulls(schema as unknown as ObjectSchema);
-  const { item_list, queue_dead_letter_queue } = schema.properties as unknown as Record<string, ObjectSchema>;
-  const deadLetters = orNull(deadLetterQueue(queue_dead_letter_queue!));
+  const members = schema.properties as unknown as Record<string, ObjectSchema>;
+  const deadLetters = orNull(deadLetterQueue(members.queue_dead_letter_queue!));
   return {
     ...whole,
     properties: {
       ...whole.properties,
-      item_list: orNull(itemList(item_list!)),
-      ...Object.fromEntries(
-        (["delimited_files", "file_path_lister"] as const).map((variant) => [
-          variant,
-          orNull(files((schema.properties as unknown as Record<string, ObjectSchema>)[variant]!)),
-        ]),
-      ),
+      item_list: orNull(itemList(members.item_list!)),
+      delimited_files: orNull(files(members.delimited_files!)),
+      file_path_lister: orNull(files(members.file_path_lister!)),
       queue_dead_letter_queue: deadLetters,
       sqs_dead_letter_queue: { ...deadLetters, description: "an older name of queue_dead_letter_queue" },
       // `null` counts as absent.

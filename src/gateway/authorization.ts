@@ -113,7 +113,7 @@ export class Authorization {
     const key = presented(request.headers);
     if (key === undefined) return true;
     if (this.options.jwt !== undefined && isToken(key)) return false;
-    return this.options.findKey(sha256Of(key)) === undefined;
+    return !this.hasKey(request);
   }
 
   /** Whether a key of ours came with the request. */

@@ -1,6 +1,6 @@
 /**
- * The TLS handshakes under way on one listener. Whoever sends a first message and no second costs no more than a key's operation, and holds
- * 60 KB: beyond a number of them the oldest goes for a new one. It is not seconds old only where nobody waits for it any more.
+ * Bounds the TLS handshakes under way on one listener. Each holds 60 KB, and a client that never finishes one needs no key.
+ * The oldest is closed for a new one: a client that wants its handshake finishes it in less than a second.
  */
 import type { Server as TlsServer } from "node:https";
 import type { Socket } from "node:net";
@@ -15,11 +15,18 @@ export function boundHandshakes(server: TlsServer): void {
     socket.once("close", () => {
       if (underWay.get(client) === socket) underWay.delete(client);
     });
-    if (underWay.size <= HANDSHAKES_MAX) return;
-    const [oldest] = underWay.values();
-    oldest!.destroy();
+    if (underWay.size > HANDSHAKES_MAX) closeOldest(underWay);
   });
   server.prependListener("secureConnection", (socket) => underWay.delete(nameOf(socket)));
+}
+
+/** Forgotten at once: it closes a turn later, and many connections come in one turn. */
+function closeOldest(underWay: Map<string, Socket>): void {
+  const [oldest] = underWay;
+  if (oldest === undefined) return;
+  const [client, socket] = oldest;
+  underWay.delete(client);
+  socket.destroy();
 }
 
 function nameOf({ remoteAddress, remotePort }: Socket): string {

@@ -3,7 +3,7 @@
  * bytes. The worker is told of room when the client has taken what there was, so that a slow reader holds the producer
  * up and nothing piles up here.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Problem } from "../contracts/errors.ts";
 import { STREAM_HEARTBEAT_MS } from "../contracts/limits.ts";
 import type { StreamHead } from "../protocol/messages.ts";
@@ -85,11 +85,6 @@ export class StreamedAnswer {
     if (this.format === "lines") this.response.write(`{"error":${text}}\n`);
     // Behind what was written, and without the body's last chunk.
     this.response.socket?.end();
-  }
-
-  /** The request that it answers. */
-  get request(): IncomingMessage {
-    return this.response.req;
   }
 
   /** Whether the client has not taken what there is for it. */

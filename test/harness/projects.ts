@@ -75,3 +75,17 @@ def hold(seconds):
     """Holds the interpreter inside C code: PyDLL keeps the lock, unlike CDLL."""
     ctypes.PyDLL(None).usleep(ctypes.c_uint(int(seconds * 1000000)))
 `;
+
+/** Never ends: a stream of ten minutes where the payload has "stream", else a prediction of as long. */
+export const ENDLESS = `
+import time
+
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        def pieces():
+            for i in range(6000):
+                time.sleep(0.1)
+                yield i
+        return pieces() if "stream" in payload else time.sleep(600)
+`;

@@ -4,22 +4,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { STREAM_LOOK_MS } from "../../src/contracts/limits.ts";
 import { eventually } from "../harness/eventually.ts";
-import { ECHO } from "../harness/projects.ts";
+import { ECHO, ENDLESS } from "../harness/projects.ts";
 import { RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
 
-const SLOW = `
-import time
-
-class PythonPredictor:
-    def __init__(self, config): pass
-    def predict(self, payload):
-        def pieces():
-            for i in range(6000):
-                time.sleep(0.1)
-                yield i
-        return pieces() if "stream" in payload else time.sleep(600)
-`;
 const JOB = { workers: 1, item_list: { items: [1], batch_size: 1 } };
 
 const server = new TestServer();
@@ -29,14 +17,14 @@ beforeAll(async () => {
   server.deploy({
     "quern.yaml": `
 - {name: echo, predictor: {path: predictor.py}}
-- {name: open, predictor: {path: slow.py}, networking: {auth: none}}
-- {name: slow, predictor: {path: slow.py}}
-- {name: jobs, kind: BatchAPI, predictor: {path: slow.py}}
-- {name: open-jobs, kind: BatchAPI, predictor: {path: slow.py}, networking: {auth: none}}
-- {name: gone, kind: BatchAPI, predictor: {path: slow.py}}
+- {name: open, predictor: {path: endless.py}, networking: {auth: none}}
+- {name: slow, predictor: {path: endless.py}}
+- {name: jobs, kind: BatchAPI, predictor: {path: endless.py}}
+- {name: open-jobs, kind: BatchAPI, predictor: {path: endless.py}, networking: {auth: none}}
+- {name: gone, kind: BatchAPI, predictor: {path: endless.py}}
 `,
     "predictor.py": ECHO,
-    "slow.py": SLOW,
+    "endless.py": ENDLESS,
   });
   raw = new RawRequests(server.baseUrl);
 });
@@ -113,8 +101,8 @@ it("ends streams of an API that needs a key from its next version on", async () 
   const late = begin("/open", { a: 1 });
   await delay(50);
   server.deploy({
-    "quern.yaml": "- {name: open, predictor: {path: slow.py}, networking: {auth: key}}",
-    "slow.py": SLOW,
+    "quern.yaml": "- {name: open, predictor: {path: endless.py}, networking: {auth: key}}",
+    "endless.py": ENDLESS,
   });
   expect(await late()).toBe("401");
   await eventually("it has ended", () => stream.isOver());

@@ -6,29 +6,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { STRANGERS_ASKED_FOR_MAX, STREAMS_OF_A_KEY_MAX } from "../../src/contracts/limits.ts";
 import { archiveOf } from "../harness/archives.ts";
 import { eventually } from "../harness/eventually.ts";
-import { ECHO } from "../harness/projects.ts";
+import { ECHO, ENDLESS } from "../harness/projects.ts";
 import { RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
-
-const FOR_EVER = `
-import time
-
-class PythonPredictor:
-    def __init__(self, config): pass
-    def predict(self, payload):
-        def pieces():
-            for i in range(6000):
-                time.sleep(0.1)
-                yield i
-        return pieces()
-`;
-const SLEEP = `
-import time
-
-class PythonPredictor:
-    def __init__(self, config): pass
-    def predict(self, payload): time.sleep(600)
-`;
 
 const server = new TestServer();
 beforeAll(async () => {
@@ -37,17 +17,16 @@ beforeAll(async () => {
     "quern.yaml": `
 - {name: echo, predictor: {path: predictor.py}}
 - {name: elsewhere, predictor: {path: predictor.py}, networking: {endpoint: /models/hidden}}
-- {name: jobs-elsewhere, kind: BatchAPI, predictor: {path: sleep.py}, networking: {endpoint: /models/jobs}}
+- {name: jobs-elsewhere, kind: BatchAPI, predictor: {path: endless.py}, networking: {endpoint: /models/jobs}}
 - {name: open, predictor: {path: predictor.py}, networking: {auth: none}}
 - {name: inner, predictor: {path: predictor.py}, networking: {api_gateway: none}}
 - {name: inner-jobs, kind: BatchAPI, predictor: {path: predictor.py}, networking: {api_gateway: none}}
 - {name: split, kind: TrafficSplitter, apis: [{name: echo, weight: 100}]}
-- {name: stream, predictor: {path: for_ever.py}}
-- {name: jobs, kind: BatchAPI, predictor: {path: sleep.py}}
+- {name: stream, predictor: {path: endless.py}}
+- {name: jobs, kind: BatchAPI, predictor: {path: endless.py}}
 `,
     "predictor.py": ECHO,
-    "for_ever.py": FOR_EVER,
-    "sleep.py": SLEEP,
+    "endless.py": ENDLESS,
   });
 });
 afterAll(() => server.stop());
@@ -95,7 +74,7 @@ describe("an open stream", () => {
         follow(`/jobs/${jobId}/logs?follow=true`, key),
         follow("/-/apis/echo/logs?follow=true", key),
         follow("/-/audit?follow=true", key),
-        follow("/stream", key, "{}", "text/event-stream"),
+        follow("/stream", key, '{"stream":true}', "text/event-stream"),
       ]);
     const [streams, others] = [await all(own.key), await all(other.key)];
     expect([...streams, ...others].map(({ status }) => status)).toEqual(Array(10).fill(200));
