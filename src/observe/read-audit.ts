@@ -119,10 +119,11 @@ function readFrom(file: string, cursor: Cursor): string[] {
     return [];
   }
   try {
-    const { ino } = fstatSync(fd);
+    const { ino, size } = fstatSync(fd);
     const at = ino === cursor.inode ? cursor.at : 0;
-    const piece = Buffer.alloc(READ_BYTES);
-    const whole = piece.subarray(0, readSync(fd, piece, 0, READ_BYTES, at)).lastIndexOf(0x0a) + 1;
+    // No more than there is: hundreds of followers look twice a second, mostly at the end.
+    const piece = Buffer.alloc(Math.min(READ_BYTES, Math.max(0, size - at)));
+    const whole = piece.subarray(0, readSync(fd, piece, 0, piece.length, at)).lastIndexOf(0x0a) + 1;
     if (whole === 0) return [];
     Object.assign(cursor, { inode: ino, at: at + whole });
     return piece.toString("utf8", 0, whole - 1).split("\n");
