@@ -1,5 +1,6 @@
 /** A process that runs inputs, seen from outside: it answers in time, or what it had in hand is a finding. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +10,8 @@ import { type Answer, KEEP, LOOK, RUN, readMessages, writeMessage } from "./chan
 /** Wall time, on a machine with other work: it bounds what hangs. What is merely slow is measured in CPU time, over there. */
 const ANSWER_MS = 30_000;
 const START_MS = 90_000;
+/** Who had less of a core in that time and could run waits for a busy machine. */
+const LEAST_CPU_MS = 5_000;
 const HEAP_MIB = 512;
 const STDERR_KEPT = 4_000;
 
@@ -96,7 +99,9 @@ export class Executor {
     clearTimeout(this.timer);
     if (this.waiting.length === 0) return;
     const ms = this.isStarted ? ANSWER_MS : START_MS;
+    const hadMs = cpuMs(this.child.pid);
     this.timer = setTimeout(() => {
+      if (isRunnable(this.child.pid) && cpuMs(this.child.pid) - hadMs < LEAST_CPU_MS) return this.watch();
       this.end(`no answer within ${ms} ms`);
       this.child.kill("SIGKILL");
     }, ms);
@@ -107,5 +112,22 @@ export class Executor {
     clearTimeout(this.timer);
     this.ended ??= why;
     for (const settle of this.waiting.splice(0)) settle({ finding: this.ended });
+  }
+}
+
+/** What its main thread has had of a core; NaN where the kernel does not say. */
+function cpuMs(pid: number | undefined): number {
+  return Number(ofKernel(pid, "schedstat").split(" ")[0] || Number.NaN) / 1e6;
+}
+
+function isRunnable(pid: number | undefined): boolean {
+  return /\) R /.test(ofKernel(pid, "stat"));
+}
+
+function ofKernel(pid: number | undefined, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "latin1");
+  } catch {
+    return "";
   }
 }
