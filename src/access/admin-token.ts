@@ -1,5 +1,5 @@
 /** The admin token: made once, in the data directory, mode 0600; the CLI on the same machine reads it. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newToken } from "../base/ids.ts";
 
@@ -7,17 +7,23 @@ function adminTokenFile(dataDir: string): string {
   return join(dataDir, "admin-token");
 }
 
+/** What no header can carry is no token: an empty file would be opened by an empty header. A power cut can leave one. */
 export function readOrMakeAdminToken(dataDir: string): string {
   const file = adminTokenFile(dataDir);
-  if (!existsSync(file)) writeFileSync(file, `${newToken()}\n`, { mode: 0o600, flag: "wx" });
-  return readFileSync(file, "utf8").trim();
+  const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
+  if (/^[!-~]+$/.test(kept)) return kept;
+  const token = newToken();
+  rmSync(`${file}.new`, { force: true });
+  writeFileSync(`${file}.new`, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
+  renameSync(`${file}.new`, file);
+  return token;
 }
 
-/** The key of a request: `Authorization: Bearer …` or `X-API-Key`. */
+/** The key of a request: `Authorization: Bearer …` or `X-API-Key`. An empty one is none. */
 export function keyOf(headers: {
   authorization?: string | undefined;
   "x-api-key"?: string | undefined;
 }): string | undefined {
   const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? "")?.[1];
-  return bearer ?? headers["x-api-key"];
+  return bearer ?? (headers["x-api-key"] || undefined);
 }

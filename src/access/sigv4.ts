@@ -35,7 +35,7 @@ export interface SignatureRules {
   scope: SigningScope;
 }
 
-/** Throws where an entry lacks one of its three lines. */
+/** Throws where an entry lacks one of its three lines, or one of them is empty: whoever knows the name could sign. */
 export function parseCredentials(text: string): Map<string, Credential> {
   const credentials = new Map<string, Credential>();
   for (const section of text.split(/^\s*\[/m).slice(1)) {
@@ -44,7 +44,7 @@ export function parseCredentials(text: string): Map<string, Credential> {
     const [id, secret, scope] = ["aws_access_key_id", "aws_secret_access_key", "quern_scope"].map((key) =>
       fields.get(key),
     );
-    if (id === undefined || secret === undefined || scope === undefined)
+    if (!id || !secret || !scope)
       throw new Error(`[${name} must have aws_access_key_id, aws_secret_access_key and quern_scope`);
     credentials.set(id, { secret, holder: { id: `aws:${id}`, grants: grantsOf(scope), rate: null } });
   }

@@ -1,5 +1,6 @@
 /** What the head of a signed request may say: one canonical form, and nothing that could be read in two ways. */
 import { describe, expect, it } from "vitest";
+import { parseCredentials } from "../../src/access/sigv4.ts";
 import { readSignedHead, type SigningScope } from "../../src/access/sigv4-header.ts";
 
 const nowMs = Date.parse("2026-01-31T12:00:00Z");
@@ -67,5 +68,18 @@ describe("the head of a signed request", () => {
     );
     expect(() => read(withNames("host").replace("execute-api", "s3"))).toThrow('for the service "s3"');
     expect(() => read(withNames("host").replace("execute-api", "constructor"))).toThrow("service");
+  });
+});
+
+describe("the credentials that sign", () => {
+  const LINES = ["aws_access_key_id = AKID", "aws_secret_access_key = secret", "quern_scope = predict"];
+
+  it("have all of their three lines, and something in each: nobody signs with an empty secret", () => {
+    expect([...parseCredentials(`[ada]\n${LINES.join("\n")}`).keys()]).toEqual(["AKID"]);
+    for (const line of LINES)
+      for (const less of ["", line.replace(/=.*/, "="), line.replace(/=.*/, "=  ")])
+        expect(() => parseCredentials(`[ada]\n${LINES.join("\n").replace(line, less)}`)).toThrow(
+          "[ada] must have aws_access_key_id, aws_secret_access_key and quern_scope",
+        );
   });
 });

@@ -1,0 +1,40 @@
+/** The admin token: nobody has it without reading it, whatever became of its file. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { keyOf, readOrMakeAdminToken } from "../../src/access/admin-token.ts";
+
+describe("the admin token", () => {
+  let dataDir: string;
+  beforeEach(() => {
+    dataDir = mkdtempSync(join(tmpdir(), "quern-test-"));
+  });
+  afterEach(() => rmSync(dataDir, { recursive: true }));
+  const file = () => join(dataDir, "admin-token");
+
+  it.each([
+    ["is absent", undefined],
+    ["is empty, as after a power cut or on a full disk", ""],
+    ["has white space only", " \n"],
+    ["has what no header can carry", "\0".repeat(39)],
+  ])("is made where its file %s, for its user only, and kept", (_, content) => {
+    if (content !== undefined) writeFileSync(file(), content, { mode: 0o644 });
+    const token = readOrMakeAdminToken(dataDir);
+    expect(token).toMatch(/^[0-9a-f]{32}$/);
+    expect(readFileSync(file(), "utf8")).toBe(`${token}\n`);
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect(readOrMakeAdminToken(dataDir)).toBe(token);
+  });
+
+  it("is what stands in its file, if that can be sent", () => {
+    writeFileSync(file(), "my-own\n");
+    expect(readOrMakeAdminToken(dataDir)).toBe("my-own");
+  });
+
+  it("is not sent by a header with nothing in it", () => {
+    for (const empty of [{ "x-api-key": "" }, { authorization: "" }, { authorization: "Bearer " }])
+      expect(keyOf(empty)).toBeUndefined();
+    expect(keyOf({ authorization: "Basic x", "x-api-key": "k" })).toBe("k");
+  });
+});
