@@ -183,6 +183,19 @@ export function isDeeperThan(text: Buffer, most: number): boolean {
   return false;
 }
 
+/** Whether there are more objects, arrays, members and elements than `most`, in any bytes: they need not be JSON. Stops where it shows. */
+export function hasMoreValues(text: Buffer, most: number): boolean {
+  let isString = false;
+  let values = 0;
+  for (let at = 0; at < text.length; at++) {
+    const byte = text[at]!;
+    if (byte === QUOTE) isString = !isString;
+    else if (isString) at += byte === BACKSLASH ? 1 : 0;
+    else if ((byte === OPEN_BRACE || byte === OPEN_BRACKET || byte === COMMA) && ++values > most) return true;
+  }
+  return false;
+}
+
 /**
  * The members of the object in `span`, by name; of duplicate names the last one wins, as in `JSON.parse`. Of an object of more
  * than `most` members the first ones, and one more.

@@ -214,6 +214,8 @@ export const STALLED_AFTER_MS = 600_000;
 export const STORE_SILENCE_MS = 15_000;
 /** A page of a store's listing: 1,000 keys of 1,024 bytes, each byte as `%XX`, with some 300 bytes of XML each, come to 3.4 MB. */
 export const STORE_PAGE_BYTES_MAX = 16 * 1024 * 1024;
+/** Objects, arrays and members in a page of JSON: 1,000 objects of two members each; 100 each where a store says more than it was asked. */
+export const STORE_PAGE_VALUES_MAX = 100_000;
 /** What a store says of an error: no store has more than a kilobyte or two to say. */
 export const STORE_ERROR_BYTES_MAX = 256 * 1024;
 /** What SQS answers: some hundred bytes for each of ten letters. */

@@ -1,13 +1,9 @@
 /** `az://container/key`: Azure Blob Storage, by its own client, an optional peer. */
 import type { DefaultAzureCredential } from "@azure/identity";
-import type {
-  BlobServiceClient,
-  ContainerListBlobFlatSegmentResponse,
-  RestError,
-  StorageSharedKeyCredential,
-} from "@azure/storage-blob";
+import type { BlobServiceClient, RestError, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { ServiceError } from "../contracts/errors.ts";
 import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../contracts/limits.ts";
+import { AzureClient } from "./azure-client.ts";
 import {
   type ListedObject,
   type ListOptions,
@@ -20,7 +16,8 @@ import { RangedObject } from "./ranged-object.ts";
 import { storeError } from "./store-errors.ts";
 import { bucketAndKey } from "./store-path.ts";
 
-const PAGE = 5000;
+/** Azure gives 5,000: names of 1,024 characters, escaped, would not all fit into STORE_PAGE_BYTES_MAX. */
+const PAGE = 2000;
 /** Jobs wait for a store themselves (patient-store.ts). */
 const RETRIES = { maxTries: 2, retryDelayInMs: 200 };
 
@@ -32,11 +29,11 @@ export interface AzureOptions {
   sasToken: string | undefined;
 }
 
-type Page = ContainerListBlobFlatSegmentResponse;
 type Credential = StorageSharedKeyCredential | DefaultAzureCredential | undefined;
 
 interface AzureAccess {
   service: BlobServiceClient;
+  client: AzureClient;
   identity: string;
 }
 
@@ -54,7 +51,7 @@ export class AzureStore implements ObjectStore {
 
   async *list(prefix: string, { after }: ListOptions): AsyncGenerator<ListedObject[]> {
     const { bucket, key } = bucketAndKey(prefix);
-    const { service, identity } = await this.access();
+    const { service, client, identity } = await this.access();
     const last = after === undefined ? undefined : Buffer.from(bucketAndKey(after).key);
     const container = service.getContainerClient(bucket);
     for (let token: string | undefined; ; ) {
@@ -63,19 +60,18 @@ export class AzureStore implements ObjectStore {
       const pages = container
         .listBlobsFlat({ prefix: key, abortSignal })
         .byPage({ maxPageSize: PAGE, ...(token === undefined ? {} : { continuationToken: token }) });
-      const { value: page } = await pages.next().catch((error: RestError) => {
-        throw toStoreError(error, prefix, identity);
-      });
+      const page = await pages
+        .next()
+        .then(() => client.pageOf(abortSignal))
+        .catch((error: RestError) => {
+          throw toStoreError(error, prefix, identity);
+        });
       // There is no listing from a name on: what is before it is listed again, and dropped.
-      const behind = (page as Page).segment.blobItems.filter(
-        ({ name }) => last === undefined || Buffer.compare(Buffer.from(name), last) > 0,
+      const behind = page.objects.filter(
+        ({ key }) => last === undefined || Buffer.compare(Buffer.from(key), last) > 0,
       );
-      if (behind.length > 0)
-        yield behind.map(({ name, properties }) => ({
-          path: `az://${bucket}/${name}`,
-          bytes: properties.contentLength,
-        }));
-      token = (page as Page).continuationToken || undefined;
+      if (behind.length > 0) yield behind.map(({ key, bytes }) => ({ path: `az://${bucket}/${key}`, bytes }));
+      token = page.nextToken;
       if (token === undefined) return;
     }
   }
@@ -123,10 +119,11 @@ export class AzureStore implements ObjectStore {
 async function openAzure(options: AzureOptions): Promise<AzureAccess> {
   const { connectionString, account, key, sasToken } = options;
   const blobs = await import("@azure/storage-blob").catch(needsClient("@azure/storage-blob"));
-  const pipeline = { retryOptions: RETRIES };
+  const client = new AzureClient(blobs.RestError);
+  const pipeline = { retryOptions: RETRIES, httpClient: client };
   if (connectionString !== undefined) {
     const service = blobs.BlobServiceClient.fromConnectionString(connectionString, pipeline);
-    return { service, identity: "AZURE_STORAGE_CONNECTION_STRING" };
+    return { service, client, identity: "AZURE_STORAGE_CONNECTION_STRING" };
   }
   if (account === undefined)
     throw new ServiceError(
@@ -136,6 +133,7 @@ async function openAzure(options: AzureOptions): Promise<AzureAccess> {
   const url = `https://${account}.blob.core.windows.net`;
   const open = (address: string, credential: Credential, identity: string) => ({
     service: new blobs.BlobServiceClient(address, credential, pipeline),
+    client,
     identity,
   });
   if (key !== undefined)

@@ -2,14 +2,19 @@
  * `gs://`: Google Cloud Storage by its JSON API; Google's auth library, an optional peer, finds the credentials. (Its storage
  * client waits for ever when a connection breaks off in the middle of an answer.)
  */
+
+import { hasMoreValues } from "../base/json-text.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import {
   PARALLEL_LISTINGS,
+  PATH_BYTES_MAX,
   STORE_ERROR_BYTES_MAX,
   STORE_PAGE_BYTES_MAX,
+  STORE_PAGE_VALUES_MAX,
   STORE_SILENCE_MS,
 } from "../contracts/limits.ts";
 import { get } from "./http-get.ts";
+import type { ListingPage } from "./listing-xml.ts";
 import {
   type ListedObject,
   type ListOptions,
@@ -39,9 +44,10 @@ interface GcsAccess {
   headers: () => Promise<Record<string, string>>;
 }
 
+/** As the store wrote it. */
 interface Listing {
-  items?: { name: string; size: string }[];
-  nextPageToken?: string;
+  items?: unknown;
+  nextPageToken?: unknown;
 }
 
 export class GcsStore implements ObjectStore {
@@ -66,20 +72,15 @@ export class GcsStore implements ObjectStore {
       ...(last === undefined ? {} : { startOffset: last }),
     });
     for (;;) {
-      const { items = [], nextPageToken } = await this.ask<Listing>(
-        `${bucket}/o?${query}`,
-        prefix,
-        (cause) => {
-          const message = `there is no bucket for ${prefix}: check its name`;
-          return new ServiceError("bucket_not_found", message, { cause });
-        },
-      );
+      const { objects, nextToken } = await this.ask(`${bucket}/o?${query}`, prefix, pageOf, (cause) => {
+        const message = `there is no bucket for ${prefix}: check its name`;
+        return new ServiceError("bucket_not_found", message, { cause });
+      });
       // `startOffset` is inclusive.
-      const behind = items.filter(({ name }) => name !== last);
-      if (behind.length > 0)
-        yield behind.map(({ name, size }) => ({ path: `gs://${bucket}/${name}`, bytes: Number(size) }));
-      if (nextPageToken === undefined) return;
-      query.set("pageToken", nextPageToken);
+      const behind = objects.filter(({ key }) => key !== last);
+      if (behind.length > 0) yield behind.map(({ key, bytes }) => ({ path: `gs://${bucket}/${key}`, bytes }));
+      if (nextToken === undefined) return;
+      query.set("pageToken", nextToken);
     }
   }
 
@@ -104,24 +105,33 @@ export class GcsStore implements ObjectStore {
     });
   }
 
-  private async generation(object: string, path: string): Promise<{ etag: string; bytes: number }> {
-    const { generation, size } = await this.ask<{ generation: string; size: string }>(
-      `${object}?fields=generation,size`,
-      path,
-      (cause) => new ObjectMissing(path, cause),
-    );
-    return { etag: generation, bytes: Number(size) };
+  private generation(object: string, path: string): Promise<{ etag: string; bytes: number }> {
+    const missing = (cause: Error) => new ObjectMissing(path, cause);
+    return this.ask(`${object}?fields=generation,size`, path, generationOf, missing);
   }
 
-  /** A JSON answer; `missing` says what a 404 means. */
-  private async ask<T>(address: string, path: string, missing: (cause: Error) => Error): Promise<T> {
+  /** What `read` takes of a JSON object, which it may refuse; `missing` says what a 404 means. */
+  private async ask<T>(
+    address: string,
+    path: string,
+    read: (answer: object) => T,
+    missing: (cause: Error) => Error,
+  ): Promise<T> {
     const answer = await this.get(address, path, {}, AbortSignal.timeout(STORE_SILENCE_MS));
     const broken = (error: Error): never => {
       throw storeError(error, { path, status: undefined, identity: "", cure: "" });
     };
-    const body = await textOfStore(answer, STORE_PAGE_BYTES_MAX).catch(broken);
-    if (answer.statusCode === 200)
-      return objectOf<T>(body) ?? broken(new Error(`it answered ${body.slice(0, 100)}`));
+    const isGood = answer.statusCode === 200;
+    const body = await textOfStore(answer, isGood ? STORE_PAGE_BYTES_MAX : STORE_ERROR_BYTES_MAX).catch(
+      broken,
+    );
+    if (isGood) {
+      try {
+        return read(objectOf(body));
+      } catch (error) {
+        return broken(error as Error);
+      }
+    }
     const refusal = await this.refusal(answer.statusCode!, path, body);
     throw answer.statusCode === 404 ? missing(refusal) : refusal;
   }
@@ -147,19 +157,50 @@ export class GcsStore implements ObjectStore {
   }
 }
 
-/** What is no JSON object must not pass for an empty listing. */
-function objectOf<T>(body: string): T | undefined {
+/** What is no JSON object must not pass for an empty listing; what has more in it than any answer would keep others waiting. */
+function objectOf(body: string): object {
+  const somethingElse = new Error(`it answered ${body.slice(0, 100)}`);
+  if (hasMoreValues(Buffer.from(body), STORE_PAGE_VALUES_MAX)) throw somethingElse;
+  let value: unknown;
   try {
-    const value = JSON.parse(body) as T;
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
+    value = JSON.parse(body);
   } catch {
-    return undefined;
+    throw somethingElse;
   }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw somethingElse;
+  return value;
+}
+
+function pageOf({ items = [], nextPageToken }: Listing): ListingPage {
+  if (!Array.isArray(items)) throw new Error("its listing has no list of items");
+  if (nextPageToken !== undefined && typeof nextPageToken !== "string")
+    throw new Error("its listing has a nextPageToken that is no string");
+  const objects = (items as unknown[]).map((item) => {
+    const { name, size } = Object(item) as { name?: unknown; size?: unknown };
+    const bytes = sizeOf(size);
+    if (typeof name === "string" && name !== "" && name.length <= PATH_BYTES_MAX && bytes !== undefined)
+      return { key: name, bytes };
+    const entry = JSON.stringify(item).slice(0, 200);
+    throw new Error(`its listing has an entry without a name or a size: ${entry}`);
+  });
+  return { objects, nextToken: nextPageToken };
+}
+
+function generationOf(answer: { generation?: unknown; size?: unknown }): { etag: string; bytes: number } {
+  const bytes = sizeOf(answer.size);
+  const etag = String(answer.generation);
+  if (/^\d{1,20}$/.test(etag) && bytes !== undefined) return { etag, bytes };
+  throw new Error("it gives the object no generation or no size");
+}
+
+/** Google writes numbers as strings, other stores as numbers. */
+function sizeOf(size: unknown): number | undefined {
+  return /^\d{1,15}$/.test(String(size)) ? Number(size) : undefined;
 }
 
 function messageOf(body: string): string {
   try {
-    return (JSON.parse(body) as { error: { message: string } }).error.message;
+    return String((JSON.parse(body) as { error: { message: string } }).error.message);
   } catch {
     return body.slice(0, 200);
   }

@@ -2,6 +2,7 @@
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { ServiceError } from "../contracts/errors.ts";
 import { PARALLEL_LISTINGS } from "../contracts/limits.ts";
+import type { ListingPage } from "./listing-xml.ts";
 import {
   type ListedObject,
   type ListOptions,
@@ -12,7 +13,7 @@ import {
 } from "./object-store.ts";
 import { RangedObject, type RangeSource } from "./ranged-object.ts";
 import { openS3, type S3Access, type S3Options } from "./s3-client.ts";
-import { type ListingPage, takePage } from "./s3-listing.ts";
+import { takePage } from "./s3-listing.ts";
 import { storeError } from "./store-errors.ts";
 import { bucketAndKey } from "./store-path.ts";
 

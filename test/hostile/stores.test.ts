@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Letter } from "../../src/batch/letters.ts";
 import { Sqs } from "../../src/batch/sqs.ts";
+import { AzureStore } from "../../src/object-store/azure-store.ts";
 import { GcsStore } from "../../src/object-store/gcs-store.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
 import { S3Store } from "../../src/object-store/s3-store.ts";
@@ -26,7 +27,13 @@ describe("a store that answers", () => {
       AWS_SECRET_ACCESS_KEY: "b",
       AWS_REGION: "us-east-1",
     });
-    Object.assign(stores, { s3: new S3Store({ endpoint }), gs: new GcsStore({ emulator: endpoint }) });
+    const connectionString = `DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;BlobEndpoint=${endpoint}/a`;
+    const none = { account: undefined, key: undefined, sasToken: undefined };
+    Object.assign(stores, {
+      s3: new S3Store({ endpoint }),
+      gs: new GcsStore({ emulator: endpoint }),
+      az: new AzureStore({ connectionString, ...none }),
+    });
   });
   afterAll(() => {
     server.closeAllConnections();
@@ -63,6 +70,9 @@ describe("a store that answers", () => {
     ["s3", 500],
     ["gs", 200],
     ["gs", 500],
+    ["az", 200],
+    ["az", 403],
+    ["az", 500],
   ])("%s with %s and a body without an end is given up after some of it", async (scheme, status) => {
     const sent = endless(status);
     await expect(all(scheme)).rejects.toMatchObject({
@@ -88,6 +98,9 @@ describe("a store that answers", () => {
 
   const listing = (body: string) => `<ListBucketResult>${body}</ListBucketResult>`;
   const entry = (key: string, size: string) => `<Contents><Key>${key}</Key><Size>${size}</Size></Contents>`;
+  const enumeration = (blobs: string) => `<EnumerationResults><Blobs>${blobs}</Blobs></EnumerationResults>`;
+  const blob = (name: string, size: string) =>
+    `<Blob><Name>${name}</Name><Properties><Content-Length>${size}</Content-Length></Properties></Blob>`;
   it.each([
     ["s3", ""],
     ["s3", "<html><body>Log in to this network</body></html>"],
@@ -103,6 +116,22 @@ describe("a store that answers", () => {
     ["gs", "<html></html>"],
     ["gs", "null"],
     ["gs", "[]"],
+    ["gs", '{"items":{"a":1}}'],
+    ["gs", '{"items":[null]}'],
+    ["gs", '{"items":[{"name":"a"}]}'],
+    ["gs", '{"items":[{"name":"a","size":"-1"}]}'],
+    ["gs", `{"items":[{"name":"${"k".repeat(100_000)}","size":"1"}]}`],
+    ["gs", '{"items":[],"nextPageToken":{}}'],
+    ["az", ""],
+    ["az", "<html><body>Log in to this network</body></html>"],
+    ["az", "{}"],
+    ["az", `<EnumerationResults><Blobs>${blob("a", "1")}`],
+    ["az", "<EnumerationResults></EnumerationResults>"],
+    ["az", enumeration("<Blob><Name>a</Name></Blob>")],
+    ["az", enumeration(blob("a", "much"))],
+    ["az", enumeration(blob("a", ""))],
+    ["az", enumeration(blob("&constructor;", "1"))],
+    ["az", enumeration(blob("k".repeat(100_000), "1"))],
   ])("%s with %.60s does not pass for a listing", async (scheme, body) => {
     answer = (response) => response.end(body);
     const error = await all(scheme).catch((caught: Error) => caught);
@@ -115,5 +144,29 @@ describe("a store that answers", () => {
     expect(await all("s3")).toEqual([]);
     answer = (response) => response.end("{}");
     expect(await all("gs")).toEqual([]);
+    answer = (response) => response.end(enumeration(""));
+    expect(await all("az")).toEqual([]);
+  });
+
+  it("az with names of all kinds has these names", async () => {
+    const names = ["a&amp;b", "&#x1F600;", "a/../b", "..", "__proto__"].map((name) => blob(name, "1"));
+    const encoded = blob("c%20%ef%bf%bf", "1").replace("<Name>", '<Name Encoded="true">');
+    answer = (response) => response.end(`\ufeff${enumeration([...names, encoded].join(""))}`);
+    expect(await all("az")).toEqual(
+      ["a&b", "😀", "a/../b", "..", "__proto__", "c \uffff"].map((name) => `az://bucket/${name}`),
+    );
+  });
+
+  it.each([
+    ["gs", `{${'"a":1,'.repeat(2_000_000)}"b":1}`],
+    ["gs", `{"items":${"[".repeat(3_000_000)}${"]".repeat(3_000_000)}}`],
+    ["az", enumeration(blob("k".repeat(12_000_000), "1"))],
+    ["az", `<EnumerationResults ${'a="1" '.repeat(2_000_000)}/>`],
+    ["az", enumeration("<a>".repeat(4_000_000))],
+  ])("%s with %.40s… keeps nobody waiting", async (scheme, body) => {
+    answer = (response) => response.end(body);
+    const before = performance.eventLoopUtilization();
+    await all(scheme).catch(() => {});
+    expect(performance.eventLoopUtilization(before).active).toBeLessThan(1500);
   });
 });
