@@ -99,7 +99,8 @@ export class AzureStore implements ObjectStore {
             conditions,
             maxRetryRequests: 0,
           });
-          return answer.readableStreamBody as import("node:stream").Readable;
+          const stream = answer.readableStreamBody as import("node:stream").Readable;
+          return { stream, contentRange: answer.contentRange };
         } catch (error) {
           if ((error as RestError).statusCode === 416) return undefined;
           if ((error as RestError).statusCode === 412) throw new ObjectChanged(path);

@@ -97,7 +97,8 @@ export class GcsStore implements ObjectStore {
         // Bytes as they are stored: without the second one the service decompresses what was uploaded as gzip.
         const headers = { range: `bytes=${start}-${end - 1}`, "accept-encoding": "gzip" };
         const answer = await this.get(`${object}?alt=media&generation=${source.etag}`, path, headers, signal);
-        if (answer.statusCode! < 300) return answer;
+        if (answer.statusCode! < 300)
+          return { stream: answer, contentRange: answer.headers["content-range"] };
         if (answer.statusCode === 416) return undefined;
         if (answer.statusCode === 404) throw new ObjectChanged(path);
         throw await this.refusal(answer.statusCode!, path, await textOfStore(answer, STORE_ERROR_BYTES_MAX));

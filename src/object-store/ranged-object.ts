@@ -17,7 +17,13 @@ export interface RangeSource {
   bytes: number;
   etag: string;
   /** The bytes from `start` up to `end`, or to the object's own end; undefined when it ends before `start`. */
-  request(start: number, end: number, signal: AbortSignal): Promise<Readable | undefined>;
+  request(start: number, end: number, signal: AbortSignal): Promise<RangeAnswer | undefined>;
+}
+
+export interface RangeAnswer {
+  stream: Readable;
+  /** The header, such as `bytes 0-99/1000`; undefined where the whole object comes. */
+  contentRange: string | undefined;
 }
 
 interface Range {
@@ -28,6 +34,8 @@ interface Range {
   /** Of the next byte to read, in the object. */
   position: number;
   end: number;
+  /** What comes to an end before here has broken off. */
+  wholeFrom: number;
 }
 
 export class RangedObject implements OpenObject {
@@ -70,15 +78,30 @@ export class RangedObject implements OpenObject {
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), STORE_SILENCE_MS);
     try {
-      const stream = await this.source.request(position, end, abort.signal);
+      const answer = await this.source.request(position, end, abort.signal);
       this.lastEnd = end;
       this.lastLength = end - position;
-      return stream && { stream, chunks: stream[Symbol.asyncIterator](), chunk: EMPTY, position, end };
+      return answer && this.rangeOf(answer, position, end);
     } catch (error) {
       throw abort.signal.aborted ? this.brokenOff(position, silence()) : error;
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Stores, and proxies before them, may answer with other bytes than those that were asked for. */
+  private rangeOf({ stream, contentRange }: RangeAnswer, position: number, end: number): Range {
+    const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(contentRange ?? "bytes 0-0/*") ?? [];
+    if (Number(first) !== position) {
+      stream.on("error", () => {}).destroy();
+      const answer =
+        contentRange === undefined ? "the whole object" : JSON.stringify(contentRange.slice(0, 100));
+      throw this.brokenOff(position, new Error(`the store answered the range with ${answer}`));
+    }
+    // Without the object's size, only the answer says where it ends.
+    const size = Number.isFinite(this.bytes) ? this.bytes : total === "*" ? 0 : Number(total);
+    const wholeFrom = Math.min(end, size);
+    return { stream, chunks: stream[Symbol.asyncIterator](), chunk: EMPTY, position, end, wholeFrom };
   }
 
   /** Waits for bytes; false at the end of the object. */
@@ -87,6 +110,7 @@ export class RangedObject implements OpenObject {
     const timer = setTimeout(() => range.stream.destroy(silence()), STORE_SILENCE_MS);
     try {
       const { value, done } = await range.chunks.next();
+      if (done && range.position < range.wholeFrom) throw new Error("less came than was asked for");
       if (done) this.drop();
       else range.chunk = value;
       return done !== true;

@@ -104,10 +104,11 @@ export class S3Store implements ObjectStore {
     const { client, identity } = await this.access();
     const command = new GetObjectCommand({ Bucket: bucket, Key: key, Range: range, IfMatch: etag });
     try {
-      const { Body, ETag } = await client.send(command, { abortSignal });
+      const { Body, ETag, ContentRange } = await client.send(command, { abortSignal });
+      const stream = Body as import("node:stream").Readable;
       // Some stores do not look at If-Match.
-      if (ETag === etag) return Body as import("node:stream").Readable;
-      (Body as import("node:stream").Readable).destroy();
+      if (ETag === etag) return { stream, contentRange: ContentRange };
+      stream.destroy();
     } catch (error) {
       const { $metadata } = error as S3ServiceException;
       if ($metadata?.httpStatusCode === 416) return undefined;
