@@ -162,11 +162,13 @@ describe("a store that answers", () => {
     ["gs", `{"items":${"[".repeat(3_000_000)}${"]".repeat(3_000_000)}}`],
     ["az", enumeration(blob("k".repeat(12_000_000), "1"))],
     ["az", `<EnumerationResults ${'a="1" '.repeat(2_000_000)}/>`],
-    ["az", enumeration("<a>".repeat(4_000_000))],
+    ["az", `<EnumerationResults>${"<a>".repeat(4_000_000)}`],
   ])("%s with %.40s… keeps nobody waiting", async (scheme, body) => {
     answer = (response) => response.end(body);
-    const before = performance.eventLoopUtilization();
-    await all(scheme).catch(() => {});
-    expect(performance.eventLoopUtilization(before).active).toBeLessThan(1500);
+    const before = process.cpuUsage();
+    await expect(all(scheme)).rejects.toMatchObject({ code: "store_unreachable" });
+    const { user, system } = process.cpuUsage(before);
+    // By the clients' own reading ten seconds and more; the machine may be busy, so that the clock says little.
+    expect((user + system) / 1e6).toBeLessThan(5);
   });
 });
