@@ -37,4 +37,22 @@ describe("a child's silence", () => {
     const late = new Silence(0);
     for (let tick = 1; tick <= 50; tick++) expect(late.tick(tick * 2.1 * HEARTBEAT_MS, true)).toBe(false);
   });
+
+  it("begins with the second tick without an answer", () => {
+    const silence = new Silence(0);
+    silence.tick(HEARTBEAT_MS, true);
+    expect(silence.hasAnswered).toBe(true);
+    silence.tick(2 * HEARTBEAT_MS, true);
+    expect(silence.hasAnswered).toBe(false);
+  });
+
+  it("counts a tick that is a little late, not one that is late by a whole one", () => {
+    const ticks = Math.ceil(CHILD_SILENT_MAX_MS / HEARTBEAT_MS) + 1;
+    const verdicts = (apartMs: number) => {
+      const silence = new Silence(0);
+      return Array.from({ length: ticks }, (_, at) => silence.tick((at + 1) * apartMs, true));
+    };
+    expect(verdicts(2 * HEARTBEAT_MS - 1).at(-1)).toBe(true);
+    expect(verdicts(2 * HEARTBEAT_MS).at(-1)).toBe(false);
+  });
 });

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { decideReplicas, type Recommendation, type ScalingRules } from "../../src/apis/autoscaler.ts";
+import {
+  decideReplicas,
+  type Recommendation,
+  type ScalingHistory,
+  type ScalingRules,
+} from "../../src/apis/autoscaler.ts";
 
 const RULES: ScalingRules = {
   min: 1,
@@ -80,12 +85,81 @@ describe("the autoscaler", () => {
     expect(decided()).toEqual(expected);
   });
 
-  it("says why", () => {
-    const samples = [{ atMs: 9_000, inFlight: 20 }];
-    const held = decideReplicas(RULES, 1, { startedMs: 0, samples, recommendations: [] }, 10_000);
-    expect(held).toMatchObject({ replicas: 1, recommended: 2 });
-    expect(held.reason).toBe(
-      "20.0 requests in flight on average over 60 s, 2 wanted a replica: 2 recommended, held at 1 for the time of stabilization",
-    );
+  const NOW = 1_000_000;
+  const load = (inFlight: number, agoMs = 0) => ({ atMs: NOW - agoMs, inFlight });
+  /** Tolerances that floating point holds exactly. */
+  const WIDE = { downscaleTolerance: 0.5, upscaleTolerance: 0.5, upscaleAfterMs: 0, downscaleAfterMs: 0 };
+
+  it.each<[string, Partial<ScalingRules>, number, Partial<ScalingHistory>, number]>([
+    ["tolerates a load at its lower edge", WIDE, 4, { samples: [load(4)] }, 4],
+    ["does not tolerate one below it", WIDE, 4, { samples: [load(3.9)] }, 3],
+    ["tolerates a load at its upper edge", WIDE, 4, { samples: [load(12)] }, 4],
+    ["does not tolerate one above it", WIDE, 4, { samples: [load(12.1)] }, 6],
+    [
+      "looks back as far as the window, not further",
+      { ...WIDE, windowMs: 1000 },
+      4,
+      { samples: [load(100, 1000), load(100, 1001), load(6, 999), load(10)] },
+      4,
+    ],
+    ["takes no samples for no load", WIDE, 4, { samples: [] }, 3],
+    [
+      "goes down once the downscale period has passed since its start",
+      {},
+      4,
+      { startedMs: NOW - RULES.downscaleAfterMs },
+      3,
+    ],
+    ["does not go down before that", {}, 4, { startedMs: NOW - RULES.downscaleAfterMs + 1 }, 4],
+    [
+      "goes up once the upscale period has passed since its start",
+      {},
+      4,
+      { startedMs: NOW - RULES.upscaleAfterMs, samples: [load(100)] },
+      6,
+    ],
+    [
+      "does not go up before that",
+      {},
+      4,
+      { startedMs: NOW - RULES.upscaleAfterMs + 1, samples: [load(100)] },
+      4,
+    ],
+    [
+      "goes down no further than it was told within the period",
+      { maxDownscale: 0 },
+      9,
+      { recommendations: [{ atMs: NOW - RULES.downscaleAfterMs + 1, replicas: 5 }] },
+      5,
+    ],
+    [
+      "forgets what it was told before the period",
+      { maxDownscale: 0 },
+      9,
+      { recommendations: [{ atMs: NOW - RULES.downscaleAfterMs, replicas: 5 }] },
+      1,
+    ],
+  ])("%s", (_, given, current, history, expected) => {
+    const whole = { startedMs: 0, samples: [], recommendations: [], ...history };
+    expect(decideReplicas({ ...RULES, ...given }, current, whole, NOW).replicas).toBe(expected);
+  });
+
+  const AVERAGE = "requests in flight on average over 60 s, 2 wanted a replica";
+
+  it.each<[string, number, number[], string]>([
+    [
+      "holds its replicas",
+      1,
+      [20],
+      `20.0 ${AVERAGE}: 2 recommended, held at 1 for the time of stabilization`,
+    ],
+    ["follows the load", 2, [4], `4.0 ${AVERAGE}`],
+    ["has no load", 0, [0], `0.0 ${AVERAGE}`],
+    ["has no sample", 0, [], `0.0 ${AVERAGE}`],
+    ["wakes", 0, [1], `woken: 1.0 ${AVERAGE}`],
+  ])("says why it %s", (_, current, loads, reason) => {
+    const samples = loads.map((inFlight) => load(inFlight));
+    const history = { startedMs: NOW, samples, recommendations: [] };
+    expect(decideReplicas({ ...RULES, min: 0 }, current, history, NOW).reason).toBe(reason);
   });
 });

@@ -101,8 +101,19 @@ describe("a rollout", () => {
       [1, 0, 0],
     ],
     [
+      "counts the free places of its own with what it completes",
+      { wanted: 3, perReplica: 3, spare: 1, room: 3 },
+      [3, 0, 0],
+    ],
+    [
       "replaces whole replicas of several processes",
       { wanted: 6, perReplica: 2, surge: 0, unavailable: 2, old: ready(6), leavingForOne: 2 },
+      [0, 0, 2],
+    ],
+    ["counts old ones on their way within the surge", { wanted: 3, old: { ready: 2, coming: 1 } }, [1, 0, 1]],
+    [
+      "lets go of old ones on their way too, once enough new ones serve",
+      { fresh: ready(1), old: { ready: 1, coming: 1 } },
       [0, 0, 2],
     ],
   ])("%s", (_, given, [start, retireFresh, retireOld]) => {
@@ -133,6 +144,33 @@ describe("a rollout", () => {
       { wanted: 3, old: ready(3), room: 0, canBorrow: true },
       { borrows: false },
     ],
+    [
+      "borrows for one replica only",
+      { wanted: 4, perReplica: 2, surge: 2, old: ready(2), room: 0, canBorrow: true },
+      { borrows: true, start: 2 },
+    ],
+    [
+      "borrows nothing while it may not start another",
+      { surge: 0, old: ready(1), canBorrow: true },
+      { borrows: false, start: 0 },
+    ],
+    [
+      "borrows nothing beside a new one",
+      { wanted: 2, fresh: ready(1), old: ready(1), room: 0, canBorrow: true },
+      { borrows: false, start: 0 },
+    ],
+    ["borrows nothing from nobody", { room: 0, canBorrow: true }, { borrows: false, start: 0, waitFor: 1 }],
+    [
+      "does not wait for the places of those that leave",
+      { wanted: 3, old: ready(2), leaving: 1, room: 0 },
+      { start: 0, waitFor: 1 },
+    ],
+    [
+      "keeps no more places than it needs until it starts again",
+      { wanted: 2, fresh: ready(1), spare: 3, isBackingOff: true },
+      { keep: 1, start: 0 },
+    ],
+    ["keeps no more places than it has", { wanted: 3, spare: 1, isBackingOff: true }, { keep: 1, start: 0 }],
     [
       "keeps the place of what died until it is started again",
       { fresh: NONE, spare: 1, isBackingOff: true, isFailing: true },
