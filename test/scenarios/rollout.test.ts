@@ -92,7 +92,7 @@ describe("a rollout", () => {
     expect([...counts.keys()].filter((status) => status !== 502 && status !== 0)).toEqual([]);
     expect(counts.get(502) ?? 0).toBeLessThanOrEqual(killed.filter((what) => what === "replica").length * 2);
     expect(counts.get(0) ?? 0).toBeLessThanOrEqual(32);
-    expect(answers.length).toBeGreaterThan(seconds * 100);
+    expect(answers.length).toBeGreaterThan(seconds * 10);
     for (const answer of answers.filter(({ status }) => status === 200)) {
       const newest = ended.findLast(({ atMs }) => atMs < answer.startedMs)?.version ?? 0;
       expect(versionOf(answer)).toBeGreaterThanOrEqual(newest);
