@@ -296,6 +296,17 @@ export interface ApiView {
   history: { api_id: string }[];
 }
 
+/** At once, and also if one of them has just ended by itself: those that killed processes leave behind often do. */
+export function killAll(pids: Iterable<number>): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
+}
+
 export interface ProcessView {
   pid: number;
   ppid: number;

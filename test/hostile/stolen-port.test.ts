@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { proofOf } from "../../src/contracts/server-proof.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, project } from "../harness/projects.ts";
-import { TestServer } from "../harness/server.ts";
+import { killAll, TestServer } from "../harness/server.ts";
 
 describe("a program on the server's port", () => {
   const server = new TestServer();
@@ -105,7 +105,7 @@ describe("a program on the server's port", () => {
       await eventually("it has printed", () => command.out.includes("no apis"));
       const children = (["gateway", "controller"] as const).map((role) => victim.child(role));
       victim.parent!.kill("SIGKILL");
-      for (const child of children) process.kill(child, "SIGKILL");
+      killAll(children);
       await eventually("the port is free", () =>
         listening(other(200, '{"apis":[],"applications":[]}'), port).then(Boolean, () => false),
       );

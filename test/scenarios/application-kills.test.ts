@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApplicationState } from "../../src/contracts/applications.ts";
 import { eventually } from "../harness/eventually.ts";
 import { applicationServer, type Edit, IrisExample, SETOSA } from "../harness/iris-example.ts";
-import { root } from "../harness/server.ts";
+import { killAll, root } from "../harness/server.ts";
 import { SteadyLoad } from "../harness/steady-load.ts";
 
 /** Notes each time that it is asked, and ends once nobody holds it. */
@@ -94,7 +94,7 @@ describe("a pipeline that is killed", () => {
       server.cli(["refresh", "-a", "iris"]);
       await isRunning(name, status);
       const before = done();
-      for (const pid of server.stages()) process.kill(pid, "SIGKILL");
+      killAll(server.stages());
       letGo(name);
       await isReady();
       expect(done()).toEqual(expect.arrayContaining(before));
@@ -132,7 +132,7 @@ describe("a pipeline that is killed", () => {
         server.child("gateway"),
         ...server.stages(),
       ];
-      for (const pid of pids) process.kill(pid, "SIGKILL");
+      killAll(pids);
       letGo(name);
       await eventually("the server is gone", () => server.parent!.signalCode !== null);
       await server.start();
@@ -150,7 +150,7 @@ describe("a pipeline that is killed", () => {
       await isRunning("dnn", "training");
       writeFileSync(log, "");
       const pids = server.stages();
-      for (const pid of pids) process.kill(pid, "SIGKILL");
+      killAll(pids);
       await eventually("they are gone", () => !server.stages().some((pid) => pids.includes(pid)));
     }
     letGo("dnn");
@@ -222,7 +222,7 @@ describe("a data stage that is killed", () => {
       expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
       await eventually(`${name} is ${status}`, async () => (await iris.statusOf(name)) === status);
       const pids = server.stages();
-      for (const pid of pids) process.kill(pid, "SIGKILL");
+      killAll(pids);
       before = iris.state().resources.filter((resource) => resource.status === "ready");
       if (!before.some((resource) => resource.name === name)) killed = pids;
     }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { eventually } from "../harness/eventually.ts";
-import { processes, TestServer } from "../harness/server.ts";
+import { killAll, processes, TestServer } from "../harness/server.ts";
 
 /**
  * Logs each batch that it begins with. `kill`: ends its controller when the others are in hand too, unless it is alone. `crash`:
@@ -90,8 +90,7 @@ async function crashMachine(): Promise<void> {
   const parent = server.parent!;
   const children = processes().filter(({ ppid }) => ppid === parent.pid);
   const exited = new Promise((resolve) => parent.once("exit", resolve));
-  for (const pid of [parent.pid!, ...children.map(({ pid: child }) => child), ...server.workers()])
-    process.kill(pid, "SIGKILL");
+  killAll([parent.pid!, ...children.map(({ pid }) => pid), ...server.workers()]);
   await exited;
   await eventually("nothing is left", () => server.workers().length === 0);
   const notes = join(server.dataDir, "notes");

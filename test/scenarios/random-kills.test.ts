@@ -2,7 +2,7 @@
 import { afterAll, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT, project } from "../harness/projects.ts";
-import { processes, TestServer } from "../harness/server.ts";
+import { killAll, processes, TestServer } from "../harness/server.ts";
 
 const server = new TestServer();
 afterAll(() => server.stop());
@@ -14,7 +14,7 @@ it("leaves no process 40 s after everything was killed", async () => {
   await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } });
   await eventually("three workers run", () => server.workers().length === 3);
   const pids = [server.parent!.pid!, server.child("gateway"), server.child("controller")];
-  for (const pid of pids) process.kill(pid, "SIGKILL");
+  killAll(pids);
   await eventually("nothing is left", () => server.workers().length === 0, 40_000);
   expect(processes().filter(({ pid }) => pids.includes(pid))).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, OBEDIENT, project } from "../harness/projects.ts";
-import { TestServer } from "../harness/server.ts";
+import { killAll, TestServer } from "../harness/server.ts";
 
 describe("a server", () => {
   let server: TestServer;
@@ -240,7 +240,7 @@ describe("a server", () => {
     await server.start();
     for (let round = 0; round < 3; round++) {
       const before = [server.child("controller"), server.child("gateway")];
-      for (const pid of before) process.kill(pid, "SIGKILL");
+      killAll(before);
       await eventually("both were started again", () =>
         (["controller", "gateway"] as const).every((role) => {
           try {

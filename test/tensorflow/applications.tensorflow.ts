@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { FRAUD_APP, INSURANCE_APP } from "../harness/former-apps.ts";
 import { IrisExample, SETOSA, SETOSA_PREDICTION } from "../harness/iris-example.ts";
-import { TestServer } from "../harness/server.ts";
+import { killAll, TestServer } from "../harness/server.ts";
 
 const MODELS = "resources/models.yaml";
 
@@ -58,7 +58,7 @@ describe("the iris application with a DNNClassifier", () => {
           : [];
       };
       await eventually("there is a checkpoint", () => checkpoints().length > 0);
-      for (const pid of server.stages()) process.kill(pid, "SIGKILL");
+      killAll(server.stages());
       await eventually("it is trained", () => iris.resource("dnn").status === "ready", 50_000);
       expect(server.cli(["logs", "-a", "iris", "dnn"]).out).toMatch(
         /Restoring parameters from .*model\.ckpt-[1-9]/,
