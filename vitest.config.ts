@@ -11,8 +11,8 @@ const SUITES: Record<string, string> = {
 export default defineConfig({
   test: {
     include: [SUITES[process.env.QUERN_TEST_SUITE ?? ""]!],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     maxWorkers: 2,
     pool: "forks",
   },

@@ -4,7 +4,7 @@ const EVERY_MS = 15;
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
   detail: () => string = () => "",
 ): Promise<void> {
   for (

@@ -63,7 +63,7 @@ describe("a pipeline that is killed", () => {
     eventually(
       "everything is ready",
       () => iris.state().resources?.every(({ status }) => status === "ready"),
-      60_000,
+      100_000,
     );
   /** Name, and when its computation began, of what is done. */
   const done = () =>
