@@ -1,20 +1,15 @@
 /** Stores that answer a range with other bytes: no line is read twice, and none is left out. */
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AzureStore } from "../../src/object-store/azure-store.ts";
-import { GcsStore } from "../../src/object-store/gcs-store.ts";
-import type { ObjectStore } from "../../src/object-store/object-store.ts";
-import { S3Store } from "../../src/object-store/s3-store.ts";
+import { type AnsweringStores, answeringStores } from "../harness/answering-stores.ts";
 
 const OBJECT = Buffer.from(Array.from({ length: 1000 }, (_, i) => String(i).padStart(9, "0")).join("\n"));
 const GENERATION = JSON.stringify({ generation: "1", size: String(OBJECT.length) });
 
-describe.each(["s3", "gs", "az"])("%s", (scheme) => {
+describe.each(["s3", "gs", "az"] as const)("%s", (scheme) => {
   let answer: (start: number, end: number) => { range: string | undefined; body: Buffer };
-  let store: ObjectStore;
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  let stores: AnsweringStores;
+  const take = (request: IncomingMessage, response: ServerResponse) => {
     const headers = { etag: '"e"', "content-type": "application/octet-stream" };
     if (request.url!.includes("fields=generation")) return response.end(GENERATION);
     if (request.method === "HEAD")
@@ -28,27 +23,11 @@ describe.each(["s3", "gs", "az"])("%s", (scheme) => {
       ...(range === undefined ? {} : { "content-range": range }),
     };
     return response.writeHead(range === undefined ? 200 : 206, head).end(body);
-  });
+  };
   beforeAll(async () => {
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    Object.assign(process.env, {
-      AWS_ENDPOINT_URL_S3: endpoint,
-      AWS_ACCESS_KEY_ID: "a",
-      AWS_SECRET_ACCESS_KEY: "b",
-      AWS_REGION: "us-east-1",
-    });
-    const none = { account: undefined, key: undefined, sasToken: undefined };
-    const connectionString = `DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;BlobEndpoint=${endpoint}/a`;
-    if (scheme === "s3") store = new S3Store({ endpoint });
-    else if (scheme === "gs") store = new GcsStore({ emulator: endpoint });
-    else store = new AzureStore({ connectionString, ...none });
+    stores = await answeringStores(take);
   });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  afterAll(() => stores.close());
 
   const range = (start: number, end: number) => ({
     range: `bytes ${start}-${end - 1}/${OBJECT.length}`,
@@ -57,7 +36,7 @@ describe.each(["s3", "gs", "az"])("%s", (scheme) => {
 
   /** All that comes from `start` on, by reads of 4,000 bytes, as enqueuing (without etag) and the reading of batches do. */
   async function read(start: number, etag?: string): Promise<string> {
-    const object = await store.open(`${scheme}://bucket/key`, etag);
+    const object = await stores[scheme].open(`${scheme}://bucket/key`, etag);
     const pieces: Buffer[] = [];
     for (let at = start; ; at += pieces.at(-1)!.length) {
       const into = Buffer.alloc(4000);
@@ -78,7 +57,7 @@ describe.each(["s3", "gs", "az"])("%s", (scheme) => {
 
   it("may send the whole object from its beginning", async () => {
     answer = () => ({ range: undefined, body: OBJECT.subarray(0, 4000) });
-    const object = await store.open(`${scheme}://bucket/key`, etag);
+    const object = await stores[scheme].open(`${scheme}://bucket/key`, etag);
     const into = Buffer.alloc(100);
     expect(await object.read(into, 0, 0, 100)).toBe(100);
     await object.close();

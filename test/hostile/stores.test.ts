@@ -1,48 +1,23 @@
 /** Stores and queues that answer without an end, or with what is no listing: a job waits or fails, and never takes a part of its input for all. */
-import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Letter } from "../../src/batch/letters.ts";
 import { Sqs } from "../../src/batch/sqs.ts";
-import { AzureStore } from "../../src/object-store/azure-store.ts";
-import { GcsStore } from "../../src/object-store/gcs-store.ts";
-import type { ObjectStore } from "../../src/object-store/object-store.ts";
-import { S3Store } from "../../src/object-store/s3-store.ts";
+import { type AnsweringStores, answeringStores, type Scheme } from "../harness/answering-stores.ts";
 
 const MiB = 1024 * 1024;
 
 describe("a store that answers", () => {
   let answer: (response: ServerResponse) => void = () => {};
-  const server = createServer((_, response) => answer(response));
-  const stores: Record<string, ObjectStore> = {};
+  let stores: AnsweringStores;
   beforeAll(async () => {
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    Object.assign(process.env, {
-      AWS_ENDPOINT_URL_S3: endpoint,
-      AWS_ENDPOINT_URL_SQS: endpoint,
-      AWS_ACCESS_KEY_ID: "a",
-      AWS_SECRET_ACCESS_KEY: "b",
-      AWS_REGION: "us-east-1",
-    });
-    const connectionString = `DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;BlobEndpoint=${endpoint}/a`;
-    const none = { account: undefined, key: undefined, sasToken: undefined };
-    Object.assign(stores, {
-      s3: new S3Store({ endpoint }),
-      gs: new GcsStore({ emulator: endpoint }),
-      az: new AzureStore({ connectionString, ...none }),
-    });
+    stores = await answeringStores((_, response) => answer(response));
   });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  afterAll(() => stores.close());
 
-  const all = async (scheme: string) => {
+  const all = async (scheme: Scheme) => {
     const paths: string[] = [];
-    for await (const page of stores[scheme]!.list(`${scheme}://bucket/`, { sizes: true }))
+    for await (const page of stores[scheme].list(`${scheme}://bucket/`, { sizes: true }))
       paths.push(...page.map(({ path }) => path));
     return paths;
   };
@@ -64,7 +39,7 @@ describe("a store that answers", () => {
     return sent;
   }
 
-  it.each([
+  it.each<[Scheme, number]>([
     ["s3", 200],
     ["s3", 404],
     ["s3", 500],
@@ -101,7 +76,7 @@ describe("a store that answers", () => {
   const enumeration = (blobs: string) => `<EnumerationResults><Blobs>${blobs}</Blobs></EnumerationResults>`;
   const blob = (name: string, size: string) =>
     `<Blob><Name>${name}</Name><Properties><Content-Length>${size}</Content-Length></Properties></Blob>`;
-  it.each([
+  it.each<[Scheme, string]>([
     ["s3", ""],
     ["s3", "<html><body>Log in to this network</body></html>"],
     ["s3", "{}"],
@@ -157,7 +132,7 @@ describe("a store that answers", () => {
     );
   });
 
-  it.each([
+  it.each<[Scheme, string]>([
     ["gs", `{${'"a":1,'.repeat(2_000_000)}"b":1}`],
     ["gs", `{"items":${"[".repeat(3_000_000)}${"]".repeat(3_000_000)}}`],
     ["az", enumeration(blob("k".repeat(12_000_000), "1"))],
