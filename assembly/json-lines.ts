@@ -1,7 +1,7 @@
 /**
  * A validator of JSON objects on one line each, without building them, in AssemblyScript: what `JSON.parse` accepts and is a
  * plain object, held together by a property test. In WebAssembly because strings are skipped sixteen bytes at a time; its host is
- * src/batch/line-scanner.ts, which says what each problem is in words. UTF-8 is the host's business (bytes from 0x80 on are
+ * src/batch/enqueue/line-scanner.ts, which says what each problem is in words. UTF-8 is the host's business (bytes from 0x80 on are
  * legal inside strings only).
  *
  * The host writes lines to INPUT and a newline behind the last one, which no token goes past: nothing here asks for the end.

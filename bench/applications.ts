@@ -14,9 +14,9 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { checkApplication } from "../src/legacy/application.ts";
+import { checkApplication } from "../src/legacy/check/application.ts";
+import { buildGraph } from "../src/legacy/check/resource-graph.ts";
 import { dataPlan } from "../src/legacy/plans.ts";
-import { buildGraph } from "../src/legacy/resource-graph.ts";
 import { root } from "../test/harness/server.ts";
 import { report } from "./measure.ts";
 

@@ -22,7 +22,8 @@ export function tensorflowPython() {
   return status === 0 ? pythonWith("tensorflow", [...OWN, TENSORFLOW]) : undefined;
 }
 
-function pythonWith(name, packages) {
+/** An interpreter in `.servers/NAME` with these packages; made where it is missing. */
+export function pythonWith(name, packages) {
   const directory = join(root, ".servers", name);
   const python = join(directory, "bin", "python");
   const mark = join(directory, "complete");

@@ -6,12 +6,15 @@
  *
  * `npm run mutations -- --write NAME` makes the uncommitted changes of src/ and python/ the breakage of NAME.patch, under the
  * head that the file has.
+ *
+ * `npm run mutations -- --pure` is another run: small changes of the pure modules, made by Stryker (scripts/mutations/pure.mjs).
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCopy, makeOriginal } from "./mutations/copy.mjs";
 import { parseHead, readPatches } from "./mutations/patches.mjs";
+import { mutatePure } from "./mutations/pure.mjs";
 import { runTests } from "./mutations/red-tests.mjs";
 import { root, setUp } from "./setup.mjs";
 
@@ -87,6 +90,7 @@ function write(name) {
 async function main(args) {
   if (args[0] === "--write") return write(args[1]);
   setUp();
+  if (args[0] === "--pure") return mutatePure(args.slice(1));
   const patches = readPatches(args);
   if (args.length === 0) assertComplete(patches);
   const cannotRun = await unbroken(patches);

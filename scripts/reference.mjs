@@ -8,14 +8,14 @@ setUp();
 const { z } = await import("zod");
 const { SETTINGS } = await import(join(root, "dist", "settings.js"));
 const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
-const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "apis.js"));
-const { LIMITS } = await import(join(root, "dist", "contracts", "limit-table.js"));
-const { OPERATIONS } = await import(join(root, "dist", "contracts", "operations.js"));
+const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "config", "apis.js"));
+const { LIMITS } = await import(join(root, "dist", "contracts", "http", "limit-table.js"));
+const { OPERATIONS } = await import(join(root, "dist", "contracts", "http", "operations.js"));
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
 const { SECRET_NAMES } = await import(join(root, "dist", "contracts", "secrets.js"));
 const { CREDENTIALS, CREDENTIALS_OF_QUERY } = await import(join(root, "dist", "gateway", "payload-meta.js"));
 const { METRICS } = await import(join(root, "dist", "control", "metrics.js"));
-const { JOB_MOVES, ROUND_MOVES } = await import(join(root, "dist", "batch", "job-status.js"));
+const { JOB_MOVES, ROUND_MOVES } = await import(join(root, "dist", "batch", "records", "job-status.js"));
 
 const table = (head, rows) =>
   [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
@@ -23,7 +23,7 @@ const table = (head, rows) =>
 function settings() {
   const rows = Object.values(SETTINGS).map(({ env, option, default: value, unit, help }) => [
     option === "" ? "" : `\`${option}\``,
-    `\`${env}\``,
+    env === "" ? "" : `\`${env}\``,
     value === "" ? "" : `\`${value}\``,
     unit,
     help,

@@ -17,7 +17,7 @@ const OWN_KERNEL = "--own-kernel";
 /** On another Node: what stands on Node's own parts (SQLite, HTTP, streams, processes and their channels). */
 const OTHER_NODE = "--other-node";
 const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE];
-const scenarios = (...names) => names.map((name) => `test/scenarios/${name}.test.ts`);
+const scenarios = (folder, ...names) => names.map((name) => `test/scenarios/${folder}/${name}.test.ts`);
 /** Left out is what another Node makes no difference to: Python, applications, guides, the rules of configurations, other stores and queues. */
 const OF_NODE = [
   "test/base/",
@@ -28,19 +28,19 @@ const OF_NODE = [
   "test/protocol/",
   "test/conformance/database.test.ts",
   "test/conformance/worker.test.ts",
+  ...scenarios("access", "access", "addresses"),
+  ...scenarios("batch", "batch", "kill-points", "submission", "survival"),
+  ...scenarios("operations", "copies", "disk", "guarantees", "logs", "monitoring", "reading", "server"),
   ...scenarios(
-    "access",
-    "addresses",
-    "batch",
-    "copies",
-    "disk",
+    "realtime",
     "front",
-    "guarantees",
-    "kill-points",
-    "logs",
+    "payloads",
+    "realtime",
+    "rollout",
+    "rude-clients",
+    "rude-predictors",
+    "streams",
   ),
-  ...scenarios("monitoring", "payloads", "reading", "realtime", "rollout", "rude-clients", "rude-predictors"),
-  ...scenarios("server", "streams", "submission", "survival"),
 ];
 
 const total = { passed: 0, failed: 0, skipped: 0 };

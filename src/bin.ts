@@ -1,4 +1,6 @@
-/** The entry of everything: a child of the parent, or the command line. Modules are loaded when they are needed. */
+/**
+ * The entry point of everything: a child of the parent, or the command line. Modules are loaded when they are needed.
+ */
 const verb = process.argv[2];
 
 if (verb === "__gateway" || verb === "__controller") {

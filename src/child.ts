@@ -1,29 +1,33 @@
 /**
- * The entry of gateway and controller, which the parent starts: options by message, stop by SIGTERM or its death. Each loads its own
- * modules only (gateway-child.ts, controller-child.ts): to load those of the other took a fifth of a start.
+ * The entry point of gateway and controller, which the parent starts. The parent sends the options by message. SIGTERM
+ * or the parent's death stops them. Each loads only its own modules (gateway-child.ts, controller-child.ts), because
+ * loading those of the other took a fifth of a start.
  */
 import { reportFaultsTo, surviveAll } from "./base/boundary.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
 import type { FaultLog } from "./observe/fault-log.ts";
 import { outliveReaders, say } from "./observe/words.ts";
-import { type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./supervised-child.ts";
+import { type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./parent/supervised-child.ts";
 
-/** Twice what batches in hand have. A dead parent ends nobody, and a controller may wait for what never comes, such as room on the disk. */
+/**
+ * Twice as long as batches in hand get. A dead parent stops nobody, and a controller may wait for something that never
+ * happens, such as free disk space.
+ */
 const CONTROLLER_LEAVES_MS_MAX = 20_000;
 
-/** Starts what the child is there for; resolves to what stops it. */
+/** Starts the child's role. Resolves to the function that stops it. */
 export type StartRole = (options: string) => Promise<(forGood: boolean) => Promise<void>>;
 
 interface ChildModule {
   start: StartRole;
-  /** Where faults of this process are logged. */
+  /** The log for unexpected errors of this process. */
   faults: FaultLog;
 }
 
 export async function runChild(role: ChildRole): Promise<void> {
   process.on("SIGINT", () => {});
   outliveReaders();
-  // A start may wait for long, for room on the disk; without the parent it would wait for nobody.
+  // A start may wait long for disk space. Without the parent, nobody needs it.
   const leaveUnstarted = () => process.exit(0);
   process.once("disconnect", leaveUnstarted);
   const { start, faults } = await load(role);
@@ -33,7 +37,7 @@ export async function runChild(role: ChildRole): Promise<void> {
     process.exit(error instanceof CannotStart ? EXIT_CANNOT_START : EXIT_TRY_AGAIN);
   });
   process.off("disconnect", leaveUnstarted);
-  // Not before: a start that fails is to end, and is tried again.
+  // Not earlier: a failed start must end the process, and is retried.
   surviveAll((error) => faults.recordUncontained(error));
   let isStopping = false;
   const leave = (forGood: boolean) => {
@@ -50,7 +54,7 @@ export async function runChild(role: ChildRole): Promise<void> {
     );
   };
   process.on("SIGTERM", () => leave(true));
-  // The parent is gone: jobs and replicas go on with the next one.
+  // The parent is gone. Jobs and replicas continue under the next one.
   process.on("disconnect", () => leave(false));
   if (process.connected) sayToParent("ready");
   else leave(false);
@@ -60,7 +64,7 @@ function load(role: ChildRole): Promise<ChildModule> {
   return role === "controller" ? import("./controller-child.ts") : import("./gateway-child.ts");
 }
 
-/** Its first message; from then on it asks now and then whether we still answer. */
+/** Resolves to the parent's first message. Later messages check whether this process still responds. */
 function optionsFromParent(): Promise<string> {
   return new Promise((resolve) =>
     process.on("message", (message) => {
@@ -71,6 +75,6 @@ function optionsFromParent(): Promise<string> {
 }
 
 function sayToParent(word: "ready" | "leaving" | "pong"): void {
-  // It may be gone this very moment, which "disconnect" tells.
+  // The parent may go away at this moment; "disconnect" reports that.
   if (process.connected) process.send!(word, () => {});
 }

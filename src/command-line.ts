@@ -1,30 +1,34 @@
-/** The command line: options of all verbs, where commands go, and how failures become exit codes. */
+/** The command line: the options of all verbs, the dispatch of commands, and the exit codes of failures. */
 import { existsSync, readFileSync } from "node:fs";
-import { availableParallelism, totalmem } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { Command, CommanderError, Option } from "commander";
 import { sha256Of } from "./access/permission.ts";
-import { parseCredentials } from "./access/sigv4.ts";
 import { addApiVerbs } from "./cli/api-verbs.ts";
-import { Client, type ClientOptions } from "./cli/client.ts";
-import { type CliContext, CliError, EXIT } from "./cli/context.ts";
 import { findEnvironment, LOCAL, readEnvironments } from "./cli/environments.ts";
 import { addJobVerbs, addQueueVerbs } from "./cli/job-verbs.ts";
-import { isErrTerminal, isTerminal, Output, watchReader } from "./cli/output.ts";
 import { addOwnVerbs } from "./cli/own-verbs.ts";
+import { Client, type ClientOptions } from "./cli/server/client.ts";
+import { type CliContext, CliError, EXIT } from "./cli/server/context.ts";
+import { isErrTerminal, isTerminal, Output, watchReader } from "./cli/terminal/output.ts";
+import { addressFile, adminTokenFile } from "./contracts/data-layout.ts";
 import { packageRoot } from "./contracts/package-root.ts";
-import { parseBytes, parseCpuMillis } from "./contracts/quantities.ts";
+import {
+  readServerOptions,
+  SERVER_SETTING_NAMES,
+  type ServerOptions,
+  type SettingTexts,
+} from "./server-options.ts";
 import {
   configDirectory,
   givenHost,
   isPlainOutput,
+  SERVER_SETTINGS,
   SETTINGS,
-  type SettingName,
   setting,
   version,
 } from "./settings.ts";
 
-/** What else a server that is reached at a loopback address may be called. */
+/** Other names of a server that listens on a loopback address. */
 const LOOPBACK_NAMES: ReadonlyMap<string, readonly string[]> = new Map([
   ["127.0.0.1", ["localhost", "0.0.0.0"]],
   ["[::1]", ["localhost", "127.0.0.1", "0.0.0.0", "[::]"]],
@@ -42,7 +46,7 @@ interface GlobalOptions {
   yes?: boolean;
 }
 
-/** Runs one command; resolves to its exit code. */
+/** Runs one command. Resolves to its exit code. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
   watchReader(() => process.exit(EXIT.success));
   let exitCode: number = EXIT.success;
@@ -64,7 +68,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** All verbs, each handed to its file in cli/. */
+/** Declares all verbs. Each is handed to its file in cli/. */
 export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: number) => void): Command {
   const program = new Command("quern")
     .description("Python prediction classes as real-time APIs and batch jobs")
@@ -123,19 +127,19 @@ function contextOf(options: GlobalOptions): CliContext {
 }
 
 /**
- * `-e`, else QUERN_HOST, else the environment in use, else the server that uses the data directory, else the default
- * address. The admin token of the data directory goes to its own server only, which proves that it is that one. A server that the user
- * names gets the key that the user gives, and proves nothing.
+ * Chooses the server: `-e`, then QUERN_HOST, then the current environment, then the server of the data directory, then
+ * the default address. The data directory's admin token is sent only to its own server, which must prove that it is the
+ * right one. A server that the user names gets the key that the user gives, and proves nothing.
  */
 function targetOf(
   given: string | undefined,
   dataDir: string,
   environments: string,
 ): { name: string } & ClientOptions {
-  // A file of secrets often ends in a line break.
+  // A file with a secret often ends with a line break.
   const apiKey = setting("apiKey")?.trim() || undefined;
-  const address = readLine(join(dataDir, "address"));
-  const token = readLine(join(dataDir, "admin-token"));
+  const address = readLine(addressFile(dataDir));
+  const token = readLine(adminTokenFile(dataDir));
   const own = token === undefined ? undefined : { dataDir, tokenSha256: sha256Of(token) };
   const host = givenHost();
   if (given === undefined && host !== undefined) {
@@ -151,8 +155,8 @@ function targetOf(
 }
 
 /**
- * Where to reach the server of the data directory, if `host` is another name for it on this machine; undefined if it is
- * not. Without TLS nothing proves who answers, so that the server's own address is taken.
+ * The address of the data directory's server, if `host` is another name for it on this machine; otherwise undefined.
+ * Without TLS nothing proves who responds, so the server's own address is used.
  */
 function ownAddress(host: string, own: string): string | undefined {
   if (host.replace(/\/+$/, "") === own) return own;
@@ -171,172 +175,34 @@ function readLine(file: string): string | undefined {
 
 function addServerVerb(program: Command, onExit: (code: number) => void): void {
   const command = program.command("up").description("start the server; SIGTERM or Ctrl-C drains it");
-  for (const name of [
-    "listen",
-    "dataDir",
-    "python",
-    "cpus",
-    "memory",
-    "gpus",
-    "keepJobs",
-    "keepFailedJobs",
-    "secretNames",
-    "publicUrl",
-    "controlListen",
-    "trustedProxies",
-    "tlsCert",
-    "tlsKey",
-    "jwtIssuer",
-    "jwtAudience",
-    "jwtJwks",
-    "jwtScopesClaim",
-    "sigv4Credentials",
-    "sigv4Region",
-    "sigv4Service",
-    "sigv4Repeats",
-    "gateways",
-    "maxBody",
-  ] as const satisfies SettingName[]) {
-    command.option(
-      SETTINGS[name].option,
-      `${SETTINGS[name].help} (${SETTINGS[name].env}; default ${SETTINGS[name].default || "none"})`,
-    );
+  for (const name of SERVER_SETTING_NAMES) {
+    const { option, help, env, unit } = SERVER_SETTINGS[name];
+    if (option === "") continue;
+    if (name === "allowLocalRoot")
+      command.option(option, help, (root: string, all: string[]) => [...all, root], []);
+    else if (unit === "flag") command.option(option, help);
+    else command.option(option, `${help} (${env}; default ${SERVER_SETTINGS[name].default || "none"})`);
   }
-  command.option(
-    SETTINGS.allowLocalRoot.option,
-    SETTINGS.allowLocalRoot.help,
-    (root: string, all: string[]) => [...all, root],
-    [],
-  );
-  command.option("--continue-jobs", "continue jobs that are paused because the data directory is a copy");
-  command.option("--insecure-no-auth", "listen on other than loopback without keys");
-  command.action(async (options: Record<string, string | boolean | string[] | undefined>) => {
+  command.action(async (given: Record<string, string | boolean | string[] | undefined>) => {
+    const options = serverOptions(settingTexts(given));
     const { up } = await import("./up.ts");
-    onExit(await up(upOptions(options)));
+    onExit(await up(options));
   });
 }
 
-function upOptions(options: Record<string, string | boolean | string[] | undefined>) {
-  const text = (name: SettingName) => setting(name, options[name] as string | undefined);
-  const maxBodyBytes = Number(text("maxBody"));
-  if (!Number.isInteger(maxBodyBytes) || maxBodyBytes < 1)
-    throw new CliError(`--max-body must be a number of bytes (got "${text("maxBody")}")`, EXIT.usage);
-  const fromEnvironment = setting("allowLocalRoot").split(":").filter(Boolean);
-  return {
-    listen: addressOf("--listen", text("listen")),
-    controlListen:
-      text("controlListen") === "" ? undefined : addressOf("--control-listen", text("controlListen")),
-    trustedProxies: text("trustedProxies").split(",").filter(Boolean),
-    tls: tlsOf(text("tlsCert"), text("tlsKey")),
-    jwt: jwtOf(text),
-    sigv4: signaturesOf(text),
-    gateways: gatewaysOf(text("gateways")),
-    dataDir: resolve(text("dataDir")),
-    python: text("python"),
-    publicUrl: publicUrlOf(text("publicUrl")),
-    maxBodyBytes,
-    localRoots: [...fromEnvironment, ...(options.allowLocalRoot as string[])].map((root) => resolve(root)),
-    insecureNoAuth: options.insecureNoAuth === true,
-    continueJobs: options.continueJobs === true,
-    gpus: text("gpus"),
-    secretNames: text("secretNames").split(",").filter(Boolean),
-    keepMs: daysOf("--keep-jobs", text("keepJobs")),
-    keepFailedMs: daysOf("--keep-failed-jobs", text("keepFailedJobs")),
-    keepEnvironmentsMs: daysOf("--keep-environments", text("keepEnvironments")),
-    compute: computeOf(text("cpus"), text("memory")),
-    killAt: setting("killAt"),
-  };
+function settingTexts(given: Record<string, string | boolean | string[] | undefined>): SettingTexts {
+  const texts = SERVER_SETTING_NAMES.map((name) => {
+    const option = given[name];
+    return [name, setting(name, typeof option === "boolean" ? String(option) : (option as string))];
+  });
+  const roots = [...setting("allowLocalRoot").split(":"), ...(given.allowLocalRoot as string[])];
+  return { ...Object.fromEntries(texts), allowLocalRoot: roots.join("\0") } as SettingTexts;
 }
 
-/** As it goes into headers: ASCII, whatever script it was written in. */
-function publicUrlOf(text: string): string | undefined {
-  if (text === "") return undefined;
-  if (!/^https?:\/\/[^?#@]+$/.test(text) || !URL.canParse(text))
-    throw new CliError(
-      `--public-url must be a URL such as https://example.com/models (got "${text}")`,
-      EXIT.usage,
-    );
-  return new URL(text).href.replace(/\/+$/, "");
-}
-
-function addressOf(option: string, text: string): { host: string; port: number } {
-  const [, host, port] = /^(.*):(\d+)$/.exec(text) ?? [];
-  if (host === undefined || Number(port) > 65_535)
-    throw new CliError(`${option} must be HOST:PORT (got "${text}")`, EXIT.usage);
-  return {
-    host: host === "localhost" || host === "" ? "127.0.0.1" : host.replace(/^\[|\]$/g, ""),
-    port: Number(port),
-  };
-}
-
-function tlsOf(cert: string, key: string): { cert: string; key: string } | undefined {
-  if (cert === "" && key === "") return undefined;
-  for (const [option, file] of [
-    ["--tls-cert", cert],
-    ["--tls-key", key],
-  ] as const) {
-    if (file === "" || !existsSync(file))
-      throw new CliError(`${option} must be a file (got "${file}"); both are needed`, EXIT.usage);
-  }
-  return { cert: resolve(cert), key: resolve(key) };
-}
-
-function jwtOf(text: (name: SettingName) => string) {
-  const issuer = text("jwtIssuer");
-  if (issuer === "") return undefined;
-  const audience = text("jwtAudience");
-  if (audience === "" || !URL.canParse(issuer))
-    throw new CliError(
-      "--jwt-issuer must be a URL, and --jwt-audience must say whom tokens are for",
-      EXIT.usage,
-    );
-  const jwks = text("jwtJwks") || `${issuer.replace(/\/+$/, "")}/.well-known/jwks.json`;
-  return { issuer, audience, jwks, scopesClaim: text("jwtScopesClaim") };
-}
-
-function signaturesOf(text: (name: SettingName) => string) {
-  const repeats = text("sigv4Repeats");
-  if (repeats !== "reads" && repeats !== "predictions")
-    throw new CliError(`--sigv4-repeats must be reads or predictions (got "${repeats}")`, EXIT.usage);
-  const file = text("sigv4Credentials");
-  if (file === "") return undefined;
+function serverOptions(texts: SettingTexts): ServerOptions {
   try {
-    parseCredentials(readFileSync(file, "utf8"));
+    return readServerOptions(texts);
   } catch (error) {
-    throw new CliError(`--sigv4-credentials ${file}: ${(error as Error).message}`, EXIT.usage);
+    throw new CliError((error as Error).message, EXIT.usage);
   }
-  const listOf = (name: SettingName) => text(name).split(",").filter(Boolean);
-  return {
-    ...{ credentials: resolve(file), regions: listOf("sigv4Region"), services: listOf("sigv4Service") },
-    repeats: repeats as "reads" | "predictions",
-  };
-}
-
-function gatewaysOf(text: string): number {
-  const gateways = Number(text);
-  if (!Number.isInteger(gateways) || gateways < 1 || gateways > 64)
-    throw new CliError(`--gateways must be a number from 1 to 64 (got "${text}")`, EXIT.usage);
-  return gateways;
-}
-
-function daysOf(option: string, text: string): number {
-  const days = Number(text);
-  if (text === "" || !(days >= 0))
-    throw new CliError(`${option} must be a number of days (got "${text}")`, EXIT.usage);
-  return days * 86_400_000;
-}
-
-/** What the machine has, or what the operator says: also more, if many workers of little work are to share it. */
-function computeOf(cpus: string, memory: string) {
-  const machine = {
-    cpuMillis: availableParallelism() * 1000,
-    memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
-  };
-  const cpuMillis = cpus === "" ? machine.cpuMillis : parseCpuMillis(cpus);
-  if (cpuMillis === undefined)
-    throw new CliError(`--cpus must be a number of CPUs such as 4 or 500m (got "${cpus}")`, EXIT.usage);
-  const memoryBytes = memory === "" ? machine.memoryBytes : parseBytes(memory);
-  if (memoryBytes === undefined)
-    throw new CliError(`--memory must be a size such as 8Gi or 500M (got "${memory}")`, EXIT.usage);
-  return { cpuMillis, memoryBytes, machine };
 }

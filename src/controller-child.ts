@@ -1,19 +1,16 @@
-/** What a controller's process runs (child.ts). */
+/** Runs in a controller's process (child.ts). */
 import { openLog } from "./base/log.ts";
 import type { StartRole } from "./child.ts";
 import { hideInText } from "./contracts/secrets.ts";
 import { startController } from "./controller.ts";
-import type { ControllerOptions } from "./controller-rooms.ts";
 import { FaultLog } from "./observe/fault-log.ts";
+import { readChildOptions } from "./server-options.ts";
 import { serverEnvironment } from "./settings.ts";
 
 const log = openLog("controller", undefined, hideInText);
 export const faults = new FaultLog(({ level, msg, ...line }) => log[level](line, msg));
 
-export const start: StartRole = async (options) => {
-  const controller = await startController({
-    ...(JSON.parse(options) as ControllerOptions),
-    serverEnv: serverEnvironment,
-  });
+export const start: StartRole = async (message) => {
+  const controller = await startController({ ...readChildOptions(message), serverEnv: serverEnvironment });
   return (forGood) => controller.stop(forGood);
 };

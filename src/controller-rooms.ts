@@ -1,4 +1,4 @@
-/** The controller's rooms, built one by one on their ground. What one needs of another is a function that is passed in. */
+/** Builds the controller's rooms one by one. If a room needs another, it gets a function. */
 
 import { realpathSync } from "node:fs";
 import type { RequestListener } from "node:http";
@@ -7,107 +7,80 @@ import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "./access/admin-token.ts";
 import { Capabilities } from "./access/capabilities.ts";
 import { Keys } from "./access/keys.ts";
-import { type ApiVersion, exactSpec, findVersion, hasPredictor, readDeployed } from "./apis/api-store.ts";
 import type { Apis } from "./apis/apis.ts";
-import type { Autoscaling } from "./apis/autoscaling.ts";
-import type { DeployDeps } from "./apis/deploy.ts";
-import { PlacedApis } from "./apis/placed-apis.ts";
+import type { DeployApplication } from "./apis/deploy.ts";
+import { ManagedApis } from "./apis/managed-apis.ts";
 import { RoutePublisher } from "./apis/publish-routes.ts";
-import { Replicas } from "./apis/replicas.ts";
-import type { Reports } from "./apis/reports.ts";
 import {
-  apiLogDirectory,
+  type ApiVersion,
+  exactSpec,
+  findVersion,
+  hasPredictor,
+  readDeployed,
+} from "./apis/records/api-rows.ts";
+import type { Autoscaling } from "./apis/replicas/autoscaling.ts";
+import { Replicas } from "./apis/replicas/replicas.ts";
+import {
   computeOf,
   initOf,
-  jobLogDirectory,
   memoryLimitOf,
   type StartWorkerDeps,
   startWorker,
   timeoutMsOf,
-} from "./apis/start-worker.ts";
+} from "./apis/replicas/start-worker.ts";
+import type { Reports } from "./apis/reports.ts";
 import { inBackground } from "./base/boundary.ts";
 import { armKillPoint } from "./base/kill-points.ts";
 import type { Log } from "./base/log.ts";
+import { Solitude } from "./batch/dispatch/solitude.ts";
+import { Retention } from "./batch/end/retention.ts";
 import type { JobDeps } from "./batch/job-deps.ts";
 import { Jobs } from "./batch/jobs.ts";
-import { Outbox } from "./batch/outbox.ts";
-import { Queues } from "./batch/queues.ts";
-import { Retention } from "./batch/retention.ts";
-import { Solitude } from "./batch/solitude.ts";
-import { Sqs } from "./batch/sqs.ts";
-import type { ComputeShown } from "./contracts/answers.ts";
+import { Outbox } from "./batch/letters/outbox.ts";
+import { Queues } from "./batch/letters/queues.ts";
+import { Sqs } from "./batch/letters/sqs.ts";
+import { apiLogDirectory, jobLogDirectory, logsDirectory, routesFile } from "./contracts/data-layout.ts";
+import type { ComputeShown } from "./contracts/http/answers.ts";
 import type { StoredKey } from "./contracts/keys.ts";
 import { parseQueueName } from "./contracts/queues.ts";
 import type { CapabilityRoute, RefusedRoute } from "./contracts/routes.ts";
 import { SecretNames } from "./contracts/secrets.ts";
+import { LISTS, OpenStreams } from "./control/answers/open-streams.ts";
+import { ShownConfig } from "./control/answers/shown-config.ts";
 import { controlApp, internalApp } from "./control/app.ts";
-import { OpenStreams } from "./control/open-streams.ts";
-import { ShownConfig } from "./control/shown-config.ts";
 import { makeTemporaryDirectory } from "./database/data-directory.ts";
 import type { Database } from "./database/database.ts";
-import { allKeys, saveKey } from "./database/key-records.ts";
-import { deleteWorker, type WorkerRecord } from "./database/worker-records.ts";
+import { allKeys, saveKey } from "./database/key-rows.ts";
+import { deleteWorker, type WorkerRecord } from "./database/worker-rows.ts";
 import type { Compute, ComputeAccount } from "./engine/compute-account.ts";
 import { Applications } from "./legacy/applications.ts";
-import { readApplication } from "./legacy/read-application.ts";
+import { readApplication } from "./legacy/check/read-application.ts";
 import { Workplace } from "./legacy/workplace.ts";
-import { openStores } from "./object-store/stores.ts";
+import { openStores } from "./object-store/backends/stores.ts";
 import { Audit } from "./observe/audit.ts";
 import { appendLogLine } from "./observe/log-files.ts";
 import { LoopDelayMeter } from "./observe/loop-delay.ts";
+import type { ChildOptions } from "./server-options.ts";
+import { version } from "./settings.ts";
 
-export interface ControllerOptions {
-  dataDir: string;
-  runtimeDir: string;
-  controllerSocket: string;
-  internalSocket: string;
-  routesFile: string;
-  pythonRuntime: string;
-  python: string;
-  localRoots: string[];
-  serverEnv: NodeJS.ProcessEnv;
-  /** The control group that we were given (engine/own-group.ts). */
-  ownGroup: string | undefined;
-  version: string;
-  killAt: string;
-  /** Tokens of an issuer are taken: APIs need one, or a key, where they do not say otherwise. */
-  takesTokens: boolean;
-  /** What workers may take together, and what the machine has. */
-  compute: Omit<Compute, "gpus"> & { machine: Omit<Compute, "gpus"> };
-  /** `--gpus`: which there are; empty is those that are found. */
-  gpus: string;
-  /** Names of configuration values that are hidden beside those of the list. */
-  secretNames: string[];
-  /** Milliseconds for which the data of ended jobs is kept: of those that succeeded, and of the rest. */
-  keepMs: number;
-  keepFailedMs: number;
-  /** Milliseconds for which a Python environment is kept that nothing needs. */
-  keepEnvironmentsMs: number;
-  parentPid: number;
-  /** Where gateways listen on loopback for calls from user code. */
-  apiPort: number;
-  /** `--control-listen` is given. */
-  hasControlListener: boolean;
-  /** Jobs that a copied data directory has paused go on. */
-  continueJobs: boolean;
-}
+export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };
 
-/** What all rooms stand on. */
-export interface Ground {
+/** The dependencies of all rooms. */
+export interface Infrastructure {
   options: ControllerOptions;
   log: Log;
   db: Database;
-  /** Higher than that of every controller before. */
+  /** Higher than the epoch of every former controller. */
   epoch: number;
   workerDeps: StartWorkerDeps;
   account: ComputeAccount;
-  /** The database has known the data directory before: what it does not know there is waste. */
+  /** The database belongs to this data directory. So files that it does not know can be removed. */
   knowsFiles: boolean;
 }
 
-/** `orphans`: the replicas that live on. */
+/** `orphans` are the replicas that a former controller started. */
 export function buildCapabilities(
-  { options }: Ground,
+  { options }: Infrastructure,
   routes: RoutePublisher,
   orphans: readonly WorkerRecord[],
 ): Capabilities {
@@ -115,8 +88,8 @@ export function buildCapabilities(
     capabilityRoutes([record]).map((route) => ({ worker_id: record.worker_id, route })),
   );
   const publish = (capabilities: CapabilityRoute[]) => routes.publishCapabilities(capabilities);
-  const everywhere = () => routes.everywhere();
-  return new Capabilities({ port: options.apiPort, publish, everywhere }, workers);
+  const waitUntilApplied = () => routes.waitUntilApplied();
+  return new Capabilities({ port: options.apiPort, publish, waitUntilApplied }, workers);
 }
 
 function capabilityRoutes(records: readonly WorkerRecord[]): CapabilityRoute[] {
@@ -125,14 +98,14 @@ function capabilityRoutes(records: readonly WorkerRecord[]): CapabilityRoute[] {
     .map(({ capability, api_name }) => ({ sha256: capability, api: api_name }));
 }
 
-/** A replica whose QUERN_API_URL has another port than ours is one of a former version: a new one takes its place. */
+/** A replica whose QUERN_API_URL has another port is treated as outdated, so a new one replaces it. */
 function withPortOf({ apiPort }: ControllerOptions, record: WorkerRecord): WorkerRecord {
   const isCurrent = record.capability === "" || record.api_port === apiPort;
   return isCurrent ? record : { ...record, predictor_id: "" };
 }
 
 async function forgetWorker(
-  { workerDeps }: Ground,
+  { workerDeps }: Infrastructure,
   capabilities: Capabilities,
   workerId: string,
 ): Promise<void> {
@@ -141,14 +114,12 @@ async function forgetWorker(
 }
 
 export function buildReplicas(
-  ground: Ground,
+  infrastructure: Infrastructure,
   capabilities: Capabilities,
   orphans: WorkerRecord[],
-  publish: () => Promise<void>,
-  removeLeftovers: (name: string) => Promise<void>,
 ): Replicas {
-  const { db, epoch, log, account } = ground;
-  const workerDeps = { ...ground.workerDeps, capabilities };
+  const { db, epoch, log, account } = infrastructure;
+  const workerDeps = { ...infrastructure.workerDeps, capabilities };
   const deps = {
     epoch,
     log,
@@ -163,20 +134,14 @@ export function buildReplicas(
     adopt: (version: ApiVersion, record: WorkerRecord) =>
       workerDeps.engine.adopt(record, memoryLimitOf(version)),
     end: (record: WorkerRecord) => workerDeps.engine.end(record),
-    forget: (workerId: string) => forgetWorker(ground, capabilities, workerId),
-    onDeletedGone: (name: string) =>
-      inBackground(removeLeftovers(name), (error) =>
-        log.error({ err: error, api: name }, "its log and files stay"),
-      ),
+    forget: (workerId: string) => forgetWorker(infrastructure, capabilities, workerId),
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     apiLog: (name: string, line: string) =>
       appendLogLine(join(apiLogDirectory(workerDeps.dataDir, name), "server.log"), line),
-    onChange: () =>
-      inBackground(publish(), (error) => log.error({ err: error }, "routes could not be published")),
   };
   return new Replicas(
     deps,
-    orphans.map((record) => withPortOf(ground.options, record)),
+    orphans.map((record) => withPortOf(infrastructure.options, record)),
   );
 }
 
@@ -184,13 +149,13 @@ function jobLogOf(dataDir: string): JobDeps["jobLog"] {
   return (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line);
 }
 
-type World = Pick<JobDeps, "store" | "isQueueMissing" | "onLetters">;
+type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "onLetters">;
 
-/** What jobs reach beyond this machine: stores, and queues with their outbox. */
-export function buildWorld(
-  { db, log, options }: Ground,
+/** Builds the connections of jobs beyond this machine: stores, and queues with their outbox. */
+export function buildStoresAndQueues(
+  { db, log, options }: Infrastructure,
   roots: readonly string[],
-): { outbox: Outbox; world: World } {
+): { outbox: Outbox; world: StoresAndQueues } {
   const { dataDir, serverEnv } = options;
   const store = openStores({
     ...{ roots, dataDir: realpathSync(dataDir), env: serverEnv },
@@ -207,17 +172,17 @@ export function buildWorld(
     const name = parseQueueName(queue);
     return name?.kind === "sqs" && (await sqs.isMissing(name));
   };
-  return { outbox, world: { store, isQueueMissing, onLetters: () => outbox.poke() } };
+  return { outbox, world: { store, isQueueMissing, onLetters: () => outbox.wake() } };
 }
 
 export function buildJobs(
-  ground: Ground,
+  infrastructure: Infrastructure,
   capabilities: Capabilities,
   lostWorkers: ReadonlyMap<string, number>,
-  world: World,
+  world: StoresAndQueues,
 ): Jobs {
-  const { db, epoch, log, options, account, knowsFiles } = ground;
-  const workerDeps = { ...ground.workerDeps, capabilities };
+  const { db, epoch, log, options, account, knowsFiles } = infrastructure;
+  const workerDeps = { ...infrastructure.workerDeps, capabilities };
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
     const version = await findVersion(db, name, apiId);
@@ -246,37 +211,37 @@ export function buildJobs(
     },
     startWorker: async (name, apiId, jobId, gpus) =>
       startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
-    forgetWorker: (workerId) => forgetWorker(ground, capabilities, workerId),
+    forgetWorker: (workerId) => forgetWorker(infrastructure, capabilities, workerId),
     jobLog: jobLogOf(dataDir),
   };
   return new Jobs(deps, lostWorkers);
 }
 
 export function buildApplications(
-  { log, options, workerDeps, account }: Ground,
+  { log, options, workerDeps, account }: Infrastructure,
   apis: Apis,
-  world: World,
+  world: StoresAndQueues,
 ): Applications {
   const { dataDir } = options;
   const { db, engine, environments } = workerDeps;
-  const placed = new PlacedApis(db, apis);
+  const managed = new ManagedApis(db, apis);
   const work = new Workplace({
     ...{ db, log, dataDir, engine, account, store: world.store },
     prepare: (project, logFile) => environments.prepare(project, logFile),
     serving: {
-      place: (placement) => placed.place(placement),
-      find: (name) => placed.find(name),
-      remove: (name) => placed.remove(name),
-      names: () => placed.names(),
-      assertFree: (name, endpoint) => placed.assertFree(name, endpoint),
+      place: (placement) => managed.place(placement),
+      find: (name) => managed.find(name),
+      remove: (name) => managed.remove(name),
+      names: () => managed.names(),
+      assertFree: (name, endpoint) => managed.assertFree(name, endpoint),
       logDirectory: (name) => apiLogDirectory(dataDir, name),
     },
   });
   return new Applications(work);
 }
 
-/** Deploys what an archive holds, where that is an application. */
-export function applicationDeploy(applications: Applications): DeployDeps["deployApplication"] {
+/** Deploys an archive if it holds an application. */
+export function applicationDeploy(applications: Applications): DeployApplication {
   return async ({ project_id, configText, directory }, { configFile, environment, force, dryRun }) => {
     const read = await readApplication({ text: configText, file: configFile, directory });
     if (read.kind === "none") return undefined;
@@ -287,41 +252,38 @@ export function applicationDeploy(applications: Applications): DeployDeps["deplo
   };
 }
 
-export function buildRetention({ db, log, options }: Ground): Retention {
-  const { dataDir, keepMs, keepFailedMs } = options;
+export function buildRetention({ db, log, options }: Infrastructure): Retention {
+  const { dataDir, keepJobs: keepMs, keepFailedJobs: keepFailedMs } = options;
   const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
   return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs });
 }
 
-/** `orphans`: the replicas that live on. */
+/** `orphans` are the replicas that a former controller started. */
 export function buildRoutes(
-  { options, epoch, log }: Ground,
+  { options, epoch, log }: Infrastructure,
   orphans: readonly WorkerRecord[],
 ): RoutePublisher {
   const onRefused = (refused: RefusedRoute) =>
     log.error(refused, "a route is not published: no gateway could read it");
-  return new RoutePublisher(options.routesFile, epoch, onRefused, capabilityRoutes(orphans));
+  return new RoutePublisher(routesFile(options.dataDir), epoch, onRefused, capabilityRoutes(orphans));
 }
 
-export function buildKeys({ db, options }: Ground, spread: () => Promise<void>): Keys {
+export function buildKeys({ db, options }: Infrastructure): Keys {
   const store = {
     all: () => allKeys(db),
     save: (key: StoredKey) => saveKey(db, key),
   };
-  const { dataDir, takesTokens } = options;
-  return new Keys({ store, adminToken: readOrMakeAdminToken(dataDir), takesTokens, spread });
+  const { dataDir, jwt, sigv4 } = options;
+  const takesTokens = jwt !== undefined || sigv4 !== undefined;
+  return new Keys({ store, adminToken: readOrMakeAdminToken(dataDir), takesTokens });
 }
 
-export function buildAudit({ options }: Ground): Audit {
-  return new Audit(auditDirectory(options.dataDir));
-}
-
-function auditDirectory(dataDir: string): string {
-  return join(dataDir, "logs");
+export function buildAudit({ options }: Infrastructure): Audit {
+  return new Audit(logsDirectory(options.dataDir));
 }
 
 export function buildControl(
-  { db, log, options, workerDeps, account }: Ground,
+  { db, log, options, workerDeps, account }: Infrastructure,
   rooms: {
     apis: Apis;
     applications: Applications;
@@ -333,17 +295,18 @@ export function buildControl(
     audit: Audit;
   },
 ): RequestListener {
-  const { dataDir, version, hasControlListener } = options;
+  const { dataDir, controlListen, machine } = options;
   const app = controlApp({
     log,
-    version,
-    hasControlListener,
+    version: version(),
+    hasControlListener: controlListen !== undefined,
     memoryLimits: workerDeps.engine.memoryLimits,
-    compute: () => shownCompute(account, options.compute.machine),
+    compute: () => shownCompute(account, machine),
     warnings: () => rooms.routes.warnings,
     ...rooms,
     streams: new OpenStreams(rooms.keys),
-    auditDirectory: auditDirectory(dataDir),
+    lists: new OpenStreams(rooms.keys, LISTS),
+    auditDirectory: logsDirectory(dataDir),
     loop: new LoopDelayMeter(() => rooms.jobs.isBusy),
     queues: new Queues(db),
     shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),
@@ -369,7 +332,7 @@ function shownCompute({ total, available }: ComputeAccount, machine: Omit<Comput
   };
 }
 
-/** A request that the bridge itself fails on has no answer: its client is cut off. */
+/** If the HTTP bridge itself fails, there is no response, and the client's connection is closed. */
 function listenerOf(app: { fetch: Parameters<typeof getRequestListener>[0] }): RequestListener {
   const listen = getRequestListener(app.fetch, { overrideGlobalObjects: false });
   return (request, response) =>
@@ -380,7 +343,7 @@ function listenerOf(app: { fetch: Parameters<typeof getRequestListener>[0] }): R
 }
 
 export function buildInternal(
-  { log }: Ground,
+  { log }: Infrastructure,
   replicas: Replicas,
   autoscaling: Autoscaling,
   reports: Reports,

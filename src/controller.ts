@@ -1,22 +1,22 @@
 /**
- * The controller's process: builds its rooms, starts them in order, stops them in reverse. What one room needs of
- * another arrives here, as a function.
+ * The controller's process: builds its rooms, starts them in order, and stops them in reverse order. If a room needs
+ * another, it gets a function here.
  */
 
 import { Apis } from "./apis/apis.ts";
-import { Autoscaling } from "./apis/autoscaling.ts";
-import { sweepEnvironments } from "./apis/environment-sweep.ts";
-import { removeCutOffUploads } from "./apis/project-store.ts";
-import { ProjectSweep } from "./apis/project-sweep.ts";
-import type { Replicas } from "./apis/replicas.ts";
+import { removeCutOffUploads } from "./apis/projects/project-store.ts";
+import { ProjectSweep } from "./apis/projects/project-sweep.ts";
+import { Autoscaling } from "./apis/replicas/autoscaling.ts";
+import { sweepEnvironments } from "./apis/replicas/environment-sweep.ts";
+import type { Replicas } from "./apis/replicas/replicas.ts";
 import { Reports } from "./apis/reports.ts";
-import { noteDirectory } from "./apis/start-worker.ts";
 import { bootId } from "./base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
-import { endFormerWorkers, type FormerWorkers } from "./batch/former-workers.ts";
+import { endFormerWorkers, type FormerWorkers } from "./batch/dispatch/former-workers.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
+import { controllerSocket, internalSocket, notesDirectory } from "./contracts/data-layout.ts";
 import { ControlServer } from "./control/control-server.ts";
-import { layGround } from "./controller-ground.ts";
+import { openInfrastructure } from "./controller-infrastructure.ts";
 import {
   applicationDeploy,
   buildApplications,
@@ -29,100 +29,92 @@ import {
   buildReplicas,
   buildRetention,
   buildRoutes,
-  buildWorld,
+  buildStoresAndQueues,
   type ControllerOptions,
-  type Ground,
+  type Infrastructure,
 } from "./controller-rooms.ts";
-import { resolveRoots } from "./object-store/file-store.ts";
+import { resolveRoots } from "./object-store/backends/file-store.ts";
 import { RuntimeWatch } from "./runtime-watch.ts";
+import { pythonRuntimeDir } from "./settings.ts";
 
 const DRAIN_GRACE_MS = 10_000;
 
 export interface Controller {
-  /** `forGood`: replicas are drained too; otherwise they live on for the next controller. */
+  /** `forGood`: replicas are drained too. Otherwise they keep running for the next controller. */
   stop(forGood: boolean): Promise<void>;
 }
 
 export async function startController(options: ControllerOptions): Promise<Controller> {
   const { dataDir } = options;
-  const roots = await resolveRoots(options.localRoots, dataDir).catch((error: Error) => {
+  const roots = await resolveRoots(options.allowLocalRoot, dataDir).catch((error: Error) => {
     throw new CannotStart("option_unusable", error.message, error);
   });
-  const ground = await layGround(options);
-  const { db, engine } = ground.workerDeps;
+  const infrastructure = await openInfrastructure(options);
+  const { db, engine } = infrastructure.workerDeps;
   await removeCutOffUploads(dataDir);
-  const left = await endFormerWorkers(db, engine, noteDirectory(dataDir), bootId());
-  const { services, replicas } = wireRooms(ground, left, roots);
+  const left = await endFormerWorkers(db, engine, notesDirectory(dataDir), bootId());
+  const { services, replicas } = buildServices(infrastructure, left, roots);
   await startInOrder(services);
-  return { stop: (forGood) => stopController(services, forGood ? replicas : undefined, ground.close) };
+  return {
+    stop: (forGood) => stopController(services, forGood ? replicas : undefined, infrastructure.close),
+  };
 }
 
-/** All rooms, and as services in the order of their start. */
-function wireRooms(ground: Ground, left: FormerWorkers, roots: readonly string[]) {
-  const { db, options } = ground;
+/** Builds all rooms, and lists them as services in the order of their start. */
+function buildServices(infrastructure: Infrastructure, left: FormerWorkers, roots: readonly string[]) {
+  const { db, options } = infrastructure;
   const { dataDir } = options;
-  const routes = buildRoutes(ground, left.replicas);
-  const capabilities = buildCapabilities(ground, routes, left.replicas);
-  const removeLeftovers = (name: string) => apis.removeLeftovers(name);
-  const publish = () => apis.publish();
-  const replicas = buildReplicas(ground, capabilities, left.replicas, publish, removeLeftovers);
-  const { log, workerDeps } = ground;
+  const routes = buildRoutes(infrastructure, left.replicas);
+  const capabilities = buildCapabilities(infrastructure, routes, left.replicas);
+  const replicas = buildReplicas(infrastructure, capabilities, left.replicas);
+  const { log, workerDeps } = infrastructure;
   const sweep = {
     db: workerDeps.db,
     log,
     environments: workerDeps.environments,
-    keepMs: options.keepEnvironmentsMs,
+    keepMs: options.keepEnvironments,
   };
   const afterwards = () => sweepEnvironments(sweep);
   const projects = new ProjectSweep({ db: workerDeps.db, log, dataDir, afterwards });
   const autoscaling = new Autoscaling(replicas);
-  const reports = new Reports(ground.workerDeps.db, ground.log);
-  const { outbox, world } = buildWorld(ground, roots);
-  const jobs = buildJobs(ground, capabilities, left.lostWorkers, world);
-  const { python, pythonRuntime } = options;
-  const stopJobsOf = (name: string) => jobs.stopJobsOf(name);
-  const spread = async () => {
-    await apis.publish();
-    await routes.everywhere();
-  };
-  const keys = buildKeys(ground, spread);
-  const keysOfRoutes = () => ({ forGateways: keys.forGateways(), isAny: keys.isAny });
-  const apis: Apis = new Apis({
-    ...{ db, dataDir, python, pythonRuntime, gpus: ground.account.total.gpus },
-    pythons: ground.workerDeps.environments.pythons,
-    deployApplication: (project, request) => applicationDeploy(applications)(project, request),
-    projects,
-    replicas,
-    routes,
-    stopJobsOf,
-    keys: keysOfRoutes,
+  const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
+  const { outbox, world } = buildStoresAndQueues(infrastructure, roots);
+  const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, world);
+  const { python } = options;
+  const keys = buildKeys(infrastructure);
+  const apis = new Apis({
+    ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
+    pythons: infrastructure.workerDeps.environments.pythons,
+    ...{ projects, replicas, routes, keys },
+    stopJobsOf: (name) => jobs.stopJobsOf(name),
   });
-  const applications = buildApplications(ground, apis, world);
-  const audit = buildAudit(ground);
+  const applications = buildApplications(infrastructure, apis, world);
+  apis.deployApplicationsBy(applicationDeploy(applications));
+  const audit = buildAudit(infrastructure);
   const control = new ControlServer(
-    options.controllerSocket,
-    buildControl(ground, { apis, applications, jobs, keys, replicas, reports, routes, audit }),
+    controllerSocket(options.runtimeDir),
+    buildControl(infrastructure, { apis, applications, jobs, keys, replicas, reports, routes, audit }),
   );
   const internal = new ControlServer(
-    options.internalSocket,
-    buildInternal(ground, replicas, autoscaling, reports, routes),
+    internalSocket(options.runtimeDir),
+    buildInternal(infrastructure, replicas, autoscaling, reports, routes),
   );
   const services = [
-    ground.workerDeps.environments,
+    infrastructure.workerDeps.environments,
     keys,
     apis,
     replicas,
     autoscaling,
     reports,
     outbox,
-    buildRetention(ground),
+    buildRetention(infrastructure),
     projects,
     jobs,
     applications,
     audit,
     internal,
     control,
-    new RuntimeWatch({ log: ground.log, servers: [internal, control], replicas, apis }),
+    new RuntimeWatch({ log: infrastructure.log, servers: [internal, control], replicas, apis }),
   ];
   return { services, replicas };
 }

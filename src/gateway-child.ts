@@ -1,44 +1,42 @@
-/** What a gateway's process runs (child.ts). */
+/** Runs in a gateway's process (child.ts). */
 import type { Socket } from "node:net";
+import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
 import type { JwtOptions, JwtVerifier } from "./access/jwt.ts";
 import type { StartRole } from "./child.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
-import { ownFaults } from "./gateway/own-faults.ts";
+import { controllerSocket, internalSocket, routesFile } from "./contracts/data-layout.ts";
+import { ownFaults } from "./gateway/answers/own-faults.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
-import { ALL_IDLE, IDLE } from "./supervised-child.ts";
+import { ALL_IDLE, IDLE } from "./parent/supervised-child.ts";
+import { type ChildOptions, readChildOptions } from "./server-options.ts";
 
 export const faults = ownFaults;
 
-/** The descriptor behind stdin, stdout, stderr and the channel to the parent. */
+/** The first descriptor after stdin, stdout, stderr and the channel to the parent. */
 const LISTENING_FD = 4;
 const INSIDE_FD = 5;
 const CONTROL_FD = 6;
 
-type SentOptions = Omit<GatewayOptions, "listen" | "controlListen" | "insideListen" | "jwt"> & {
-  hasControlListener: boolean;
-  jwt: JwtOptions | undefined;
-};
-
-export const start: StartRole = async (options) => {
-  const sent = JSON.parse(options) as SentOptions;
-  const isDealt = sent.gateways > 1;
+export const start: StartRole = async (message) => {
+  const options = readChildOptions(message);
+  const isDealt = options.gateways > 1;
   const listenOn = (fd: number) => (isDealt ? ("parent" as const) : { fd });
-  const controlListen = sent.hasControlListener ? listenOn(CONTROL_FD) : undefined;
-  const gateway = await openGateway(sent.jwt, {
-    ...sent,
+  const gateway = await openGateway(options, {
     listen: listenOn(LISTENING_FD),
     insideListen: listenOn(INSIDE_FD),
-    controlListen,
+    controlListen: options.controlListen === undefined ? undefined : listenOn(CONTROL_FD),
   });
   await gateway.start();
   process.on("message", (message, socket) => {
-    // The client may have left on the way here.
+    // The client may have disconnected during the transfer.
     if (socket !== undefined) gateway.accept(socket as Socket, (message as { listener: number }).listener);
   });
   return (forGood) => gateway.stop(isDealt ? allAreIdle : async () => {}, !forGood);
 };
 
-/** The parent deals calls of user code to any gateway: also one that has nothing to do waits for the others. */
+/**
+ * Waits for the other gateways even if this one has no requests: the parent deals calls of user code to any gateway.
+ */
 function allAreIdle(): Promise<void> {
   return new Promise((resolve) => {
     process.once("disconnect", resolve);
@@ -50,19 +48,34 @@ function allAreIdle(): Promise<void> {
   });
 }
 
-/** It reads the files that options name: keys of an issuer, certificates and credentials. */
-async function openGateway(
-  jwt: JwtOptions | undefined,
-  options: Omit<GatewayOptions, "jwt">,
-): Promise<Gateway> {
+type Sockets = Pick<GatewayOptions, "listen" | "insideListen" | "controlListen">;
+
+/** Opens the gateway, and reads the files that options name: keys of an issuer, certificates and credentials. */
+async function openGateway(options: ChildOptions, sockets: Sockets): Promise<Gateway> {
+  const { dataDir, runtimeDir, apiPort, mainUrl, tls, publicUrl, trustedProxies, jwt, sigv4 } = options;
+  const { gateways, maxBody: maxBodyBytes, listen, controlListen } = options;
   try {
-    return new Gateway({ ...options, jwt: jwt && (await verifierOf(jwt)) });
+    return new Gateway({
+      ...{ ...sockets, apiPort, mainUrl, tls, publicUrl, trustedProxies, sigv4, gateways, maxBodyBytes },
+      controllerSocket: controllerSocket(runtimeDir),
+      internalSocket: internalSocket(runtimeDir),
+      routesFile: routesFile(dataDir),
+      rules: { main: hostRules(listen, publicUrl), control: hostRules(controlListen ?? listen, publicUrl) },
+      jwt: jwt && (await verifierOf(jwt)),
+    });
   } catch (error) {
     throw new CannotStart("option_unusable", (error as Error).message, error);
   }
 }
 
-/** The library for tokens is large: it is loaded where tokens are taken only. */
+function hostRules({ host }: { host: string }, publicUrl: string | undefined): HostRules {
+  return {
+    isLoopbackListener: isLoopbackAddress(host),
+    publicHost: publicUrl === undefined ? undefined : new URL(publicUrl).host,
+  };
+}
+
+/** The library for tokens is large, so it is loaded only if tokens are accepted. */
 async function verifierOf(options: JwtOptions): Promise<JwtVerifier> {
   const { JwtVerifier } = await import("./access/jwt.ts");
   return new JwtVerifier(options);

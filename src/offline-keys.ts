@@ -1,16 +1,17 @@
 /**
- * Keys without a running server: the first one, before it listens on more than loopback
+ * Creates keys without a running server: the first key is needed before a server listens on more than loopback
  * (docs/contract/access.md#offline-keys).
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { makeKey } from "./access/keys.ts";
+import { databaseFile } from "./contracts/data-layout.ts";
 import type { CreatedKey, KeyScope } from "./contracts/keys.ts";
 import { lockDataDirectory } from "./database/data-directory.ts";
-import { allKeys, saveKey } from "./database/key-records.ts";
-import { assertFits, databaseFile, openOwnDatabase } from "./database/open-database.ts";
+import { allKeys, saveKey } from "./database/key-rows.ts";
+import { assertFits, openOwnDatabase } from "./database/open-database.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 
-/** Whether any key was made in this data directory. */
+/** Whether any key was created in this data directory. */
 export async function hasAnyKey(dataDir: string): Promise<boolean> {
   const file = databaseFile(dataDir);
   assertFits(dataDir);
@@ -19,14 +20,14 @@ export async function hasAnyKey(dataDir: string): Promise<boolean> {
   try {
     return (await allKeys(db)).length > 0;
   } catch {
-    // Written by a release that had no keys: the controller will bring it up to date.
+    // A release without keys wrote the database. The controller will migrate it.
     return false;
   } finally {
     await db.close();
   }
 }
 
-/** Makes a key in a data directory that no server uses. Throws when one does. */
+/** Creates a key in a data directory. Throws if a server uses the directory. */
 export async function createKeyOffline(
   dataDir: string,
   scope: KeyScope,

@@ -1,13 +1,14 @@
 /**
- * Makes the runtime directory again when somebody removes it, or a socket in it: it is under the temporary folder, which systems clean. Connections
- * that are open are not touched by that; replicas that nobody new could reach are replaced, as by `quern refresh`.
+ * Recreates the runtime directory or its sockets if somebody removes them: the directory is in the temporary folder,
+ * which systems clean. Open connections are not affected. Replicas that new connections cannot reach are replaced, as
+ * by `quern refresh`.
  */
 import { existsSync } from "node:fs";
 import type { Apis } from "./apis/apis.ts";
-import type { Replicas } from "./apis/replicas.ts";
+import type { Replicas } from "./apis/replicas/replicas.ts";
 import type { Log } from "./base/log.ts";
 import type { Service } from "./base/service.ts";
-import { RUNTIME_LOOK_MS } from "./contracts/limits.ts";
+import { RUNTIME_POLL_MS } from "./contracts/limits.ts";
 import type { ControlServer } from "./control/control-server.ts";
 
 export interface RuntimeWatchDeps {
@@ -31,7 +32,7 @@ export class RuntimeWatch implements Service {
       this.running ??= this.look().finally(() => {
         this.running = undefined;
       });
-    }, RUNTIME_LOOK_MS).unref();
+    }, RUNTIME_POLL_MS).unref();
   }
 
   async stop(): Promise<void> {
@@ -53,7 +54,7 @@ export class RuntimeWatch implements Service {
     }
   }
 
-  /** APIs with a replica that a gateway or controller that starts now would not find. */
+  /** APIs with a replica that a new gateway or controller could not reach. */
   private unreachable(): string[] {
     const { replicas } = this.deps;
     return replicas.names.filter((name) => {

@@ -1,6 +1,6 @@
 /**
- * Every setting of the server and the CLI: one table, and the only reader of `process.env`. A command-line option wins
- * over its environment variable, which wins over the default.
+ * Every setting of the server and the command line, in one table, and the only reader of `process.env`. A command-line
+ * option wins over its environment variable, which wins over the default.
  */
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readFileSync } from "node:fs";
@@ -8,14 +8,36 @@ import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { PREDICTION_BYTES_LIMIT_DEFAULT } from "./contracts/limits.ts";
 import { packageRoot } from "./contracts/package-root.ts";
+import {
+  address,
+  asGiven,
+  bytes,
+  command,
+  cpuMillis,
+  credentials,
+  days,
+  directories,
+  directory,
+  file,
+  flag,
+  integer,
+  list,
+  oneOf,
+  optional,
+  publicUrl,
+  url,
+  urlOrFile,
+} from "./setting-values.ts";
 
-export const SETTINGS = {
+/** Settings of the server. `parse` converts a text to a value. Its errors follow the option's name. */
+export const SERVER_SETTINGS = {
   listen: {
     env: "QUERN_LISTEN",
     option: "--listen <host:port>",
     default: "127.0.0.1:8420",
     unit: "address",
     help: "where to take requests; port 0 is any free one",
+    parse: address,
   },
   dataDir: {
     env: "QUERN_DATA_DIR",
@@ -23,6 +45,7 @@ export const SETTINGS = {
     default: "$XDG_STATE_HOME/quern",
     unit: "directory",
     help: "where everything is kept",
+    parse: directory,
   },
   python: {
     env: "QUERN_PYTHON",
@@ -30,6 +53,7 @@ export const SETTINGS = {
     default: "python3",
     unit: "command",
     help: "the Python (3.9 or later) that predictors run with",
+    parse: command,
   },
   cpus: {
     env: "QUERN_CPUS",
@@ -37,6 +61,7 @@ export const SETTINGS = {
     default: "",
     unit: "CPUs",
     help: "what replicas and workers may reserve together by compute.cpu, also more than the machine has, which is the default",
+    parse: optional(cpuMillis),
   },
   memory: {
     env: "QUERN_MEMORY",
@@ -44,6 +69,7 @@ export const SETTINGS = {
     default: "",
     unit: "size",
     help: "the same of compute.mem, such as 8Gi; the machine's, where not given",
+    parse: optional(bytes),
   },
   gpus: {
     env: "QUERN_GPUS",
@@ -51,6 +77,7 @@ export const SETTINGS = {
     default: "",
     unit: "indices",
     help: "the GPUs to give out by compute.gpu, such as 0,1, or none; those that nvidia-smi shows, where not given",
+    parse: asGiven,
   },
   keepJobs: {
     env: "QUERN_KEEP_JOBS",
@@ -58,6 +85,7 @@ export const SETTINGS = {
     default: "14",
     unit: "days",
     help: "how long batches, files and logs of jobs that succeeded are kept; their records stay",
+    parse: days,
   },
   keepFailedJobs: {
     env: "QUERN_KEEP_FAILED_JOBS",
@@ -65,6 +93,7 @@ export const SETTINGS = {
     default: "60",
     unit: "days",
     help: "the same of all other jobs, with their failures",
+    parse: days,
   },
   keepEnvironments: {
     env: "QUERN_KEEP_ENVIRONMENTS",
@@ -72,6 +101,7 @@ export const SETTINGS = {
     default: "14",
     unit: "days",
     help: "how long a Python environment is kept that no deployed version and no unfinished job needs",
+    parse: days,
   },
   secretNames: {
     env: "QUERN_SECRET_NAMES",
@@ -79,6 +109,7 @@ export const SETTINGS = {
     default: "",
     unit: "names",
     help: "names of configuration values that only admin keys see, beside the usual ones, such as license,pin code",
+    parse: list,
   },
   publicUrl: {
     env: "QUERN_PUBLIC_URL",
@@ -86,6 +117,7 @@ export const SETTINGS = {
     default: "",
     unit: "URL",
     help: "how clients reach this server, for addresses in answers",
+    parse: optional(publicUrl),
   },
   controlListen: {
     env: "QUERN_CONTROL_LISTEN",
@@ -93,6 +125,7 @@ export const SETTINGS = {
     default: "",
     unit: "address",
     help: "where to take /-/… instead, and APIs with api_gateway: none too; for an inner network",
+    parse: optional(address),
   },
   trustedProxies: {
     env: "QUERN_TRUSTED_PROXIES",
@@ -100,6 +133,7 @@ export const SETTINGS = {
     default: "",
     unit: "networks",
     help: "proxies whose X-Forwarded-Proto, -Host and -Prefix are believed, such as 127.0.0.1,10.0.0.0/8",
+    parse: list,
   },
   tlsCert: {
     env: "QUERN_TLS_CERT",
@@ -107,6 +141,7 @@ export const SETTINGS = {
     default: "",
     unit: "file",
     help: "a certificate (PEM, with its chain): requests are taken by TLS; read again when it changes",
+    parse: optional(file),
   },
   tlsKey: {
     env: "QUERN_TLS_KEY",
@@ -114,6 +149,7 @@ export const SETTINGS = {
     default: "",
     unit: "file",
     help: "the certificate's key (PEM)",
+    parse: optional(file),
   },
   jwtIssuer: {
     env: "QUERN_JWT_ISSUER",
@@ -121,6 +157,7 @@ export const SETTINGS = {
     default: "",
     unit: "URL",
     help: "take JSON Web Tokens of this issuer beside keys; needs --jwt-audience",
+    parse: optional(url),
   },
   jwtAudience: {
     env: "QUERN_JWT_AUDIENCE",
@@ -128,6 +165,7 @@ export const SETTINGS = {
     default: "",
     unit: "name",
     help: "whom a token must be for",
+    parse: asGiven,
   },
   jwtJwks: {
     env: "QUERN_JWT_JWKS",
@@ -135,6 +173,7 @@ export const SETTINGS = {
     default: "",
     unit: "URL or file",
     help: "the issuer's keys; its /.well-known/jwks.json, where not given",
+    parse: urlOrFile,
   },
   jwtScopesClaim: {
     env: "QUERN_JWT_SCOPES_CLAIM",
@@ -142,6 +181,7 @@ export const SETTINGS = {
     default: "scope",
     unit: "name",
     help: "the claim that says what a token opens: predict, submit, admin, predict:NAME, submit:NAME",
+    parse: asGiven,
   },
   sigv4Credentials: {
     env: "QUERN_SIGV4_CREDENTIALS",
@@ -149,6 +189,7 @@ export const SETTINGS = {
     default: "",
     unit: "file",
     help: "take requests signed with AWS Signature Version 4: a file like ~/.aws/credentials, with quern_scope in each part",
+    parse: optional(credentials),
   },
   sigv4Region: {
     env: "QUERN_SIGV4_REGION",
@@ -156,6 +197,7 @@ export const SETTINGS = {
     default: "",
     unit: "regions",
     help: "the regions that requests may be signed for, such as eu-west-1,us-east-1; any, where not given",
+    parse: list,
   },
   sigv4Service: {
     env: "QUERN_SIGV4_SERVICE",
@@ -163,6 +205,7 @@ export const SETTINGS = {
     default: "execute-api",
     unit: "services",
     help: "the services that requests may be signed for",
+    parse: list,
   },
   sigv4Repeats: {
     env: "QUERN_SIGV4_REPEATS",
@@ -170,6 +213,7 @@ export const SETTINGS = {
     default: "reads",
     unit: "reads or predictions",
     help: "what may come again with the same signature within five seconds: reads only, or predictions too",
+    parse: oneOf("reads", "predictions"),
   },
   gateways: {
     env: "QUERN_GATEWAYS",
@@ -177,6 +221,7 @@ export const SETTINGS = {
     default: "1",
     unit: "processes",
     help: "how many processes take requests; one is enough for tens of thousands a second",
+    parse: integer(1, 64, "a number from 1 to 64"),
   },
   maxBody: {
     env: "QUERN_MAX_BODY",
@@ -184,6 +229,7 @@ export const SETTINGS = {
     default: String(PREDICTION_BYTES_LIMIT_DEFAULT),
     unit: "bytes",
     help: "the largest body of a real-time prediction",
+    parse: integer(1, Number.MAX_SAFE_INTEGER, "a number of bytes"),
   },
   allowLocalRoot: {
     env: "QUERN_ALLOW_LOCAL_ROOT",
@@ -191,7 +237,36 @@ export const SETTINGS = {
     default: "",
     unit: "directory",
     help: "a directory that jobs may read by file:// (repeatable; in the variable, separated by colons)",
+    parse: directories,
   },
+  continueJobs: {
+    env: "",
+    option: "--continue-jobs",
+    default: "",
+    unit: "flag",
+    help: "continue jobs that are paused because the data directory is a copy",
+    parse: flag,
+  },
+  insecureNoAuth: {
+    env: "",
+    option: "--insecure-no-auth",
+    default: "",
+    unit: "flag",
+    help: "listen on other than loopback without keys",
+    parse: flag,
+  },
+  killAt: {
+    env: "QUERN_TEST_KILL_AT",
+    option: "",
+    default: "",
+    unit: "kill point",
+    help: "for tests: where the controller kills itself",
+    parse: asGiven,
+  },
+} as const;
+
+/** Settings of the command line. */
+const CLIENT_SETTINGS = {
   host: {
     env: "QUERN_HOST",
     option: "",
@@ -206,18 +281,13 @@ export const SETTINGS = {
     unit: "key",
     help: "the key that the command line sends; without it, the admin token of the data directory",
   },
-  killAt: {
-    env: "QUERN_TEST_KILL_AT",
-    option: "",
-    default: "",
-    unit: "kill point",
-    help: "for tests: where the controller kills itself",
-  },
 } as const;
+
+export const SETTINGS = { ...SERVER_SETTINGS, ...CLIENT_SETTINGS };
 
 export type SettingName = keyof typeof SETTINGS;
 
-/** The server's environment, for the part of it that user code may see. */
+/** The server's environment, a part of which user code may see. */
 export const serverEnvironment: NodeJS.ProcessEnv = process.env;
 
 export const pythonRuntimeDir = join(packageRoot, "python");
@@ -230,7 +300,7 @@ export function setting(name: SettingName, given?: string): string {
   );
 }
 
-/** QUERN_HOST, where it is set. */
+/** QUERN_HOST, if it is set. */
 export function givenHost(): string | undefined {
   return process.env[SETTINGS.host.env];
 }
@@ -239,7 +309,7 @@ function defaultDataDir(): string {
   return join(process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state"), "quern");
 }
 
-/** Where the command line keeps what is its own: `$XDG_CONFIG_HOME/quern`. */
+/** The directory of the command line's own files: `$XDG_CONFIG_HOME/quern`. */
 export function configDirectory(): string {
   return join(process.env.XDG_CONFIG_HOME ?? join(homedir(), ".config"), "quern");
 }
@@ -248,14 +318,14 @@ export function version(): string {
   return (JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }).version;
 }
 
-/** Colour and progress bars: only on a terminal, and where nobody asked for none. */
+/** Whether colours and progress bars are switched off. They also need a terminal. */
 export function isPlainOutput(): boolean {
   return process.env.NO_COLOR !== undefined || process.env.CI !== undefined || process.env.TERM === "dumb";
 }
 
 /**
- * A short directory for sockets and notes: paths of Unix sockets over 107 bytes are truncated without a word. Throws
- * when somebody else owns it.
+ * A short directory for sockets and notes, because a path of a Unix socket over 107 bytes is silently truncated. Throws
+ * if another user owns it.
  */
 export function runtimeDirectory(dataDir: string): string {
   const id = createHash("sha256").update(resolve(dataDir)).digest("hex").slice(0, 8);

@@ -1,11 +1,11 @@
 /**
- * Decides at a controller's start whether the data directory is the one that its database and its file name, and what becomes of workers and jobs
- * where it is a copy (docs/decisions/0016-instances.md).
+ * Decides when a controller starts whether the data directory is a copy: whether its database and its file name the
+ * same instance. Then decides about the workers and jobs of a copy (docs/decisions/0016-instances.md).
  */
 import { timestamp, wallMs } from "./base/clock.ts";
-import { type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
+import { type DiskWait, whenDiskHasSpace } from "./base/disk-full.ts";
 import type { Log } from "./base/log.ts";
-import { pauseAll, unpauseAll } from "./batch/paused-jobs.ts";
+import { pauseAll, unpauseAll } from "./batch/records/paused-jobs.ts";
 import type { Database } from "./database/database.ts";
 import {
   newInstanceId,
@@ -14,33 +14,33 @@ import {
   recordInstance,
   writeInstance,
 } from "./database/instance.ts";
-import { disownWorkers } from "./database/worker-records.ts";
+import { disownWorkers } from "./database/worker-rows.ts";
 
 export interface SettleOptions {
   dataDir: string;
-  /** Jobs that were paused because of a copy go on. */
+  /** Continues jobs that were paused because the directory is a copy. */
   continueJobs: boolean;
   db: Database;
   log: Log;
-  room: RoomWait;
+  diskWait: DiskWait;
 }
 
 export interface SettledInstance {
   id: string;
-  /** The database has known this directory before: what it does not know there is waste. */
+  /** The database already belonged to this directory. So files that it does not know can be removed. */
   knowsFiles: boolean;
 }
 
 export async function settleInstance(options: SettleOptions): Promise<SettledInstance> {
-  const { dataDir, continueJobs, db, room } = options;
+  const { dataDir, continueJobs, db, diskWait } = options;
   const found = readInstance(dataDir);
   const recorded = await recordedInstance(db);
-  // A directory of a release without instances has neither; a database that was put back from before has none.
+  // A directory of a release without instances has neither id. A restored older database has none.
   const isCopy = found?.isCopy === true || (recorded !== "" && recorded !== found?.id);
   const id = isCopy || found === undefined ? newInstanceId() : found.id;
-  const write = () => whenThereIsRoom(async () => writeInstance(dataDir, id), room);
+  const write = () => whenDiskHasSpace(async () => writeInstance(dataDir, id), diskWait);
   if (isCopy) {
-    // The rows come first: a start that is cut off in between finds a copy again.
+    // The database is written first: if this start is interrupted, the next one detects the copy again.
     await disown(options, id);
     await write();
   } else {
@@ -51,7 +51,10 @@ export async function settleInstance(options: SettleOptions): Promise<SettledIns
   return { id, knowsFiles: recorded === id };
 }
 
-/** The workers in its rows are the original's; its jobs would write to the same outputs and queues. */
+/**
+ * The workers in the copied rows belong to the original. The copied jobs would write to the original's outputs and
+ * queues.
+ */
 async function disown({ db, dataDir, continueJobs, log }: SettleOptions, id: string): Promise<void> {
   const paused = await db.transaction(async (tx) => {
     await recordInstance(tx, id);

@@ -1,71 +1,40 @@
 /**
- * The parent of `quern up`: owns the listening socket, starts gateway and controller and starts them again when they
- * die. It holds no state. The socket is shared through the kernel, so that connections wait in its queue, and are not
- * refused, while a gateway is replaced (docs/decisions/0002-listening-socket.md).
+ * The parent of `quern up`: owns the listening socket, starts gateway and controller, and restarts them when they die.
+ * It holds no state. The socket is shared through the kernel. So connections wait in its queue, and are not refused,
+ * while a gateway is replaced (docs/decisions/0002-listening-socket.md).
  */
 
 import type { ChildProcess } from "node:child_process";
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
-import { join } from "node:path";
-import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
-import { forgetApiPort, formerApiPort, rememberApiPort } from "./api-port.ts";
+import { availableParallelism, totalmem } from "node:os";
+import { fileURLToPath } from "node:url";
+import { isLoopbackAddress } from "./access/host-check.ts";
 import { inBackground, surviveAll } from "./base/boundary.ts";
-import { describeShortage, type RoomWait, whenThereIsRoom } from "./base/disk-full.ts";
+import { type DiskWait, describeShortage, whenDiskHasSpace } from "./base/disk-full.ts";
+import { addressFile, routesFile } from "./contracts/data-layout.ts";
 import { readInstance } from "./database/instance.ts";
-import { ConnectionDealer } from "./deal-connections.ts";
-import { claimOwnGroup } from "./engine/own-group.ts";
+import { claimDelegatedCgroup } from "./engine/delegated-cgroup.ts";
 import { outliveReaders, say } from "./observe/words.ts";
 import { hasAnyKey } from "./offline-keys.ts";
-import { pythonRuntimeDir, runtimeDirectory, version } from "./settings.ts";
-import { ALL_IDLE, type ChildRole, SupervisedChild, watchSilence } from "./supervised-child.ts";
+import { forgetApiPort, formerApiPort, rememberApiPort } from "./parent/api-port.ts";
+import { ConnectionDealer } from "./parent/deal-connections.ts";
+import { ALL_IDLE, type ChildRole, SupervisedChild, watchSilence } from "./parent/supervised-child.ts";
+import { type RunOptions, type ServerOptions, writeChildOptions } from "./server-options.ts";
+import { runtimeDirectory } from "./settings.ts";
 
-/** Never a name: what it resolves to may be another machine's. */
+/** An address and not a name, because a name may resolve to another machine's address. */
 const LOOPBACK = "127.0.0.1";
-/** The place of the listener for user code among the sockets, between the main one and the control plane's. */
+/** The index of the listener for user code, between the main socket and the control plane's. */
 const INSIDE = 1;
 const BIND_RETRY_MS = 20;
 const BIND_MS = 2_000;
 
-interface Address {
-  host: string;
-  port: number;
-}
-
-export interface UpOptions {
-  listen: Address;
-  /** Of the control plane, where it is not on the same. */
-  controlListen: Address | undefined;
-  trustedProxies: string[];
-  tls: { cert: string; key: string } | undefined;
-  jwt: { issuer: string; audience: string; jwks: string; scopesClaim: string } | undefined;
-  sigv4:
-    | { credentials: string; regions: string[]; services: string[]; repeats: "reads" | "predictions" }
-    | undefined;
-  /** Processes that take requests. */
-  gateways: number;
-  dataDir: string;
-  python: string;
-  /** What workers may take together, and what the machine has. */
-  compute: { cpuMillis: number; memoryBytes: number; machine: { cpuMillis: number; memoryBytes: number } };
-  gpus: string;
-  secretNames: string[];
-  keepMs: number;
-  keepFailedMs: number;
-  keepEnvironmentsMs: number;
-  publicUrl: string | undefined;
-  maxBodyBytes: number;
-  localRoots: string[];
-  insecureNoAuth: boolean;
-  continueJobs: boolean;
-  killAt: string;
-}
-
-/** Runs until SIGTERM or SIGINT; resolves to the exit code. */
-export async function up(options: UpOptions): Promise<number> {
+/** Runs until SIGTERM or SIGINT. Resolves to the exit code. */
+export async function up(options: ServerOptions): Promise<number> {
   outliveReaders();
   const { listen, controlListen, dataDir } = options;
-  const room = { onWait: sayWaiting, signal: new AbortController().signal };
+  const diskWait = { onWait: sayWaiting, signal: new AbortController().signal };
   const open = [listen, ...(controlListen === undefined ? [] : [controlListen])].find(
     ({ host }) => !isLoopbackAddress(host),
   );
@@ -73,7 +42,7 @@ export async function up(options: UpOptions): Promise<number> {
     open !== undefined &&
     !options.insecureNoAuth &&
     options.jwt === undefined &&
-    !(await whenThereIsRoom(() => hasAnyKey(dataDir), room))
+    !(await whenDiskHasSpace(() => hasAnyKey(dataDir), diskWait))
   ) {
     say(
       `quern: refusing to listen on ${open.host}: anyone who reaches it could use your APIs.\n` +
@@ -85,48 +54,44 @@ export async function up(options: UpOptions): Promise<number> {
   forgetOriginals(dataDir);
   const handles = [await bindSocket(listen.host, listen.port), await bindInside(dataDir)];
   if (controlListen !== undefined) handles.push(await bindSocket(controlListen.host, controlListen.port));
-  const runtimeDir = await whenThereIsRoom(async () => runtimeDirectory(dataDir), room);
-  const parent = new Parent(options, handles, runtimeDir, claimOwnGroup(options.python));
+  const runtimeDir = await whenDiskHasSpace(async () => runtimeDirectory(dataDir), diskWait);
+  const parent = new Parent(options, handles, {
+    runtimeDir,
+    machine: machine(),
+    delegatedCgroup: claimDelegatedCgroup(options.python),
+  });
   return parent.run();
 }
 
-/** A gateway starts from the routes of before: in a copied directory they lead to the original's replicas, which have its port too. */
+/**
+ * A gateway starts from the stored routes. In a copied directory they lead to the original's replicas, and the stored
+ * port is the original's too.
+ */
 function forgetOriginals(dataDir: string): void {
   if (readInstance(dataDir)?.isCopy === false) return;
   rmSync(routesFile(dataDir), { force: true });
   forgetApiPort(dataDir);
 }
 
-function routesFile(dataDir: string): string {
-  return join(dataDir, "routes.json");
-}
-
-function hostRules({ host }: Address, publicUrl: string | undefined): HostRules {
-  return {
-    isLoopbackListener: isLoopbackAddress(host),
-    publicHost: publicUrl === undefined ? undefined : new URL(publicUrl).host,
-  };
-}
-
-/** Whether there is another way in than by keys, for those who are meant to. */
-function takesOthers({ jwt, sigv4 }: UpOptions): boolean {
-  return jwt !== undefined || sigv4 !== undefined;
+function machine(): RunOptions["machine"] {
+  const memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  return { cpuMillis: availableParallelism() * 1000, memoryBytes };
 }
 
 /**
- * A bound socket that does not accept here: only the gateways, which inherit it, do. Tried for a moment where the
- * address is in use: the gateway of a parent that was killed is about to let go of it.
+ * Binds a socket that does not accept here: only the gateways, which inherit it, accept. If the address is in use, it
+ * retries for a moment, because the gateway of a killed parent may be about to end.
  */
 async function bindSocket(host: string, port: number): Promise<SocketHandle> {
-  // The function behind node:cluster's shared handles; there is no public one that binds without accepting.
+  // The function behind the shared handles of node:cluster. No public function binds without accepting.
   const { _createServerHandle } = net as unknown as {
     _createServerHandle: (host: string, port: number, family: number) => SocketHandle | number;
   };
-  // Nothing else keeps this process alive yet, so the timer has to.
+  // Nothing else keeps this process alive yet, so the timer must.
   const pause = () => new Promise((resolve) => setTimeout(resolve, BIND_RETRY_MS));
   for (const deadline = performance.now() + BIND_MS; ; await pause()) {
     const handle = _createServerHandle(host, port, net.isIPv6(host) ? 6 : 4);
-    // An address in use is told by getsockname: libuv keeps the error of the bind for later.
+    // getsockname reports an address in use, because libuv delays the error of the bind.
     if (typeof handle !== "number") {
       if (handle.getsockname({}) === 0) return handle;
       handle.close();
@@ -139,39 +104,41 @@ async function bindSocket(host: string, port: number): Promise<SocketHandle> {
   }
 }
 
-/** Where user code calls other APIs: the former port, and another one if that is in use. */
+/** Binds the listener for calls of user code: to the former port, or to another one if that is in use. */
 async function bindInside(dataDir: string): Promise<SocketHandle> {
   const bind = (port: number) => bindSocket(LOOPBACK, port);
   return bind(formerApiPort(dataDir)).catch(() => bind(0));
 }
 
-/** A test kills the first controller only; the next one has to cope. What is done once at a start is not done again. */
-function ofLaterStarts(childOptions: string): string {
-  return JSON.stringify({ ...(JSON.parse(childOptions) as object), killAt: "", continueJobs: false });
-}
-
 interface SocketHandle {
-  /** 0, or the error's number. */
+  /** Returns 0, or the error's number. */
   getsockname(out: { address?: string; port?: number }): number;
   close(): void;
 }
 
 class Parent {
-  private readonly options: UpOptions;
-  /** The main one, that for user code, and the control plane's, where it has its own. */
+  private readonly options: ServerOptions;
+  /** The main socket, the one for user code, and the control plane's if it is separate. */
   private readonly handles: SocketHandle[];
-  /** Of the main one, and of the control plane's. */
+  /** The addresses of the main listener and of a separate control plane. */
   private readonly addresses: string[];
   private readonly gateways: SupervisedChild[];
   private readonly controller: SupervisedChild;
   private readonly stopping = new AbortController();
   private wasReady = false;
   private exitCode = 0;
-  /** Where there are several gateways; one has the sockets itself. */
+  /** Only with several gateways. A single one has the sockets itself. */
   private readonly dealer: ConnectionDealer | undefined;
 
-  /** `ownGroup`: claimed before any child is there, because they are to be where we are. */
-  constructor(options: UpOptions, handles: SocketHandle[], runtimeDir: string, ownGroup: string | undefined) {
+  /**
+   * `known` includes the control group, which was claimed before any child started: children must be in the same group
+   * as the parent.
+   */
+  constructor(
+    options: ServerOptions,
+    handles: SocketHandle[],
+    known: Pick<RunOptions, "runtimeDir" | "machine" | "delegatedCgroup">,
+  ) {
     this.options = options;
     this.handles = handles;
     if (options.gateways > 1)
@@ -180,11 +147,16 @@ class Parent {
     const [main, , control] = handles;
     this.addresses = [this.addressOf(main!, listen.host)];
     if (control !== undefined) this.addresses.push(this.addressOf(control, controlListen!.host));
-    const childOptions = this.childOptions(runtimeDir, ownGroup);
+    const run = {
+      ...known,
+      parentPid: process.pid,
+      apiPort: this.apiPort,
+      mainUrl: fromHere(this.addresses[0]!),
+    };
     this.gateways = Array.from({ length: options.gateways }, (_, number) =>
-      this.makeChild("gateway", `gateway ${number}`, childOptions),
+      this.makeChild("gateway", `gateway ${number}`, run),
     );
-    this.controller = this.makeChild("controller", "controller", childOptions);
+    this.controller = this.makeChild("controller", "controller", run);
   }
 
   async run(): Promise<number> {
@@ -198,19 +170,21 @@ class Parent {
     return this.exitCode;
   }
 
-  private makeChild(role: ChildRole, name: string, firstOptions: string): SupervisedChild {
+  private makeChild(role: ChildRole, name: string, run: RunOptions): SupervisedChild {
     return new SupervisedChild({
       role,
+      program: fileURLToPath(new URL("./bin.js", import.meta.url)),
       name,
       sockets: role === "gateway" && this.dealer === undefined ? this.handles : [],
-      firstOptions,
-      options: ofLaterStarts(firstOptions),
+      firstOptions: writeChildOptions(this.options, run),
+      // A test kills only the first controller, and an action of the first start is not repeated.
+      options: writeChildOptions({ ...this.options, killAt: "", continueJobs: false }, run),
       onReady: () => this.onReady(),
       onIdle: (child) => this.onIdle(child),
     });
   }
 
-  /** Once the server has been ready, nothing but a signal ends it: what serves goes on, whatever became of the rest. */
+  /** Once the server was ready, only a signal ends it. What serves continues, even if the rest fails. */
   private mayTryAgain(): boolean {
     if (this.wasReady) return true;
     this.exitCode = 1;
@@ -218,7 +192,7 @@ class Parent {
     return false;
   }
 
-  /** Those that are leaving take calls of user code still: what they finish may need another API. */
+  /** Stopping gateways still take calls of user code, because the requests that they finish may need another API. */
   private takingGateways(): ChildProcess[] {
     const isLeaving = this.stopping.signal.aborted;
     if (isLeaving && this.areAllIdle) return [];
@@ -229,7 +203,7 @@ class Parent {
     return this.gateways.every(({ isIdle, running }) => isIdle || running === undefined);
   }
 
-  /** One that somebody else stops need not wait for others. */
+  /** A gateway that somebody else stops does not wait for the others. */
   private onIdle(child: SupervisedChild): void {
     if (!this.stopping.signal.aborted) child.running?.send(ALL_IDLE, () => {});
     else if (this.areAllIdle) for (const { running } of this.gateways) running?.send(ALL_IDLE, () => {});
@@ -244,67 +218,6 @@ class Parent {
     return portOf(this.handles[INSIDE]!);
   }
 
-  private childOptions(runtimeDir: string, ownGroup: string | undefined): string {
-    const {
-      listen,
-      controlListen,
-      trustedProxies,
-      tls,
-      jwt,
-      sigv4,
-      gateways,
-      publicUrl,
-      dataDir,
-      python,
-      compute,
-      gpus,
-      secretNames,
-      keepMs,
-      keepFailedMs,
-      keepEnvironmentsMs,
-      maxBodyBytes,
-      localRoots,
-      continueJobs,
-      killAt,
-    } = this.options;
-    return JSON.stringify({
-      dataDir,
-      runtimeDir,
-      controllerSocket: join(runtimeDir, "controller.sock"),
-      internalSocket: join(runtimeDir, "internal.sock"),
-      routesFile: routesFile(dataDir),
-      pythonRuntime: pythonRuntimeDir,
-      python,
-      compute,
-      gpus,
-      secretNames,
-      keepMs,
-      keepFailedMs,
-      keepEnvironmentsMs,
-      localRoots,
-      continueJobs,
-      version: version(),
-      ownGroup,
-      killAt,
-      parentPid: process.pid,
-      apiPort: this.apiPort,
-      mainUrl: fromHere(this.addresses[0]!),
-      publicUrl,
-      trustedProxies,
-      tls,
-      jwt,
-      sigv4,
-      gateways,
-      takesTokens: takesOthers(this.options),
-      hasControlListener: controlListen !== undefined,
-      maxBodyBytes,
-      rules: {
-        main: hostRules(listen, publicUrl),
-        control: hostRules(controlListen ?? listen, publicUrl),
-      },
-    });
-  }
-
   private onReady(): void {
     this.dealer?.dealWaiting();
     const areAllReady = [...this.gateways, this.controller].every(({ isReady }) => isReady);
@@ -314,27 +227,30 @@ class Parent {
     inBackground(this.announce());
   }
 
-  /** Where the command line finds the control plane. */
+  /** The file in which the command line finds the control plane. */
   private get addressFile(): string {
-    return join(this.options.dataDir, "address");
+    return addressFile(this.options.dataDir);
   }
 
-  /** Whoever waits for the file must not see half of it. The command line talks to the control plane. */
+  /**
+   * Writes the address of the control plane for the command line. The file is renamed into place, so that nobody reads
+   * half of it.
+   */
   private async announce(): Promise<void> {
     const file = this.addressFile;
     const address = fromHere(this.addresses.at(-1)!);
-    await whenThereIsRoom(async () => {
+    await whenDiskHasSpace(async () => {
       writeFileSync(`${file}.new`, `${address}\n`, { mode: 0o600 });
       renameSync(`${file}.new`, file);
       rememberApiPort(this.options.dataDir, this.apiPort);
-    }, this.room).catch(({ message }: Error) =>
+    }, this.diskWait).catch(({ message }: Error) =>
       say(`quern: the command line does not find this server: ${message}`),
     );
     const control = this.addresses.length > 1 ? `, its control plane at ${this.addresses[1]}` : "";
     say(`quern is ready at ${this.addresses[0]}${control}`);
   }
 
-  private get room(): RoomWait {
+  private get diskWait(): DiskWait {
     return { onWait: sayWaiting, signal: this.stopping.signal };
   }
 
@@ -345,7 +261,7 @@ class Parent {
     });
   }
 
-  /** The gateways first, so that no request is lost; then the controller. */
+  /** Stops the gateways first, so that no request is lost, and then the controller. */
   private async stop(): Promise<void> {
     if (this.stopping.signal.aborted) return;
     this.stopping.abort();
@@ -367,17 +283,17 @@ function portOf(handle: SocketHandle): number {
   return name.port!;
 }
 
-/** An address as a program on this machine reaches it. */
+/** The address that a program on this machine uses. */
 function fromHere(address: string): string {
   return address.replace("//0.0.0.0:", `//${LOOPBACK}:`).replace("//[::]:", "//[::1]:");
 }
 
-/** The next program that listens there is another one. */
+/** Removes the address, because another program may listen there later. */
 function forgetAddress(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch {
-    // What is left there leads to nobody: the command line asks whoever answers for a proof.
+    // A stale address does no harm: the command line asks every server for a proof.
   }
 }
 

@@ -7,11 +7,11 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseDocument } from "yaml";
-import { readConfig } from "../src/apis/parse-config.ts";
-import { parseSubmission } from "../src/batch/parse-submission.ts";
+import { readConfig } from "../src/apis/config/parse-config.ts";
+import { parseSubmission } from "../src/batch/submit/parse-submission.ts";
 import { buildProgram } from "../src/command-line.ts";
-import { FORMER_GUIDE, FORMER_KEYS } from "../src/contracts/former-keys.ts";
-import { OPERATIONS } from "../src/contracts/operations.ts";
+import { FORMER_GUIDE, FORMER_KEYS } from "../src/contracts/config/former-keys.ts";
+import { OPERATIONS } from "../src/contracts/http/operations.ts";
 import { root } from "./harness/server.ts";
 
 interface Row {

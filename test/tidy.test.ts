@@ -12,6 +12,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   base: { rooms: [], npm: ["pino"] },
   contracts: { rooms: [], npm: ["zod"] },
   config: { rooms: ["base", "contracts"], npm: ["yaml"] },
+  parent: { rooms: ["base", "contracts", "observe"], npm: [] },
   protocol: { rooms: ["base", "contracts"], npm: [] },
   database: { rooms: ["base", "contracts"], npm: ["better-sqlite3", "pg"] },
   "object-store": { rooms: ["base", "contracts"] },
@@ -51,6 +52,44 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   control: { rooms: ["base", "contracts", "apis", "batch", "legacy", "access", "observe"] },
   cli: { rooms: ["base", "contracts"] },
 };
+/** What an inner room may import of its own room; "batch" stands for the files that lie in batch itself. */
+const INNER_ROOMS: Record<string, readonly string[]> = {
+  apis: ["apis/config", "apis/projects", "apis/records", "apis/replicas"],
+  "apis/config": [],
+  "apis/projects": [],
+  "apis/records": ["apis/config"],
+  "apis/replicas": ["apis/config", "apis/records"],
+  batch: ["batch/submit", "batch/enqueue", "batch/letters", "batch/dispatch", "batch/end", "batch/records"],
+  "batch/records": [],
+  "batch/zstd": ["batch/records"],
+  "batch/submit": ["batch/records"],
+  "batch/enqueue": ["batch/records", "batch/zstd"],
+  "batch/letters": ["batch/records"],
+  "batch/dispatch": ["batch/letters", "batch/records"],
+  "batch/end": ["batch/dispatch", "batch/letters", "batch/records"],
+  cli: ["cli/project", "cli/server", "cli/terminal"],
+  "cli/server": [],
+  "cli/terminal": ["cli/server"],
+  "cli/project": ["cli/server", "cli/terminal"],
+  contracts: [],
+  "contracts/config": ["contracts"],
+  "contracts/http": ["contracts", "contracts/config"],
+  control: ["control/answers", "control/jobs"],
+  "control/answers": [],
+  "control/jobs": ["control/answers"],
+  engine: ["engine/environments"],
+  "engine/environments": [],
+  gateway: ["gateway/answers", "gateway/door", "gateway/replicas"],
+  "gateway/answers": [],
+  "gateway/door": ["gateway/answers"],
+  "gateway/replicas": ["gateway/answers"],
+  legacy: ["legacy/check"],
+  "legacy/check": [],
+  "object-store": [],
+  "object-store/backends": ["object-store"],
+  "object-store/select": ["object-store"],
+};
+const ROOM_FILES_MAX = 16;
 const BANNED =
   /(^|-)(utils?|helpers?|common|shared|misc|lib|core|manager|handler|processor|impl|index)(-|\.|$)/;
 const FUNCTION = /^( *)(?:export )?(?:async )?function\*? (\w+)/;
@@ -75,7 +114,8 @@ function importsOf(file: string): string[] {
   );
 }
 
-const roomOf = (file: string) => relative(join(root, "src"), dirname(file)).split("/")[0]!;
+const folderOf = (file: string) => relative(join(root, "src"), dirname(file));
+const roomOf = (file: string) => folderOf(file).split("/")[0]!;
 
 describe("the house", () => {
   it("has the rooms of the table, and no other", () => {
@@ -95,6 +135,25 @@ describe("the house", () => {
       }
     },
   );
+
+  it("has inner rooms that import in one direction only", () => {
+    const inner = files.filter((file) => folderOf(file) in INNER_ROOMS || folderOf(file).includes("/"));
+    for (const file of inner) {
+      const folder = folderOf(file);
+      const targets = importsOf(file)
+        .filter((path) => path.startsWith("."))
+        .map((path) => folderOf(resolve(dirname(file), path)));
+      for (const target of targets.filter((each) => each.split("/")[0] === roomOf(file)))
+        expect([folder, ...(INNER_ROOMS[folder] ?? [])], relative(root, file)).toContain(target);
+    }
+  });
+
+  it("has rooms of at most 16 files", () => {
+    for (const folder of new Set(files.map(folderOf)))
+      expect(files.filter((file) => folderOf(file) === folder).length, folder).toBeLessThanOrEqual(
+        ROOM_FILES_MAX,
+      );
+  });
 
   it("reads the environment in settings.ts only", () => {
     const readers = files.filter((file) => readFileSync(file, "utf8").includes("process.env"));
@@ -141,7 +200,7 @@ describe("the house", () => {
       ),
     );
     expect(printers.map((file) => relative(root, file)).sort()).toEqual([
-      "src/cli/output.ts",
+      "src/cli/terminal/output.ts",
       "src/observe/words.ts",
     ]);
   });
@@ -169,6 +228,17 @@ describe("the house", () => {
     for (const file of files) expect(readFileSync(file, "utf8"), file).toMatch(/^\/\*\*/);
     for (const file of python.filter((name) => basename(name) !== "__init__.py"))
       expect(readFileSync(file, "utf8"), file).toMatch(/^"""/);
+  });
+
+  it("uses no name that the glossary says it does not use", () => {
+    const glossary = readFileSync(join(root, "docs", "glossary.md"), "utf8");
+    const table = glossary.slice(glossary.indexOf("## Names that the code does not use"));
+    const unused = [...table.matchAll(/^\| `(\w+)` \|/gm)].map((match) => match[1]!);
+    expect(unused.length).toBeGreaterThan(5);
+    const name = new RegExp(`(?<![A-Z])(${unused.join("|")})s?(?![a-z])`, "g");
+    const found = (code: string) => code.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "").match(name) ?? [];
+    for (const file of files) expect(found(readFileSync(file, "utf8")), relative(root, file)).toEqual([]);
+    expect(found("onRoomWait(Grants, tokenHolder) // Ground")).toEqual(["Room", "Grants", "Holder"]);
   });
 
   it("has no leftovers", () => {

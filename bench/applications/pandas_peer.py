@@ -6,7 +6,9 @@ import numpy
 import pandas
 
 source, target = sys.argv[1:]
-data = pandas.read_csv(source, header=None, names=["x", "y", "word"], dtype={"x": "float32", "y": "float32", "word": "str"})
+data = pandas.read_csv(
+    source, header=None, names=["x", "y", "word"], dtype={"x": "float32", "y": "float32", "word": "str"}
+)
 if not ((data["x"] >= -100) & (data["x"] <= 100)).all():
     raise ValueError("x is out of its bounds")
 index = {word: at for at, word in enumerate(data["word"].value_counts().index)}

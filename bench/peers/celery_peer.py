@@ -37,8 +37,10 @@ def wait_for(count):
 def main():
     path, size, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     counter.flushall()
-    command = [sys.executable, "-m", "celery", "-A", "celery_peer", "worker", "-c", "2", "-l", "ERROR", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    worker = subprocess.Popen(command, cwd=os.path.dirname(os.path.abspath(__file__)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    options = ["-c", "2", "-l", "ERROR", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    command = [sys.executable, "-m", "celery", "-A", "celery_peer", "worker", *options]
+    here = os.path.dirname(os.path.abspath(__file__))
+    worker = subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         predict.delay([])
         wait_for(1)

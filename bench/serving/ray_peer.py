@@ -14,7 +14,10 @@ class Noop:
         return "versicolor" if payload["petal_length"] > 2 else "setosa"
 
 
-serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])}, logging_config={"log_level": "ERROR", "enable_access_log": False})
+serve.start(
+    http_options={"host": "127.0.0.1", "port": int(sys.argv[1])},
+    logging_config={"log_level": "ERROR", "enable_access_log": False},
+)
 serve.run(Noop.bind(), route_prefix="/noop")
 print("ready", flush=True)
 time.sleep(3600)

@@ -5,7 +5,6 @@ import statistics
 import unittest
 
 import duckdb
-
 from quern_application.aggregate import one_pass
 
 NUMBERS = [3, 1, 4, 1, 5, 9, 2, 6, None]

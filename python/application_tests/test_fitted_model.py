@@ -5,15 +5,14 @@ import tempfile
 import unittest
 
 import numpy
+from quern_application import fitted_model
+from quern_application.features import feature_matrix
+from quern_application.fitted_model import FittedModel
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-
-from quern_application import fitted_model
-from quern_application.features import feature_matrix
-from quern_application.fitted_model import FittedModel
 
 NUMBERS = {"x": numpy.array([0, 1, 2, 3, 4, 5], dtype="float32"), "y": numpy.array([5, 3, 4, 1, 2, 0], dtype="float32")}
 
@@ -49,7 +48,7 @@ class Frame:
 class Giving:
     """An estimator of one's own: `give` makes of arrays what its methods return."""
 
-    _gives = {}
+    _gives = {}  # noqa: RUF012
 
     def __init__(self, give):
         self._name = id(give)
@@ -89,7 +88,9 @@ class Answers(unittest.TestCase):
         fitted, metrics = served(LogisticRegression(), model(x="FLOAT_COLUMN", y="FLOAT_COLUMN"), columns)
         self.assertEqual(metrics, {"accuracy": 1.0})
         low, high = fitted.predict([{"x": 0.0, "y": 5.0}, {"x": 5.0, "y": 0.0}])
-        self.assertEqual((low["class_ids"], low["classes"], high["class_ids"], high["classes"]), (["0"], ["MA=="], ["1"], ["MQ=="]))
+        self.assertEqual(
+            (low["class_ids"], low["classes"], high["class_ids"], high["classes"]), (["0"], ["MA=="], ["1"], ["MQ=="])
+        )
         self.assertEqual((len(low["logits"]), len(low["probabilities"])), (1, 2))
         self.assertLess(low["logits"][0], 0)
 
@@ -97,7 +98,9 @@ class Answers(unittest.TestCase):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 1, 1, 2, 2])}
         fitted, _ = served(GaussianNB(), model(x="FLOAT_COLUMN", y="FLOAT_COLUMN"), columns)
         (answer,) = fitted.predict([{"x": 1.0, "y": 4.0}])
-        numpy.testing.assert_allclose(answer["logits"], numpy.log(numpy.maximum(answer["probabilities"], 1e-300)), rtol=1e-6)
+        numpy.testing.assert_allclose(
+            answer["logits"], numpy.log(numpy.maximum(answer["probabilities"], 1e-300)), rtol=1e-6
+        )
 
     def test_without_probabilities_have_none(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
@@ -111,7 +114,9 @@ class Answers(unittest.TestCase):
         rows = [{"x": 0.0}, {"x": 5.0}]
         whole, metrics = served(Giving(lambda values: values), described, columns)
         expected, (one,) = whole.predict(rows), whole.predict(rows[:1])
-        self.assertEqual(expected[1], {"class_ids": ["1"], "classes": ["MQ=="], "logits": [-2.5, 2.5], "probabilities": [0.25, 0.75]})
+        self.assertEqual(
+            expected[1], {"class_ids": ["1"], "classes": ["MQ=="], "logits": [-2.5, 2.5], "probabilities": [0.25, 0.75]}
+        )
         kinds = {
             "lists": lambda values: values.tolist(),
             "tuples": lambda values: tuple(tuple(each) if values.ndim > 1 else each for each in values.tolist()),
@@ -158,8 +163,13 @@ class Answers(unittest.TestCase):
             "t": numpy.array([0, 1, 0, 1]),
         }
         encoder = ColumnTransformer([("word", OneHotEncoder(handle_unknown="ignore"), [0])], remainder="passthrough")
-        fitted, _ = served(make_pipeline(encoder, LogisticRegression()), model(word="STRING_COLUMN", n="INT_COLUMN"), columns)
-        self.assertEqual([each["class_ids"] for each in fitted.predict([{"word": "b", "n": 1}, {"word": "a", "n": 4}])], [["1"], ["0"]])
+        fitted, _ = served(
+            make_pipeline(encoder, LogisticRegression()), model(word="STRING_COLUMN", n="INT_COLUMN"), columns
+        )
+        self.assertEqual(
+            [each["class_ids"] for each in fitted.predict([{"word": "b", "n": 1}, {"word": "a", "n": 4}])],
+            [["1"], ["0"]],
+        )
 
     def test_without_an_evaluation_have_no_metrics(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}

@@ -6,7 +6,6 @@ import tempfile
 import unittest
 
 import duckdb
-
 from quern_application.ingest import ingest, violations
 
 COLUMNS = [("i", "INT_COLUMN"), ("f", "FLOAT_COLUMN"), ("s", "STRING_COLUMN")]
@@ -56,7 +55,13 @@ class Ingestion(unittest.TestCase):
         self.assertEqual(self.ingested(environment), (3, 1, [(1, 1.0, "a")]))
 
     def test_what_is_not_of_its_type_ends_it_all(self):
-        for text, said in (("x,1,a\n", "'x'"), ("1,y,a\n", '"y"'), ("1.5,1,a\n", '"1.5"'), ("1,2\n", "Expected"), ("1,2,a,b\n", "Expected")):
+        for text, said in (
+            ("x,1,a\n", "'x'"),
+            ("1,y,a\n", '"y"'),
+            ("1.5,1,a\n", '"1.5"'),
+            ("1,2\n", "Expected"),
+            ("1,2,a,b\n", "Expected"),
+        ):
             with self.assertRaisesRegex(duckdb.Error, said):
                 self.rows_of("1,1,a\n" + text)
 
@@ -72,7 +77,9 @@ class Ingestion(unittest.TestCase):
         self.assertTrue(math.isnan(values[0]))
         self.assertEqual(values[1:], [math.inf, -math.inf, 1.5])
         file = self.write("1,2,é\n", encoding="latin-1")
-        self.assertEqual(self.ingested(self.environment([file], csv_config={"encoding": "latin-1"}))[2], [(1, 2.0, "é")])
+        self.assertEqual(
+            self.ingested(self.environment([file], csv_config={"encoding": "latin-1"}))[2], [(1, 2.0, "é")]
+        )
 
     def test_several_files(self):
         files = [self.write("1,1,a\n", "part-0.csv"), self.write("2,2,b\n", "part-1.csv")]
@@ -80,7 +87,10 @@ class Ingestion(unittest.TestCase):
 
     def test_limits(self):
         text = "".join("%d,1,a\n" % number for number in range(1000))
-        first = lambda **limit: [row[0] for row in self.rows_of(text, limit=limit)]
+
+        def first(**limit):
+            return [row[0] for row in self.rows_of(text, limit=limit)]
+
         self.assertEqual(first(num_rows=3), [0, 1, 2])
         self.assertEqual(first(fraction_of_rows=0.01), list(range(10)))
         drawn = first(num_rows=50, randomize=True, random_seed=4)
@@ -91,7 +101,9 @@ class Ingestion(unittest.TestCase):
 
     def test_parquet(self):
         file = self.path("data.parquet")
-        duckdb.connect().execute("COPY (SELECT 1 AS number, 2.5::DOUBLE AS f, 'a' AS s) TO '%s' (FORMAT parquet)" % file)
+        duckdb.connect().execute(
+            "COPY (SELECT 1 AS number, 2.5::DOUBLE AS f, 'a' AS s) TO '%s' (FORMAT parquet)" % file
+        )
         environment = self.environment([file], type="parquet")
         environment["columns"][0]["source"] = "number"
         self.assertEqual(self.ingested(environment), (1, 1, [(1, 2.5, "a")]))
@@ -122,9 +134,12 @@ class Validation(unittest.TestCase):
             ],
         )
         self.assertEqual(
-            self.violations_of(name="w", values=["a", "b"]), ["Data validation (w IN (a, b)) has been violated in 1/4 samples"]
+            self.violations_of(name="w", values=["a", "b"]),
+            ["Data validation (w IN (a, b)) has been violated in 1/4 samples"],
         )
-        self.assertEqual(self.violations_of(values=[5, 12]), ["Data validation (x IN (5, 12)) has been violated in 1/4 samples"])
+        self.assertEqual(
+            self.violations_of(values=[5, 12]), ["Data validation (x IN (5, 12)) has been violated in 1/4 samples"]
+        )
 
     def test_bounds_are_as_wide_as_the_column(self):
         self.assertEqual(self.violations_of(min=0.1, max=12), [])

@@ -5,7 +5,6 @@ import tempfile
 import unittest
 
 import duckdb
-
 from quern_application.aggregate import own_aggregate
 from quern_application.transform import TransformedColumn, sanity_check
 
@@ -15,7 +14,9 @@ class OwnCode(unittest.TestCase):
         self.project = tempfile.TemporaryDirectory()
         self.addCleanup(self.project.cleanup)
         self.connection = duckdb.connect()
-        self.connection.execute("CREATE TEMP VIEW data AS SELECT * FROM (VALUES (1, 'a'), (2, 'bb'), (4, NULL)) t(n, word)")
+        self.connection.execute(
+            "CREATE TEMP VIEW data AS SELECT * FROM (VALUES (1, 'a'), (2, 'bb'), (4, NULL)) t(n, word)"
+        )
 
     def write(self, name, text):
         with open(os.path.join(self.project.name, name), "w", encoding="utf-8") as file:
@@ -28,7 +29,10 @@ class OwnCode(unittest.TestCase):
         return own_aggregate(self.connection, aggregate, self.project.name)
 
     def test_an_aggregator_in_python(self):
-        path = self.write("one.py", "def aggregate_python(data, columns, args):\n    return data.sum(columns['col']).fetchall()[0][0] * args['times']\n")
+        path = self.write(
+            "one.py",
+            "def aggregate_python(data, columns, args):\n    return data.sum(columns['col']).fetchall()[0][0] * args['times']\n",
+        )
         self.assertEqual(self.aggregate(path, {"times": 10}), 70)
 
     def test_an_aggregator_of_former_days_runs_without_spark(self):
@@ -42,7 +46,9 @@ class OwnCode(unittest.TestCase):
 
     def test_a_file_without_the_function_says_so(self):
         path = self.write("three.py", "def aggregate(): pass\n")
-        with self.assertRaisesRegex(AttributeError, r"three.py: function aggregate_python\(\) or aggregate_spark\(\) is not defined"):
+        with self.assertRaisesRegex(
+            AttributeError, r"three.py: function aggregate_python\(\) or aggregate_spark\(\) is not defined"
+        ):
             self.aggregate(path)
 
     def transformed(self, path, output_type="INT_COLUMN", columns=None):
@@ -75,7 +81,9 @@ class OwnCode(unittest.TestCase):
         sanity_check(self.connection, [self.transformed(path)], 10)
 
     def test_a_transformer_of_former_days_makes_a_column_for_training(self):
-        self.connection.execute("CREATE OR REPLACE TEMP VIEW data AS SELECT n, row_number() OVER () - 1 AS file_row_number FROM (VALUES (2), (1), (4)) t(n)")
+        self.connection.execute(
+            "CREATE OR REPLACE TEMP VIEW data AS SELECT n, row_number() OVER () - 1 AS file_row_number FROM (VALUES (2), (1), (4)) t(n)"
+        )
         path = self.write(
             "former.py",
             "import pyspark.sql.functions as F\n\n"
@@ -85,11 +93,15 @@ class OwnCode(unittest.TestCase):
         column = self.transformed(path, "FLOAT_COLUMN", {"col": "n"})
         sanity_check(self.connection, [column], 2)
         self.assertEqual(self.over_rows(column), [0.5, 100.0, 0.5])
-        with self.assertRaisesRegex(ValueError, r"made: its transformer has transform_spark\(\) only; a feature column needs transform_python"):
+        with self.assertRaisesRegex(
+            ValueError, r"made: its transformer has transform_spark\(\) only; a feature column needs transform_python"
+        ):
             column.transform({"n": 1})
 
     def test_lists_of_columns_and_list_columns(self):
-        path = self.write("five.py", "def transform_python(sample, args):\n    return [n * 0.5 for n in sample['all']]\n")
+        path = self.write(
+            "five.py", "def transform_python(sample, args):\n    return [n * 0.5 for n in sample['all']]\n"
+        )
         column = self.transformed(path, "FLOAT_LIST_COLUMN", {"all": ["n", "n"]})
         self.assertEqual(self.over_rows(column), [[0.5, 0.5], [1.0, 1.0], [2.0, 2.0]])
         self.assertEqual(column.inputs, ["n"])

@@ -5,7 +5,6 @@ import random
 import unittest
 
 import duckdb
-
 from quern_application.sql import COLUMN_TYPES
 from quern_application.transform import TransformedColumn
 
@@ -31,7 +30,12 @@ def both_ways(made, raw_type, values):
     for value in values:
         connection.execute("CREATE OR REPLACE TABLE data (raw %s)" % COLUMN_TYPES[raw_type])
         connection.execute("INSERT INTO data VALUES (?)", [value])
-        pairs.append((_outcome(lambda: _by_sql(connection, transformed)), _outcome(lambda: transformed.transform({"raw": value}))))
+        pairs.append(
+            (
+                _outcome(lambda: _by_sql(connection, transformed)),
+                _outcome(lambda value=value: transformed.transform({"raw": value})),
+            )
+        )
     return pairs
 
 
@@ -49,7 +53,9 @@ def _outcome(compute):
 
 
 def drawn_number(draw):
-    return draw.choice([0.0, -0.0, 0.1, 1 / 3, 1e-30, 3.4e38, -1e10, float(draw.randint(-99, 99)), draw.uniform(-10, 10)])
+    return draw.choice(
+        [0.0, -0.0, 0.1, 1 / 3, 1e-30, 3.4e38, -1e10, float(draw.randint(-99, 99)), draw.uniform(-10, 10)]
+    )
 
 
 class EveryTransformer(unittest.TestCase):
@@ -83,20 +89,31 @@ class EveryTransformer(unittest.TestCase):
         for seed in range(SEEDS):
             draw = random.Random(seed)
             inner = sorted({drawn_number(draw) for _ in range(draw.randint(0, 5))})
-            made = column("bucketize", {"num": "raw"}, {"bucket_boundaries": [-math.inf, *inner, math.inf]}, "INT_COLUMN")
+            made = column(
+                "bucketize", {"num": "raw"}, {"bucket_boundaries": [-math.inf, *inner, math.inf]}, "INT_COLUMN"
+            )
             self.assert_same(made, "FLOAT_COLUMN", [*inner, *[drawn_number(draw) for _ in range(3)]])
             self.assert_same(made, "INT_COLUMN", [draw.randint(-100, 100)])
 
     def test_reverse(self):
         normalized = TransformedColumn(
-            column("normalize", {"num": "raw"}, {"mean": 3.0, "stddev": 2.0}, "FLOAT_COLUMN"), {"raw": "FLOAT_COLUMN"}, None, None
+            column("normalize", {"num": "raw"}, {"mean": 3.0, "stddev": 2.0}, "FLOAT_COLUMN"),
+            {"raw": "FLOAT_COLUMN"},
+            None,
+            None,
         )
         self.assertEqual(normalized.reverse(normalized.transform({"raw": 8.0})), 8.0)
         indexed = TransformedColumn(
-            column("index_string", {"text": "raw"}, {"index": ["b", "a"]}, "INT_COLUMN"), {"raw": "STRING_COLUMN"}, None, None
+            column("index_string", {"text": "raw"}, {"index": ["b", "a"]}, "INT_COLUMN"),
+            {"raw": "STRING_COLUMN"},
+            None,
+            None,
         )
         self.assertEqual(indexed.reverse(1), "a")
         bucketized = TransformedColumn(
-            column("bucketize", {"num": "raw"}, {"bucket_boundaries": [-math.inf, math.inf]}, "INT_COLUMN"), {"raw": "INT_COLUMN"}, None, None
+            column("bucketize", {"num": "raw"}, {"bucket_boundaries": [-math.inf, math.inf]}, "INT_COLUMN"),
+            {"raw": "INT_COLUMN"},
+            None,
+            None,
         )
         self.assertIsNone(bucketized.reverse(0))

@@ -1,1 +1,1 @@
-"""What runs of a legacy declarative application (docs/guides/applications.md): its data, its training, and its predictions."""
+"""The part of a legacy declarative application that runs (docs/guides/applications.md): data, training, predictions."""

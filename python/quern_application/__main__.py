@@ -1,5 +1,7 @@
 """`python -m quern_application PLAN`: one stage of an application's pipeline, data or training, as the plan says."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -8,40 +10,50 @@ import threading
 import time
 import traceback
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from quern_runtime.log_stream import close_standard_streams, redirect_standard_streams
 
 from .artifacts import Artifacts
+from .data_fault import DataFault
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from .data_stage import DataStage
+    from .shapes import Plan
+    from .train_stage import TrainStage
 
 # Whoever started this says every few seconds that it is there; after this long without it, nobody waits for the result.
 ABANDONED_S = 30
 
 
-def main():
+def main() -> None:
     redirect_standard_streams()
     with open(sys.argv[1], encoding="utf-8") as file:
         plan = json.load(file)
     threading.Thread(target=_leave_when_abandoned, args=(plan["alive"],), daemon=True).start()
     # A stage that a killed server had just started, and nobody knows of, may be at the same work: it is waited for.
-    lock = open(os.path.join(plan["artifacts"], "lock"), "wb")
+    # Held until the process ends.
+    lock = open(os.path.join(plan["artifacts"], "lock"), "wb")  # noqa: SIM115
     fcntl.flock(lock, fcntl.LOCK_EX)
     _leave(_run(plan))
 
 
-def _run(plan):
+def _run(plan: Plan) -> int:
     try:
         _stage_of(plan).run()
-    except BaseException as error:
-        if type(error).__name__ == "DataFault":
-            print("\nerror: %s" % error)
-        else:
-            traceback.print_exc(file=sys.stdout)
+    except DataFault as fault:
+        print("\nerror: %s" % fault)
+        return 1
+    except BaseException:
+        traceback.print_exc(file=sys.stdout)
         return 1
     print("\nCompleted on %s" % datetime.now(timezone.utc).strftime("%A, %B %d, %Y at %H:%M:%S UTC"))
     return 0
 
 
-def _stage_of(plan):
+def _stage_of(plan: Plan) -> DataStage | TrainStage:
     artifacts = Artifacts(plan["artifacts"])
     if plan["stage"] == "data":
         from .data_stage import DataStage
@@ -52,7 +64,7 @@ def _stage_of(plan):
     return TrainStage(plan, artifacts)
 
 
-def _leave_when_abandoned(alive):
+def _leave_when_abandoned(alive: str) -> None:
     # Monotonic, since the file last changed: a step of the wall clock or a suspended machine abandons nobody.
     seen, seen_at = None, time.monotonic()
     while True:
@@ -68,7 +80,7 @@ def _leave_when_abandoned(alive):
             _leave(1)
 
 
-def _leave(code):
+def _leave(code: int) -> NoReturn:
     """Without the interpreter's own end, in which libraries complain of each other."""
     close_standard_streams()
     os._exit(code)

@@ -1,67 +1,74 @@
 """What was computed, by content id: a directory for each resource, with a state that says whether it is whole.
 
-A state that is there was written whole and made durable before the next step began: whoever starts again after a kill goes on
-behind the last one that succeeded.
+A state is written whole and made durable before the next step begins. After a kill, the next run resumes after the last
+step that succeeded.
 """
+
+from __future__ import annotations
 
 import json
 import os
 from datetime import datetime, timezone
+from typing import Any
 
 
 class Artifacts:
     """The directory of one application."""
 
-    def __init__(self, root):
+    def __init__(self, root: str) -> None:
         self._root = root
 
-    def path(self, resource_id, *names):
+    def path(self, resource_id: str, *names: str) -> str:
         return os.path.join(self._root, resource_id, *names)
 
-    def is_done(self, resource_id):
+    def is_done(self, resource_id: str) -> bool:
         state = self._read(resource_id)
         return state is not None and state["state"] == "succeeded"
 
-    def begin(self, resource_id):
+    def begin(self, resource_id: str) -> None:
         os.makedirs(self.path(resource_id), exist_ok=True)
         self._write(resource_id, {"state": "running", "started_time": _now()})
 
-    def succeed(self, resource_id):
+    def succeed(self, resource_id: str) -> None:
         # A state that outlives a power failure must not tell of files that do not.
         sync_tree(self.path(resource_id))
         self._end(resource_id, {"state": "succeeded"})
 
-    def fail(self, resource_id, reason):
+    def fail(self, resource_id: str, reason: str) -> None:
         self._end(resource_id, {"state": "failed", "reason": reason})
 
-    def write_value(self, resource_id, value):
-        """An aggregate's value. Keys of JSON are text: what they were is kept beside it."""
+    def write_value(self, resource_id: str, value: Any) -> None:
+        """An aggregate's value. Keys of JSON are text: what they were is kept beside it.
+
+        Raises TypeError or ValueError for a value that JSON cannot hold; numpy's are converted.
+        """
         has_int_keys = isinstance(value, dict) and all(isinstance(key, int) for key in value)
         content = {"value": value, **({"keys": "int"} if has_int_keys else {})}
         write_durably(self.path(resource_id, "value.json"), json.dumps(content, default=_from_numpy).encode())
 
-    def read_value(self, resource_id):
+    def read_value(self, resource_id: str) -> Any:
+        """The value as it was written. Raises FileNotFoundError if there is none."""
         with open(self.path(resource_id, "value.json"), encoding="utf-8") as file:
             content = json.load(file)
         value = content["value"]
         return {int(key): each for key, each in value.items()} if content.get("keys") == "int" else value
 
-    def _end(self, resource_id, state):
+    def _end(self, resource_id: str, state: dict[str, str]) -> None:
         before = self._read(resource_id) or {"started_time": _now()}
         self._write(resource_id, {"started_time": before["started_time"], **state, "ended_time": _now()})
 
-    def _read(self, resource_id):
+    def _read(self, resource_id: str) -> dict[str, str] | None:
         try:
             with open(self.path(resource_id, "state.json"), encoding="utf-8") as file:
                 return json.load(file)
         except FileNotFoundError:
             return None
 
-    def _write(self, resource_id, state):
+    def _write(self, resource_id: str, state: dict[str, str]) -> None:
         write_durably(self.path(resource_id, "state.json"), json.dumps(state).encode())
 
 
-def write_durably(path, content):
+def write_durably(path: str, content: bytes) -> None:
     """All of it or nothing, also where the machine loses power in between."""
     temporary = path + ".new"
     with open(temporary, "wb") as file:
@@ -72,7 +79,7 @@ def write_durably(path, content):
     _sync(os.path.dirname(path))
 
 
-def sync_tree(directory):
+def sync_tree(directory: str) -> None:
     """All files and names under it are on the disk when this returns."""
     for parent, _, files in os.walk(directory):
         for name in files:
@@ -80,7 +87,7 @@ def sync_tree(directory):
         _sync(parent)
 
 
-def _sync(path):
+def _sync(path: str) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -94,11 +101,11 @@ def _sync(path):
         os.close(descriptor)
 
 
-def _from_numpy(value):
+def _from_numpy(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError("a value of the type %s cannot be kept" % type(value).__name__)
 
 
-def _now():
+def _now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f+00:00")

@@ -1,13 +1,31 @@
 """From the user's files to one Parquet file of typed columns, strictly: what is not of its type ends the run."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .sql import COLUMN_TYPES, name, number, text
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from duckdb import DuckDBPyConnection
+
+    from .shapes import Resource
+
 # Of csv_config, what DuckDB's reader takes under another name.
-CSV_OPTIONS = {"sep": "delim", "quote": "quote", "escape": "escape", "comment": "comment", "encoding": "encoding", "header": "header"}
+CSV_OPTIONS = {
+    "sep": "delim",
+    "quote": "quote",
+    "escape": "escape",
+    "comment": "comment",
+    "encoding": "encoding",
+    "header": "header",
+}
 
 
-def ingest(connection, environment, into):
-    """Returns (rows read, rows kept). Raises duckdb.Error, or ValueError where columns are missing or of another type."""
+def ingest(connection: DuckDBPyConnection, environment: Resource, into: str) -> tuple[int, int]:
+    """Returns (rows read, rows kept). Raises duckdb.Error, or ValueError if columns are missing or of another type."""
     columns = environment["columns"]
     source = _source(connection, environment)
     connection.execute("CREATE OR REPLACE TEMP VIEW source AS SELECT %s FROM %s" % (_selection(environment), source))
@@ -24,7 +42,7 @@ def ingest(connection, environment, into):
     return connection.execute("SELECT count(*) FROM (%s)" % rows).fetchall()[0][0], kept_rows
 
 
-def _source(connection, environment):
+def _source(connection: DuckDBPyConnection, environment: Resource) -> str:
     files = "[%s]" % ", ".join(text(file) for file in environment["files"])
     if environment["type"] == "parquet":
         _check_parquet(connection, files, environment["columns"])
@@ -44,23 +62,23 @@ def _source(connection, environment):
     return "read_csv(%s, %s)" % (files, ", ".join("%s = %s" % item for item in options.items()))
 
 
-def _read_type(column_type, config):
+def _read_type(column_type: str, config: dict[str, Any]) -> str:
     """As text where the value is looked at before it is of its type: DuckDB would round 1.5 to an integer."""
     return COLUMN_TYPES[column_type] if column_type == "FLOAT_COLUMN" and not _is_converted(config) else "VARCHAR"
 
 
-def _is_converted(config):
+def _is_converted(config: dict[str, Any]) -> bool:
     """Whether words stand for numbers."""
     return any(key in config for key in ("nan_value", "positive_inf", "negative_inf"))
 
 
-def _selection(environment):
+def _selection(environment: Resource) -> str:
     config = environment["csv_config"]
     values = ((_value(column, environment["type"], config), name(column["name"])) for column in environment["columns"])
     return ", ".join("%s AS %s" % pair for pair in values)
 
 
-def _value(column, data_type, config):
+def _value(column: Resource, data_type: str, config: dict[str, Any]) -> str:
     value = name(column["source"])
     if column["type"] == "STRING_COLUMN":
         if config.get("ignore_leading_white_space"):
@@ -74,12 +92,14 @@ def _value(column, data_type, config):
         return "CASE WHEN %s THEN error(%s) ELSE CAST(%s AS BIGINT) END" % (has_more, message, value)
     if column["type"] == "FLOAT_COLUMN" and _is_converted(config):
         words = {"nan_value": "nan", "positive_inf": "inf", "negative_inf": "-inf"}
-        cases = " ".join("WHEN %s THEN %s" % (text(config[key]), text(word)) for key, word in words.items() if key in config)
+        cases = " ".join(
+            "WHEN %s THEN %s" % (text(config[key]), text(word)) for key, word in words.items() if key in config
+        )
         value = "CASE %s %s ELSE %s END" % (value, cases, value)
     return "CAST(%s AS %s)" % (value, COLUMN_TYPES[column["type"]])
 
 
-def _check_parquet(connection, files, columns):
+def _check_parquet(connection: DuckDBPyConnection, files: str, columns: list[Resource]) -> None:
     found = {row[0]: row[1] for row in connection.execute("DESCRIBE SELECT * FROM read_parquet(%s)" % files).fetchall()}
     missing = [column["source"] for column in columns if column["source"] not in found]
     if missing:
@@ -93,14 +113,18 @@ def _check_parquet(connection, files, columns):
         raise ValueError("raw data schema mismatch: %s" % "; ".join(wrong))
 
 
-def _fits(found, column_type):
+def _fits(found: str, column_type: str) -> bool:
     if column_type == "STRING_COLUMN":
         return found == "VARCHAR"
     integers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-    return found in integers if column_type == "INT_COLUMN" else found in (*integers, "FLOAT", "DOUBLE") or found.startswith("DECIMAL")
+    return (
+        found in integers
+        if column_type == "INT_COLUMN"
+        else found in (*integers, "FLOAT", "DOUBLE") or found.startswith("DECIMAL")
+    )
 
 
-def _limited(connection, limit):
+def _limited(connection: DuckDBPyConnection, limit: dict[str, Any] | None) -> str:
     everything = "SELECT * FROM source"
     if not limit:
         return everything
@@ -113,8 +137,8 @@ def _limited(connection, limit):
     return "%s USING SAMPLE reservoir(%d ROWS)%s" % (everything, rows, seed)
 
 
-def violations(connection, columns):
-    """What the values of these raw columns must be and are not, a line each, in their order. The rows are the view `data`."""
+def violations(connection: DuckDBPyConnection, columns: list[Resource]) -> list[str]:
+    """The rules of these raw columns that the view `data` breaks, a line each, in their order."""
     rules = [rule for column in columns for rule in _rules(column)]
     if not rules:
         return []
@@ -127,21 +151,24 @@ def violations(connection, columns):
     ]
 
 
-def _rules(column):
+def _rules(column: Resource) -> Iterator[tuple[str, str]]:
     """(the rule as the user knows it, the condition of a row that breaks it). Only `required` minds nulls."""
     quoted = name(column["name"])
     if column["required"]:
         yield "%s IS NOT NULL" % column["name"], "%s IS NULL" % quoted
     for key, sign in (("min", ">="), ("max", "<=")):
         if column.get(key) is not None:
-            yield "%s %s %s" % (column["name"], sign, column[key]), "NOT (%s %s %s)" % (quoted, sign, _literal(column, column[key]))
+            yield (
+                "%s %s %s" % (column["name"], sign, column[key]),
+                "NOT (%s %s %s)" % (quoted, sign, _literal(column, column[key])),
+            )
     if column.get("values") is not None:
         values = ", ".join(_literal(column, value) for value in column["values"])
         legal = ", ".join(str(value) for value in column["values"])
         yield "%s IN (%s)" % (column["name"], legal), "%s NOT IN (%s)" % (quoted, values)
 
 
-def _literal(column, value):
+def _literal(column: Resource, value: Any) -> str:
     """As the column holds it: a FLOAT_COLUMN has 32 bits, and so have its bounds."""
     if column["type"] == "STRING_COLUMN":
         return text(value)

@@ -1,7 +1,10 @@
 """Serves the model of an application: the address of former days, its answers and its errors (contract 4.5)."""
 
+from __future__ import annotations
+
 import json
 import os
+from typing import TYPE_CHECKING, Any
 
 from quern_runtime.faults import JsonError
 from quern_runtime.http_payload import parse_json
@@ -11,8 +14,11 @@ from .transform import TransformedColumn
 from .transformers import to_column
 from .user_code import load_module
 
+if TYPE_CHECKING:
+    from .shapes import Model, Outputs, Sample, Served
+
 DIRECTORY = ".quern"
-LEGAL = {"INT_COLUMN": (int,), "FLOAT_COLUMN": (int, float), "STRING_COLUMN": (str,)}
+LEGAL: dict[str, tuple[type, ...]] = {"INT_COLUMN": (int,), "FLOAT_COLUMN": (int, float), "STRING_COLUMN": (str,)}
 
 
 class SampleFault(Exception):
@@ -22,24 +28,32 @@ class SampleFault(Exception):
 class Answer:
     """A text with its status."""
 
-    def __init__(self, status_code, body):
+    def __init__(self, status_code: int, body: str) -> None:
         self.status_code = status_code
-        self.headers = {}
+        self.headers: dict[str, str] = {}
         self.body = body
 
 
 class PythonPredictor:
+    """Answers `{"samples": [{column: value}]}` with `{"<type>_predictions": [outputs], "resource_id": id}`.
+
+    The outputs of each sample are those of the model, with `predicted_class` or `predicted_value`, and the same
+    reversed by the target's transformer. A body that is not JSON gets 400, and a sample that cannot be predicted 406.
+    """
+
     # Bodies that are no JSON have an answer of their own here.
     takes_body = True
 
-    def __init__(self, config):
+    def __init__(self, config: dict[str, Any]) -> None:
         project = os.getcwd()
         directory = os.path.join(project, DIRECTORY)
         with open(os.path.join(directory, "serving.json"), encoding="utf-8") as file:
             model = json.load(file)
         self._model = model
         self._resource_id = config["resource_id"]
-        self._prediction_key = model["prediction_key"] or ("class_ids" if model["type"] == "classification" else "predictions")
+        self._prediction_key = model["prediction_key"] or (
+            "class_ids" if model["type"] == "classification" else "predictions"
+        )
         self._transformed = {
             column["name"]: TransformedColumn(column, model["raw_types"], project, model["values"].__getitem__)
             for column in model["transformed"]
@@ -48,7 +62,7 @@ class PythonPredictor:
         load_module(project, model["path"])
         self._served = _open_model(directory, model)
 
-    def predict(self, payload):
+    def predict(self, payload: bytes) -> dict[str, Any] | Answer:
         try:
             request = parse_json(payload)
         except JsonError:
@@ -57,7 +71,7 @@ class PythonPredictor:
             samples = _samples_of(request)
         except SampleFault as fault:
             return _failed(request, fault)
-        rows = []
+        rows: list[Sample] = []
         for sample in samples:
             try:
                 rows.append(self._row(sample))
@@ -69,21 +83,23 @@ class PythonPredictor:
             return _failed(samples[0], error)
         return {"%s_predictions" % self._model["type"]: predictions, "resource_id": self._resource_id}
 
-    def _predict(self, rows):
+    def _predict(self, rows: list[Sample]) -> list[Outputs]:
         return self._served.predict(rows) if rows else []
 
-    def _row(self, sample):
+    def _row(self, sample: Any) -> Sample:
         """The features of a sample by name."""
         if not isinstance(sample, dict):
             raise SampleFault("the sample should be a json object")
         for name in self._needed:
             _check_value(sample, name, self._model["raw_types"][name])
         return {
-            name: self._transformed[name].transform(sample) if name in self._transformed else to_column(sample[name], self._model["raw_types"][name])
+            name: self._transformed[name].transform(sample)
+            if name in self._transformed
+            else to_column(sample[name], self._model["raw_types"][name])
             for name in self._model["features"]
         }
 
-    def _finished(self, outputs):
+    def _finished(self, outputs: Outputs) -> Outputs:
         value = outputs[self._prediction_key]
         value = value[0] if isinstance(value, list) else value
         what, predicted = ("class", int(value)) if self._model["type"] == "classification" else ("value", float(value))
@@ -92,7 +108,7 @@ class PythonPredictor:
         return {**outputs, "predicted_%s" % what: predicted, "predicted_%s_reversed" % what: reverse}
 
 
-def _open_model(directory, model):
+def _open_model(directory: str, model: Model) -> Served:
     if model["kind"] == "fitted":
         return FittedModel(directory, model)
     from .tensorflow_model import ServedModel
@@ -100,13 +116,13 @@ def _open_model(directory, model):
     return ServedModel(directory, model)
 
 
-def _needed_raw_columns(features, transformed):
+def _needed_raw_columns(features: list[str], transformed: dict[str, TransformedColumn]) -> list[str]:
     """Those behind the features, each once; neither the target nor what only training needs."""
     behind = [transformed[name].inputs if name in transformed else [name] for name in features]
     return list(dict.fromkeys(name for names in behind for name in names))
 
 
-def _samples_of(request):
+def _samples_of(request: Any) -> list[Any]:
     if not isinstance(request, dict) or "samples" not in request:
         raise SampleFault("top level `samples` key not found in request")
     samples = request["samples"]
@@ -115,7 +131,7 @@ def _samples_of(request):
     return samples
 
 
-def _check_value(sample, name, column_type):
+def _check_value(sample: Sample, name: str, column_type: str) -> None:
     if name not in sample:
         raise SampleFault("%s is missing" % name)
     value = sample[name]
@@ -123,5 +139,5 @@ def _check_value(sample, name, column_type):
         raise SampleFault("%s should be a %s" % (name, column_type))
 
 
-def _failed(sample, reason):
+def _failed(sample: Any, reason: Exception) -> Answer:
     return Answer(406, "prediction failed for sample: %s (%s)" % (json.dumps(sample), reason))

@@ -1,7 +1,14 @@
 """Code of former days was written for Spark: what it calls is done by DuckDB."""
 
+from __future__ import annotations
 
-def data_frame(connection):
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def data_frame(connection: DuckDBPyConnection) -> Any:
     """The view `data`, with the interface of Spark's."""
     from duckdb.experimental.spark.sql import SparkSession
     from duckdb.experimental.spark.sql.dataframe import DataFrame
@@ -10,7 +17,7 @@ def data_frame(connection):
     return DataFrame(connection.table("data"), session)
 
 
-def stand_in_for_pyspark():
+def stand_in_for_pyspark() -> None:
     """Where no Spark is installed, `pyspark.sql` is DuckDB's work-alike."""
     import importlib.util
     import sys
@@ -21,4 +28,6 @@ def stand_in_for_pyspark():
     import duckdb.experimental.spark.sql as spark_sql
     from duckdb.experimental.spark.sql import functions, types
 
-    sys.modules.update({"pyspark": spark, "pyspark.sql": spark_sql, "pyspark.sql.functions": functions, "pyspark.sql.types": types})
+    sys.modules.update(
+        {"pyspark": spark, "pyspark.sql": spark_sql, "pyspark.sql.functions": functions, "pyspark.sql.types": types}
+    )

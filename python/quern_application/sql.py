@@ -1,5 +1,7 @@
 """DuckDB, and values as SQL."""
 
+from __future__ import annotations
+
 import duckdb
 
 COLUMN_TYPES = {
@@ -12,8 +14,11 @@ COLUMN_TYPES = {
 }
 
 
-def connect(temporary_directory, memory_limit):
-    """A database in memory that goes to disk for what does not fit: `memory_limit` as DuckDB writes sizes, such as `1GiB`."""
+def connect(temporary_directory: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
+    """A database in memory that uses disk for what does not fit.
+
+    `memory_limit` is a size as DuckDB writes it, such as `1GiB`.
+    """
     connection = duckdb.connect()
     connection.execute("SET temp_directory = %s" % text(temporary_directory))
     connection.execute("SET memory_limit = %s" % text(memory_limit))
@@ -21,14 +26,16 @@ def connect(temporary_directory, memory_limit):
     return connection
 
 
-def name(identifier):
+def name(identifier: str) -> str:
+    """An identifier in quotes."""
     return '"%s"' % identifier.replace('"', '""')
 
 
-def text(value):
+def text(value: str) -> str:
+    """A string literal."""
     return "'%s'" % value.replace("'", "''")
 
 
-def number(value):
+def number(value: float) -> str:
     """A number as it is: a literal with a point would be a decimal, of another precision."""
     return "CAST(%s AS %s)" % (text(repr(value)), "BIGINT" if isinstance(value, int) else "DOUBLE")

@@ -1,12 +1,20 @@
 """TensorFlow's estimators, of the releases that have them (up to 2.15)."""
 
+from __future__ import annotations
+
 import base64
 import glob
 import math
 import os
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import tensorflow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .shapes import Columns, Model, Outputs, Plan, Rows, Sample
 
 DIRECTORY = "saved_model"
 kind = "tensorflow"
@@ -15,31 +23,36 @@ TYPES = {"INT_COLUMN": tensorflow.int64, "FLOAT_COLUMN": tensorflow.float32, "ST
 CONSTANT_OUTPUTS = "all_"
 
 
-def _learn_as_in_former_days():
-    """
-    A network whose optimizer is not given, or is given by its name, learns with a rate of 0.05, as in TensorFlow 1. Keras's own rates, which TensorFlow 2
-    takes instead, are up to fifty times as small: the steps of former days would end long before the model is any good.
+def _learn_as_in_former_days() -> None:
+    """A network whose optimizer is not given, or is given by its name, learns with a rate of 0.05, as in TensorFlow 1.
+
+    TensorFlow 2 takes Keras's own rates, which are up to fifty times as small: the steps of former days would end long
+    before the model is any good.
     """
     from tensorflow_estimator.python.estimator.canned import optimizers
 
     optimizers._optimizer_has_default_learning_rate = lambda optimizer: False
 
 
-def has_estimators():
+def has_estimators() -> bool:
+    """Whether this release of TensorFlow has them."""
     return hasattr(getattr(tensorflow, "estimator", None), "RunConfig")
 
 
-def is_estimator(estimator):
+def is_estimator(estimator: object) -> bool:
+    """Whether create_estimator() gave one of TensorFlow's."""
     return hasattr(estimator, "export_saved_model")
 
 
-def run_config(plan, model_dir):
-    """Checkpoints in `model_dir` outlive a training that is killed: the next one goes on from there."""
+def run_config(plan: Plan, model_dir: str) -> tensorflow.estimator.RunConfig:
+    """`run_config` of create_estimator(). Checkpoints in `model_dir` outlive a kill: the next training resumes."""
     _learn_as_in_former_days()
     logging = tensorflow.compat.v1.logging
     logging.set_verbosity(getattr(logging, plan["log_level"].upper(), logging.INFO))
     training = plan["model"]["config"]["training"]
-    checkpoints = {key: training[key] for key in ("save_checkpoints_secs", "save_checkpoints_steps") if training.get(key)}
+    checkpoints = {
+        key: training[key] for key in ("save_checkpoints_secs", "save_checkpoints_steps") if training.get(key)
+    }
     return tensorflow.estimator.RunConfig(
         model_dir=model_dir,
         tf_random_seed=None if training["tf_randomize_seed"] else training["tf_random_seed"],
@@ -51,7 +64,7 @@ def run_config(plan, model_dir):
     )
 
 
-def with_types(config):
+def with_types(config: Any) -> Any:
     """model_config with `type_tf` beside the type of every column."""
     if isinstance(config, list):
         return [with_types(each) for each in config]
@@ -61,14 +74,15 @@ def with_types(config):
     return {**{key: with_types(value) for key, value in config.items()}, **typed}
 
 
-def train(estimator, model, rows):
-    """`rows(part)` gives the columns of a dataset by name. Returns (what is to be kept, metrics of the evaluation)."""
+def train(estimator: Any, model: Model, rows: Rows) -> tuple[tuple[Any, Model], dict[str, float]]:
+    """Trains, and returns (what is to be kept, metrics of the evaluation). What TensorFlow raises passes through."""
     training, evaluation = rows("training"), rows("evaluation")
     settings, checks = model["config"]["training"], model["config"]["evaluation"]
     if model["type"] == "regression":
         estimator = tensorflow.estimator.add_metrics(estimator, _regression_metrics)
     train_spec = tensorflow.estimator.TrainSpec(
-        _input(model, training, settings["batch_size"], settings["shuffle"], None), max_steps=_steps(model, training, settings)
+        _input(model, training, settings["batch_size"], settings["shuffle"], None),
+        max_steps=_steps(model, training, settings),
     )
     eval_spec = tensorflow.estimator.EvalSpec(
         _input(model, evaluation, checks["batch_size"], checks["shuffle"], checks.get("num_epochs", 1)),
@@ -82,18 +96,18 @@ def train(estimator, model, rows):
     return (estimator, model), {name: float(value) for name, value in metrics.items()}
 
 
-def _steps(model, columns, settings):
+def _steps(model: Model, columns: Columns, settings: dict[str, Any]) -> int:
     if "num_epochs" not in settings:
         return settings.get("num_steps", 1000)
     return math.ceil(len(columns[model["target"]]) / settings["batch_size"]) * settings["num_epochs"]
 
 
-def _input(model, columns, batch_size, shuffle, epochs):
-    """An input_fn over arrays, batch by batch: a graph that held them would have an end at 2 GiB. `epochs` None is for ever."""
+def _input(model: Model, columns: Columns, batch_size: int, shuffle: bool, epochs: int | None) -> Callable[[], Any]:
+    """An input_fn over arrays, batch by batch: a graph cannot hold over 2 GiB. `epochs` None is for ever."""
     names = [*model["features"], *model["training_columns"]]
     count = len(columns[model["target"]])
 
-    def batches():
+    def batches() -> Iterator[tuple[Columns, numpy.ndarray]]:
         draw = numpy.random.default_rng(model["config"]["training"]["tf_random_seed"])
         epoch = 0
         while epochs is None or epoch < epochs:
@@ -103,17 +117,17 @@ def _input(model, columns, batch_size, shuffle, epochs):
                 yield {name: columns[name][chosen] for name in names}, columns[model["target"]][chosen]
             epoch += 1
 
-    def spec(name):
+    def spec(name: str) -> tensorflow.TensorSpec:
         return tensorflow.TensorSpec([None], TYPES[model["column_types"][name]])
 
-    def input_fn():
+    def input_fn() -> tensorflow.data.Dataset:
         signature = ({name: spec(name) for name in names}, spec(model["target"]))
         return tensorflow.data.Dataset.from_generator(batches, output_signature=signature).prefetch(1)
 
     return input_fn
 
 
-def _regression_metrics(labels, predictions):
+def _regression_metrics(labels: Any, predictions: dict[str, Any]) -> dict[str, Any]:
     values = predictions["predictions"]
     labels = tensorflow.reshape(tensorflow.cast(labels, values.dtype), tensorflow.shape(values))
     rmse = tensorflow.keras.metrics.RootMeanSquaredError()
@@ -123,10 +137,11 @@ def _regression_metrics(labels, predictions):
     return {"RMSE": rmse, "MAE": mae}
 
 
-def save(trained, directory):
+def save(trained: tuple[Any, Model], directory: str) -> None:
+    """Keeps it for ServedModel."""
     estimator, model = trained
 
-    def receiver():
+    def receiver() -> Any:
         placeholder = tensorflow.compat.v1.placeholder
         features = {name: placeholder(TYPES[model["column_types"][name]], [None], name) for name in model["features"]}
         return tensorflow.estimator.export.ServingInputReceiver(features, features)
@@ -135,24 +150,30 @@ def save(trained, directory):
 
 
 class ServedModel:
-    def __init__(self, directory, model):
+    """An exported estimator that answers requests."""
+
+    def __init__(self, directory: str, model: Model) -> None:
         # A directory named by the time of the export.
         (path,) = glob.glob(os.path.join(directory, DIRECTORY, "*"))
         self._model = model
         self._saved = tensorflow.saved_model.load(path)
         self._predict = self._saved.signatures["predict"]
 
-    def predict(self, rows):
+    def predict(self, rows: list[Sample]) -> list[Outputs]:
         """The outputs of each row, which is a dict of the features by name."""
         features = {
             name: tensorflow.constant([row[name] for row in rows], TYPES[self._model["column_types"][name]])
             for name in self._model["features"]
         }
-        outputs = {name: value.numpy() for name, value in self._predict(**features).items() if not name.startswith(CONSTANT_OUTPUTS)}
+        outputs = {
+            name: value.numpy()
+            for name, value in self._predict(**features).items()
+            if not name.startswith(CONSTANT_OUTPUTS)
+        }
         return [{name: _encoded(values[at]) for name, values in outputs.items()} for at in range(len(rows))]
 
 
-def _encoded(value):
+def _encoded(value: Any) -> Any:
     """As the service of former days wrote it: 64-bit integers as text, bytes as base64."""
     if isinstance(value, numpy.ndarray):
         return [_encoded(each) for each in value]

@@ -1,9 +1,12 @@
 """The training of one model, to a project that can be served."""
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os
 import shutil
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -13,17 +16,32 @@ from .sql import name, text
 from .transform import TransformedColumn
 from .user_code import function_of, load_module
 
-PREDICTOR = "from quern_application.samples_predictor import PythonPredictor\n\n__all__ = [\"PythonPredictor\"]\n"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .artifacts import Artifacts
+    from .shapes import Columns, Plan
+
+PREDICTOR = 'from quern_application.samples_predictor import PythonPredictor\n\n__all__ = ["PythonPredictor"]\n'
 DIRECTORY = ".quern"
 
 
 class TrainStage:
-    def __init__(self, plan, artifacts):
+    """One training: `create_estimator(run_config, model_config)` of the user's file gives what is fitted.
+
+    - `run_config`: see `run_config` of fitted_model.py and tensorflow_model.py.
+    - `model_config`: a dict of the model's configuration, with that of each column in the place of its name, and with
+      the values of `aggregates`.
+
+    `run` raises ValueError, or what the user's code raises, and keeps the reason as the model's state.
+    """
+
+    def __init__(self, plan: Plan, artifacts: Artifacts) -> None:
         self._plan = plan
         self._model = plan["model"]
         self._artifacts = artifacts
 
-    def run(self):
+    def run(self) -> None:
         model_id = self._model["id"]
         if self._artifacts.is_done(model_id):
             return
@@ -36,16 +54,19 @@ class TrainStage:
             self._artifacts.fail(model_id, "%s: %s" % (type(error).__name__, error))
             raise
 
-    def _train(self):
+    def _train(self) -> dict[str, float]:
         model = self._model
         self._assert_serves()
         module = load_module(self._plan["project"], model["path"])
         create_estimator = function_of(module, model["path"], "create_estimator")
-        frame, config = fitted_model, self._model_config()
+        frame: Any = fitted_model
+        config = self._model_config()
         tensorflow_model = _tensorflow()
         if tensorflow_model is not None:
             frame, config = tensorflow_model, tensorflow_model.with_types(config)
-        estimator = create_estimator(frame.run_config(self._plan, self._artifacts.path(model["id"], "model_dir")), config)
+        estimator = create_estimator(
+            frame.run_config(self._plan, self._artifacts.path(model["id"], "model_dir")), config
+        )
         if tensorflow_model is not None and not tensorflow_model.is_estimator(estimator):
             frame = fitted_model
         print("\nTraining\n--------")
@@ -57,27 +78,33 @@ class TrainStage:
         self._make_project(lambda directory: frame.save(fitted, directory), frame.kind)
         return metrics
 
-    def _assert_serves(self):
+    def _assert_serves(self) -> None:
         """Before hours of training: each feature can be made of a request's sample. Raises ValueError."""
         model, project = self._model, self._plan["project"]
         for column in model["transformed"]:
             if column["name"] in model["features"]:
-                TransformedColumn(column, model["raw_types"], project, self._artifacts.read_value).assert_prepares_samples()
+                TransformedColumn(
+                    column, model["raw_types"], project, self._artifacts.read_value
+                ).assert_prepares_samples()
 
-    def _model_config(self):
+    def _model_config(self) -> dict[str, Any]:
         """What create_estimator() reads: a plain dict."""
         values = {key: self._artifacts.read_value(each) for key, each in self._model["aggregates"].items()}
         return {**self._model["config"], "aggregates": values}
 
-    def _rows(self, part):
+    def _rows(self, part: str) -> Columns:
         """The columns of a part of the dataset by name; empty where the part has no rows."""
         directory = self._artifacts.path(self._model["dataset"], "rows", "quern_part=%s" % part)
         if not os.path.isdir(directory):
             return {}
         columns = ", ".join(name(each) for each in self._model["column_types"])
-        return duckdb.connect().execute("SELECT %s FROM read_parquet(%s)" % (columns, text(directory + "/*.parquet"))).fetchnumpy()
+        return (
+            duckdb.connect()
+            .execute("SELECT %s FROM read_parquet(%s)" % (columns, text(directory + "/*.parquet")))
+            .fetchnumpy()
+        )
 
-    def _make_project(self, save, kind):
+    def _make_project(self, save: Callable[[str], None], kind: str) -> None:
         """The user's files with the model and its transformers beside them: a project like any other."""
         target = self._plan["serving_project"]
         temporary = target + ".new"
@@ -86,7 +113,12 @@ class TrainStage:
         inner = os.path.join(temporary, DIRECTORY)
         os.makedirs(inner, exist_ok=True)
         save(inner)
-        used = {each["aggregate"] for column in self._model["transformed"] for each in column["args"].values() if "aggregate" in each}
+        used = {
+            each["aggregate"]
+            for column in self._model["transformed"]
+            for each in column["args"].values()
+            if "aggregate" in each
+        }
         serving = {**self._model, "kind": kind, "values": {each: self._artifacts.read_value(each) for each in used}}
         serving.pop("config")
         write_durably(os.path.join(inner, "serving.json"), json.dumps(serving).encode())
@@ -96,7 +128,7 @@ class TrainStage:
         os.replace(temporary, target)
 
 
-def _tensorflow():
+def _tensorflow() -> Any:
     """The module for TensorFlow's estimators, where one is installed that has them."""
     if importlib.util.find_spec("tensorflow") is None:
         return None
@@ -105,7 +137,7 @@ def _tensorflow():
     return tensorflow_model if tensorflow_model.has_estimators() else None
 
 
-def _link(source, target):
+def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:

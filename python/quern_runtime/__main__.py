@@ -1,5 +1,7 @@
 """`python -m quern_runtime --listen unix:PATH|tcp:HOST:PORT --note FILE`; the token is in QUERN_WORKER_TOKEN."""
 
+from __future__ import annotations
+
 import argparse
 import errno
 import os
@@ -14,7 +16,7 @@ from .worker import Worker, leave
 SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(prog="quern_runtime")
     parser.add_argument("--listen", required=True)
     parser.add_argument("--note", required=True)

@@ -3,8 +3,14 @@
 The gateway writes them as they are; one that Node refused there would cost the answer.
 """
 
+from __future__ import annotations
+
 import json
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .shapes import HeaderPairs
 
 # Headers of one answer, together, as JSON. Clients and proxies take 8 to 64 KiB.
 HEADERS_BYTES_MAX = 64 * 1024
@@ -17,23 +23,27 @@ class HeadError(Exception):
     """The response's status or headers are none."""
 
 
-def checked_status(status):
-    """The status as a plain int. 1xx are no answers."""
+def checked_status(status: object) -> int:
+    """The status as a plain int, from 200 to 599: 1xx are no answers. Raises HeadError for any other value."""
     if not isinstance(status, int) or isinstance(status, bool) or not 200 <= status <= 599:
         raise HeadError("the response's status_code is %s; it must be an integer from 200 to 599" % _shown(status))
     return int.__int__(status)
 
 
-def checked_headers(headers):
-    """The headers, [[name, value]], as they came."""
+def checked_headers(headers: HeaderPairs) -> HeaderPairs:
+    """The headers, [[name, value]], as they came.
+
+    Raises HeadError if HTTP does not allow a name or a value, if `content-length` is not one number, or if all headers
+    together have over HEADERS_BYTES_MAX bytes.
+    """
     for name, value in headers:
         if not _NAME.match(name):
             raise HeadError("the response has a header called %s, which is no name of a header" % _shown(name))
         bad = _BAD_IN_VALUE.search(value)
         if bad is not None:
             raise HeadError(
-                "the response's header %s has the character %s at %d; a header may have Latin-1 text without line breaks"
-                % (name, ascii(bad.group()), bad.start())
+                "the response's header %s has the character %s at %d; "
+                "a header may have Latin-1 text without line breaks" % (name, ascii(bad.group()), bad.start())
             )
     _check_length([value for name, value in headers if name.lower() == "content-length"])
     together = len(json.dumps(headers))
@@ -42,12 +52,14 @@ def checked_headers(headers):
     return headers
 
 
-def _check_length(lengths):
+def _check_length(lengths: list[str]) -> None:
     if len(lengths) > 1 or any(re.match(r"[0-9]{1,15}\Z", length) is None for length in lengths):
-        raise HeadError("the response's header content-length is %s; it must be one number of bytes" % _shown(", ".join(lengths)))
+        raise HeadError(
+            "the response's header content-length is %s; it must be one number of bytes" % _shown(", ".join(lengths))
+        )
 
 
-def _shown(value):
+def _shown(value: object) -> str:
     try:
         return ascii(value)[:100]
     except Exception:

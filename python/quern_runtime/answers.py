@@ -3,10 +3,18 @@
 The rules: docs/contract/predictor.md#answers
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
+from typing import TYPE_CHECKING, Any, final
 
 from .answer_heads import checked_headers, checked_status
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from .shapes import Bytes, Head, HeaderPairs, Pieces
 
 PLAIN = frozenset((dict, list, str, int, float, bool, tuple, type(None)))
 NO_HEAD = b""
@@ -14,17 +22,27 @@ _OCTETS = json.dumps({"headers": [["content-type", "application/octet-stream"]]}
 _TEXT = json.dumps({"headers": [["content-type", "text/plain; charset=utf-8"]]}).encode()
 
 
+@final
 class Streamed:
     """An answer in pieces: `head` as a dict for STREAM, `pieces` an iterator or async iterator, `encode` for each."""
 
-    def __init__(self, head, pieces, encode):
+    def __init__(self, head: Head, pieces: Pieces, encode: Callable[[Any], bytes]) -> None:
         self.head = head
         self.pieces = pieces
         self.encode = encode
 
 
-def encode_answer(value):
-    """(head, body) or a Streamed. Raises TypeError or ValueError naming what cannot be written as JSON."""
+def encode_answer(value: Any) -> tuple[bytes, bytes] | Streamed:
+    """What predict() returned, as (head, body) or a Streamed. Head and body are bytes.
+
+    - bytes, bytearray and memoryview are `application/octet-stream`.
+    - An iterator or async iterator is a stream of JSON values.
+    - An object with `status_code`, `headers` and a body (`body`, `body_iterator` or `get_data()`) is sent as it is.
+    - Everything else is JSON. numpy arrays and scalars are their lists and numbers.
+
+    Raises TypeError or ValueError, which name what cannot be written as JSON, and HeadError for a status or a header
+    that HTTP does not allow.
+    """
     if type(value) in PLAIN:
         return NO_HEAD, encode_json(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -36,8 +54,12 @@ def encode_answer(value):
     return NO_HEAD, encode_json(value)
 
 
-def encode_text_answer(value):
-    """The same with `predictor.response: text`: a str goes out as it is, and so do those of a generator."""
+def encode_text_answer(value: Any) -> tuple[bytes, bytes] | Streamed:
+    """The same with `predictor.response: text`: a str is sent as `text/plain`, and so is each str of a generator.
+
+    Raises ValueError for a str that UTF-8 cannot hold. A piece of a generator that is no str raises TypeError when its
+    turn comes.
+    """
     if isinstance(value, str):
         return _TEXT, _encode_text(value)
     if is_streamed(value):
@@ -45,14 +67,14 @@ def encode_text_answer(value):
     return encode_answer(value)
 
 
-def _encode_text(text):
+def _encode_text(text: str) -> bytes:
     try:
         return str.encode(text)
     except UnicodeEncodeError as error:
         raise ValueError("half of a surrogate pair, at character %d, cannot be sent as text" % error.start) from None
 
 
-def _text_piece(piece):
+def _text_piece(piece: object) -> bytes:
     if isinstance(piece, str):
         return _encode_text(piece)
     raise TypeError(
@@ -61,23 +83,25 @@ def _text_piece(piece):
     )
 
 
-def is_streamed(value):
+def is_streamed(value: object) -> bool:
+    """Whether it is an iterator or an async iterator."""
     return hasattr(value, "__next__") or hasattr(value, "__anext__")
 
 
-def _from_numpy(value):
+def _from_numpy(value: Any) -> Any:
     convert = getattr(value, "tolist", None)
     if convert is not None and type(value).__module__.split(".")[0] == "numpy":
         return convert()
     raise TypeError("a value of type %s is not JSON serializable" % type(value).__name__)
 
 
-_STYLE = {"allow_nan": False, "separators": (",", ":"), "default": _from_numpy}
+_STYLE: dict[str, Any] = {"allow_nan": False, "separators": (",", ":"), "default": _from_numpy}
 _encode = json.JSONEncoder(ensure_ascii=False, **_STYLE).encode
 _encode_escaped = json.JSONEncoder(**_STYLE).encode
 
 
-def encode_json(value):
+def encode_json(value: object) -> bytes:
+    """The value as JSON in UTF-8. Raises TypeError or ValueError for what JSON cannot hold, such as NaN."""
     try:
         return _encode(value).encode()
     except UnicodeEncodeError:
@@ -85,12 +109,12 @@ def encode_json(value):
         return _encode_escaped(value).encode()
 
 
-def plain_bytes(value):
+def plain_bytes(value: Bytes) -> bytes:
     """Bytes themselves, of what may be a subclass with methods of its own."""
     return memoryview(value).tobytes()
 
 
-def _is_response(value):
+def _is_response(value: Any) -> bool:
     """An object with `status_code`, `headers` and a body: ours to send as it is. Starlette's and Flask's are such."""
     return (
         hasattr(value, "status_code")
@@ -101,7 +125,7 @@ def _is_response(value):
     )
 
 
-def _encode_response(value):
+def _encode_response(value: Any) -> tuple[bytes, bytes] | Streamed:
     status, headers = checked_status(value.status_code), checked_headers(_headers_of(value))
     body = _body_of(value)
     if is_streamed(body) or hasattr(body, "__aiter__"):
@@ -120,7 +144,7 @@ def _encode_response(value):
     return json.dumps({"status": status, "headers": headers}).encode(), body
 
 
-def _body_of(value):
+def _body_of(value: Any) -> Any:
     if hasattr(value, "body_iterator"):
         return value.body_iterator
     if callable(getattr(value, "get_data", None)):
@@ -128,7 +152,7 @@ def _body_of(value):
     return value.body
 
 
-def _headers_of(value):
+def _headers_of(value: Any) -> HeaderPairs:
     raw = getattr(value, "raw_headers", None)
     if raw is not None:
         return [[name.decode("latin-1"), content.decode("latin-1")] for name, content in raw]
@@ -137,7 +161,7 @@ def _headers_of(value):
     return [[str.__str__(str(name)), str.__str__(str(content))] for name, content in pairs]
 
 
-def _raw_piece(piece):
+def _raw_piece(piece: object) -> bytes:
     if isinstance(piece, str):
         return str.encode(piece)
     if isinstance(piece, (bytes, bytearray, memoryview)):
@@ -145,14 +169,14 @@ def _raw_piece(piece):
     raise TypeError("the body of a response may give bytes or str only, not %s" % type(piece).__name__)
 
 
-def blocking_iterator(pieces):
+def blocking_iterator(pieces: Pieces) -> Iterator[Any]:
     """An async iterator as a plain one, with an event loop of its own, for predictors that are not async."""
     if not hasattr(pieces, "__anext__"):
         return pieces
-    return _drive(pieces)
+    return _drive(pieces)  # type: ignore[arg-type]
 
 
-def _drive(pieces):
+def _drive(pieces: AsyncIterator[Any]) -> Iterator[Any]:
     loop = asyncio.new_event_loop()
     try:
         while True:

@@ -1,7 +1,10 @@
 """One call of predict(): from a request, or a batch of them, to what goes back. In whichever thread it is called."""
 
+from __future__ import annotations
+
 import json
 import time
+from typing import TYPE_CHECKING, Any, final
 
 from . import forks, protocol
 from .answer_heads import HeadError
@@ -13,38 +16,50 @@ from .log_stream import report
 from .mappings import argument
 from .streams import Stream, sliced
 
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable
+
+    from .connection import Connection
+    from .load_predictor import Predictor
+    from .monitoring import Monitor
+    from .shapes import Arguments, Message, Meta, Outcome
+
 BUSY = (protocol.BUSY, b"")
 
 
+@final
 class Request:
     """One PREDICT on its way through this worker. Its body is let go of when it has been parsed."""
 
     __slots__ = ("connection", "id", "meta", "body", "is_cancelled", "stream", "task", "after")
 
-    def __init__(self, connection, message_id, meta, body):
+    def __init__(self, connection: Connection, message_id: int, meta: Meta | None, body: bytes) -> None:
         self.connection = connection
         self.id = message_id
         self.meta = meta
+        # Empty once it has been parsed.
         self.body = body
         self.is_cancelled = False
-        self.stream = None
+        self.stream: Stream | None = None
         # Of an async predictor.
-        self.task = None
+        self.task: asyncio.Task[None] | None = None
         # The arguments of post_predict().
-        self.after = None
+        self.after: tuple[Any, Arguments] | None = None
 
 
 class Calls:
-    """`call` and its like never raise: an outcome is a message (type, body), or a Stream that has given its first piece."""
+    """`call` and its like never raise. An outcome is a message (type, body), or a Stream."""
 
-    def __init__(self, predictor, monitor, response):
+    def __init__(self, predictor: Predictor, monitor: Monitor | None, response: str) -> None:
         """`response`: `predictor.response` of the configuration, `json` or `text`."""
         self._predictor = predictor
         self._monitor = monitor
         self._encode = encode_text_answer if response == "text" else encode_answer
         self._keeps_arguments = predictor.post_predict is not None
 
-    def call(self, request):
+    def call(self, request: Request) -> Outcome:
+        """The outcome of one request, in the thread that calls."""
         started = time.perf_counter_ns()
         stage = "payload"
         try:
@@ -58,7 +73,8 @@ class Calls:
         except BaseException as error:
             return _failure(stage, error)
 
-    async def call_async(self, request):
+    async def call_async(self, request: Request) -> Outcome:
+        """The same for an async predict()."""
         started = time.perf_counter_ns()
         stage = "payload"
         try:
@@ -75,8 +91,8 @@ class Calls:
             leave_if_child(error)
             return BUSY if request.is_cancelled else _failure(stage, error)
 
-    def call_many(self, requests):
-        """server_side_batching: each parameter of predict() is a list; the outcomes are in the order of the requests."""
+    def call_many(self, requests: list[Request]) -> list[Outcome]:
+        """server_side_batching: each parameter of predict() is a list. Outcomes are in the order of the requests."""
         started = time.perf_counter_ns()
         outcomes, given = self._gather(requests)
         try:
@@ -88,7 +104,8 @@ class Calls:
             outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
         return [outcomes[request] for request in requests]
 
-    async def call_many_async(self, requests):
+    async def call_many_async(self, requests: list[Request]) -> list[Outcome]:
+        """The same for an async predict()."""
         started = time.perf_counter_ns()
         outcomes, given = self._gather(requests)
         try:
@@ -102,20 +119,20 @@ class Calls:
             outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
         return [outcomes[request] for request in requests]
 
-    def run_after(self, request):
-        """post_predict(), whose errors the client never sees."""
+    def run_after(self, request: Request) -> Any:
+        """post_predict(), whose errors the client never sees. Returns what it returned: a coroutine if it is async."""
         after, request.after = request.after, None
         if after is None:
             return None
         try:
-            pending = self._predictor.post_predict(*after)
+            pending = self._predictor.post_predict(*after)  # type: ignore[misc]
             leave_if_child()
             return pending
         except BaseException as error:
             leave_if_child(error)
             return _after_failed(error)
 
-    async def finish_after(self, pending):
+    async def finish_after(self, pending: Awaitable[object]) -> None:
         """An async post_predict() to its end."""
         try:
             await pending
@@ -123,19 +140,24 @@ class Calls:
         except BaseException as error:
             _after_failed(error)
 
-    def _arguments(self, request):
+    def _arguments(self, request: Request) -> Arguments:
         meta = request.meta
-        body, request.body = request.body, None
-        arguments = {}
+        body, request.body = request.body, b""
+        arguments: Arguments = {}
         if self._predictor.takes_payload:
-            arguments["payload"] = body if self._predictor.takes_body else parse_payload(meta and meta.get("content_type"), body)
+            arguments["payload"] = (
+                body
+                if self._predictor.takes_body
+                else parse_payload(None if meta is None else meta.get("content_type"), body)
+            )
         for name in self._predictor.wants:
             arguments[name] = argument(name, meta) if meta is not None else None
         return arguments
 
-    def _gather(self, requests):
+    def _gather(self, requests: list[Request]) -> tuple[dict[Request, Outcome], list[tuple[Request, Arguments]]]:
         """Outcomes of those that have no payload, and (request, arguments) of the others."""
-        outcomes, given = {}, []
+        outcomes: dict[Request, Outcome] = {}
+        given: list[tuple[Request, Arguments]] = []
         for request in requests:
             try:
                 given.append((request, self._arguments(request)))
@@ -144,17 +166,21 @@ class Calls:
         return outcomes, given
 
     @staticmethod
-    def _columns(given):
+    def _columns(given: list[tuple[Request, Arguments]]) -> Arguments:
         return {name: [arguments[name] for _, arguments in given] for name in given[0][1]}
 
-    def _spread(self, given, returned, started, outcomes):
+    def _spread(
+        self, given: list[tuple[Request, Arguments]], returned: Any, started: int, outcomes: dict[Request, Outcome]
+    ) -> None:
         try:
             values = None if isinstance(returned, (str, bytes, dict)) else _list_of(returned)
         except TypeError:
             values = None
         if values is None or len(values) != len(given):
             what = type(returned).__name__ if values is None else "%d values" % len(values)
-            raise TypeError("predict() got %d payloads and returned %s; return a list of one value for each" % (len(given), what))
+            raise TypeError(
+                "predict() got %d payloads and returned %s; return a list of one value for each" % (len(given), what)
+            )
         for (request, arguments), value in zip(given, values):
             if isinstance(value, BaseException):
                 outcomes[request] = _failure("predict", value)
@@ -164,7 +190,7 @@ class Calls:
             except BaseException as error:
                 outcomes[request] = _failure("serialize", error)
 
-    def _outcome(self, request, arguments, value, started):
+    def _outcome(self, request: Request, arguments: Arguments, value: Any, started: int) -> Outcome:
         answer = self._encode(value)
         if type(answer) is Streamed:
             return Stream(request, answer)
@@ -179,13 +205,13 @@ class Calls:
         return protocol.RESULT, protocol.encode_result(took_us, head or NO_HEAD, body)
 
 
-def _list_of(values):
+def _list_of(values: Any) -> list[Any]:
     """What has a length, as a list: iterated once, because user code may be behind it."""
     len(values)
     return list(values)
 
 
-def _failure(stage, error):
+def _failure(stage: str, error: BaseException) -> Message:
     leave_if_child(error)
     described = fault("response" if isinstance(error, HeadError) else stage, error)
     if not isinstance(error, PayloadError):
@@ -193,6 +219,6 @@ def _failure(stage, error):
     return protocol.ERROR, encode(described)
 
 
-def _after_failed(error):
+def _after_failed(error: BaseException) -> None:
     leave_if_child(error)
     report("post_predict failed\n%s" % fault("post_predict", error)["traceback"])

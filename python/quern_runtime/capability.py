@@ -3,6 +3,8 @@
 Errors of HTTP clients have the whole address in their texts, and so do the lines that such clients log.
 """
 
+from __future__ import annotations
+
 import os
 
 _SECRET = os.environ.get("QUERN_API_URL", "").rpartition("/")[2]
@@ -10,5 +12,6 @@ _SECRET = os.environ.get("QUERN_API_URL", "").rpartition("/")[2]
 HIDDEN = "quern_***"
 
 
-def hide(text):
+def hide(text: str) -> str:
+    """The text with HIDDEN in the place of the secret."""
     return text.replace(_SECRET, HIDDEN) if _SECRET and _SECRET in text else text

@@ -2,9 +2,11 @@
 
 The rule: docs/contract/predictor.md#checked-without-running
 
-Prints a JSON list of {line, message}; an empty list means that nothing is wrong that a syntax tree can show. `former` is
-true where the message is about a name of Cortex.
+Prints a JSON list of {line, message}; an empty list means that nothing is wrong that a syntax tree can show. `former`
+is true if the message is about a name of Cortex.
 """
+
+from __future__ import annotations
 
 import ast
 import json
@@ -14,8 +16,11 @@ from .former import FORMER_ARGUMENTS, FORMER_CLASSES
 from .signatures import METHODS, REQUIRED, signature_errors
 
 
-def check_source(source, filename):
-    """Returns [{line, message}]. A class that is imported or assigned rather than written here is left to the load."""
+def check_source(source: bytes | str, filename: str) -> list[dict[str, object]]:
+    """What is wrong with the class, as [{line, message, former?}]; empty if nothing is.
+
+    A class that is imported or assigned rather than written here is left to the load.
+    """
     try:
         tree = ast.parse(source, filename)
     except SyntaxError as error:
@@ -28,11 +33,12 @@ def check_source(source, filename):
         if former:
             cure = FORMER_CLASSES[former[0].name]
             return [_fault(former[0].lineno, "class PythonPredictor is not defined; " + cure, is_former=True)]
-        return [_fault(1, "class PythonPredictor is not defined; define it with __init__(self, config) and predict(self, payload)")]
+        cure = "define it with __init__(self, config) and predict(self, payload)"
+        return [_fault(1, "class PythonPredictor is not defined; " + cure)]
     return _check_class(classes[-1])
 
 
-def _check_class(node):
+def _check_class(node: ast.ClassDef) -> list[dict[str, object]]:
     methods = {child.name: child for child in node.body if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))}
     errors = []
     if not node.bases:
@@ -45,30 +51,33 @@ def _check_class(node):
     return errors
 
 
-def _check_method(node):
+def _check_method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[dict[str, object]]:
     if isinstance(node, ast.AsyncFunctionDef) and node.name == "__init__":
         return [_fault(node.lineno, "class PythonPredictor: __init__ cannot be async; write it as a plain def")]
     positional = node.args.posonlyargs + node.args.args
     with_default = {arg.arg for arg in positional[len(positional) - len(node.args.defaults) :]}
-    with_default |= {arg.arg for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is not None}
+    with_default |= {
+        arg.arg for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is not None
+    }
     names = [arg.arg for arg in positional + node.args.kwonlyargs]
     messages = signature_errors(node.name, names, with_default)
     is_former = any(name in FORMER_ARGUMENTS and name not in with_default for name in names)
     return [_fault(node.lineno, "class PythonPredictor: " + message, is_former) for message in messages]
 
 
-def _is_bound_elsewhere(tree):
+def _is_bound_elsewhere(tree: ast.AST) -> bool:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            if any((alias.asname or alias.name) in ("PythonPredictor", "*") for alias in node.names):
-                return True
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and any(
+            (alias.asname or alias.name) in ("PythonPredictor", "*") for alias in node.names
+        ):
+            return True
         if isinstance(node, ast.Name) and node.id == "PythonPredictor" and isinstance(node.ctx, ast.Store):
             return True
     return False
 
 
-def _fault(line, message, is_former=False):
-    fault = {"line": line, "message": message}
+def _fault(line: int, message: str, is_former: bool = False) -> dict[str, object]:
+    fault: dict[str, object] = {"line": line, "message": message}
     return {**fault, "former": True} if is_former else fault
 
 

@@ -1,10 +1,16 @@
 """One caller's socket: frames in, frames out, long bodies cut and put together. It never blocks."""
 
+from __future__ import annotations
+
 import io
 import socket
+from typing import TYPE_CHECKING, Any
 
 from . import protocol
 from .log_stream import report
+
+if TYPE_CHECKING:
+    from .shapes import Meta
 
 # A longer body is not copied to stand behind its head.
 JOINED_BYTES_MAX = 8 * 1024
@@ -13,26 +19,30 @@ PIECES_MAX = 64
 
 
 class Connection:
-    def __init__(self, sock, number):
+    """The socket of one caller. `number` names it in the note; `role` is None until it has said hello."""
+
+    def __init__(self, sock: socket.socket, number: int) -> None:
         self.sock = sock
         self.number = number
-        self.role = None
+        # `gateway` or `controller`, once it has said hello.
+        self.role: str | None = None
         self.epoch = 0
         self.is_open = True
         self._reader = protocol.FrameReader()
         # What came in META, by the id of the PREDICT that follows.
-        self.metas = {}
+        self.metas: dict[int, Meta] = {}
         # Bodies that have begun to come, by id: (type, BytesIO).
-        self._parts = {}
+        self._parts: dict[int, tuple[int, io.BytesIO]] = {}
         # The highest id of a request of this caller that was begun. Ids that come later may begin earlier.
         self.begun_up_to = 0
-        self._outgoing = []
+        self._outgoing: list[bytes] = []
         # Among these is a body that is not copied to stand beside the others.
         self._has_long = False
         self._unsent = b""
-        self._streams = {}
+        # Long bodies on their way out, by id: [type, body, bytes sent, bytes that the caller has room for].
+        self._streams: dict[int, list[Any]] = {}
 
-    def receive(self):
+    def receive(self) -> list[tuple[int, int, bytes]]:
         """Reads what is there; returns complete messages as (type, id, body). Sets is_open to False at the end."""
         try:
             count = self.sock.recv_into(self._reader.space())
@@ -58,22 +68,26 @@ class Connection:
                 messages.append((message_type, message_id, self._whole(message_type, message_id, body)))
         return messages
 
-    def _check(self, message_type, flags, message_id, length):
+    def _check(self, message_type: int, flags: int, message_id: int, length: int) -> None:
         protocol.check_frame(message_type, flags, message_id, length)
         if self.role is None and flags:
             raise protocol.ProtocolError("a stranger sends a long body")
         known = self._parts.get(message_id) if self._parts else None
         if known is not None and known[0] != message_type and message_type not in protocol.BESIDE_A_BODY:
-            raise protocol.ProtocolError("a message of type %d came inside of the body of message %d" % (message_type, message_id))
+            raise protocol.ProtocolError(
+                "a message of type %d came inside of the body of message %d" % (message_type, message_id)
+            )
 
-    def _keep(self, message_type, message_id, body):
+    def _keep(self, message_type: int, message_id: int, body: bytes) -> None:
         """A part of a body that more will follow."""
         _, parts = self._parts.setdefault(message_id, (message_type, io.BytesIO()))
         if parts.tell() + len(body) > protocol.MESSAGE_BYTES_MAX:
-            raise protocol.ProtocolError("the body of message %d has over %d bytes" % (message_id, protocol.MESSAGE_BYTES_MAX))
+            raise protocol.ProtocolError(
+                "the body of message %d has over %d bytes" % (message_id, protocol.MESSAGE_BYTES_MAX)
+            )
         parts.write(body)
 
-    def _whole(self, message_type, message_id, body):
+    def _whole(self, message_type: int, message_id: int, body: bytes) -> bytes:
         """The body with the parts that came before. BytesIO gives its bytes away without a copy: they are held once."""
         if not self._parts or message_type in protocol.BESIDE_A_BODY or message_id not in self._parts:
             return body
@@ -81,39 +95,43 @@ class Connection:
         parts.write(body)
         return parts.getvalue()
 
-    def send(self, message_type, message_id, body):
+    def send(self, message_type: int, message_id: int, body: bytes) -> None:
         """Queues a message; it leaves with the next flush(). What breaks the protocol breaks the connection instead."""
         if self._streams and message_type != protocol.WINDOW and message_id in self._streams:
-            return self.break_off("a message of type %d would overtake the body of message %d" % (message_type, message_id))
+            return self.break_off(
+                "a message of type %d would overtake the body of message %d" % (message_type, message_id)
+            )
         if len(body) <= JOINED_BYTES_MAX:
             self._outgoing.append(protocol.frame(message_type, message_id, body))
         elif len(body) <= protocol.FRAME_BODY_BYTES_MAX:
             self._outgoing += (protocol.frame_head(message_type, message_id, len(body)), body)
             self._has_long = True
         elif message_type not in protocol.MAY_BE_LONG:
-            return self.break_off("a message of type %d has %d bytes and must fit into one frame" % (message_type, len(body)))
+            return self.break_off(
+                "a message of type %d has %d bytes and must fit into one frame" % (message_type, len(body))
+            )
         else:
             self._streams[message_id] = [message_type, body, 0, protocol.STREAM_WINDOW_BYTES]
             self._advance(message_id)
         return None
 
-    def break_off(self, why):
-        """The end of this connection, said loudly: it is dropped with the next flush, and the caller counts us as dead."""
+    def break_off(self, why: str) -> None:
+        """Ends this connection, and logs why. The next flush drops it; the caller takes this worker for dead."""
         report("closing connection %d, whose protocol was broken: %s" % (self.number, why))
         self.is_open = False
 
-    def forget(self, message_id):
+    def forget(self, message_id: int) -> bool:
         """Nobody waits for this body any more. True when it had not come in whole."""
         self._streams.pop(message_id, None)
         self.metas.pop(message_id, None)
         return self._parts.pop(message_id, None) is not None
 
-    def _grant(self, message_id, count):
+    def _grant(self, message_id: int, count: int) -> None:
         if message_id in self._streams:
             self._streams[message_id][3] += count
             self._advance(message_id)
 
-    def _advance(self, message_id):
+    def _advance(self, message_id: int) -> None:
         stream = self._streams[message_id]
         message_type, body, sent, credit = stream
         while sent < len(body) and credit > 0:
@@ -128,10 +146,10 @@ class Connection:
             stream[2:] = [sent, credit]
 
     @property
-    def wants_write(self):
+    def wants_write(self) -> bool:
         return bool(self._unsent) or bool(self._outgoing)
 
-    def flush(self):
+    def flush(self) -> None:
         """Sends as much as the socket takes, in one write where possible."""
         pieces = [self._unsent, *self._outgoing] if self._unsent else self._outgoing
         if not pieces or not self.is_open:
@@ -149,7 +167,8 @@ class Connection:
             return
         self._unsent = b"" if sent == sum(map(len, pieces)) else b"".join(pieces)[sent:]
 
-    def close(self):
+    def close(self) -> None:
+        """Closes the socket; what was not sent is lost."""
         self.is_open = False
         try:
             self.sock.close()
@@ -157,8 +176,8 @@ class Connection:
             pass
 
 
-def listen(address):
-    """A listening socket for `unix:PATH` or `tcp:HOST:PORT`."""
+def listen(address: str) -> socket.socket:
+    """A listening socket for `unix:PATH` or `tcp:HOST:PORT`. Raises OSError if the address cannot be had."""
     kind, _, rest = address.partition(":")
     if kind == "unix":
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -173,7 +192,7 @@ def listen(address):
     return listener
 
 
-def accept(listener, number):
+def accept(listener: socket.socket, number: int) -> Connection | None:
     """A Connection for a waiting caller, or None when it has left again."""
     try:
         sock, _ = listener.accept()

@@ -4,13 +4,24 @@
 `deliver(request, outcome)` in the worker's thread.
 """
 
+from __future__ import annotations
+
 import asyncio
 import queue
 import threading
 from collections import deque
+from typing import TYPE_CHECKING
 
 from .calls import BUSY, Request
 from .streams import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .calls import Calls
+    from .shapes import Outcome, Unit
+
+    Deliver = Callable[[Request, Outcome], None]
 
 
 class Inline:
@@ -20,18 +31,18 @@ class Inline:
     is_idle = True
     has_room = True
 
-    def __init__(self, calls, deliver, flush):
+    def __init__(self, calls: Calls, deliver: Deliver, flush: Callable[[], None]) -> None:
         self._calls = calls
         self._deliver = deliver
         self._flush = flush
 
-    def start(self, unit):
+    def start(self, unit: Unit) -> None:
         perform(self._calls, unit, self._deliver, self._flush)
 
-    def collect(self):
+    def collect(self) -> None:
         pass
 
-    def cancel(self, request):
+    def cancel(self, request: Request) -> None:
         """A call that runs here has ended before anybody can cancel it."""
 
 
@@ -40,30 +51,31 @@ class Threads:
 
     is_async = False
 
-    def __init__(self, calls, deliver, count, wake):
+    def __init__(self, calls: Calls, deliver: Deliver, count: int, wake: Callable[[], None]) -> None:
         self._calls = calls
         self._deliver = deliver
         self._wake = wake
         self._count = count
         self._running = 0
-        self._units = queue.SimpleQueue()
-        self._done = deque()
+        self._units: queue.SimpleQueue[Unit] = queue.SimpleQueue()
+        # None after the outcomes of a unit.
+        self._done: deque[tuple[Request, Outcome] | None] = deque()
         for number in range(count):
             threading.Thread(target=self._run, name="predict-%d" % number, daemon=True).start()
 
     @property
-    def has_room(self):
+    def has_room(self) -> bool:
         return self._running < self._count
 
     @property
-    def is_idle(self):
+    def is_idle(self) -> bool:
         return self._running == 0
 
-    def start(self, unit):
+    def start(self, unit: Unit) -> None:
         self._running += 1
         self._units.put(unit)
 
-    def collect(self):
+    def collect(self) -> None:
         """What has come of calls since the last look, in the worker's thread."""
         while self._done:
             done = self._done.popleft()
@@ -72,23 +84,23 @@ class Threads:
             else:
                 self._deliver(*done)
 
-    def cancel(self, request):
+    def cancel(self, request: Request) -> None:
         """Python code in a thread cannot be stopped: its answer will be dropped."""
 
-    def _run(self):
+    def _run(self) -> None:
         while True:
             perform(self._calls, self._units.get(), self._hand_over, self._wake)
             self._hand_back()
 
-    def _hand_over(self, request, outcome):
+    def _hand_over(self, request: Request, outcome: Outcome) -> None:
         self._done.append((request, outcome))
 
-    def _hand_back(self):
+    def _hand_back(self) -> None:
         self._done.append(None)
         self._wake()
 
 
-def perform(calls, unit, deliver, flush):
+def perform(calls: Calls, unit: Unit, deliver: Deliver, flush: Callable[[], None]) -> None:
     """One unit, blocking. `flush` sends what came before a slow piece, and an answer before its post_predict()."""
     if type(unit) is Stream:
         if unit.is_slow:
@@ -110,41 +122,44 @@ class Tasks:
 
     is_async = True
 
-    def __init__(self, calls, deliver, limit):
+    def __init__(self, calls: Calls, deliver: Deliver, limit: int) -> None:
         self._calls = calls
         self._deliver = deliver
         self._limit = limit
-        self._running = set()
+        self._running: set[asyncio.Task[None]] = set()
         # Called when a task has ended or a piece is to go out; set by whoever runs the loop.
-        self.on_progress = None
+        self.on_progress: Callable[[], None]
 
     @property
-    def has_room(self):
+    def has_room(self) -> bool:
         return len(self._running) < self._limit
 
     @property
-    def is_idle(self):
+    def is_idle(self) -> bool:
         return not self._running
 
-    def start(self, unit):
-        task = asyncio.get_running_loop().create_task(self._one(unit) if type(unit) is Request else self._many(unit))
+    def start(self, unit: Unit) -> None:
+        task = asyncio.get_running_loop().create_task(
+            # Never a Stream: a task goes on with its own.
+            self._one(unit) if type(unit) is Request else self._many(unit)  # type: ignore[arg-type]
+        )
         if type(unit) is Request:
             unit.task = task
         self._running.add(task)
         task.add_done_callback(self._ended)
 
-    def collect(self):
+    def collect(self) -> None:
         pass
 
-    def cancel(self, request):
+    def cancel(self, request: Request) -> None:
         if request.task is not None:
             request.task.cancel()
 
-    def _ended(self, task):
+    def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self.on_progress()
 
-    async def _one(self, request):
+    async def _one(self, request: Request) -> None:
         try:
             outcome = await self._calls.call_async(request)
         except asyncio.CancelledError:
@@ -152,7 +167,7 @@ class Tasks:
         await self._follow(request, outcome)
         await self._after(request)
 
-    async def _many(self, requests):
+    async def _many(self, requests: list[Request]) -> None:
         outcomes = await self._calls.call_many_async(requests)
         for request, outcome in zip(requests, outcomes):
             if type(outcome) is Stream:
@@ -161,7 +176,7 @@ class Tasks:
         for request in requests:
             await self._after(request)
 
-    async def _follow(self, request, outcome):
+    async def _follow(self, request: Request, outcome: Outcome) -> None:
         """Delivers the outcome; of a stream, piece after piece as there is room."""
         if type(outcome) is not Stream:
             return self._deliver(request, outcome)
@@ -180,7 +195,7 @@ class Tasks:
             self._deliver(request, message)
         return None
 
-    async def _after(self, request):
+    async def _after(self, request: Request) -> None:
         pending = self._calls.run_after(request)
         if hasattr(pending, "__await__"):
             await self._calls.finish_after(pending)

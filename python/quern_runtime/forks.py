@@ -4,23 +4,30 @@ It answers nobody, writes no note, holds none of our sockets, and changes nothin
 note's memory, the event loop's epoll. If it comes back out of user code, by a return or an exception, it ends there.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 import select
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 from .log_stream import close_standard_streams
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
 is_child = False
 # The event loop that ran in the thread that forks: Python 3.12 and later forget it in the child before we can ask.
-_loop = None
+_loop: asyncio.AbstractEventLoop | None = None
 
 
-def watch_forks(in_child):
+def watch_forks(in_child: Callable[[], None]) -> None:
     """`in_child` is called in each child, before user code goes on there."""
 
-    def after():
+    def after() -> None:
         global is_child
         is_child = True
         _part_from(_loop)
@@ -29,18 +36,18 @@ def watch_forks(in_child):
     os.register_at_fork(before=_before, after_in_child=after)
 
 
-def leave_if_child(error=None):
+def leave_if_child(error: BaseException | None = None) -> None:
     """To be called where user code has come back, by an exception or without one."""
     if is_child:
         _leave(error)
 
 
-def _before():
+def _before() -> None:
     global _loop
     _loop = asyncio._get_running_loop()
 
 
-def _part_from(loop):
+def _part_from(loop: asyncio.AbstractEventLoop | None) -> None:
     """The child's copy of the loop keeps neither the epoll, which is the parent's too, nor the tasks of others."""
     selector = getattr(loop, "_selector", None)
     if selector is None:
@@ -56,7 +63,7 @@ def _part_from(loop):
             others.clear()
 
 
-def _leave(error):
+def _leave(error: BaseException | None) -> NoReturn:
     """What it has printed is written; what its copies of the parent's buffers hold is not."""
     code = 0
     try:

@@ -1,13 +1,21 @@
-"""Forms. multipart/form-data (RFC 7578): fields as text, files as objects, whose contents are views into the body, not copies.
-application/x-www-form-urlencoded: fields as text. Both in one pass over the body.
+"""Forms, read in one pass over the body.
+
+- multipart/form-data (RFC 7578): fields are text, files are objects whose contents are views into the body.
+- application/x-www-form-urlencoded: fields are text.
 """
 
+from __future__ import annotations
+
 import io
+from typing import TYPE_CHECKING, Any
 
 from .charsets import decode
 from .faults import PayloadError
 from .header_values import parse_header_value, text_parameter
 from .percent import unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # As web frameworks do: more is an attack, not a form.
 PARTS_MAX = 1000
@@ -22,12 +30,15 @@ _PEEKED_BYTES = 4096
 
 
 class UploadedFile(io.RawIOBase):
-    """A file of a form: `filename`, `content_type`, `size` in bytes, and the methods of a binary file to read and seek.
+    """A file of a form, as predict() gets it from `payload["name"]`: a binary file to read and seek, not to write.
 
-    `file` is the same: web frameworks keep the bytes there.
+    - `filename`: the name that the client gave it.
+    - `content_type`: its type; `application/octet-stream` if the client named none.
+    - `size`: its bytes.
+    - `file`: the same object, because web frameworks keep the bytes there.
     """
 
-    def __init__(self, filename, content_type, view):
+    def __init__(self, filename: str, content_type: str, view: memoryview) -> None:
         super().__init__()
         self.filename = filename
         self.content_type = content_type
@@ -36,45 +47,57 @@ class UploadedFile(io.RawIOBase):
         self._at = 0
 
     @property
-    def file(self):
+    def file(self) -> UploadedFile:
+        """This object."""
         return self
 
-    def readable(self):
+    def readable(self) -> bool:
         return True
 
-    def seekable(self):
+    def seekable(self) -> bool:
         return True
 
-    def read(self, size=-1):
-        """The next `size` bytes; all that are left by default."""
+    def read(self, size: int | None = -1) -> bytes:
+        """The next `size` bytes, fewer at the end; all that are left by default. Empty at the end."""
         end = self.size if size is None or size < 0 else min(self.size, self._at + size)
         data = bytes(self._view[self._at : end])
         self._at = max(self._at, end)
         return data
 
-    def peek(self, size=0):
+    def peek(self, size: int = 0) -> bytes:
         """What comes next, which is not taken. Without this method lines would be read byte by byte."""
         return bytes(self._view[self._at : self._at + max(size, _PEEKED_BYTES)])
 
-    def readinto(self, buffer):
+    def readinto(self, buffer: Any) -> int:
+        """Reads into a writable buffer of bytes; returns how many bytes came, 0 at the end."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
-    def readall(self):
+    def readall(self) -> bytes:
+        """All bytes that are left."""
         return self.read()
 
-    def seek(self, offset, whence=io.SEEK_SET):
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Moves to `offset` bytes from the start, the current position or the end; returns the position from the start.
+
+        A position before the start becomes the start, one beyond the end the end. Raises KeyError for another
+        `whence`.
+        """
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
         self._at = min(max(0, base + offset), self.size)
         return self._at
 
-    def tell(self):
+    def tell(self) -> int:
+        """The position, in bytes from the start."""
         return self._at
 
 
-def parse_multipart(body, boundary):
-    """Yields (name, text or UploadedFile), in the order of the body."""
+def parse_multipart(body: bytes, boundary: str | None) -> Iterator[tuple[str, str | UploadedFile]]:
+    """Yields (name, text or UploadedFile), in the order of the body.
+
+    Raises PayloadError if the form is malformed or cut off, or has over PARTS_MAX parts.
+    """
     if not boundary:
         raise PayloadError("the content type of a multipart form must name its boundary")
     if len(boundary) > BOUNDARY_CHARACTERS_MAX:
@@ -98,8 +121,11 @@ def parse_multipart(body, boundary):
     raise PayloadError("the multipart form has over %d parts" % PARTS_MAX)
 
 
-def parse_urlencoded(body, charset):
-    """Yields (name, text), in the order of the body. What is percent-encoded is UTF-8; what is not is in `charset`."""
+def parse_urlencoded(body: bytes, charset: str) -> Iterator[tuple[str, str]]:
+    """Yields (name, text), in the order of the body. What is percent-encoded is UTF-8; what is not is in `charset`.
+
+    Raises PayloadError for over FIELDS_MAX fields, and for bytes that are not text in `charset`.
+    """
     if body.count(b"&") >= FIELDS_MAX:
         raise PayloadError("the form has over %d fields; send them as JSON" % FIELDS_MAX)
     for field in decode(body, charset, "the body").split("&"):
@@ -108,12 +134,12 @@ def parse_urlencoded(body, charset):
             yield _form_text(name), _form_text(value)
 
 
-def _form_text(text):
+def _form_text(text: str) -> str:
     text = text.replace("+", " ")
     return unquoted(text.encode()).decode("utf-8", "replace") if "%" in text else text
 
 
-def _part(head, content):
+def _part(head: bytes, content: memoryview) -> tuple[str, str | UploadedFile]:
     headers = _headers(head)
     _, disposition = parse_header_value(headers.get("content-disposition", ""))
     content_type = headers.get("content-type")
@@ -130,11 +156,11 @@ def _part(head, content):
     return name, decode(content, parameters.get("charset", "utf-8"), "the field %s of the form" % ascii(name[:100]))
 
 
-def _headers(head):
+def _headers(head: bytes) -> dict[str, str]:
     """By name in lower case; of two with one name the first counts."""
     if head.count(b"\r\n") >= PART_HEADERS_MAX:
         raise PayloadError("a part of the multipart form has over %d headers" % PART_HEADERS_MAX)
-    headers = {}
+    headers: dict[str, str] = {}
     for line in head.decode("utf-8", "replace").split("\r\n"):
         name, _, value = line.partition(":")
         headers.setdefault(name.strip().lower(), value.strip())

@@ -1,18 +1,24 @@
 """What predictors written for Cortex 0.25 to 0.34 may name and Quern does not have, each with the way out.
 
-Keys of the configuration are in src/contracts/former-keys.ts.
+Keys of the configuration are in src/contracts/config/former-keys.ts.
 """
+
+from __future__ import annotations
 
 _LOAD = "load the model in __init__, from a path in config"
 
 # Arguments that Cortex passes. One with a default value is fine: nothing is passed, and nothing is said.
 FORMER_ARGUMENTS = {
     "python_client": "does not exist here: %s, and take the argument out" % _LOAD,
-    "tensorflow_client": "does not exist here: %s with tensorflow, call it in predict(), and take the argument out" % _LOAD,
-    "onnx_client": "does not exist here: make an onnxruntime.InferenceSession in __init__, run it in predict(), and take the argument out",
+    "tensorflow_client": "does not exist here: %s with tensorflow, call it in predict(), and take the argument out"
+    % _LOAD,
+    "onnx_client": "does not exist here: make an onnxruntime.InferenceSession in __init__, run it in predict(), "
+    "and take the argument out",
     "load_model": "does not exist here: %s, and take the argument out" % _LOAD,
-    "metrics_client": "does not exist here: send your own metrics with a client library from requirements.txt, and take the argument out",
-    "module_proto_pb2": "does not exist here, because there is no gRPC: predict() gets JSON or bytes as payload; take the argument out",
+    "metrics_client": "does not exist here: send your own metrics with a client library from requirements.txt, "
+    "and take the argument out",
+    "module_proto_pb2": "does not exist here, because there is no gRPC: predict() gets JSON or bytes as payload; "
+    "take the argument out",
     "context": "does not exist here, because there is no gRPC: name headers instead",
     "request_id": "does not exist here: name batch_id in a job, or headers in a real-time API",
 }
@@ -20,7 +26,10 @@ FORMER_ARGUMENTS = {
 # Classes that Cortex looks for in the file.
 FORMER_CLASSES = {
     "Handler": "rename class Handler to PythonPredictor, and its method handle_post (or handle_batch) to predict",
-    "Task": "rename class Task to PythonPredictor, move its code into predict(self, payload), and submit a job with one item",
-    "TensorFlowPredictor": "rename class TensorFlowPredictor to PythonPredictor, and load the model with tensorflow in __init__",
-    "ONNXPredictor": "rename class ONNXPredictor to PythonPredictor, and make an onnxruntime.InferenceSession in __init__",
+    "Task": "rename class Task to PythonPredictor, move its code into predict(self, payload), "
+    "and submit a job with one item",
+    "TensorFlowPredictor": "rename class TensorFlowPredictor to PythonPredictor, "
+    "and load the model with tensorflow in __init__",
+    "ONNXPredictor": "rename class ONNXPredictor to PythonPredictor, "
+    "and make an onnxruntime.InferenceSession in __init__",
 }

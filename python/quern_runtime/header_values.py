@@ -3,6 +3,8 @@
 The standard library's reader (email.message) takes time that grows with the square of the number of semicolons.
 """
 
+from __future__ import annotations
+
 from .charsets import decode
 from .faults import PayloadError
 from .percent import unquoted
@@ -11,10 +13,13 @@ from .percent import unquoted
 PARAMETERS_MAX = 32
 
 
-def parse_header_value(text):
-    """(the value in lower case, its parameters by name in lower case). Of two parameters with one name the first counts."""
+def parse_header_value(text: str) -> tuple[str, dict[str, str]]:
+    """(the value in lower case, its parameters by name in lower case).
+
+    Of two parameters with one name the first counts. Raises PayloadError for over PARAMETERS_MAX parameters.
+    """
     value, at = _token(text, 0, ";")
-    parameters = {}
+    parameters: dict[str, str] = {}
     read = 0
     while at < len(text):
         # Empty ones count too.
@@ -30,7 +35,7 @@ def parse_header_value(text):
     return value.lower(), parameters
 
 
-def text_parameter(parameters, name):
+def text_parameter(parameters: dict[str, str], name: str) -> str | None:
     """A parameter that may be in the extended form of RFC 8187, `name*=utf-8''%C3%A9`; None where there is none."""
     extended = parameters.get(name + "*")
     if extended is None:
@@ -42,13 +47,13 @@ def text_parameter(parameters, name):
     return decode(unquoted(content.encode("utf-8", "replace")), charset or "utf-8", "the parameter %s*" % name)
 
 
-def _token(text, at, ends):
+def _token(text: str, at: int, ends: str) -> tuple[str, int]:
     """(the text up to one of `ends`, without white space around it, where that is)."""
     end = min((found for found in (text.find(mark, at) for mark in ends) if found >= 0), default=len(text))
     return text[at:end].strip(), end
 
 
-def _content(text, at):
+def _content(text: str, at: int) -> tuple[str, int]:
     """A parameter's content, quoted or not, and where the next semicolon is."""
     while at < len(text) and text[at] in " \t":
         at += 1

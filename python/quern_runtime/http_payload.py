@@ -1,7 +1,10 @@
 """What `payload` is, by the request's content type (docs/contract/predictor.md#payload-by-content-type)."""
 
+from __future__ import annotations
+
 import json
 import sys
+from typing import Any
 
 from .charsets import decode
 from .faults import JsonError
@@ -13,8 +16,16 @@ from .mappings import MultiDict
 INT_DIGITS_MAX = 4300
 
 
-def parse_payload(content_type, body):
-    """`content_type` is None for JSON. Raises PayloadError where the body is not what it is said to be."""
+def parse_payload(content_type: str | None, body: bytes) -> Any:
+    """The `payload` of predict(). `content_type` is None for JSON.
+
+    - JSON: its value
+    - `text/plain`, and what names no type: str
+    - a form: MultiDict of its fields, whose values are str, or UploadedFile for a file
+    - everything else: bytes
+
+    Raises PayloadError if the body is not what its content type says; JsonError if it is to be JSON.
+    """
     if content_type is None:
         return parse_json(body)
     media_type, parameters = parse_header_value(content_type)
@@ -29,7 +40,8 @@ def parse_payload(content_type, body):
     return body
 
 
-def parse_json(body):
+def parse_json(body: bytes) -> Any:
+    """The value. Raises JsonError if the body is empty or not JSON."""
     if not body.strip():
         raise JsonError("the body is empty; send a JSON value")
     try:
@@ -38,7 +50,7 @@ def parse_json(body):
         raise JsonError("the body is not valid JSON: %s" % error) from None
 
 
-def _bounded_int(text):
+def _bounded_int(text: str) -> int:
     if len(text) > INT_DIGITS_MAX:
         raise ValueError("an integer has over %d digits" % INT_DIGITS_MAX)
     return int(text)
@@ -48,8 +60,9 @@ def _bounded_int(text):
 _parse_int = None if hasattr(sys, "set_int_max_str_digits") else _bounded_int
 
 # Batches were validated when they were enqueued, so the checks of json.loads around the scanner are not repeated.
-_scan = json.JSONDecoder(parse_int=_parse_int).scan_once
+_scan = json.JSONDecoder(parse_int=_parse_int).scan_once  # type: ignore[attr-defined]
 
 
-def parse_batch(body):
+def parse_batch(body: bytes) -> Any:
+    """The payload of a batch: a list of items, or whatever the job's input says. It is known to be JSON."""
     return _scan(body.decode(), 0)[0]

@@ -1,5 +1,7 @@
 """Finds the user's class, checks it, makes its instance, and calls its methods by the names they declare."""
 
+from __future__ import annotations
+
 import asyncio
 import copy
 import importlib.util
@@ -7,23 +9,33 @@ import inspect
 import json
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 from .answers import blocking_iterator, is_streamed
 from .signatures import METHODS, REQUIRED, signature_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .shapes import Arguments, Init
 
 
 class PredictorError(Exception):
     """The class cannot be used; `stage` is `load`, `signature` or `init`."""
 
-    def __init__(self, stage, message):
+    def __init__(self, stage: str, message: str) -> None:
         super().__init__(message)
         self.stage = stage
 
 
 class Predictor:
-    """The user's instance with the parameters that its methods declare. `job_spec` is the dict that its `__init__` was given."""
+    """The user's instance with the parameters that its methods declare.
 
-    def __init__(self, instance, job_spec=None):
+    `job_spec` is the dict that its `__init__` was given; None in real time. Exceptions of user code pass through all
+    methods.
+    """
+
+    def __init__(self, instance: Any, job_spec: dict[str, Any] | None = None) -> None:
         self.instance = instance
         self._job_spec = job_spec
         self._predict = instance.predict
@@ -39,13 +51,13 @@ class Predictor:
         self._only_after = [name for name in self.wants if name not in declared]
         # The arguments that are the same for all batches of a job.
         of_batches = {"query_params": None, "headers": None, "job_spec": job_spec}
-        self._of_batches = {name: value for name, value in of_batches.items() if name in declared}
+        self._of_batches: Arguments = {name: value for name, value in of_batches.items() if name in declared}
         self.is_async = inspect.iscoroutinefunction(instance.predict) or inspect.isasyncgenfunction(instance.predict)
         self.on_job_complete = getattr(instance, "on_job_complete", None)
         self.post_predict = self._post_predict if hasattr(instance, "post_predict") else None
-        self._loop = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def call(self, arguments):
+    def call(self, arguments: Arguments) -> Any:
         """predict() with the arguments of a request; of an async one, what is to be awaited."""
         if self._absent or self._only_after:
             arguments = {**self._absent, **arguments}
@@ -53,7 +65,7 @@ class Predictor:
                 del arguments[name]
         return self._predict(**arguments)
 
-    def predict_batch(self, payload, batch_id):
+    def predict_batch(self, payload: Any, batch_id: str) -> None:
         """predict() with a batch of a job, to its end: an async one runs here, and a generator is run through."""
         arguments = self._of_batches.copy()
         if self.takes_payload:
@@ -62,21 +74,25 @@ class Predictor:
             arguments["batch_id"] = batch_id
         self._finish(self._predict(**arguments))
 
-    def learn_total(self, total_batch_count):
+    def learn_total(self, total_batch_count: int) -> None:
         """All batches are enqueued: whoever kept the dict of `__init__` sees their number."""
+        assert self._job_spec is not None
         self._job_spec["total_batch_count"] = total_batch_count
 
-    def complete_job(self):
+    def complete_job(self) -> None:
+        """on_job_complete(), to its end, if the class has it. Its exceptions pass through."""
         if self.on_job_complete is None:
             return
         given = {"job_spec": self._job_spec} if "job_spec" in _names(self.on_job_complete) else {}
         self._finish(self.on_job_complete(**given))
 
-    def _post_predict(self, response, arguments):
-        given = {"response": response, "payload": None, "query_params": None, "headers": None, **arguments}
-        return self.instance.post_predict(**{name: given[name] for name in given if name in _names(self.instance.post_predict)})
+    def _post_predict(self, response: Any, arguments: Arguments) -> Any:
+        given: Arguments = {"response": response, "payload": None, "query_params": None, "headers": None, **arguments}
+        return self.instance.post_predict(
+            **{name: given[name] for name in given if name in _names(self.instance.post_predict)}
+        )
 
-    def _finish(self, value):
+    def _finish(self, value: Any) -> None:
         if value is None:
             return
         if hasattr(value, "__await__"):
@@ -87,11 +103,11 @@ class Predictor:
                 pass
 
 
-def _names(method):
+def _names(method: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(method).parameters
 
 
-def merge_config(base, override):
+def merge_config(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
     """Job config over the API's: maps recursively, everything else replaced; inputs are not mutated."""
     merged = copy.deepcopy(base)
     for key, value in override.items():
@@ -102,30 +118,34 @@ def merge_config(base, override):
     return merged
 
 
-def load_predictor(init):
-    """Loads the class that an INIT message names and makes its instance. User code's own exceptions pass through."""
+def load_predictor(init: Init) -> Predictor:
+    """Loads the class that an INIT message names and makes its instance.
+
+    Raises PredictorError if the class is missing or its methods have other arguments. Exceptions of user code pass
+    through.
+    """
     predictor_class = _load_class(init["project"], init["path"], init.get("python_path"))
     _check_class(predictor_class)
     config = merge_config(json.loads(init["api_config"]), json.loads(init.get("job_config") or "{}"))
     job_spec = _job_spec(init)
-    arguments = {"config": config}
+    arguments: Arguments = {"config": config}
     if "job_spec" in inspect.signature(predictor_class.__init__).parameters:
         arguments["job_spec"] = job_spec
     return Predictor(predictor_class(**arguments), job_spec)
 
 
-def _job_spec(init):
+def _job_spec(init: Init) -> dict[str, Any] | None:
     """None in real time. `config` comes as the submitter's text, so that its numbers are what was sent."""
     spec = init.get("job_spec")
     return spec if spec is None else {**spec, "config": json.loads(init.get("job_config") or "{}")}
 
 
-def _load_class(project, path, python_path):
+def _load_class(project: str, path: str, python_path: str | None) -> Any:
     os.chdir(project)
     for root in (project, os.path.join(project, python_path) if python_path else None):
         if root is not None and root not in sys.path:
             sys.path.insert(0, root)
-    spec = importlib.util.spec_from_file_location("quern_predictor", os.path.join(project, path))
+    spec: Any = importlib.util.spec_from_file_location("quern_predictor", os.path.join(project, path))
     module = importlib.util.module_from_spec(spec)
     sys.modules["quern_predictor"] = module
     spec.loader.exec_module(module)
@@ -135,7 +155,7 @@ def _load_class(project, path, python_path):
         raise PredictorError("signature", "%s: class PythonPredictor is not defined" % path) from None
 
 
-def _check_class(predictor_class):
+def _check_class(predictor_class: Any) -> None:
     if not inspect.isclass(predictor_class):
         raise PredictorError("signature", "PythonPredictor is not a class")
     errors = []
@@ -152,7 +172,7 @@ def _check_class(predictor_class):
         raise PredictorError("signature", "class PythonPredictor: " + "; ".join(errors))
 
 
-def _method_errors(method, function):
+def _method_errors(method: str, function: Callable[..., Any]) -> list[str]:
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind not in variable]
     with_default = {p.name for p in parameters if p.default is not inspect.Parameter.empty}

@@ -5,6 +5,8 @@ The server does the same to what C code and child processes write to the descrip
 (src/observe/log-rotation.ts); a lock file keeps the two apart.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import re
@@ -25,7 +27,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class LogFile:
     """Whole lines to descriptors of one file, within the bounds. Without a path (tests, tools) nothing is bounded."""
 
-    def __init__(self, path):
+    def __init__(self, path: str | None) -> None:
         self._path = path
         self._identity = None if path is None else _identity(os.stat(path))
         # Bytes written since the file's size was looked at.
@@ -35,11 +37,11 @@ class LogFile:
         self._lock = threading.RLock()
         os.register_at_fork(after_in_child=self._after_fork)
 
-    def _after_fork(self):
+    def _after_fork(self) -> None:
         self._lock = threading.RLock()
         self._lost = 0
 
-    def append(self, descriptor, data):
+    def append(self, descriptor: int, data: bytes | bytearray) -> None:
         """Writes lines; a full disk loses them, and no print() of user code fails for its log."""
         with self._lock:
             self._unseen += len(data)
@@ -51,7 +53,7 @@ class LogFile:
                 data = note % (stamp().encode(), self._lost) + data
             self._write(descriptor, data)
 
-    def _write(self, descriptor, data):
+    def _write(self, descriptor: int, data: bytes | bytearray) -> None:
         view = memoryview(data)
         lost, self._lost = self._lost, 0
         try:
@@ -62,8 +64,8 @@ class LogFile:
                 raise
             self._lost = lost + len(view)
 
-    def _has_room_for(self, descriptor, size):
-        if self._identity is None:
+    def _has_room_for(self, descriptor: int, size: int) -> bool:
+        if self._path is None:
             return True
         status = os.fstat(descriptor)
         self._unseen = 0
@@ -72,41 +74,42 @@ class LogFile:
         if _identity(status) != self._identity:
             # User code has put a file of its own there: that one is not ours to cut.
             return True
-        self._rotate(descriptor)
+        self._rotate(self._path, descriptor)
         if os.fstat(descriptor).st_size + size <= HARD_BYTES_MAX:
             return True
         self._unseen = UNSEEN_BYTES_MAX
         return False
 
-    def _rotate(self, descriptor):
-        lock = self._path + ".lock"
+    def _rotate(self, path: str, descriptor: int) -> None:
+        lock = path + ".lock"
         try:
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except OSError:
             return
         try:
-            self._move_to_older(descriptor)
+            _move_to_older(path, descriptor)
         except OSError:
-            _remove(self._path + ".1.new")
+            _remove(path + ".1.new")
         finally:
             _remove(lock)
 
-    def _move_to_older(self, descriptor):
-        """Copied, because children of user code have the same file open: it must stay the same one."""
-        older, new = self._path + ".1", self._path + ".1.new"
-        header = header_line(dropped_with(older))
-        with open(self._path, "rb") as source, open(new, "wb", opener=_private) as target:
-            target.write(header)
-            while True:
-                piece = source.read(COPY_BYTES)
-                if not piece:
-                    break
-                target.write(piece)
-        os.rename(new, older)
-        os.ftruncate(descriptor, 0)
+
+def _move_to_older(path: str, descriptor: int) -> None:
+    """Copied, because children of user code have the same file open: it must stay the same one."""
+    older, new = path + ".1", path + ".1.new"
+    header = header_line(dropped_with(older))
+    with open(path, "rb") as source, open(new, "wb", opener=_private) as target:
+        target.write(header)
+        while True:
+            piece = source.read(COPY_BYTES)
+            if not piece:
+                break
+            target.write(piece)
+    os.rename(new, older)
+    os.ftruncate(descriptor, 0)
 
 
-def dropped_with(older):
+def dropped_with(older: str) -> int:
     """The bytes of a log that are gone when its older file is: those before it, and its own."""
     try:
         with open(older, "rb") as file:
@@ -117,25 +120,27 @@ def dropped_with(older):
     return size if found is None else int(found.group(1)) + size - found.end()
 
 
-def header_line(dropped):
+def header_line(dropped: int) -> bytes:
+    """The first line of an older file, which HEADER reads."""
     text = "%s quern: %d bytes before this line were dropped; a worker's log keeps its newest 8 to 16 MiB\n"
     return (text % (stamp(), dropped)).encode()
 
 
-def stamp():
+def stamp() -> str:
+    """The time now, as RFC 3339 with milliseconds, in UTC."""
     seconds = time.time()
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%03dZ" % (seconds % 1 * 1000)
 
 
-def _identity(status):
+def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _private(path, flags):
+def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _remove(path):
+def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:

@@ -3,10 +3,13 @@
 What a C library or a child process writes to the same descriptor has no timestamp; readers give it the one before.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import sys
 import threading
+from typing import Any
 
 from .capability import hide
 from .log_file import LogFile, stamp
@@ -24,7 +27,7 @@ class StampedLines(io.TextIOBase):
     encoding = "utf-8"
     errors = "backslashreplace"
 
-    def __init__(self, descriptor, log):
+    def __init__(self, descriptor: int, log: LogFile) -> None:
         super().__init__()
         self._descriptor = descriptor
         self._log = log
@@ -35,12 +38,13 @@ class StampedLines(io.TextIOBase):
         self.buffer = io.FileIO(descriptor, "w", closefd=False)
         os.register_at_fork(after_in_child=self._after_fork)
 
-    def _after_fork(self):
+    def _after_fork(self) -> None:
         self._lock = threading.RLock()
         self._partial = ""
         self._cut = 0
 
-    def write(self, text):
+    def write(self, text: str) -> int:
+        """Writes the lines that are whole now; the rest waits for its end. Returns the length of the text."""
         with self._lock:
             lines = (self._partial + text).split("\n")
             self._partial = lines.pop()
@@ -51,7 +55,7 @@ class StampedLines(io.TextIOBase):
                 self._partial = self._partial[:TEXT_BYTES_MAX]
         return len(text)
 
-    def _emit(self, lines):
+    def _emit(self, lines: list[str]) -> None:
         lines = [hide(line) for line in lines]
         if len(lines) == 1 and not self._cut and len(lines[0]) < TEXT_BYTES_MAX // 4:
             self._log.append(self._descriptor, _encoded("%s %s\n" % (stamp(), lines[0])))
@@ -69,32 +73,34 @@ class StampedLines(io.TextIOBase):
         if block:
             self._log.append(self._descriptor, block)
 
-    def _shortened(self, data):
+    def _shortened(self, data: bytes) -> bytes:
         cut, self._cut = self._cut, 0
         kept = data[:TEXT_BYTES_MAX]
         cut += len(data) - len(kept)
         return kept.decode("utf-8", "ignore").encode() + b" ... quern: %d bytes of this line were dropped" % cut
 
-    def close_line(self):
+    def close_line(self) -> None:
         """Ends a line that user code left open, so that it is not lost."""
         with self._lock:
             if self._partial:
                 line, self._partial = self._partial, ""
                 self._emit([line])
 
-    def fileno(self):
+    def fileno(self) -> int:
+        """The descriptor, so that child processes of user code write to the same file."""
         return self._descriptor
 
-    def writable(self):
+    def writable(self) -> bool:
         return True
 
 
-def _encoded(text):
+def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def report(text):
+def report(text: str) -> None:
     """A line or more of the runtime's own among user code's, whatever user code has put in the place of sys.stderr."""
+    stream: Any
     for stream in (sys.stderr, sys.__stderr__):
         try:
             stream.write(text if text.endswith("\n") else text + "\n")
@@ -103,15 +109,16 @@ def report(text):
             continue
 
 
-def redirect_standard_streams():
-    """Puts stamped streams in the place of sys.stdout and sys.stderr; both are one file, whose path the server gives."""
+def redirect_standard_streams() -> None:
+    """Replaces sys.stdout and sys.stderr by stamped streams. Both write to one file, whose path the server gives."""
     log = LogFile(os.environ.pop("QUERN_WORKER_LOG", None))
-    sys.stdout = sys.__stdout__ = StampedLines(1, log)
-    sys.stderr = sys.__stderr__ = StampedLines(2, log)
+    sys.stdout = sys.__stdout__ = StampedLines(1, log)  # type: ignore[misc, assignment]
+    sys.stderr = sys.__stderr__ = StampedLines(2, log)  # type: ignore[misc, assignment]
 
 
-def close_standard_streams():
+def close_standard_streams() -> None:
     """Writes what is left of open lines. User code may have put other streams in their place."""
+    stream: Any
     for stream in (sys.__stdout__, sys.__stderr__):
         if isinstance(stream, StampedLines):
             stream.close_line()

@@ -1,5 +1,7 @@
 """What to do about a module that user code imports and that is not there."""
 
+from __future__ import annotations
+
 import importlib.util
 import sys
 
@@ -19,7 +21,7 @@ PACKAGES = {
 }
 
 
-def advice(error):
+def advice(error: BaseException) -> str | None:
     """A sentence for the person; None where it is not a module that is missing."""
     try:
         if not isinstance(error, ModuleNotFoundError) or not isinstance(error.name, str):
@@ -30,17 +32,20 @@ def advice(error):
         return None
 
 
-def _advice(name):
+def _advice(name: str) -> str:
     top = name.split(".")[0]
     package = PACKAGES.get(top)
     if top != name and _is_installed(top):
-        return "the %s that is installed has no such module; in requirements.txt, require the version that your code was written for" % (package or top)
+        return (
+            "the %s that is installed has no such module; in requirements.txt, require the version that your code was "
+            "written for" % (package or top)
+        )
     if package is not None:
         return "add it to requirements.txt, where it is called %s" % package
     return "add it to requirements.txt, or to the project if it is a file of yours"
 
 
-def _is_installed(top):
+def _is_installed(top: str) -> bool:
     """A package of its own: several distributions share a namespace such as `google`."""
     module = sys.modules.get(top)
     spec = importlib.util.find_spec(top) if module is None else module.__spec__

@@ -6,9 +6,15 @@ batch index u32 | busy u8. `delivery` stays after predict() returned, and for on
 above it were never started.
 """
 
+from __future__ import annotations
+
 import mmap
 import os
 import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .shapes import DiedIn
 
 MAGIC = 0x314E5451
 SIZE = 32
@@ -20,33 +26,35 @@ _BUSY_AT = 20
 class Note:
     """Opens or creates the note at `path`. `died_in` tells what the previous process had in hand, or is None."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(handle, SIZE)
-            self._map = mmap.mmap(handle, SIZE)
+            self._map: mmap.mmap | bytearray = mmap.mmap(handle, SIZE)
         finally:
             os.close(handle)
         self.died_in = self._read()
         self._map[:] = bytes(SIZE)
         self.set_epoch(0)
 
-    def _read(self):
+    def _read(self) -> DiedIn | None:
         magic, epoch = _HEAD.unpack_from(self._map, 0)
         _, delivery, batch_index, busy = _IN_HAND.unpack_from(self._map, 8)
         if magic != MAGIC or not busy:
             return None
         return {"epoch": epoch, "delivery": delivery, "batch_index": batch_index}
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         _HEAD.pack_into(self._map, 0, MAGIC, epoch)
 
-    def take_in_hand(self, connection, delivery, batch_index):
+    def take_in_hand(self, connection: int, delivery: int, batch_index: int) -> None:
+        """Before user code runs: a death from now on is charged to this delivery."""
         _IN_HAND.pack_into(self._map, 8, connection, delivery, batch_index, 1)
 
-    def put_down(self):
+    def put_down(self) -> None:
+        """After user code has returned."""
         self._map[_BUSY_AT] = 0
 
-    def detach(self):
+    def detach(self) -> None:
         """In a child of a fork: what it writes from now on is nobody's. The memory is the parent's too."""
         self._map = bytearray(SIZE)

@@ -1,11 +1,17 @@
 """Percent-encoded bytes, decoded in slices: the standard library makes an object of 33 bytes or more of each `%41`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SLICE_BYTES = 64 * 1024
 
 
-def unquoted(raw):
+def unquoted(raw: bytes) -> bytes:
     """The bytes that are meant. What is no code stays as it is."""
     if b"%" not in raw:
         return raw
@@ -14,7 +20,7 @@ def unquoted(raw):
     return b"".join(map(unquote_to_bytes, _slices(raw)))
 
 
-def _slices(raw):
+def _slices(raw: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(raw):
         end = at + SLICE_BYTES

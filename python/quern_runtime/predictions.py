@@ -1,7 +1,10 @@
-"""The real-time requests of this worker: taken, waiting, running, answered. Everything here is in the worker's thread."""
+"""The real-time requests of this worker: taken, waiting, running, answered. All of it in the worker's thread."""
+
+from __future__ import annotations
 
 import time
 from collections import deque
+from typing import TYPE_CHECKING, Any, cast
 
 from . import protocol
 from .batching import Batching
@@ -10,21 +13,33 @@ from .drivers import Inline, Tasks, Threads
 from .monitoring import Monitor
 from .streams import Stream
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .connection import Connection
+    from .load_predictor import Predictor
+    from .note import Note
+    from .shapes import Driver, Init, Message, Meta, Outcome, Unit
+
 
 class Predictions:
-    def __init__(self, note, wake, flush):
+    """The requests that this worker has taken, up to its concurrency; a request beyond that is answered BUSY."""
+
+    def __init__(self, note: Note, wake: Callable[[], None], flush: Callable[[], None]) -> None:
         """`wake` ends the worker's wait, from any thread; `flush` sends what is to go out."""
         self._note = note
         self._wake = wake
         self._flush = flush
         # Waiting and running ones, by (connection, id): their number is what `max_replica_concurrency` bounds.
-        self._open = {}
-        self._ready = deque()
-        self._batching = None
-        self._driver = None
+        self._open: dict[tuple[int, int], Request] = {}
+        # Requests that wait, and streams that have room for a piece.
+        self._ready: deque[Request | Stream] = deque()
+        self._batching: Batching | None = None
+        # None until `set_up`.
+        self._driver: Driver | None = None
         self._concurrency = 0
 
-    def set_up(self, predictor, init):
+    def set_up(self, predictor: Predictor, init: Init) -> None:
         """The predictor is ready: requests are taken from now on."""
         monitoring = init.get("monitoring")
         monitor = Monitor(monitoring["model_type"], monitoring.get("key")) if monitoring else None
@@ -42,19 +57,20 @@ class Predictions:
             self._driver = Inline(calls, self._deliver, self._flush)
 
     @property
-    def is_async(self):
+    def is_async(self) -> bool:
         return self._driver is not None and self._driver.is_async
 
-    def on_progress(self, callback):
+    def on_progress(self, callback: Callable[[], None]) -> None:
         """Of async predictors: called when something may have become possible."""
-        self._driver.on_progress = callback
+        cast("Tasks", self._driver).on_progress = callback
 
     @property
-    def is_settled(self):
+    def is_settled(self) -> bool:
         """Whether nothing is left that anybody waits for."""
         return all(request.is_cancelled for request in self._open.values())
 
-    def take(self, connection, message_id, meta, body):
+    def take(self, connection: Connection, message_id: int, meta: Meta | None, body: bytes) -> None:
+        """A request comes in. Raises ProtocolError if its id is that of one that is still open."""
         if self._driver is None or len(self._open) >= self._concurrency:
             connection.send(protocol.BUSY, message_id, b"")
             return
@@ -67,10 +83,10 @@ class Predictions:
         else:
             self._batching.add(request, time.monotonic())
 
-    def cancel(self, connection, message_id):
+    def cancel(self, connection: Connection, message_id: int) -> None:
         """What has not begun never will; a stream or an async call ends; a blocking call's answer is dropped."""
         request = self._open.get((connection.number, message_id))
-        if request is None or request.is_cancelled:
+        if request is None or request.is_cancelled or self._driver is None:
             return
         if self._is_waiting(request):
             self._deliver(request, (protocol.BUSY, b""))
@@ -80,7 +96,7 @@ class Predictions:
             request.stream.proceed()
         self._driver.cancel(request)
 
-    def grant(self, connection, message_id, count):
+    def grant(self, connection: Connection, message_id: int, count: int) -> None:
         """The caller has room for so much more of a stream."""
         request = self._open.get((connection.number, message_id))
         if request is None or request.stream is None:
@@ -90,12 +106,12 @@ class Predictions:
         if was_parked and request.stream.credit > 0:
             request.stream.proceed()
 
-    def forget(self, connection):
+    def forget(self, connection: Connection) -> None:
         """The caller is gone: nobody is left whom these could be answered."""
-        for number, message_id in [key for key in self._open if key[0] == connection.number]:
+        for _, message_id in [key for key in self._open if key[0] == connection.number]:
             self.cancel(connection, message_id)
 
-    def patience(self):
+    def patience(self) -> float:
         """Seconds until there is something to do here that no message announces."""
         if self._driver is None or not self._driver.has_room:
             return 1.0
@@ -103,7 +119,7 @@ class Predictions:
             return 0.0
         return max(0.0, min(1.0, self._batching.due_in(time.monotonic()))) if self._batching else 1.0
 
-    def work(self, until_ns):
+    def work(self, until_ns: int) -> None:
         """Collects what threads have done, and begins what there is room for until then (perf_counter_ns)."""
         if self._driver is None:
             return
@@ -119,15 +135,18 @@ class Predictions:
             if time.perf_counter_ns() >= until_ns:
                 return
 
-    def _next(self):
+    def _next(self) -> Unit | None:
         if self._ready:
             return self._ready.popleft()
-        if self._batching is not None:
+        if self._batching is not None and self._driver is not None:
             return self._batching.take(time.monotonic(), self._driver.is_idle)
         return None
 
-    def _note_begin(self, unit):
-        """The note says up to which id requests of a connection may have begun; a long body begins later than its id says."""
+    def _note_begin(self, unit: Unit) -> None:
+        """Notes up to which id requests of a connection may have begun.
+
+        A long body begins later than its id says.
+        """
         if type(unit) is Stream:
             return
         requests = (unit,) if type(unit) is Request else unit
@@ -137,7 +156,7 @@ class Predictions:
                 connection.begun_up_to = request.id
         self._note.take_in_hand(connection.number, connection.begun_up_to, 0)
 
-    def _is_waiting(self, request):
+    def _is_waiting(self, request: Request) -> bool:
         if self._batching is not None:
             return self._batching.remove(request)
         try:
@@ -146,8 +165,9 @@ class Predictions:
         except ValueError:
             return False
 
-    def _deliver(self, request, outcome):
-        stream = request.stream
+    def _deliver(self, request: Request, outcome: Outcome) -> None:
+        # None unless the outcome is a piece of one.
+        stream: Any = request.stream
         if type(outcome) is Stream:
             outcome = self._open_stream(request, outcome)
             stream = request.stream
@@ -156,18 +176,18 @@ class Predictions:
         message_type, body = outcome
         if message_type == protocol.CHUNK and request.is_cancelled:
             # Nobody reads it, and its end, which comes next, must not overtake a long one.
-            return stream.proceed()
+            stream.proceed()
+            return
         request.connection.send(message_type, request.id, body)
         if message_type != protocol.CHUNK:
             request.stream = None
             self._open.pop((request.connection.number, request.id), None)
-            return None
-        stream.credit -= len(body)
+            return
+        stream.credit -= len(body) + protocol.STREAM_PIECE_BYTES
         if stream.credit > 0:
             stream.proceed()
-        return None
 
-    def _open_stream(self, request, stream):
+    def _open_stream(self, request: Request, stream: Stream) -> Message:
         """Announces a stream whose first piece is there; an ERROR in its place is an answer like any other."""
         if stream.first[0] == protocol.ERROR:
             return stream.first

@@ -3,16 +3,26 @@
 The same numbers stand in src/protocol/messages.ts; both sides read the fixtures in protocol/fixtures.
 """
 
+from __future__ import annotations
+
 import json
 import struct
+from typing import TYPE_CHECKING, Any, cast
 
-PROTOCOL_VERSION = 2
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .shapes import Init
+
+PROTOCOL_VERSION = 3
 
 HEADER = struct.Struct("<IBBHI")
 HEADER_BYTES = HEADER.size
 FLAG_MORE = 1
 FRAME_BODY_BYTES_MAX = 256 * 1024
 STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX
+# What a piece of a stream takes of its window beside its bytes.
+STREAM_PIECE_BYTES = 256
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
 
 HELLO = 1
@@ -40,15 +50,17 @@ REFUSED = 74
 CHUNK = 75
 END = 76
 
-# What must always hold of a frame, the same as in src/protocol/frame-rules.ts: what callers send, what may be longer than
-# a frame (every other message is one frame, so that messages keep their order), what names a request or a delivery.
+# What must always hold of a frame, the same as in src/protocol/frame-rules.ts: what callers send, what may be longer
+# than a frame (every other message is one frame, so that messages keep their order), what names a request or a
+# delivery.
 FROM_CALLER = frozenset((HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED))
 MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, RESULT, CHUNK))
 WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, WELCOME, READY, INIT_FAILED, REFUSED))
 # May come while a body of the same id is under way: they grant room, or end it.
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
 _BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4}
-# One frame of these that has an id is in order, and whole, while no longer body is under way: most frames need no closer look.
+# One frame of these that has an id is in order, and whole, while no longer body is under way: most frames need no
+# closer look.
 ORDINARY = frozenset((PREDICT, META, LEASE))
 
 
@@ -56,7 +68,7 @@ class ProtocolError(ValueError):
     """The other side, or this one, has broken a rule of the protocol: the connection is of no use any more."""
 
 
-def check_frame(message_type, flags, message_id, length):
+def check_frame(message_type: int, flags: int, message_id: int, length: int) -> None:
     """Raises for a frame that no caller sends."""
     if message_type not in FROM_CALLER:
         raise ProtocolError("a message of type %d is none that a caller sends" % message_type)
@@ -70,12 +82,20 @@ def check_frame(message_type, flags, message_id, length):
 
 # The values of INIT, by name (`Init` in src/protocol/messages.ts). Those of the second table may be missing.
 _INIT_NEEDS = {"api_id": str, "project": str, "path": str, "api_config": str, "concurrency": int}
-_INIT_MAY_HAVE = {"python_path": str, "job_config": str, "job_spec": dict, "threads": int, "batching": dict, "monitoring": dict, "response": str}
+_INIT_MAY_HAVE = {
+    "python_path": str,
+    "job_config": str,
+    "job_spec": dict,
+    "threads": int,
+    "batching": dict,
+    "monitoring": dict,
+    "response": str,
+}
 _BATCHING_NEEDS = {"max_batch_size": int, "interval_ms": (int, float)}
 _MONITORING_NEEDS = {"model_type": str}
 
 
-def decode_init(body):
+def decode_init(body: bytes) -> Init:
     """The dict of an INIT. Raises for one that no worker can be set up with."""
     init = json.loads(body)
     _check_values("an INIT", init, _INIT_NEEDS)
@@ -83,10 +103,10 @@ def decode_init(body):
     for name, needs in (("batching", _BATCHING_NEEDS), ("monitoring", _MONITORING_NEEDS)):
         if init.get(name) is not None:
             _check_values(name, init[name], needs)
-    return init
+    return cast("Init", init)
 
 
-def _check_values(what, values, needs):
+def _check_values(what: str, values: Any, needs: Mapping[str, Any]) -> None:
     if not isinstance(values, dict):
         raise ProtocolError("%s is no JSON object" % what)
     for name, kind in needs.items():
@@ -102,17 +122,17 @@ _ACK_HEAD = struct.Struct("<IIQ")
 ACK_FAILURES_BYTES_MAX = FRAME_BODY_BYTES_MAX - _ACK_HEAD.size
 
 
-def frame(message_type, message_id, body, flags=0):
+def frame(message_type: int, message_id: int, body: bytes, flags: int = 0) -> bytes:
     """One frame as bytes; the body must fit into one."""
     return HEADER.pack(len(body), message_type, flags, 0, message_id) + body
 
 
-def frame_head(message_type, message_id, length):
+def frame_head(message_type: int, message_id: int, length: int) -> bytes:
     """The bytes before a body of this length."""
     return HEADER.pack(length, message_type, 0, 0, message_id)
 
 
-def json_frame(message_type, message_id, value):
+def json_frame(message_type: int, message_id: int, value: object) -> bytes:
     return frame(message_type, message_id, json.dumps(value).encode())
 
 
@@ -121,15 +141,18 @@ READ_BYTES = 2 * (HEADER_BYTES + FRAME_BODY_BYTES_MAX)
 
 
 class FrameReader:
-    """Cuts a byte stream into frames. It owns the memory that is read into: `space` to read to, `filled` with how much came."""
+    """Cuts a byte stream into frames, in memory of its own.
 
-    def __init__(self):
+    `space` is where the next bytes are read to; `filled` takes how many came, and returns the frames.
+    """
+
+    def __init__(self) -> None:
         self._buffer = bytearray(READ_BYTES)
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
 
-    def space(self):
+    def space(self) -> memoryview:
         """Where the next bytes go; never empty."""
         start, end = self._start, self._end
         if start == end:
@@ -139,7 +162,7 @@ class FrameReader:
             self._start, self._end = 0, end - start
         return self._view[self._end :]
 
-    def filled(self, count):
+    def filled(self, count: int) -> list[tuple[int, int, int, bytes]]:
         """The frames that are complete now, as [(type, flags, id, body)]. Raises for what is no frame."""
         frames = []
         start = self._start
@@ -159,12 +182,12 @@ class FrameReader:
         return frames
 
 
-def encode_result(predict_us, head, body):
+def encode_result(predict_us: int, head: bytes, body: bytes) -> bytes:
     """RESULT: microseconds spent in predict(), a head as JSON bytes (empty: status 200, JSON), then the body."""
     return _RESULT_HEAD.pack(min(predict_us, 0xFFFFFFFF), len(head)) + head + body
 
 
-def decode_lease(body):
+def decode_lease(body: bytes) -> list[tuple[int, bytes]]:
     """LEASE: [(batch index, payload bytes)], in the order of their deliveries."""
     entries = []
     at = 0
@@ -180,8 +203,11 @@ def decode_lease(body):
     return entries
 
 
-def encode_ack(succeeded, success_us, failures):
-    """ACK: counts and, for each failure, (delivery, fault as JSON bytes). The frame's id is the last delivery settled."""
+def encode_ack(succeeded: int, success_us: int, failures: list[tuple[int, bytes]]) -> bytes:
+    """ACK: counts and, for each failure, (delivery, fault as JSON bytes).
+
+    The frame's id is the last delivery settled.
+    """
     parts = [_ACK_HEAD.pack(succeeded, len(failures), success_us)]
     for delivery, fault in failures:
         parts.append(_LEASE_ENTRY.pack(delivery, len(fault)))
@@ -189,15 +215,16 @@ def encode_ack(succeeded, success_us, failures):
     return b"".join(parts)
 
 
-def failure_bytes(fault):
+def failure_bytes(fault: bytes) -> int:
     """What this fault (JSON bytes) takes inside an ACK."""
     return _LEASE_ENTRY.size + len(fault)
 
 
-def encode_u32(value):
+def encode_u32(value: int) -> bytes:
     """The body of RELEASE (the last delivery given back), and of WINDOW and CREDIT (bytes granted)."""
     return _U32.pack(value)
 
 
-def decode_u32(body):
-    return _U32.unpack_from(body, 0)[0]
+def decode_u32(body: bytes) -> int:
+    """The same, read."""
+    return cast("int", _U32.unpack_from(body, 0)[0])

@@ -3,7 +3,9 @@
 One table, used on the live class and on its syntax tree.
 """
 
-REQUIRED = {"__init__": ("self", "config"), "predict": ("self",)}
+from __future__ import annotations
+
+REQUIRED: dict[str, tuple[str, ...]] = {"__init__": ("self", "config"), "predict": ("self",)}
 OPTIONAL = {
     "__init__": ("job_spec",),
     "predict": ("payload", "query_params", "headers", "batch_id", "job_spec"),
@@ -13,7 +15,7 @@ OPTIONAL = {
 METHODS = ("__init__", "predict", "post_predict", "on_job_complete")
 
 
-def signature_errors(method, names, names_with_default):
+def signature_errors(method: str, names: list[str], names_with_default: set[str]) -> list[str]:
     """Messages for one method; `names` are its parameters in order, without *args and **kwargs."""
     required = REQUIRED.get(method, ())
     legal = required + OPTIONAL[method]
@@ -28,7 +30,7 @@ def signature_errors(method, names, names_with_default):
     return errors
 
 
-def _way_out(name, legal):
+def _way_out(name: str, legal: tuple[str, ...]) -> str:
     # Not imported by workers whose class is right.
     from .former import FORMER_ARGUMENTS
 

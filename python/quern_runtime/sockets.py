@@ -1,22 +1,36 @@
 """The worker's sockets: the listener, the connections that it made, and a pipe that wakes the wait from a signal."""
 
+from __future__ import annotations
+
 import os
 import selectors
 import time
+from typing import TYPE_CHECKING
 
 from .connection import accept
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+
+    from .connection import Connection
 
 
 class Sockets:
     """Reads when it is asked to, in the caller's thread; nothing happens behind its back."""
 
-    def __init__(self, listener, on_message, on_drop):
+    def __init__(
+        self,
+        listener: socket.socket,
+        on_message: Callable[[Connection, int, int, bytes], None],
+        on_drop: Callable[[Connection], None],
+    ) -> None:
         """`on_message(connection, type, id, body)` for each whole message; `on_drop(connection)` when one is gone."""
         self._listener = listener
         self._on_message = on_message
         self._on_drop = on_drop
         self._selector = selectors.DefaultSelector()
-        self._connections = {}
+        self._connections: dict[int, Connection] = {}
         self._connections_made = 0
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
@@ -26,17 +40,17 @@ class Sockets:
         # Since when nobody has been connected (monotonic seconds).
         self.lonely_since = time.monotonic()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._connections.values()))
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self._connections)
 
-    def fileno(self):
+    def fileno(self) -> int:
         """Readable when `poll` has something to take."""
         return self._selector.fileno()
 
-    def wake(self):
+    def wake(self) -> None:
         """Ends a wait; may be called from a signal handler and from other threads."""
         if self._is_woken:
             return
@@ -46,7 +60,7 @@ class Sockets:
         except BlockingIOError:
             pass
 
-    def poll(self, timeout):
+    def poll(self, timeout: float) -> None:
         """Waits up to `timeout` seconds, and takes what has come."""
         for key, events in self._selector.select(timeout):
             if key.fileobj is self._listener:
@@ -58,7 +72,7 @@ class Sockets:
             elif events & selectors.EVENT_READ:
                 self._read(key.data)
 
-    def flush(self):
+    def flush(self) -> None:
         """Sends what the peers take now; looks again when they take more."""
         for connection in self:
             if connection.wants_write:
@@ -67,7 +81,8 @@ class Sockets:
             if not connection.is_open:
                 self.drop(connection)
 
-    def drop(self, connection):
+    def drop(self, connection: Connection) -> None:
+        """Closes it, and tells `on_drop`; once."""
         if self._connections.pop(connection.number, None) is None:
             return
         self._selector.unregister(connection.sock)
@@ -76,7 +91,7 @@ class Sockets:
         if not self._connections:
             self.lonely_since = time.monotonic()
 
-    def close_in_child(self):
+    def close_in_child(self) -> None:
         """A child of user code: none of these is its own."""
         self._listener.close()
         for connection in self:
@@ -87,14 +102,14 @@ class Sockets:
         # The numbers may be other files' by now: nothing wakes a child.
         self._is_woken = True
 
-    def _accept(self):
+    def _accept(self) -> None:
         self._connections_made += 1
         connection = accept(self._listener, self._connections_made)
         if connection is not None:
             self._connections[connection.number] = connection
             self._selector.register(connection.sock, selectors.EVENT_READ, connection)
 
-    def _read(self, connection):
+    def _read(self, connection: Connection) -> None:
         try:
             for message_type, message_id, body in connection.receive():
                 self._on_message(connection, message_type, message_id, body)
@@ -104,7 +119,7 @@ class Sockets:
         if not connection.is_open:
             self.drop(connection)
 
-    def _watch_writes(self, connection):
+    def _watch_writes(self, connection: Connection) -> None:
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_write else 0)
         if connection.is_open and self._selector.get_key(connection.sock).events != wanted:
             self._selector.modify(connection.sock, wanted, connection)

@@ -3,8 +3,11 @@
 A piece is made when the client has room for it: a slow reader holds the producer up.
 """
 
+from __future__ import annotations
+
 import json
 import time
+from typing import TYPE_CHECKING, Any, final
 
 from . import protocol
 from .answers import Streamed, blocking_iterator
@@ -12,25 +15,31 @@ from .faults import encode, fault
 from .forks import leave_if_child
 from .log_stream import report
 
+if TYPE_CHECKING:
+    from .calls import Request
+    from .shapes import Head, Message
+
 SLOW_NS = 100_000
 
 
+@final
 class Stream:
     """`next` makes the next message: CHUNK, END, or ERROR. `credit` is what the caller has room for, in bytes."""
 
-    def __init__(self, request, streamed):
+    def __init__(self, request: Request, streamed: Streamed) -> None:
         self.request = request
         self.credit = protocol.STREAM_WINDOW_BYTES
         self.head = json.dumps(streamed.head).encode()
-        # Called when there is room again; set by whoever runs this.
-        self.proceed = None
-        self.first = None
+        # A function: called when there is room again; set by whoever runs this, before the first piece is announced.
+        self.proceed: Any = None
+        # Set by `begin`.
+        self.first: Message
         # What came before is sent before a piece that may take long; those of a fast producer leave together.
         self.is_slow = True
-        self._pieces = streamed.pieces
+        self._pieces: Any = streamed.pieces
         self._encode = streamed.encode
 
-    def begin(self):
+    def begin(self) -> Stream:
         """Makes the first piece, so that an exception before it is an answer with a status of its own."""
         try:
             self._pieces = blocking_iterator(self._pieces)
@@ -40,11 +49,13 @@ class Stream:
         self.is_slow = True
         return self
 
-    async def begin_async(self):
+    async def begin_async(self) -> Stream:
+        """The same for an async predictor."""
         self.first = await self.next_async()
         return self
 
-    def next(self):
+    def next(self) -> Message:
+        """The next message. What the generator raises is an ERROR; nothing is raised here."""
         started = time.perf_counter_ns()
         try:
             if self.request.is_cancelled:
@@ -61,7 +72,8 @@ class Stream:
         except BaseException as error:
             return self._failed(error)
 
-    async def next_async(self):
+    async def next_async(self) -> Message:
+        """The same for an async predictor."""
         try:
             if self.request.is_cancelled:
                 await self.close_async()
@@ -82,7 +94,7 @@ class Stream:
                 return protocol.BUSY, b""
             return self._failed(error)
 
-    def close(self):
+    def close(self) -> None:
         """Nobody listens any more: the generator's `finally` runs."""
         try:
             if hasattr(self._pieces, "close"):
@@ -91,7 +103,8 @@ class Stream:
         except BaseException as error:
             _log_not_closed(error)
 
-    async def close_async(self):
+    async def close_async(self) -> None:
+        """The same for an async generator."""
         if not hasattr(self._pieces, "aclose"):
             return self.close()
         try:
@@ -101,19 +114,19 @@ class Stream:
             _log_not_closed(error)
         return None
 
-    def _failed(self, error):
+    def _failed(self, error: BaseException) -> Message:
         leave_if_child(error)
         described = fault("predict", error)
         report("a stream failed\n%s" % described["traceback"])
         return protocol.ERROR, encode(described)
 
 
-def _log_not_closed(error):
+def _log_not_closed(error: BaseException) -> None:
     leave_if_child(error)
     report("a generator could not be closed\n%s" % fault("predict", error)["traceback"])
 
 
-def sliced(head, body):
+def sliced(head: Head, body: bytes) -> Streamed:
     """A long body as a stream of its slices: neighbours pass between them, and a slow reader holds it here, once."""
     view = memoryview(body)
     size = protocol.FRAME_BODY_BYTES_MAX

@@ -4,14 +4,18 @@ predict() runs in this thread, the main one, unless the API has several threads;
 written. Callers allow for that (docs/worker-protocol.md): death is a closed socket, never silence.
 """
 
+from __future__ import annotations
+
 import asyncio
 import atexit
 import gc
 import hmac
+import json
 import os
 import signal
 import time
 from collections import deque
+from typing import TYPE_CHECKING, Any
 
 from . import protocol
 from .deliveries import Deliveries
@@ -23,33 +27,47 @@ from .missing_module import advice
 from .predictions import Predictions
 from .sockets import Sockets
 
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from .connection import Connection
+    from .load_predictor import Predictor
+    from .note import Note
+    from .shapes import Fault, Init
+
+    Handler = Callable[[Connection, int, bytes], None]
+
 ORPHAN_EXIT_S = 30
 # While work goes on, replies leave and sockets are looked at this often.
 FLUSH_NS = 200_000
 
 
 class Worker:
-    def __init__(self, listener, note, token):
+    """One process beside the user's class: the sockets, the predictor, and what was asked of it."""
+
+    def __init__(self, listener: socket.socket, note: Note, token: str) -> None:
         self._sockets = Sockets(listener, self._dispatch, self._forget)
         self._note = note
         self._token = token
         # INIT and JOB_COMPLETE, as (function, arguments).
-        self._tasks = deque()
+        self._tasks: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._predictions = Predictions(note, self._sockets.wake, self._flush)
         self._deliveries = Deliveries(note, self._flush, _log_fault)
         self._epoch = 0
         self._state = "new"
-        self._api_id = None
-        self._job_id = None
-        self._predictor = None
+        self._api_id: str | None = None
+        self._job_id: str | None = None
+        self._predictor: Predictor | None = None
         self._draining = False
-        of_both = {
+        of_both: dict[int, Handler] = {
             protocol.META: self._on_meta,
             protocol.PREDICT: self._on_predict,
             protocol.CREDIT: self._on_credit,
             protocol.CANCEL: self._on_cancel,
         }
-        of_controllers = {
+        of_controllers: dict[int, Handler] = {
             protocol.INIT: self._on_init,
             protocol.LEASE: self._deliveries.take,
             protocol.DRAIN: self._on_drain,
@@ -58,7 +76,7 @@ class Worker:
         }
         self._handlers = {"gateway": of_both, "controller": {**of_both, **of_controllers}}
 
-    def run(self):
+    def run(self) -> None:
         """Serves until told to drain, or until nobody has been connected for ORPHAN_EXIT_S."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,7 +90,7 @@ class Worker:
             self._flush()
         self._flush_last()
 
-    async def _run_async(self):
+    async def _run_async(self) -> None:
         """The same with an event loop, whose tasks the predictions are; the sockets' selector is one of its files."""
         loop = asyncio.get_running_loop()
         turned = asyncio.Event()
@@ -88,25 +106,27 @@ class Worker:
             timer.cancel()
         loop.remove_reader(self._sockets.fileno())
 
-    def _dispatch(self, connection, message_type, message_id, body):
+    def _dispatch(self, connection: Connection, message_type: int, message_id: int, body: bytes) -> None:
         if connection.role is None:
             return self._on_hello(connection, message_type, body)
         handler = self._handlers[connection.role].get(message_type)
         if handler is None:
-            raise protocol.ProtocolError("a message of type %d came from a %s that said hello" % (message_type, connection.role))
+            raise protocol.ProtocolError(
+                "a message of type %d came from a %s that said hello" % (message_type, connection.role)
+            )
         return handler(connection, message_id, body)
 
-    def _forget(self, connection):
+    def _forget(self, connection: Connection) -> None:
         """Nobody is left to whom this work could be answered."""
         self._deliveries.forget(connection)
         self._predictions.forget(connection)
 
-    def _flush(self):
+    def _flush(self) -> None:
         for connection in self._sockets:
             self._deliveries.acknowledge(connection)
         self._sockets.flush()
 
-    def _flush_last(self):
+    def _flush_last(self) -> None:
         """The last answers leave before the process does: within two seconds, whoever does not read loses them."""
         deadline = time.monotonic() + 2
         self._flush()
@@ -116,11 +136,12 @@ class Worker:
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def _on_hello(self, connection, message_type, body):
-        hello = protocol.json.loads(body)
-        reason = self._refusal(message_type, hello)
-        if reason is not None:
-            connection.send(protocol.REFUSED, 0, protocol.json.dumps({"reason": reason}).encode())
+    def _on_hello(self, connection: Connection, message_type: int, body: bytes) -> None:
+        hello = json.loads(body)
+        refusal = self._refusal(message_type, hello)
+        if refusal is not None:
+            code, reason = refusal
+            connection.send(protocol.REFUSED, 0, json.dumps({"reason": reason, "code": code}).encode())
             connection.flush()
             connection.is_open = False
             return
@@ -137,20 +158,22 @@ class Worker:
             "is_async": self._predictor is not None and self._predictor.is_async,
             "died_in": self._note.died_in,
         }
-        connection.send(protocol.WELCOME, 0, protocol.json.dumps(welcome).encode())
+        connection.send(protocol.WELCOME, 0, json.dumps(welcome).encode())
 
-    def _refusal(self, message_type, hello):
+    def _refusal(self, message_type: int, hello: dict[str, Any]) -> tuple[str, str] | None:
+        """Why there will be no connection, as a code and in words; None where there is nothing against it."""
         if message_type != protocol.HELLO or hello.get("protocol") != protocol.PROTOCOL_VERSION:
-            return "protocol %s is not spoken here, only %d" % (hello.get("protocol"), protocol.PROTOCOL_VERSION)
+            versions = (hello.get("protocol"), protocol.PROTOCOL_VERSION)
+            return "protocol", "protocol %s is not spoken here, only %d" % versions
         if not hmac.compare_digest(str(hello.get("token", "")).encode(), self._token.encode()):
-            return "wrong token"
+            return "token", "wrong token"
         if hello.get("role") not in self._handlers:
-            return "a caller is a gateway or a controller"
+            return "role", "a caller is a gateway or a controller"
         if hello["role"] == "controller" and hello["epoch"] < self._epoch:
-            return "epoch %d is over; the owner's is %d" % (hello["epoch"], self._epoch)
+            return "epoch", "epoch %d is over; the owner's is %d" % (hello["epoch"], self._epoch)
         return None
 
-    def _take_owner(self, connection, epoch):
+    def _take_owner(self, connection: Connection, epoch: int) -> None:
         """The newest epoch owns this worker; the owner before it is cut off."""
         for other in self._sockets:
             if other is not connection and other.role == "controller":
@@ -159,43 +182,43 @@ class Worker:
         self._note.set_epoch(epoch)
         self._deliveries.welcome(connection)
 
-    def _on_init(self, connection, message_id, body):
+    def _on_init(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._tasks.append((self._run_init, (connection, protocol.decode_init(body))))
 
-    def _on_meta(self, connection, message_id, body):
-        connection.metas[message_id] = protocol.json.loads(body)
+    def _on_meta(self, connection: Connection, message_id: int, body: bytes) -> None:
+        connection.metas[message_id] = json.loads(body)
 
-    def _on_predict(self, connection, message_id, body):
+    def _on_predict(self, connection: Connection, message_id: int, body: bytes) -> None:
         meta = connection.metas.pop(message_id, None)
         if self._state != "ready" or self._draining:
             connection.send(protocol.BUSY, message_id, b"")
         else:
             self._predictions.take(connection, message_id, meta, body)
 
-    def _on_credit(self, connection, message_id, body):
+    def _on_credit(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._predictions.grant(connection, message_id, protocol.decode_u32(body))
 
-    def _on_cancel(self, connection, message_id, body):
+    def _on_cancel(self, connection: Connection, message_id: int, body: bytes) -> None:
         """Answered in every case, by BUSY where it was not run, because the caller counts what is outstanding here."""
         if connection.forget(message_id):
             connection.send(protocol.BUSY, message_id, b"")
         else:
             self._predictions.cancel(connection, message_id)
 
-    def _on_drain(self, connection, message_id, body):
+    def _on_drain(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._draining = True
 
-    def _on_enqueued(self, connection, message_id, body):
+    def _on_enqueued(self, connection: Connection, message_id: int, body: bytes) -> None:
         if self._job_id is None or self._predictor is None:
             raise protocol.ProtocolError("an ENQUEUED came to a worker that is set up for no job")
-        self._predictor.learn_total(protocol.json.loads(body)["total_batch_count"])
+        self._predictor.learn_total(json.loads(body)["total_batch_count"])
 
-    def _on_job_complete(self, connection, message_id, body):
+    def _on_job_complete(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._tasks.append((self._run_job_complete, (connection, message_id)))
 
     # -- work ------------------------------------------------------------------------------------------------------
 
-    def _work(self):
+    def _work(self) -> None:
         """Runs what there is for a fraction of a millisecond, or one thing that takes longer."""
         until = time.perf_counter_ns() + FLUSH_NS
         while self._tasks or self._deliveries:
@@ -208,7 +231,7 @@ class Worker:
                 return
         self._predictions.work(until)
 
-    def _run_init(self, connection, init):
+    def _run_init(self, connection: Connection, init: Init) -> None:
         self._state = "initializing"
         self._api_id = init["api_id"]
         self._job_id = (init.get("job_spec") or {}).get("job_id")
@@ -240,12 +263,12 @@ class Worker:
             "is_async": self._predictor.is_async,
             "has_on_job_complete": self._predictor.on_job_complete is not None,
         }
-        connection.send(protocol.READY, 0, protocol.json.dumps(ready).encode())
+        connection.send(protocol.READY, 0, json.dumps(ready).encode())
 
-    def _run_job_complete(self, connection, message_id):
+    def _run_job_complete(self, connection: Connection, message_id: int) -> None:
         self._note.take_in_hand(connection.number, message_id, 0)
         try:
-            self._predictor.complete_job()
+            self._predictor.complete_job()  # type: ignore[union-attr]
             leave_if_child()
             connection.send(protocol.RESULT, message_id, protocol.encode_result(0, b"", b"null"))
         except BaseException as error:
@@ -257,7 +280,7 @@ class Worker:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _is_over(self):
+    def _is_over(self) -> bool:
         if self._draining:
             return not self._tasks and self._predictions.is_settled
         if self._sockets:
@@ -267,11 +290,11 @@ class Worker:
             return True
         return time.monotonic() - self._sockets.lonely_since > ORPHAN_EXIT_S
 
-    def _on_sigterm(self, signum, stack):
+    def _on_sigterm(self, signum: int, stack: object) -> None:
         self._draining = True
         self._sockets.wake()
 
-    def _after_fork(self):
+    def _after_fork(self) -> None:
         """A child of user code: none of our sockets is its own, and no note."""
         self._note.detach()
         self._sockets.close_in_child()
@@ -279,11 +302,11 @@ class Worker:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _log_fault(described, what):
+def _log_fault(described: Fault, what: str) -> None:
     report("%s\n%s" % (what, described["traceback"]))
 
 
-def leave(code):
+def leave(code: int) -> NoReturn:
     """Ends the process without waiting for threads that user code left behind."""
     try:
         atexit._run_exitfuncs()

@@ -89,7 +89,10 @@ class Faults(unittest.TestCase):
             self.assertTrue(traceback.startswith("Traceback (most recent call last)"))
             self.assertTrue(traceback.endswith(text[-10:] + "\n"))
             self.assertIn("cut: ", traceback)
-            for value, most in ((message, faults.FAULT_MESSAGE_BYTES_MAX), (traceback, faults.FAULT_TRACEBACK_BYTES_MAX)):
+            for value, most in (
+                (message, faults.FAULT_MESSAGE_BYTES_MAX),
+                (traceback, faults.FAULT_TRACEBACK_BYTES_MAX),
+            ):
                 self.assertLessEqual(len(json.dumps(value)) - 2, most)
                 self.assertGreater(len(json.dumps(value)), most - 200)
 
@@ -134,7 +137,13 @@ class Faults(unittest.TestCase):
             self.assertLessEqual(len(json.dumps(cut)) - 2, faults.FAULT_DETAIL_BYTES_MAX)
 
     def test_exceptions_that_misbehave_are_still_faults(self):
-        for error in (Unprintable(), NoAttributes(), BadStatus("x"), BadDetail("x"), type("X" * 10_000, (Exception,), {})()):
+        for error in (
+            Unprintable(),
+            NoAttributes(),
+            BadStatus("x"),
+            BadDetail("x"),
+            type("X" * 10_000, (Exception,), {})(),
+        ):
             with self.subTest(type(error).__name__[:20]):
                 described = self.encoded(error)
                 self.assertNotIn("detail", described)

@@ -18,7 +18,9 @@ FORM = "multipart/form-data; boundary=%s" % BOUNDARY
 
 
 def form(*parts):
-    body = b"".join(b"--%s\r\n%s\r\n\r\n%s\r\n" % (BOUNDARY.encode(), head.encode(), content) for head, content in parts)
+    body = b"".join(
+        b"--%s\r\n%s\r\n\r\n%s\r\n" % (BOUNDARY.encode(), head.encode(), content) for head, content in parts
+    )
     return body + b"--%s--\r\n" % BOUNDARY.encode()
 
 
@@ -44,12 +46,17 @@ class Parsing(unittest.TestCase):
             FORM,
             form(
                 ('Content-Disposition: form-data; name="kind"', b"iris"),
-                ('Content-Disposition: form-data; name="image"; filename="\u00e9 \\"x\\".png"\r\nContent-Type: image/png', content),
+                (
+                    'Content-Disposition: form-data; name="image"; filename="\u00e9 \\"x\\".png"\r\nContent-Type: image/png',
+                    content,
+                ),
             ),
         )
         image = payload["image"]
         self.assertEqual(payload["kind"], "iris")
-        self.assertEqual((image.filename, image.content_type, image.size), ('\u00e9 "x".png', "image/png", len(content)))
+        self.assertEqual(
+            (image.filename, image.content_type, image.size), ('\u00e9 "x".png', "image/png", len(content))
+        )
         self.assertEqual(image.read(3), content[:3])
         self.assertEqual(image.read(), content[3:])
         self.assertEqual(image.read(), b"")
@@ -96,7 +103,9 @@ class Parsing(unittest.TestCase):
             ("name*=utf-8''%C3%A9%20b", "\u00e9 b"),
             ("name*=iso-8859-1'en'%E9", "\u00e9"),
         ):
-            self.assertEqual(dict(parse_payload(FORM, form(("Content-Disposition: form-data; " + written, b"1")))), {name: "1"})
+            self.assertEqual(
+                dict(parse_payload(FORM, form(("Content-Disposition: form-data; " + written, b"1")))), {name: "1"}
+            )
 
     def test_a_field_in_a_charset_of_its_own(self):
         head = 'Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=shift_jis'
@@ -137,12 +146,33 @@ class Hostile(unittest.TestCase):
         self.assertLess(time.perf_counter() - started, 2)
 
     def test_charsets_that_are_none(self):
-        for charset in ("punycode", "idna", "utf-7", "unicode_escape", "raw_unicode_escape", "rot13", "bz2", "zlib", "hex", "base64", "uu", "mbcs", "undefined", "os", "../x", "utf-8\x00", ""):
+        for charset in (
+            "punycode",
+            "idna",
+            "utf-7",
+            "unicode_escape",
+            "raw_unicode_escape",
+            "rot13",
+            "bz2",
+            "zlib",
+            "hex",
+            "base64",
+            "uu",
+            "mbcs",
+            "undefined",
+            "os",
+            "../x",
+            "utf-8\x00",
+            "",
+        ):
             for type_ in ("text/plain; charset=%s", "application/x-www-form-urlencoded; charset=%s"):
                 self.assertIn("not supported", self.refused(type_ % charset, b"a-" * 200_000))
             part = 'Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=%s' % charset
             self.assertIn("not supported", self.refused(FORM, form((part, b"a-" * 200_000))))
-            self.assertIn("not supported", self.refused(FORM, form(("Content-Disposition: form-data; name*=%s''a" % (charset or "x"), b""))))
+            self.assertIn(
+                "not supported",
+                self.refused(FORM, form(("Content-Disposition: form-data; name*=%s''a" % (charset or "x"), b""))),
+            )
 
     def test_text_that_its_charset_does_not_have(self):
         for charset in ("utf-8", "ascii", "utf-16", "utf-32", "iso-2022-jp", "gb18030", "euc-kr", "big5"):
@@ -169,13 +199,14 @@ class Answers(unittest.TestCase):
     def test_half_of_a_surrogate_pair_goes_back_as_it_came(self):
         self.assertEqual(encode_answer(parse_payload(None, b'["\\ud800"]')), (b"", b'["\\ud800"]'))
 
-
     def response(self, body, status=201, **headers):
         return types.SimpleNamespace(status_code=status, headers=headers, body=body)
 
     def test_bytes_are_octets_and_strings_are_json(self):
         head, body = encode_answer(b"\x00")
-        self.assertEqual((json.loads(head), body), ({"headers": [["content-type", "application/octet-stream"]]}, b"\x00"))
+        self.assertEqual(
+            (json.loads(head), body), ({"headers": [["content-type", "application/octet-stream"]]}, b"\x00")
+        )
         self.assertEqual(encode_answer("setosa"), (b"", b'"setosa"'))
 
     def test_only_what_is_text_goes_out_as_text(self):
@@ -185,7 +216,10 @@ class Answers(unittest.TestCase):
 
         for value in ("\u00e9", Label("\u00e9")):
             head, body = encode_text_answer(value)
-            self.assertEqual((json.loads(head), body), ({"headers": [["content-type", "text/plain; charset=utf-8"]]}, "\u00e9".encode()))
+            self.assertEqual(
+                (json.loads(head), body),
+                ({"headers": [["content-type", "text/plain; charset=utf-8"]]}, "\u00e9".encode()),
+            )
         for value in ({"a": 1}, None, 1, b"\x00", self.response("x")):
             self.assertEqual(encode_text_answer(value), encode_answer(value))
         with self.assertRaisesRegex(ValueError, "surrogate pair, at character 1"):
@@ -196,13 +230,27 @@ class Answers(unittest.TestCase):
             streamed.encode(1)
 
     def test_response_objects_are_sent_as_they_are(self):
-        for body, sent, type_ in (("x", b"x", "text/plain; charset=utf-8"), (b"x", b"x", "application/octet-stream"), ({"a": 1}, b'{"a":1}', "application/json")):
+        for body, sent, type_ in (
+            ("x", b"x", "text/plain; charset=utf-8"),
+            (b"x", b"x", "application/octet-stream"),
+            ({"a": 1}, b'{"a":1}', "application/json"),
+        ):
             head, encoded = encode_answer(self.response(body, a="b"))
-            self.assertEqual((json.loads(head), encoded), ({"status": 201, "headers": [["a", "b"], ["content-type", type_]]}, sent))
+            self.assertEqual(
+                (json.loads(head), encoded), ({"status": 201, "headers": [["a", "b"], ["content-type", type_]]}, sent)
+            )
 
     def test_starlette_and_flask_like_responses(self):
-        starlette = types.SimpleNamespace(status_code=200, headers={}, raw_headers=[(b"set-cookie", b"a"), (b"set-cookie", b"b"), (b"content-type", b"t/x")], body=b"1")
-        self.assertEqual(json.loads(encode_answer(starlette)[0])["headers"], [["set-cookie", "a"], ["set-cookie", "b"], ["content-type", "t/x"]])
+        starlette = types.SimpleNamespace(
+            status_code=200,
+            headers={},
+            raw_headers=[(b"set-cookie", b"a"), (b"set-cookie", b"b"), (b"content-type", b"t/x")],
+            body=b"1",
+        )
+        self.assertEqual(
+            json.loads(encode_answer(starlette)[0])["headers"],
+            [["set-cookie", "a"], ["set-cookie", "b"], ["content-type", "t/x"]],
+        )
         flask = types.SimpleNamespace(status_code=404, headers=[("Content-Type", "t/y")], get_data=lambda: b"2")
         self.assertEqual(encode_answer(flask), (b'{"status": 404, "headers": [["Content-Type", "t/y"]]}', b"2"))
 

@@ -14,7 +14,10 @@ class HeadersOfRequests(unittest.TestCase):
     def test_names_are_found_in_any_case(self):
         for name in ("x-mine", "X-Mine", "X-MINE"):
             self.assertEqual((self.headers[name], self.headers.get(name), name in self.headers), ("1", "1", True))
-        self.assertEqual((self.headers.get("X-Other"), self.headers.get("X-Other", "d"), "X-Other" in self.headers), (None, "d", False))
+        self.assertEqual(
+            (self.headers.get("X-Other"), self.headers.get("X-Other", "d"), "X-Other" in self.headers),
+            (None, "d", False),
+        )
         self.assertEqual((self.headers.get(1), 1 in self.headers), (None, False))
         with self.assertRaisesRegex(KeyError, "X-Other"):
             self.headers["X-Other"]
@@ -39,7 +42,10 @@ class Fields(unittest.TestCase):
 
 class Dicts(unittest.TestCase):
     def test_they_are_written_copied_and_pickled_as_dicts(self):
-        for mapping, name in ((Headers({"a": "1, 2"}, {"a": ["1", "2"]}), "A"), (MultiDict([("a", "1"), ("a", "2")]), "a")):
+        for mapping, name in (
+            (Headers({"a": "1, 2"}, {"a": ["1", "2"]}), "A"),
+            (MultiDict([("a", "1"), ("a", "2")]), "a"),
+        ):
             self.assertEqual(json.loads(json.dumps(mapping)), dict(mapping))
             for other in (copy.copy(mapping), copy.deepcopy(mapping), pickle.loads(pickle.dumps(mapping))):
                 self.assertEqual((other, other.getlist(name)), (mapping, ["1", "2"]))

@@ -6,10 +6,10 @@ import tempfile
 import textwrap
 import unittest
 
-from quern_runtime.check_predictor import check_source
 from quern_runtime.answers import encode_answer
-from quern_runtime.former import FORMER_ARGUMENTS, FORMER_CLASSES
+from quern_runtime.check_predictor import check_source
 from quern_runtime.faults import PayloadError, fault
+from quern_runtime.former import FORMER_ARGUMENTS, FORMER_CLASSES
 from quern_runtime.http_payload import parse_payload
 from quern_runtime.load_predictor import PredictorError, load_predictor, merge_config
 from quern_runtime.missing_module import advice
@@ -22,11 +22,26 @@ WRONG = [
     ("x = 1\n", "class PythonPredictor is not defined"),
     ("class PythonPredictor:\n    def __init__(self, config): pass\n", 'required method "predict" is not defined'),
     ("class PythonPredictor:\n    def predict(self): pass\n", '"__init__" is not defined'),
-    ("class PythonPredictor:\n    def __init__(self): pass\n    def predict(self): pass\n", '"config" is a required argument'),
-    ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, data): pass\n", '"data" is not a supported argument; supported: self, payload, query_params, headers, batch_id'),
-    ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    async def __init__(self, config): pass\n", "__init__ cannot be async"),
-    ("class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    def on_job_complete(self, x): pass\n", '"x" is not a supported argument'),
-    ("class PythonPredictor:\n    def __init__(self, config, python_client): pass\n    def predict(self): pass\n", '"python_client" does not exist here: load the model in __init__'),
+    (
+        "class PythonPredictor:\n    def __init__(self): pass\n    def predict(self): pass\n",
+        '"config" is a required argument',
+    ),
+    (
+        "class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, data): pass\n",
+        '"data" is not a supported argument; supported: self, payload, query_params, headers, batch_id',
+    ),
+    (
+        "class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    async def __init__(self, config): pass\n",
+        "__init__ cannot be async",
+    ),
+    (
+        "class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): pass\n    def on_job_complete(self, x): pass\n",
+        '"x" is not a supported argument',
+    ),
+    (
+        "class PythonPredictor:\n    def __init__(self, config, python_client): pass\n    def predict(self): pass\n",
+        '"python_client" does not exist here: load the model in __init__',
+    ),
 ]
 
 
@@ -51,8 +66,14 @@ class Signatures(unittest.TestCase):
 
     def test_names_of_cortex_are_refused_with_the_way_out(self):
         for name, cure in FORMER_ARGUMENTS.items():
-            method = "predict(self, payload, %s)" if name in ("request_id", "context") else "predict(self): pass\n    def post_predict(self, %s)"
-            source = "class PythonPredictor:\n    def __init__(self, config): pass\n    def %s: pass\n" % (method % name)
+            method = (
+                "predict(self, payload, %s)"
+                if name in ("request_id", "context")
+                else "predict(self): pass\n    def post_predict(self, %s)"
+            )
+            source = "class PythonPredictor:\n    def __init__(self, config): pass\n    def %s: pass\n" % (
+                method % name
+            )
             [fault] = check_source(source, "p.py")
             self.assertIn('"%s" %s' % (name, cure), fault["message"])
             self.assertTrue(fault["former"])
@@ -69,7 +90,11 @@ class Signatures(unittest.TestCase):
         self.assertEqual([f["line"] for f in check_source("x = 1\ndef (:\n", "p.py")], [2])
 
     def test_what_a_tree_cannot_show_is_left_to_the_load(self):
-        for source in ("from base import PythonPredictor\n", "PythonPredictor = make()\n", "class PythonPredictor(Base):\n    pass\n"):
+        for source in (
+            "from base import PythonPredictor\n",
+            "PythonPredictor = make()\n",
+            "class PythonPredictor(Base):\n    pass\n",
+        ):
             self.assertEqual(check_source(source, "p.py"), [])
 
     def test_a_missing_module_comes_with_what_to_add(self):
@@ -78,8 +103,12 @@ class Signatures(unittest.TestCase):
                 exec(source, {})
             return advice(caught.exception)
 
-        self.assertEqual(of("import no_such_module"), "add it to requirements.txt, or to the project if it is a file of yours")
-        self.assertIn("requirements.txt, where it is called scikit-learn", advice(ModuleNotFoundError("", name="sklearn")))
+        self.assertEqual(
+            of("import no_such_module"), "add it to requirements.txt, or to the project if it is a file of yours"
+        )
+        self.assertIn(
+            "requirements.txt, where it is called scikit-learn", advice(ModuleNotFoundError("", name="sklearn"))
+        )
         # The package is there, in a version without it.
         self.assertIn("the json that is installed has no such module", of("import json.gone"))
         self.assertIsNone(of("from json import gone"))
@@ -113,14 +142,22 @@ class Signatures(unittest.TestCase):
         self.assertEqual(predictor.instance.seen, ["p", {"a": "b"}])
 
     def test_a_batch_runs_async_predictors_and_generators_to_their_end(self):
-        for kind, body in (("async def", "await asyncio.sleep(0); self.seen.append(payload)"), ("def", "self.seen.append(payload); yield 1")):
-            source = "import asyncio\nclass PythonPredictor:\n    def __init__(self, config): self.seen = []\n    %s predict(self, payload): %s\n" % (kind, body)
+        for kind, body in (
+            ("async def", "await asyncio.sleep(0); self.seen.append(payload)"),
+            ("def", "self.seen.append(payload); yield 1"),
+        ):
+            source = (
+                "import asyncio\nclass PythonPredictor:\n    def __init__(self, config): self.seen = []\n    %s predict(self, payload): %s\n"
+                % (kind, body)
+            )
             predictor = self.load(source)
             predictor.predict_batch("p", "j-1")
             self.assertEqual(predictor.instance.seen, ["p"])
 
     def test_config_keeps_every_digit_and_is_merged(self):
-        predictor = self.load(GOOD, api_config='{"big":12345678901234567890,"deep":{"a":1}}', job_config='{"deep":{"b":2}}')
+        predictor = self.load(
+            GOOD, api_config='{"big":12345678901234567890,"deep":{"a":1}}', job_config='{"deep":{"b":2}}'
+        )
         self.assertEqual(predictor.instance.config, {"big": 12345678901234567890, "deep": {"a": 1, "b": 2}})
 
 
@@ -130,7 +167,9 @@ class Merge(unittest.TestCase):
         override = {"k1": "V1", "k4": "V4", "k3": {"k1": "V1", "k4": "V4"}, "list": [3]}
         before = json.dumps([base, override])
         merged = merge_config(base, override)
-        self.assertEqual(merged, {"k1": "V1", "k2": "v2", "k4": "V4", "k3": {"k1": "V1", "k2": "v2", "k4": "V4"}, "list": [3]})
+        self.assertEqual(
+            merged, {"k1": "V1", "k2": "v2", "k4": "V4", "k3": {"k1": "V1", "k2": "v2", "k4": "V4"}, "list": [3]}
+        )
         merged["k3"]["k9"] = 1
         self.assertEqual(json.dumps([base, override]), before)
 

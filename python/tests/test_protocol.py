@@ -40,7 +40,9 @@ class Fixtures(unittest.TestCase):
 
     def test_frames_of_every_length_wherever_they_begin_in_the_memory(self):
         most = protocol.FRAME_BODY_BYTES_MAX
-        bodies = [bytes([at]) * length for at, length in enumerate([0, 1, 4095, most, 100_000, most, 3, 200_000, most, most])]
+        bodies = [
+            bytes([at]) * length for at, length in enumerate([0, 1, 4095, most, 100_000, most, 3, 200_000, most, most])
+        ]
         stream = b"".join(protocol.frame(protocol.CHUNK, at, body) for at, body in enumerate(bodies))
         for step in (65_536, 100_001, most):
             self.assertEqual([frame[3] for frame in cut(stream, step)], bodies)
@@ -58,7 +60,9 @@ class Fixtures(unittest.TestCase):
             entries = [[fixture["id"] + i, b, p.decode()] for i, (b, p) in enumerate(protocol.decode_lease(body))]
             self.assertEqual(entries, value["deliveries"])
         elif fixture["message"] == "RESULT":
-            self.assertEqual(protocol.encode_result(value["predict_us"], value["head"].encode(), value["body"].encode()), body)
+            self.assertEqual(
+                protocol.encode_result(value["predict_us"], value["head"].encode(), value["body"].encode()), body
+            )
         elif fixture["message"] == "ACK":
             failures = [(d, json.dumps(f, separators=(",", ":")).encode()) for d, f in value["failures"]]
             self.assertEqual(protocol.encode_ack(value["succeeded"], value["success_us"], failures), body)
@@ -74,7 +78,13 @@ class Fixtures(unittest.TestCase):
         for name in init:
             with self.subTest(name), self.assertRaisesRegex(protocol.ProtocolError, "the %s of an INIT" % name):
                 protocol.decode_init(json.dumps({**init, name: None}))
-        for more in ({"threads": "1"}, {"batching": {"max_batch_size": 2}}, {"batching": []}, {"monitoring": {}}, {"job_spec": "x"}):
+        for more in (
+            {"threads": "1"},
+            {"batching": {"max_batch_size": 2}},
+            {"batching": []},
+            {"monitoring": {}},
+            {"job_spec": "x"},
+        ):
             with self.subTest(more), self.assertRaises(protocol.ProtocolError):
                 protocol.decode_init(json.dumps({**init, **more}))
         for body in ("{}", "[]", "1", "{"):

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { root } from "../setup.mjs";
 
 const LINKED = ["node_modules", ".servers"];
-const LEFT_OUT = new Set([...LINKED, ".git", ".bench", ".demo", "shared"]);
+const LEFT_OUT = new Set([...LINKED, ".git", ".bench", ".demo", ".stryker", "shared"]);
 const INCREMENTAL = ["--incremental", "--tsBuildInfoFile", ".tsbuildinfo"];
 const BUILD_MS = 120_000;
 

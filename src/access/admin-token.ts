@@ -1,13 +1,11 @@
-/** The admin token: made once, in the data directory, mode 0600; the CLI on the same machine reads it. */
+/** Makes the admin token once, in the data directory with mode 0600. The CLI on the same machine reads it. */
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { newToken } from "../base/ids.ts";
+import { adminTokenFile } from "../contracts/data-layout.ts";
 
-function adminTokenFile(dataDir: string): string {
-  return join(dataDir, "admin-token");
-}
-
-/** What no header can carry is no token: an empty file would be opened by an empty header. A power cut can leave one. */
+/**
+ * A token must be text that a header can carry: an empty file would accept an empty header. A power cut can leave one.
+ */
 export function readOrMakeAdminToken(dataDir: string): string {
   const file = adminTokenFile(dataDir);
   const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : "";

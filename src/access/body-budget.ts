@@ -1,9 +1,10 @@
 /**
- * How many bytes of requests' bodies one process holds, purely. A body counts from when it is announced: what has been let in may
- * come all at once. Nobody gets all of it: a sender may hold twice as much as is left for others, an API seven times as much.
+ * Bounds the bytes of request bodies that one process holds. Pure. A body counts from its announcement, because all
+ * admitted bodies may arrive at once. No caller gets everything: a sender may hold twice as much as stays free for
+ * others, an API seven times as much.
  */
 
-/** Who a body is charged to. */
+/** The sender and the API to which a body is charged. */
 export interface BodyOwner {
   /** A key, or the client's address while there is none. */
   sender: string;
@@ -11,8 +12,8 @@ export interface BodyOwner {
 }
 
 /**
- * A sender leaves at least a third of the room to others, an API an eighth. Of 448 MiB these are 149 and 56: so another key has room for the
- * largest body, at the same API too.
+ * Except for its first body, a sender leaves at least a third of the budget to others, an API an eighth. With 448 MiB
+ * these are 149 and 56. So another key can still send 93 MiB to the same API, and 149 MiB to another one.
  */
 const SENDER_SHARE = 2;
 const API_SHARE = 7;
@@ -22,23 +23,29 @@ export class BodyBudget {
   private readonly most: number;
   private readonly mostOfLarge: number;
   private readonly smallBytes: number;
-  /** Apart, so that whoever holds large bodies still has room for small ones. */
+  /** Separate, so that a caller that holds large bodies can still send small ones. */
   private readonly ofSmall = new OwnerShares();
   private readonly ofLarge = new OwnerShares();
 
-  /** `forSmall`: of `most`, the part that is kept for bodies of up to `smallBytes`, so that large ones do not shut them out. */
+  /**
+   * `forSmall`: the part of `most` that is kept for bodies of up to `smallBytes`, so that large ones do not shut them
+   * out.
+   */
   constructor({ most, forSmall, smallBytes }: { most: number; forSmall: number; smallBytes: number }) {
     this.most = most;
     this.mostOfLarge = most - forSmall;
     this.smallBytes = smallBytes;
   }
 
-  /** Whether it does not matter whose a body of so many bytes is: it is small, and half of the room is free. */
+  /** Whether a body of this size needs no owner: it is small, and half of the budget is free. */
   isPlenty(bytes: number): boolean {
     return bytes <= this.smallBytes && this.held + bytes <= this.most / 2;
   }
 
-  /** Takes bytes for a body, of which `inAll` are known by now; whether there was room. Without an owner: see `isPlenty`. */
+  /**
+   * Reserves bytes for a body, of which `inAll` bytes are known by now. False if the budget lacks them. Without an
+   * owner: see `isPlenty`.
+   */
   reserve(bytes: number, owner?: BodyOwner, inAll = bytes): boolean {
     const left = (inAll <= this.smallBytes ? this.most : this.mostOfLarge) - this.held - bytes;
     if (left < 0 || (owner !== undefined && !this.charge(owner, inAll - bytes, inAll, left))) return false;
@@ -46,13 +53,13 @@ export class BodyBudget {
     return true;
   }
 
-  /** All that was reserved for a body. */
+  /** Releases everything that was reserved for a body. */
   release(bytes: number, owner?: BodyOwner): void {
     this.held -= bytes;
     if (owner !== undefined) this.sharesOf(bytes).add(owner, -bytes);
   }
 
-  /** A body that grows may become a large one. */
+  /** A growing body may become a large one. */
   private charge(owner: BodyOwner, before: number, inAll: number, left: number): boolean {
     const [from, to] = [this.sharesOf(before), this.sharesOf(inAll)];
     const added = from === to ? inAll - before : inAll;
@@ -89,7 +96,7 @@ class Shares {
     this.share = share;
   }
 
-  /** `left`: what is free after it. Who has nothing yet gets a first one, however large. */
+  /** `left`: what is free after it. An owner that holds nothing gets its first body, however large it is. */
   fits(name: string, bytes: number, left: number): boolean {
     const has = this.held.get(name);
     return has === undefined || has + bytes <= this.share * left;

@@ -1,11 +1,11 @@
-/** The parts of a body as they come, where a sender may make them as small as it likes. */
+/** Stores the parts of a body as they come, although a sender may make them as small as it likes. */
 
-/** Beside its bytes each part costs some three hundred, which no budget counts. */
+/** Besides its bytes each part costs about 300 bytes, which no budget counts. */
 const SMALL_PART_BYTES = 4096;
 
 /**
- * Keeps one more part. A small one behind a small one is copied to it, into a block that grows; all others stay where they are.
- * Takes and returns the block that the last part is in, where that is one of ours.
+ * Adds a part. A small part after a small one is copied into the same block, which grows; all others are kept as they
+ * are. Takes and returns the block with the last part, or undefined if that part has none.
  */
 export function keepPart(
   parts: Uint8Array[],
@@ -24,9 +24,9 @@ export function keepPart(
   return grown;
 }
 
-/** Beginning with `last`, and with room for as much again. */
+/** A block that begins with `last`, with space for as much again. */
 function blockOf(last: Uint8Array, bytes: number): Buffer {
-  // Not from the pool: the whole of that would be kept for it.
+  // Not from Node's buffer pool: the whole pool block would stay in memory.
   const block = Buffer.allocUnsafeSlow(Math.min(bytes * 2, SMALL_PART_BYTES * 2));
   block.set(last);
   return block;

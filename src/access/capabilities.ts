@@ -1,12 +1,13 @@
 /**
- * What user code calls other APIs with: a secret in the path of QUERN_API_URL, one for all workers of a version, made for the first of them and
- * ended with the last (docs/decisions/0023-calls-from-user-code.md). Only hashes are kept: after a restart of the controller new workers of a
- * version get another one, and those that live on keep theirs.
+ * Capabilities: the secret in the path of QUERN_API_URL, with which user code calls other APIs
+ * (docs/decisions/0023-calls-from-user-code.md). All workers of a version share one, from the first worker to the last.
+ * Only hashes are kept. So after a restart of the controller, new workers of a version get another capability, and
+ * running ones keep theirs.
  */
 import type { CapabilityRoute } from "../contracts/routes.ts";
 import { newKey, sha256Of } from "./permission.ts";
 
-/** Whose workers they are. A version that only has another address runs in the same workers. */
+/** The version whose workers share a capability. A version that differs only in its address has the same workers. */
 export interface CapabilityOwner {
   name: string;
   predictor_id: string;
@@ -15,41 +16,41 @@ export interface CapabilityOwner {
 export interface Capability {
   text: string;
   sha256: string;
-  /** Resolves when gateways take it; never rejects. */
+  /** Resolves when gateways accept it; never rejects. */
   isKnown: Promise<void>;
 }
 
 /**
- * What is kept of it. The port is a part: if it becomes another program's, that one may be told the capability, which opens nothing at another
- * port then.
+ * The hash that is stored. It includes the port: if another program takes the port, callers may send it the capability.
+ * That capability is useless at Quern's next port.
  */
 export function capabilityHash(port: number, text: string): string {
   return sha256Of(`${port}/${text}`);
 }
 
 export interface CapabilitiesDeps {
-  /** Of the listener for user code. */
+  /** The port of the listener for user code. */
   port: number;
 
-  /** Tells gateways which there are. */
+  /** Publishes the current capabilities to the gateways. */
   publish: (capabilities: CapabilityRoute[]) => void;
-  /** Resolves when each that is connected acts by it. */
-  everywhere: () => Promise<void>;
+  /** Resolves when every connected gateway has applied them. */
+  waitUntilApplied: () => Promise<void>;
 }
 
 export class Capabilities {
   private readonly deps: CapabilitiesDeps;
   private readonly ofWorkers: Map<string, CapabilityRoute>;
-  /** Those that this process has made, by their owner. */
+  /** Capabilities that this process has made, by owner. */
   private readonly made = new Map<string, Capability>();
 
-  /** `workers`: those that live on, with what they were given. */
+  /** `workers`: the running workers, each with the capability that it got. */
   constructor(deps: CapabilitiesDeps, workers: readonly { worker_id: string; route: CapabilityRoute }[]) {
     this.deps = deps;
     this.ofWorkers = new Map(workers.map(({ worker_id, route }) => [worker_id, route]));
   }
 
-  /** For a worker that is about to start. */
+  /** The capability for a worker that is about to start. */
   give(workerId: string, { name, predictor_id }: CapabilityOwner): Capability {
     const owner = `${name} ${predictor_id}`;
     const known = this.made.get(owner);
@@ -61,13 +62,13 @@ export class Capabilities {
     const sha256 = capabilityHash(this.deps.port, text);
     this.ofWorkers.set(workerId, { sha256, api: name });
     this.deps.publish(this.routes);
-    const isKnown = this.deps.everywhere().catch(() => {});
+    const isKnown = this.deps.waitUntilApplied().catch(() => {});
     const capability = { text, sha256, isKnown };
     this.made.set(owner, capability);
     return capability;
   }
 
-  /** The worker is gone: with the last one its capability opens nothing any more. */
+  /** The worker is gone. When the last one is, its capability opens nothing any more. */
   end(workerId: string): void {
     const ended = this.ofWorkers.get(workerId);
     if (!this.ofWorkers.delete(workerId)) return;

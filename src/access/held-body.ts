@@ -1,4 +1,6 @@
-/** The bytes of the budget that one body has while it comes, and until it is needed no more; a body that comes too slowly is told. */
+/**
+ * The bytes of the budget that one body holds while it arrives and is used. Bodies that arrive too slowly are refused.
+ */
 import { ServiceError } from "../contracts/errors.ts";
 import { BODY_PACE_MS, BODY_PACE_SHARE, SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { BodyBudget, BodyOwner } from "./body-budget.ts";
@@ -19,14 +21,14 @@ export class HeldBody {
     return this.reserved;
   }
 
-  /** Throws `queue_full` where there is no room. */
+  /** Throws `queue_full` if the budget is used up. */
   grow(bytes: number): void {
     if (this.isOver) return;
     if (!this.budget.reserve(bytes, this.owner, this.reserved + bytes)) throw bodiesFull();
     this.reserved += bytes;
   }
 
-  /** For good: what comes after is not counted. */
+  /** Releases the bytes for good: later calls of `grow` count nothing. */
   release(): void {
     this.isOver = true;
     this.budget.release(this.reserved, this.owner);
@@ -35,8 +37,9 @@ export class HeldBody {
 }
 
 /**
- * The parts of a body, once it is whole. Throws what `check` throws of its bytes so far, `queue_full` where there is no room for it, and
- * `body_too_slow`. The rest is left unread then. `onTaken`: nothing that is known of it by now speaks against it.
+ * The parts of a body, when it is complete. Throws what `check` throws for the bytes so far, `queue_full` if the budget
+ * is used up, and `body_too_slow`. The rest then stays unread. `onTaken` is called when nothing known so far speaks
+ * against the body.
  */
 export async function collect(
   chunks: AsyncIterable<Uint8Array>,
@@ -76,8 +79,8 @@ export async function collect(
 }
 
 /**
- * Watches over a body that is coming, where it holds more than a small one, until the function that it returns is called.
- * `held` are its bytes of the budget, `received` those that are here.
+ * Calls `onSlow` if a large body arrives too slowly, until the returned function is called. `held` returns its bytes of
+ * the budget, `received` those that have arrived.
  */
 export function watchPace(held: () => number, received: () => number, onSlow: () => void): () => void {
   let before = received();
@@ -92,7 +95,7 @@ export function watchPace(held: () => number, received: () => number, onSlow: ()
   return () => clearInterval(timer);
 }
 
-/** `came`: within BODY_PACE_MS. */
+/** `came`: bytes that arrived within BODY_PACE_MS. */
 export function isTooSlow(came: number, held: number): boolean {
   return held > SMALL_BODY_BYTES && came < held * BODY_PACE_SHARE;
 }

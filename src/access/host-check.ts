@@ -1,12 +1,12 @@
 /**
- * Keeps web pages from driving a server on someone's laptop (docs/contract/addresses.md#host-check): on a loopback
- * listener the Host header must be a loopback name or the public URL's; a mutation must not come from a foreign Origin.
+ * Keeps web pages from controlling a server on someone's laptop (docs/contract/addresses.md#host-check). On a loopback
+ * listener the Host header must be a loopback name or the public URL's. A mutation must not come from a foreign Origin.
  */
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 export interface HostRules {
   isLoopbackListener: boolean;
-  /** `--public-url`'s host with port, if set. */
+  /** The host of `--public-url` with its port, if set. */
   publicHost: string | undefined;
 }
 
@@ -14,13 +14,13 @@ export function isLoopbackAddress(host: string): boolean {
   return LOOPBACK.test(host) || host === "::1";
 }
 
-/** Whether a request with this Host header is meant for us. */
+/** Whether a request with this Host header is meant for this server. */
 export function isOurHost(host: string | undefined, rules: HostRules): boolean {
   if (!rules.isLoopbackListener) return true;
   return host !== undefined && (LOOPBACK.test(host) || host.toLowerCase() === rules.publicHost);
 }
 
-/** Whether a Host header names this machine as only a program or a page on it does. */
+/** Whether a Host header is a loopback name, which only programs and pages on this machine use. */
 export function isLoopbackHost(host: string | undefined): boolean {
   return host !== undefined && LOOPBACK.test(host);
 }
@@ -31,8 +31,8 @@ export function isLoopbackOrigin(origin: string): boolean {
 }
 
 /**
- * Whether a mutation with this Origin header may pass: our own, by one of the `hosts` that the client or a trusted proxy
- * names, or the public URL's.
+ * Whether a mutation with this Origin header may pass. The origin must be one of `hosts`, which the client or a trusted
+ * proxy names, or the public URL's.
  */
 export function isAllowedOrigin(
   origin: string,

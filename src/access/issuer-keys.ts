@@ -1,6 +1,7 @@
 /**
- * The keys that an issuer publishes (RFC 7517). After a failure nothing is asked for a while, longer with each one: what callers send does not
- * decide how often the issuer is asked, and nobody waits for an issuer that has just not answered.
+ * The keys that an issuer publishes (RFC 7517). After a failure they are not fetched for a while, and for longer after
+ * each failure. So callers cannot make the server flood the issuer, and no request waits for an issuer that has just
+ * failed.
  */
 import {
   createLocalJWKSet,
@@ -11,7 +12,7 @@ import {
 } from "jose";
 import { JWKS_BYTES_MAX, JWKS_COOLDOWN_FIRST_MS, JWKS_COOLDOWN_MAX_MS } from "../contracts/limits.ts";
 
-/** The issuer's keys cannot be had now. */
+/** The issuer's keys are not available now. */
 export class KeysUnavailable extends Error {
   readonly retryAfterS: number;
 
@@ -39,13 +40,13 @@ export class CoolingFetch {
     this.now = now;
   }
 
-  /** Throws `KeysUnavailable`, at once while it cools down. */
+  /** Throws `KeysUnavailable`: at once during the pause after a failure. */
   fetch: FetchImplementation = async (...request) => {
     const leftMs = this.untilMs - this.now();
     if (leftMs > 0) throw new KeysUnavailable(this.why, leftMs);
     try {
       const text = await textOf(await this.ask(...request));
-      // Whether it is a set of keys at all.
+      // Throws if it is not a set of keys.
       createLocalJWKSet(JSON.parse(text) as never);
       this.failures = 0;
       return new Response(text);

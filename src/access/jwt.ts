@@ -1,6 +1,6 @@
 /**
- * JSON Web Tokens of an issuer that we trust (RFC 7519), checked by its published keys (RFC 7517). One claim says what a token opens:
- * `predict`, `submit`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
+ * Verifies JSON Web Tokens of a trusted issuer (RFC 7519) with its published keys (RFC 7517). One claim lists what a
+ * token opens: `predict`, `submit`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
  */
 import { readFileSync } from "node:fs";
 import { createLocalJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
@@ -8,18 +8,18 @@ import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits.ts";
 import { issuerKeys, KeysUnavailable } from "./issuer-keys.ts";
-import { grantsOf, type Holder, sha256Of } from "./permission.ts";
+import { type Principal, permissionsOf, sha256Of } from "./permission.ts";
 
 const CLOCK_TOLERANCE_S = 30;
-/** Verified tokens are remembered until they expire: a signature costs more than a prediction. */
+/** Verified tokens are remembered until they expire, because verifying one costs more than a prediction. */
 const REMEMBERED_MAX = 10_000;
-/** No symmetric ones: those who can check could make them too. */
+/** No symmetric algorithms: anyone who can verify a token could also make one. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
 export interface JwtOptions {
   issuer: string;
   audience: string;
-  /** A URL, or a file. */
+  /** A URL, or the path of a file. */
   jwks: string;
   scopesClaim: string;
 }
@@ -27,9 +27,9 @@ export interface JwtOptions {
 export class JwtVerifier {
   private readonly options: JwtOptions;
   private readonly keys: JWTVerifyGetKey;
-  private readonly remembered = new Map<string, { holder: Holder; expiresMs: number }>();
+  private readonly remembered = new Map<string, { principal: Principal; expiresMs: number }>();
 
-  /** Throws where `jwks` is a file that has no keys. */
+  /** Throws if `jwks` is a file without keys. */
   constructor(options: JwtOptions) {
     this.options = options;
     this.keys = /^https?:/.test(options.jwks)
@@ -37,13 +37,13 @@ export class JwtVerifier {
       : createLocalJWKSet(JSON.parse(readFileSync(options.jwks, "utf8")) as never);
   }
 
-  /** At once, where this token was verified before. */
-  known(token: string): Holder | undefined {
+  /** The principal, if this token was verified before. */
+  known(token: string): Principal | undefined {
     const found = this.remembered.get(sha256Of(token));
-    return found !== undefined && found.expiresMs > wallMs() ? found.holder : undefined;
+    return found !== undefined && found.expiresMs > wallMs() ? found.principal : undefined;
   }
 
-  /** Whether a token that was verified has not expired since. Never throws: of what was not verified it says anything. */
+  /** Whether a verified token is still current. Never throws. For an unverified token the result means nothing. */
   isCurrent(token: string): boolean {
     try {
       const { exp } = decodeJwt(token);
@@ -53,8 +53,8 @@ export class JwtVerifier {
     }
   }
 
-  /** Throws `unauthorized` with what is wrong, `server_unavailable` where the issuer's keys cannot be had. */
-  async verify(token: string): Promise<Holder> {
+  /** Throws `unauthorized` with the reason, or `server_unavailable` if the issuer's keys are not available. */
+  async verify(token: string): Promise<Principal> {
     const { issuer, audience } = this.options;
     try {
       const rules = {
@@ -71,21 +71,21 @@ export class JwtVerifier {
     }
   }
 
-  private remember(token: string, payload: JWTPayload): Holder {
+  private remember(token: string, payload: JWTPayload): Principal {
     const expiresMs = payload.exp! * 1000;
-    const holder = {
+    const principal = {
       id: `jwt:${subjectOf(payload)}`,
-      grants: grantsOf(payload[this.options.scopesClaim]),
+      permissions: permissionsOf(payload[this.options.scopesClaim]),
       rate: null,
       expiresMs: expiresMs + CLOCK_TOLERANCE_S * 1000,
     };
     if (this.remembered.size >= REMEMBERED_MAX) this.remembered.clear();
-    this.remembered.set(sha256Of(token), { holder, expiresMs });
-    return holder;
+    this.remembered.set(sha256Of(token), { principal, expiresMs });
+    return principal;
   }
 }
 
-/** It goes into the audit and the log of every request. */
+/** The subject appears in the audit and in the log of every request. */
 function subjectOf({ sub }: JWTPayload): string {
   if (sub === undefined) return "-";
   if (typeof sub === "string" && sub.length <= TOKEN_SUBJECT_CHARACTERS_MAX) return sub;
@@ -97,7 +97,8 @@ function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {
   if (error instanceof ServiceError) return error;
   const { message } = error as Error;
   if (error instanceof KeysUnavailable || error instanceof errors.JWKSTimeout)
-    // The address and what it answers are for the log: whoever sends a token that names a key of no use would learn them.
+    // The issuer's address and response go to the log only. A caller could provoke this error with a token that names
+    // an unknown key.
     return new ServiceError("server_unavailable", "the keys of the tokens' issuer cannot be had now", {
       cause: new Error(`the keys at ${jwks} cannot be had: ${message}`, { cause: error }),
       retryAfterS: error instanceof KeysUnavailable ? error.retryAfterS : 1,

@@ -1,4 +1,7 @@
-/** The keys of this server: made, listed, rotated, revoked. A revocation is over when every connected gateway has it. */
+/**
+ * Creates, lists, rotates and revokes the keys of this server. A revocation returns when every connected gateway has
+ * it.
+ */
 import { timestamp, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
@@ -6,12 +9,12 @@ import { ServiceError } from "../contracts/errors.ts";
 import {
   ADMIN_KEY_ID,
   type CreatedKey,
-  type Grant,
   type KeyRate,
   type KeyView,
+  type Permission,
   type StoredKey,
 } from "../contracts/keys.ts";
-import { type Holder, newKey, sha256Of } from "./permission.ts";
+import { newKey, type Principal, sha256Of } from "./permission.ts";
 
 export interface KeyStore {
   all(): Promise<StoredKey[]>;
@@ -21,19 +24,25 @@ export interface KeyStore {
 export interface KeysDeps {
   store: KeyStore;
   adminToken: string;
-  /** Tokens of an issuer, or signatures, are taken too. */
+  /** Whether tokens of an issuer, or signatures, are accepted too. */
   takesTokens: boolean;
-  /** Brings the change to the gateways, and waits until each that is connected has it. */
-  spread: () => Promise<void>;
 }
 
-export interface NewKey extends Grant {
+/** The gateways, which compare keys with what requests present. */
+export interface KeyUsers {
+  /** Sends a change to the gateways, and waits until every connected one has it. */
+  keysChanged(): Promise<void>;
+}
+
+const NO_USERS: KeyUsers = { keysChanged: async () => {} };
+
+export interface NewKey extends Permission {
   rate: KeyRate | null;
   /** Milliseconds from now; null for never. */
   expiresInMs: number | null;
 }
 
-/** A new key, and what is kept of it. */
+/** A new key, and what is stored of it. */
 export function makeKey({ scope, api, rate, expiresInMs }: NewKey): {
   created: CreatedKey;
   stored: StoredKey;
@@ -45,17 +54,18 @@ export function makeKey({ scope, api, rate, expiresInMs }: NewKey): {
   return { created: { ...view, key }, stored: { ...view, sha256: sha256Of(key) } };
 }
 
-/** What a key opens now; undefined where it opens nothing any more. */
-export function holderOf(key: StoredKey | undefined, nowMs: number): Holder | undefined {
+/** The principal of a key; undefined if it opens nothing any more. */
+export function principalOf(key: StoredKey | undefined, nowMs: number): Principal | undefined {
   if (key === undefined || key.revoked_time !== null) return undefined;
   if (key.expires_time !== null && Date.parse(key.expires_time) <= nowMs) return undefined;
-  return { id: key.id, grants: [key], rate: key.rate };
+  return { id: key.id, permissions: [key], rate: key.rate };
 }
 
 export class Keys implements Service {
   private readonly deps: KeysDeps;
   private readonly byHash = new Map<string, StoredKey>();
   private readonly admin: StoredKey;
+  private users: KeyUsers = NO_USERS;
 
   constructor(deps: KeysDeps) {
     this.deps = deps;
@@ -71,6 +81,11 @@ export class Keys implements Service {
     };
   }
 
+  /** Sets who gets the changes from now on. */
+  serve(users: KeyUsers): void {
+    this.users = users;
+  }
+
   async start(): Promise<void> {
     for (const key of await this.deps.store.all()) this.byHash.set(key.sha256, key);
   }
@@ -78,18 +93,18 @@ export class Keys implements Service {
   async stop(): Promise<void> {}
 
   /**
-   * Whether any key was ever made, or tokens are taken: from then on APIs need one unless their `networking.auth` says
-   * `none`.
+   * Whether any key was ever created, or tokens are accepted. From then on APIs need a key unless their
+   * `networking.auth` says `none`.
    */
   get isAny(): boolean {
     return this.byHash.size > 0 || this.deps.takesTokens;
   }
 
-  find(sha256: string): Holder | undefined {
-    return holderOf(sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256), wallMs());
+  find(sha256: string): Principal | undefined {
+    return principalOf(sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256), wallMs());
   }
 
-  /** All that gateways compare with, the admin token included. */
+  /** All keys for the gateways, the admin token included. */
   forGateways(): StoredKey[] {
     return [this.admin, ...this.living()];
   }
@@ -101,11 +116,11 @@ export class Keys implements Service {
   async create(asked: NewKey): Promise<CreatedKey> {
     const { created, stored } = makeKey(asked);
     await this.keep(stored);
-    await this.deps.spread();
+    await this.users.keysChanged();
     return created;
   }
 
-  /** A new key that opens the same; the former one does so for `graceMs` more. */
+  /** Creates a key that opens the same. The former key stays valid for `graceMs` at most. */
   async rotate(id: string, graceMs: number): Promise<CreatedKey> {
     const former = this.byId(id);
     const { created, stored } = makeKey({ ...former, expiresInMs: null });
@@ -113,13 +128,13 @@ export class Keys implements Service {
     const isSooner = former.expires_time === null || end < former.expires_time;
     await this.keep({ ...former, expires_time: isSooner ? end : former.expires_time });
     await this.keep(stored);
-    await this.deps.spread();
+    await this.users.keysChanged();
     return created;
   }
 
   async revoke(id: string): Promise<void> {
     await this.keep({ ...this.byId(id), revoked_time: timestamp() });
-    await this.deps.spread();
+    await this.users.keysChanged();
   }
 
   private byId(id: string): StoredKey {

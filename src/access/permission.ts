@@ -1,25 +1,28 @@
-/** Whether a request may pass, purely: what it presents against what is needed (docs/contract/access.md#scopes). */
+/**
+ * Decides whether a request may pass: compares what it presents with what is needed (docs/contract/access.md#scopes).
+ * Pure.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import { ServiceError } from "../contracts/errors.ts";
-import { type Grant, KEY_SCOPES, type KeyRate, type KeyScope } from "../contracts/keys.ts";
+import { KEY_SCOPES, type KeyRate, type KeyScope, type Permission } from "../contracts/keys.ts";
 
 export interface Need {
   scope: KeyScope;
-  /** The API that is asked for, where it is one. */
+  /** The API that the request is for, if it is for one. */
   api?: string;
 }
 
-/** Who presents a key or a token, and what it opens. */
-export interface Holder {
+/** The key or token that a caller presents, and what it opens. */
+export interface Principal {
   /** The key's id, or the token's subject: for limits and for the audit. */
   id: string;
-  grants: readonly Grant[];
+  permissions: readonly Permission[];
   rate: KeyRate | null;
-  /** Of a token: when it opens nothing any more. */
+  /** For a token: when it expires. */
   expiresMs?: number | undefined;
 }
 
-/** A new key, in the form that secret scanners can know. */
+/** A new key, in a form that secret scanners recognise. */
 export function newKey(): string {
   return `quern_${randomBytes(24).toString("base64url")}`;
 }
@@ -28,8 +31,11 @@ export function sha256Of(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
 
-/** What a claim of a token, or a line of credentials, opens: a list, or a text with spaces (RFC 8693, section 4.2); what is not ours is left out. */
-export function grantsOf(claim: unknown): Grant[] {
+/**
+ * The permissions in a token's claim or in a line of credentials. Both are a list, or a text with spaces (RFC 8693,
+ * section 4.2). Words that are not Quern's are left out.
+ */
+export function permissionsOf(claim: unknown): Permission[] {
   const words = Array.isArray(claim) ? claim : typeof claim === "string" ? claim.split(" ") : [];
   return words.flatMap((word) => {
     const [scope, api, ...more] = typeof word === "string" ? word.split(":") : [];
@@ -39,20 +45,20 @@ export function grantsOf(claim: unknown): Grant[] {
 }
 
 /**
- * Throws `unauthorized` without a key that we know, `forbidden` with one that opens something else. `find` looks a key up by
- * its hash, which tells nothing of the key by the time that it takes.
+ * Throws `unauthorized` without a known key, and `forbidden` if the key opens something else. `find` looks the key up
+ * by its hash, so the time of the search reveals nothing about the key.
  */
 export function assertPermission(
   key: string | undefined,
-  find: (sha256: string) => Holder | undefined,
+  find: (sha256: string) => Principal | undefined,
   need: Need,
-): Holder {
-  const holder = key === undefined ? undefined : find(sha256Of(key));
-  if (holder === undefined) throw unauthorized(key, need.scope);
-  return assertOpens(holder, need);
+): Principal {
+  const principal = key === undefined ? undefined : find(sha256Of(key));
+  if (principal === undefined) throw unauthorized(key, need.scope);
+  return assertOpens(principal, need);
 }
 
-/** The same whatever is asked for: whether there is an API, and what it is, is not told to those without a key. */
+/** The same error whatever the request is for: callers without a key do not learn which APIs exist. */
 export function unauthorized(key: string | undefined, scope: KeyScope): ServiceError {
   const what = scope === "admin" ? "the control plane" : "this address";
   const why =
@@ -60,10 +66,10 @@ export function unauthorized(key: string | undefined, scope: KeyScope): ServiceE
   return new ServiceError("unauthorized", `${why}; ${howToSend(scope)}`);
 }
 
-/** Throws `forbidden` where none of its grants is what is needed. */
-export function assertOpens(holder: Holder, need: Need): Holder {
-  if (holder.grants.some((grant) => opens(grant, need))) return holder;
-  const has = holder.grants
+/** Throws `forbidden` if none of the principal's permissions is sufficient. */
+export function assertOpens(principal: Principal, need: Need): Principal {
+  if (principal.permissions.some((permission) => opens(permission, need))) return principal;
+  const has = principal.permissions
     .map(({ scope, api }) => (api === null ? scope : `${scope} for ${api}`))
     .join(", ");
   throw new ServiceError(
@@ -76,9 +82,9 @@ function whatOf(need: Need): string {
   return need.api === undefined ? "the control plane" : `API ${need.api}`;
 }
 
-function opens(grant: Grant, need: Need): boolean {
-  if (grant.scope === "admin" && grant.api === null) return true;
-  return grant.scope === need.scope && (grant.api === null || grant.api === need.api);
+function opens(permission: Permission, need: Need): boolean {
+  if (permission.scope === "admin" && permission.api === null) return true;
+  return permission.scope === need.scope && (permission.api === null || permission.api === need.api);
 }
 
 function howToSend(scope: KeyScope): string {

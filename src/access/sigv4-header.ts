@@ -1,11 +1,11 @@
 /**
- * What the head of a request says of its AWS Signature Version 4, read strictly: each thing once, in the one canonical form. Whatever
- * could be read in two ways is refused, and everything that the head alone can show is shown before a body is read.
+ * Reads the AWS Signature Version 4 in a request's head. The reader is strict: each field comes once, in the canonical
+ * form, and anything ambiguous is refused. Everything that the head alone can show is checked before a body is read.
  */
 import { ServiceError } from "../contracts/errors.ts";
 
 export const ALGORITHM = "AWS4-HMAC-SHA256";
-/** As Amazon has it. */
+/** The same limit as Amazon's. */
 const SKEW_MS = 15 * 60_000;
 /** A header's name in lower case (RFC 9110, section 5.6.2). */
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
@@ -13,7 +13,7 @@ const LEGAL = "Credential=…, SignedHeaders=…, Signature=…";
 
 export type Headers = Record<string, string | string[] | undefined>;
 
-/** Which requests are meant for this server, by the scope that they are signed for; empty is any. */
+/** The scopes for which requests to this server are signed; empty means any. */
 export interface SigningScope {
   regions: readonly string[];
   services: readonly string[];
@@ -26,7 +26,7 @@ export interface SignedHead {
   signedHeaders: readonly string[];
   /** 32 bytes, hexadecimal. */
   signature: string;
-  /** As the header X-Amz-Date has it. */
+  /** As in the header X-Amz-Date. */
   date: string;
   dateMs: number;
 }
@@ -35,7 +35,7 @@ export function isSigned(authorization: string | undefined): boolean {
   return authorization?.startsWith(`${ALGORITHM} `) ?? false;
 }
 
-/** Throws `unauthorized` with what is wrong. */
+/** Throws `unauthorized` with the reason. */
 export function readSignedHead(headers: Headers, expected: SigningScope, nowMs: number): SignedHead {
   const fields = fieldsOf(String(headers.authorization));
   const [accessKeyId, day, region, service, end, ...more] = (fields.get("Credential") ?? "").split("/");
@@ -63,7 +63,7 @@ function fieldsOf(header: string): Map<string, string> {
   return fields;
 }
 
-/** A name that is signed and not sent would have an empty value, the same as a header that is there and empty. */
+/** Every signed name must have been sent: a missing header would count as one with an empty value. */
 function signedHeadersOf(text: string, headers: Headers): string[] {
   const names = text.split(";");
   const odd = names.find((name, at) => !HEADER_NAME.test(name) || (at > 0 && name <= names[at - 1]!));
@@ -85,7 +85,7 @@ function assertScope(what: string, given: string, expected: readonly string[], o
   );
 }
 
-/** A signature opens nothing for long: it is for its day, and its moment is near ours. */
+/** A signature is valid for a short time: on its day, and near the server's time. */
 function momentOf(date: string, day: string, nowMs: number): number {
   const [, year, month, dayOfMonth, hour, minute, second] =
     /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(date) ?? [];

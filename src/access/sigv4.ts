@@ -1,10 +1,11 @@
 /**
- * AWS Signature Version 4 of a request, verified ("Signature Version 4 signing process", AWS General Reference): for clients that
- * sign with identities, as they do before an identity-based gateway. Credentials come from a file in the form of
- * `~/.aws/credentials`, with `quern_scope` beside them; secrets cannot be hashes here, because they make the signature.
+ * Verifies the AWS Signature Version 4 of a request ("Signature Version 4 signing process", AWS General Reference). It
+ * is for clients that sign with identities, as they do for an identity-based gateway. Credentials come from a file like
+ * `~/.aws/credentials`, with an additional `quern_scope`. Secrets cannot be stored as hashes, because they are needed
+ * to compute the signature.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { grantsOf, type Holder } from "./permission.ts";
+import { type Principal, permissionsOf } from "./permission.ts";
 import {
   ALGORITHM,
   type Headers,
@@ -18,7 +19,7 @@ const UNSIGNED = "UNSIGNED-PAYLOAD";
 
 export interface Credential {
   secret: string;
-  holder: Holder;
+  principal: Principal;
 }
 
 export interface SignedRequest {
@@ -28,14 +29,14 @@ export interface SignedRequest {
   body: readonly Buffer[];
 }
 
-/** Whose signatures are taken, and for which scope. */
+/** The credentials whose signatures are accepted, and the scopes for which they are. */
 export interface SignatureRules {
-  /** By their access key. */
+  /** By access key id. */
   credentials: ReadonlyMap<string, Credential>;
   scope: SigningScope;
 }
 
-/** Throws where an entry lacks one of its three lines, or one of them is empty: whoever knows the name could sign. */
+/** Throws if an entry lacks one of its three lines, or one is empty: with an empty secret anyone could sign. */
 export function parseCredentials(text: string): Map<string, Credential> {
   const credentials = new Map<string, Credential>();
   for (const section of text.split(/^\s*\[/m).slice(1)) {
@@ -46,7 +47,10 @@ export function parseCredentials(text: string): Map<string, Credential> {
     );
     if (!id || !secret || !scope)
       throw new Error(`[${name} must have aws_access_key_id, aws_secret_access_key and quern_scope`);
-    credentials.set(id, { secret, holder: { id: `aws:${id}`, grants: grantsOf(scope), rate: null } });
+    credentials.set(id, {
+      secret,
+      principal: { id: `aws:${id}`, permissions: permissionsOf(scope), rate: null },
+    });
   }
   return credentials;
 }
@@ -56,7 +60,7 @@ function fieldOf(line: string): [string, string][] {
   return key === undefined ? [] : [[key, value!]];
 }
 
-/** What the head alone shows. Throws `unauthorized` with what is wrong. */
+/** Checks what the head alone shows. Throws `unauthorized` with the reason. */
 export function checkSignedHead(
   headers: Headers,
   { credentials, scope }: SignatureRules,
@@ -68,14 +72,14 @@ export function checkSignedHead(
   return { ...head, ...credential };
 }
 
-/** Throws `unauthorized` where the signature is not this request's. */
+/** Throws `unauthorized` if the signature does not match this request. */
 export function verifySignature(request: SignedRequest, head: SignedHead & Credential): void {
   verifyWith(payloadHash(request.headers, request.body), request, head);
 }
 
 /**
- * The same before the body is here, where a header says its hash: whether its signer is known by now. That the body is of
- * this hash shows with the body only.
+ * Verifies the signature before the body is here, if a header gives the body's hash: the signer is then known. False
+ * without such a header. Only the body can show that it has this hash.
  */
 export function isHeadVerified(request: Omit<SignedRequest, "body">, head: SignedHead & Credential): boolean {
   const hash = request.headers["x-amz-content-sha256"];
@@ -106,7 +110,7 @@ function canonicalRequest(
   const lines = signedHeaders.map((name) => `${name}:${headerText(headers[name])}`);
   return [
     method,
-    // Encoded as it came, and once more: every service but S3 does so.
+    // Encoded as it came, and encoded again: every service except S3 does so.
     path.split("/").map(encode).join("/"),
     canonicalQuery(query < 0 ? "" : url.slice(query + 1)),
     ...lines,
@@ -132,7 +136,7 @@ function canonicalQuery(query: string): string {
     .join("&");
 }
 
-/** The body's own hash, whatever a header says of it; a client may say that it did not sign the body. */
+/** The hash of the body itself, whatever a header says. A client may declare that it did not sign the body. */
 function payloadHash(headers: Headers, body: readonly Buffer[]): string {
   if (headers["x-amz-content-sha256"] === UNSIGNED) return UNSIGNED;
   const hash = createHash("sha256");

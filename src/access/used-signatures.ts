@@ -1,23 +1,24 @@
 /**
- * Signatures that were used, so that nobody uses one again (docs/decisions/0019-repeated-signatures.md). A signature is remembered for as
- * long as its date is taken. Bounded: each access key has a share, and one that signs more has its oldest signatures forgotten, from which
- * moment on nothing as old is taken of it. So memory is bounded, no repeat gets through, and nobody narrows another's window.
+ * Remembers used signatures, so that each is accepted once (docs/decisions/0019-repeated-signatures.md). A signature is
+ * remembered for as long as its date is accepted. Each access key has a share of the memory. If a key signs more, its
+ * oldest signatures are forgotten, and nothing as old is accepted from it any more. So no repeat gets through, and no
+ * key shortens another key's window.
  */
 import { REPEATED_SIGNATURE_MS, SIGNATURES_MAX } from "../contracts/limits.ts";
 
-/** Enough of a signature's 32 bytes to tell it from all others. */
+/** Enough of a signature's 32 bytes to distinguish it from all others. */
 const KEPT_BYTES = 10;
 const SECOND_MS = 1_000;
-/** The window of dates, with the skew on both sides. */
+/** How long after its date a signature is remembered: as long as the date is accepted. */
 const KEPT_MS = 15 * 60_000;
 
 export type Verdict = "new" | "repeated" | "used" | "too_old";
 
 interface OfOneKey {
-  /** By the second of their date: each signature with when it was used first. */
+  /** By the second of their date: each signature, with the time of its first use. */
   seconds: Map<number, Map<string, number>>;
   count: number;
-  /** Nothing that was signed up to this second is taken. */
+  /** Signatures of this second or earlier are refused. */
   floor: number;
   prunedMs: number;
 }
@@ -30,7 +31,7 @@ export class UsedSignatures {
     this.mostOfOneKey = Math.max(1, Math.floor(most / Math.max(1, keys)));
   }
 
-  /** Remembers a signature that has been verified. `repeated`: it was used a moment ago, for the first time. */
+  /** Remembers a verified signature. `repeated`: its first use was a moment ago. */
   use(
     { accessKeyId, signature, dateMs }: { accessKeyId: string; signature: string; dateMs: number },
     nowMs: number,
@@ -39,7 +40,7 @@ export class UsedSignatures {
     if (nowMs - key.prunedMs >= SECOND_MS) forgetOver(key, nowMs);
     const second = dateMs / SECOND_MS;
     if (second <= key.floor) return "too_old";
-    // A text of its own: a part of the header's text would keep all of that.
+    // A new string: a part of the header's text would keep the whole text in memory.
     const text = Buffer.from(signature, "hex").toString("latin1", 0, KEPT_BYTES);
     const usedMs = key.seconds.get(second)?.get(text);
     if (usedMs !== undefined) return nowMs - usedMs <= REPEATED_SIGNATURE_MS ? "repeated" : "used";
@@ -65,7 +66,7 @@ export class UsedSignatures {
   }
 }
 
-/** Those whose date is not taken any more. */
+/** Forgets signatures whose date is too old to be accepted. */
 function forgetOver(key: OfOneKey, nowMs: number): void {
   key.prunedMs = nowMs;
   for (const second of key.seconds.keys())
@@ -78,7 +79,7 @@ function forgetOldest(key: OfOneKey): void {
   forgetSecond(key, oldest);
 }
 
-/** What is forgotten is not taken again, also where the clock is set back. */
+/** Forgotten signatures are not accepted again, even if the clock is set back. */
 function forgetSecond(key: OfOneKey, second: number): void {
   key.floor = Math.max(key.floor, second);
   key.count -= key.seconds.get(second)?.size ?? 0;

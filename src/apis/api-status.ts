@@ -1,6 +1,9 @@
-/** The status of a real-time API (docs/contract/command-line.md#api-statuses), purely: the first line that holds. */
-import type { ApiStatus } from "../contracts/apis.ts";
-import type { ReplicaGroup } from "./replica-group.ts";
+/**
+ * Computes the status of a real-time API (docs/contract/command-line.md#api-statuses): the first condition that holds.
+ * Pure.
+ */
+import type { ApiStatus } from "../contracts/config/apis.ts";
+import type { ReplicaGroup } from "./replicas/replica-group.ts";
 
 type Counted = Pick<ReplicaGroup, "upToDate" | "wanted" | "failure" | "failedForMemory" | "lack"> & {
   version: { config: { autoscaling: { min_replicas: number } } };

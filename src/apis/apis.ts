@@ -1,16 +1,32 @@
-/** The deployed APIs of this controller: deploys, deletes, reads, and keeps routes in step. */
+/** The deployed APIs of this controller: deploys, deletes and reads them, and publishes their routes. */
 
 import { rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
+import type { Keys, KeyUsers } from "../access/keys.ts";
 import { inBackground, reportFault } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
-import type { ApiStatus } from "../contracts/apis.ts";
+import { apiLogDirectory } from "../contracts/data-layout.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import type { RefusedRoute, RouteSnapshot } from "../contracts/routes.ts";
+import type { ApiView } from "../contracts/http/answers.ts";
+import type { RefusedRoute } from "../contracts/routes.ts";
 import type { Database } from "../database/database.ts";
-import { type ApiMetricsView, readMetrics } from "./api-metrics.ts";
 import { statusOf } from "./api-status.ts";
+import {
+  type ConfigRequest,
+  type DeployApplication,
+  type DeployDeps,
+  type DeployedApi,
+  type DeployRequest,
+  deploy,
+  patch,
+} from "./deploy.ts";
+import { endpointOf } from "./endpoints.ts";
+import { exportVersion } from "./export-api.ts";
+import { isManaged } from "./managed-name.ts";
+import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";
+import { type ApiMetricsView, readMetrics } from "./records/api-metrics.ts";
 import {
   type AnyVersion,
   type ApiVersion,
@@ -27,59 +43,55 @@ import {
   saveVersion,
   type UnreadableApi,
   versionHistory,
-} from "./api-store.ts";
-import {
-  type ConfigRequest,
-  type DeployDeps,
-  type DeployedApi,
-  type DeployRequest,
-  deploy,
-  patch,
-} from "./deploy.ts";
-import { endpointOf } from "./endpoints.ts";
-import { exportVersion } from "./export-api.ts";
-import { isPlaced } from "./placed-name.ts";
-import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";
-import type { ReplicaState, Replicas } from "./replicas.ts";
-import { apiLogDirectory } from "./start-worker.ts";
-import { submittedEntry } from "./submitted-entry.ts";
+} from "./records/api-rows.ts";
+import { submittedEntry } from "./records/submitted-entry.ts";
+import type { Replicas, ReplicasOwner } from "./replicas/replicas.ts";
 
 const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
 
-export interface ApiState {
-  name: string;
-  kind: AnyVersion["config"]["kind"];
-  api_id: string;
-  /** Its path; the answers of the controller have the whole address. */
-  endpoint: string;
-  status: ApiStatus;
-  /** Why the newest version does not serve, or not as many replicas as are wanted. */
-  message?: string;
-  up_to_date_replicas: number;
-  requested_replicas: number;
-  /** Why as many are wanted. */
-  requested_because?: string;
-  /** Every replica that there is, those that are leaving included. */
-  replicas: ReplicaState[];
-  last_updated: string;
-  spec: unknown;
-}
+/** The state of an API as far as this class knows it. `endpoint` is a path; responses have the whole address. */
+export type ApiState = Omit<ApiView, "path" | "metrics" | "running_jobs" | "latest_job">;
 
 export interface ApisDeps extends DeployDeps {
   db: Database;
   replicas: Replicas;
   routes: RoutePublisher;
-  /** All keys that gateways compare with, and whether any was made. */
-  keys: () => { forGateways: RouteSnapshot["keys"]; isAny: boolean };
-  /** The jobs of a deleted API end. */
+  keys: Keys;
+  log: Log;
+  /** Stops the jobs of a deleted API. */
   stopJobsOf: (apiName: string) => Promise<void>;
 }
 
-export class Apis implements Service {
+export class Apis implements Service, KeyUsers, ReplicasOwner {
   private readonly deps: ApisDeps;
+  private deployApplication: DeployApplication = async () => undefined;
 
   constructor(deps: ApisDeps) {
     this.deps = deps;
+    deps.keys.serve(this);
+    deps.replicas.serve(this);
+  }
+
+  /** Sets the handler for archives that hold an application. */
+  deployApplicationsBy(deploy: DeployApplication): void {
+    this.deployApplication = deploy;
+  }
+
+  replicasChanged(): void {
+    const { log } = this.deps;
+    inBackground(this.publish(), (error) => log.error({ err: error }, "routes could not be published"));
+  }
+
+  deletedGone(name: string): void {
+    const { log } = this.deps;
+    inBackground(this.removeLeftovers(name), (error) =>
+      log.error({ err: error, api: name }, "its log and files stay"),
+    );
+  }
+
+  async keysChanged(): Promise<void> {
+    await this.publish();
+    await this.deps.routes.waitUntilApplied();
   }
 
   async start(): Promise<void> {
@@ -89,10 +101,10 @@ export class Apis implements Service {
   async stop(): Promise<void> {}
 
   async deploy(request: DeployRequest): Promise<DeployedApi[]> {
-    return this.deployed(request, await deploy(this.deps, request));
+    return this.deployed(request, await deploy(this.deps, request, this.deployApplication));
   }
 
-  /** Another configuration for APIs that are deployed, over the files that they have. Throws `api_not_found`. */
+  /** Deploys a new configuration for deployed APIs, and keeps their files. Throws `api_not_found`. */
   async patch(request: ConfigRequest, configText: string): Promise<DeployedApi[]> {
     return this.deployed(request, await patch(this.deps, request, configText));
   }
@@ -104,15 +116,15 @@ export class Apis implements Service {
     return apis;
   }
 
-  /** What is deployed has changed: gateways and replicas follow. */
+  /** Tells gateways and replicas that the deployed APIs have changed. */
   async announce(): Promise<void> {
     await this.publish();
     inBackground(this.deps.replicas.reconcile());
-    // A gateway that does not answer now will have it later.
-    await this.deps.routes.everywhere().catch(() => {});
+    // A gateway that does not respond now gets the change later.
+    await this.deps.routes.waitUntilApplied().catch(() => {});
   }
 
-  /** Requests in flight finish; jobs in progress are stopped (docs/contract/jobs.md#deleting-an-api). */
+  /** Lets requests in flight finish, and stops jobs in progress (docs/contract/jobs.md#deleting-an-api). */
   async delete(name: string): Promise<void> {
     if (!(await isDeployed(this.deps.db, name))) throw apiNotFound(name);
     assertOwn(name, "deleted");
@@ -128,14 +140,14 @@ export class Apis implements Service {
     await this.removeLeftovers(name);
   }
 
-  /** Of an API that is not deployed any more: its log, and files that nothing needs. */
+  /** Removes the log of a deleted API, and files that nothing needs any more. */
   async removeLeftovers(name: string): Promise<void> {
     if (await isDeployed(this.deps.db, name)) return;
     await rm(apiLogDirectory(this.deps.dataDir, name), { recursive: true, force: true });
     this.deps.projects.soon();
   }
 
-  /** Throws `api_not_found`, and `wrong_state` where it cannot be read. */
+  /** Throws `api_not_found`, or `wrong_state` if the version cannot be read. */
   async version(name: string): Promise<AnyVersion> {
     const found = await this.read(name);
     if ("why" in found) throw new ServiceError("wrong_state", `${name}: ${found.why}`);
@@ -157,7 +169,10 @@ export class Apis implements Service {
     return currentVersion(this.deps.db, name);
   }
 
-  /** New replicas of the same version, ready before the old ones drain; `force` cancels a rollout in progress. */
+  /**
+   * Starts new replicas of the same version; the old ones drain once those are ready. `force` cancels a rollout in
+   * progress.
+   */
   async refresh(name: string, force: boolean): Promise<void> {
     const version = await this.version(name);
     if (version.config.kind !== "RealtimeAPI") throw nothingToRefresh(version);
@@ -167,8 +182,8 @@ export class Apis implements Service {
   }
 
   /**
-   * Deploys a former version again: the one before, or the one with this id. Throws `wrong_state` where there is none.
-   * Returns its id.
+   * Deploys a former version again: the previous one, or the one with this id. Returns its id. Throws `wrong_state` if
+   * there is none.
    */
   async rollback(name: string, apiId: string | undefined): Promise<string> {
     const current = await this.version(name);
@@ -192,7 +207,10 @@ export class Apis implements Service {
     return found.api_id;
   }
 
-  /** A version, or the one that is deployed, as an archive that can be deployed. Throws `wrong_state` where there is none with this id. */
+  /**
+   * Exports the deployed version, or the one with this id, as an archive that can be deployed. Throws `wrong_state` if
+   * there is none.
+   */
   async export(name: string, apiId: string | undefined): Promise<Readable> {
     const current = await this.version(name);
     assertOwn(name, "exported");
@@ -202,18 +220,18 @@ export class Apis implements Service {
     throw new ServiceError("wrong_state", `${name} has no version ${apiId}; it has ${ids.join(", ")}`);
   }
 
-  /** What was deployed under this name, newest first. */
+  /** The versions that were deployed under this name, newest first. */
   history(name: string): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
     return versionHistory(this.deps.db, name);
   }
 
-  /** The entry of the configuration that it was deployed from. */
+  /** The configuration entry from which the API was deployed. */
   async submitted(name: string): Promise<unknown> {
     const found = await this.read(name);
     return "why" in found ? {} : submittedEntry(found);
   }
 
-  /** What a real-time API has answered in the last two weeks. */
+  /** The response counts of a real-time API over the last two weeks. */
   metrics(name: string): Promise<ApiMetricsView> {
     return readMetrics(this.deps.db, name);
   }
@@ -232,10 +250,11 @@ export class Apis implements Service {
     return "why" in found ? stateOfUnreadable(found) : this.stateOf(found);
   }
 
-  /** Writes the routes that follow from what is deployed and which replicas are ready. */
+  /** Publishes the routes that follow from the deployed versions and the ready replicas. */
   async publish(): Promise<void> {
     const { versions, unreadable } = await readDeployed(this.deps.db);
-    const { forGateways: keys, isAny } = this.deps.keys();
+    const { isAny } = this.deps.keys;
+    const keys = this.deps.keys.forGateways();
     const missing = unreadable.map(({ name, why }) => ({ name, detail: why }));
     const apis = routesOf(versions.filter(hasPredictor), missing, (version) => {
       const group = this.deps.replicas.group(version.name);
@@ -247,7 +266,7 @@ export class Apis implements Service {
     this.deps.routes.publish({ apis, splitters, keys }, missing);
   }
 
-  /** A splitter must not lose what it sends to. */
+  /** Throws if a splitter sends requests to this API. */
   private async assertNotSplitTo(name: string): Promise<void> {
     const users = (await allCurrent(this.deps.db))
       .filter(isSplitter)
@@ -258,7 +277,7 @@ export class Apis implements Service {
     throw new ServiceError("wrong_state", message);
   }
 
-  /** One whose state cannot be told is in error, and keeps nobody from the others. */
+  /** If the state of an API cannot be computed, that API is in error and the others are still listed. */
   private stateOf(version: AnyVersion): ApiState {
     try {
       return this.readableState(version);
@@ -283,7 +302,7 @@ export class Apis implements Service {
     };
     if (config.kind !== "RealtimeAPI") return { ...common, status: "live", ...NO_REPLICAS };
     const group = this.deps.replicas.group(name);
-    // A moment after it was deployed.
+    // This holds for a moment after a deployment.
     if (group === undefined) return { ...common, status: "updating", ...NO_REPLICAS };
     const { status, message } = statusOf(group);
     return {
@@ -303,7 +322,7 @@ export class Apis implements Service {
   }
 }
 
-/** Those that throw are `missing`. */
+/** Collects routes. A version whose route throws is added to `missing`. */
 function routesOf<Version extends { name: string }, Route>(
   versions: readonly Version[],
   missing: RefusedRoute[],
@@ -337,9 +356,9 @@ function nothingToRefresh({ name, config }: AnyVersion): ServiceError {
   return new ServiceError("wrong_state", message);
 }
 
-/** The API of an application goes and comes with it. */
+/** Throws for an API of an application: it is deployed and deleted with the application only. */
 function assertOwn(name: string, what: string): void {
-  if (!isPlaced(name)) return;
+  if (!isManaged(name)) return;
   const [application] = name.split(".");
   const message = `${name} cannot be ${what} alone: it belongs to the application ${application}; deploy that, or delete it (\`quern delete -a ${application}\`)`;
   throw new ServiceError("wrong_state", message);

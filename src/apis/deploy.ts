@@ -1,59 +1,65 @@
 /**
- * Deploys what an archive holds: everything is checked before anything is changed
+ * Deploys the content of an archive. Everything is checked before anything is changed
  * (docs/contract/configuration.md#configuration-errors).
  */
 import { execFile } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { timestamp } from "../base/clock.ts";
+import { FORMER_GUIDE } from "../contracts/config/former-keys.ts";
+import { projectDirectory } from "../contracts/data-layout.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
-import { FORMER_GUIDE } from "../contracts/former-keys.ts";
 import type { Database } from "../database/database.ts";
-import type { Pythons } from "../engine/pythons.ts";
-import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./api-store.ts";
+import type { Pythons } from "../engine/environments/pythons.ts";
+import { condaErrors, notSource } from "./config/former-files.ts";
+import { type DeployableConfig, invalid, type ParsedApi } from "./config/parse-config.ts";
+import { choosePython } from "./config/predictor-python.ts";
+import { readLongConfig } from "./config/read-config.ts";
 import { conflictOf, endpointOf } from "./endpoints.ts";
-import { condaErrors, notSource } from "./former-files.ts";
-import { type DeployableConfig, invalid, type ParsedApi } from "./parse-config.ts";
-import { choosePython } from "./predictor-python.ts";
-import { type UnpackedProject, unpackProject } from "./project-store.ts";
-import type { ProjectSweep } from "./project-sweep.ts";
-import { readLongConfig } from "./read-config.ts";
+import { type UnpackedProject, unpackProject } from "./projects/project-store.ts";
+import type { ProjectSweep } from "./projects/project-sweep.ts";
+import { type AnyVersion, allCurrent, identityOf, saveVersion } from "./records/api-rows.ts";
 
 const run = promisify(execFile);
 
 export interface DeployDeps {
   db: Database;
   dataDir: string;
-  /** The interpreter, and the directory of the package `quern_runtime`, for the check of the class. */
+  /** The interpreter and the directory of the package `quern_runtime`, with which the class is checked. */
   python: string;
   pythonRuntime: string;
-  /** Those that `predictor.python` may name. */
+  /** The Pythons that `predictor.python` may name. */
   pythons: Pythons;
-  /** How many GPUs this machine has to give out. */
+  /** How many GPUs this machine has. */
   gpus: number;
   projects: ProjectSweep;
-  /** Deploys an application where the configuration is one's `app.yaml`; undefined where it is a list of APIs. */
-  deployApplication: (
-    project: UnpackedProject,
-    request: DeployRequest,
-  ) => Promise<{ name: string; message: string } | { errors: FieldError[] } | undefined>;
 }
+
+/** Deploys an application if the configuration is one's `app.yaml`; undefined if it is a list of APIs. */
+export type DeployApplication = (
+  project: UnpackedProject,
+  request: DeployRequest,
+) => Promise<{ name: string; message: string } | { errors: FieldError[] } | undefined>;
 
 export interface DeployRequest {
   archive: Readable;
-  /** Called when all of it is here, before it is used: throws where the one who sends it may not any more. */
+  /**
+   * Called when the whole archive is here, before it is used. Throws if the sender is no longer permitted to deploy.
+   */
   onReceived: () => void;
-  /** As the user calls it, for messages. */
+  /** As the user calls the file, for messages. */
   configFile: string;
-  /** Deploy only these; empty is all. */
+  /** Deploy only these APIs; an empty list means all. */
   only: readonly string[];
   /** Validate everything, change nothing. */
   dryRun: boolean;
-  /** Of an application: which environment. */
+  /** The environment of an application. */
   environment: string;
-  /** A deployment in progress is cancelled: replicas that are still starting, and what an application has running. */
+  /**
+   * Cancels a deployment in progress: the replicas that are still starting, and the running stages of an application.
+   */
   force: boolean;
 }
 
@@ -62,35 +68,31 @@ export interface DeployedApi {
   kind: AnyVersion["config"]["kind"] | "Application";
   api_id: string;
   message: string;
-  /** Where it is, as a path. */
+  /** The API's address, as a path. */
   endpoint: string;
 }
 
-/** What of a request holds for a configuration without files too. */
+/** The part of a request that applies to a configuration without files too. */
 export type ConfigRequest = Omit<DeployRequest, "archive" | "onReceived" | "environment">;
 
-/** The files that a version of an API has. */
+/** The files of a version. */
 type ProjectFiles = Pick<UnpackedProject, "project_id" | "directory">;
 
-export function deploy(deps: DeployDeps, request: DeployRequest): Promise<DeployedApi[]> {
+export function deploy(
+  deps: DeployDeps,
+  request: DeployRequest,
+  deployApplication: DeployApplication,
+): Promise<DeployedApi[]> {
   return deps.projects.beside(async () => {
     const project = await unpackProject(deps.dataDir, request);
     await deps.projects.know(project.project_id);
-    return deployProject(deps, request, project);
+    const application = await deployApplication(project, request);
+    if (application !== undefined) return [applicationOf(application, project.project_id)];
+    return deployConfig(deps, request, project.configText, () => project, condaErrors(project.directory));
   });
 }
 
-async function deployProject(
-  deps: DeployDeps,
-  request: DeployRequest,
-  project: UnpackedProject,
-): Promise<DeployedApi[]> {
-  const application = await deps.deployApplication(project, request);
-  if (application !== undefined) return [applicationOf(application, project.project_id)];
-  return deployConfig(deps, request, project.configText, () => project, condaErrors(project.directory));
-}
-
-/** Gives deployed APIs another configuration; each keeps the files that it was deployed with. */
+/** Deploys a new configuration for deployed APIs. Each keeps the files that it was deployed with. */
 export function patch(deps: DeployDeps, request: ConfigRequest, configText: string): Promise<DeployedApi[]> {
   return deps.projects.beside(() =>
     deployConfig(deps, request, configText, ({ config: { name } }, current) => {
@@ -102,7 +104,7 @@ export function patch(deps: DeployDeps, request: ConfigRequest, configText: stri
   );
 }
 
-/** `filesOf` is asked for each API, beside its version that is deployed now. */
+/** Calls `filesOf` for each API, with its deployed version. */
 async function deployConfig(
   deps: DeployDeps,
   request: ConfigRequest,
@@ -112,10 +114,10 @@ async function deployConfig(
 ): Promise<DeployedApi[]> {
   const read = await readLongConfig(configText, request.configFile);
   const errors = [...read.errors, ...ofFiles];
-  // Faults are told of the whole file, as far as each entry can be read.
+  // Reports the errors of the whole file, as far as each entry can be read.
   const apis = errors.length > 0 ? read.apis : selectApis(read.apis, request.only);
   const current = new Map((await allCurrent(deps.db)).map((version) => [version.name, version]));
-  // As it will be.
+  // The APIs that will be deployed afterwards.
   const after = [
     ...new Map([...current.values(), ...apis].map(({ config }) => [config.name, config])).values(),
   ];
@@ -140,9 +142,9 @@ async function deployConfig(
     );
   }
   if (errors.length > 0) throw invalid(errors);
-  const deployed = apis.map((api, at) => plan(api, projects[at]!, current.get(api.config.name)?.api_id));
-  if (!request.dryRun) await save(deps.db, apis, deployed, projects);
-  return deployed;
+  const planned = apis.map((api, at) => plan(api, projects[at]!, current.get(api.config.name)?.api_id));
+  if (!request.dryRun) await save(deps.db, planned);
+  return planned.map(({ deployed }) => deployed);
 }
 
 function applicationOf(
@@ -165,17 +167,24 @@ function selectApis(apis: ParsedApi[], only: readonly string[]): ParsedApi[] {
   return only.length === 0 ? apis : apis.filter((api) => only.includes(api.config.name));
 }
 
-function plan(
-  { config, configText }: ParsedApi,
-  projectId: string,
-  currentId: string | undefined,
-): DeployedApi {
-  const { api_id } = identityOf(config, configText, projectOf(config, projectId));
-  const message = messageOf(config, currentId, api_id);
-  return { api: config.name, kind: config.kind, api_id, message, endpoint: endpointOf(config) };
+/** The change that a deployment makes to one API. */
+interface PlannedApi {
+  api: ParsedApi;
+  project_id: string;
+  isUnchanged: boolean;
+  deployed: DeployedApi;
 }
 
-/** In Cortex's words: a batch API is there at once, a real-time one is only on its way. */
+function plan(api: ParsedApi, projectId: string, currentId: string | undefined): PlannedApi {
+  const { config, configText } = api;
+  const project_id = projectOf(config, projectId);
+  const { api_id } = identityOf(config, configText, project_id);
+  const message = messageOf(config, currentId, api_id);
+  const deployed = { api: config.name, kind: config.kind, api_id, message, endpoint: endpointOf(config) };
+  return { api, project_id, isUnchanged: currentId === api_id, deployed };
+}
+
+/** Uses Cortex's messages: a batch API is ready at once, a real-time one is only starting. */
 function messageOf(
   { name, kind }: ParsedApi["config"],
   currentId: string | undefined,
@@ -186,25 +195,19 @@ function messageOf(
   return `${verb}${kind === "RealtimeAPI" ? "ing" : "ed"} ${name} (${kind})`;
 }
 
-/** A splitter has none of the project's files: their change is none of its. */
+/** A splitter has no files of the project, so file changes do not affect it. */
 function projectOf({ kind }: ParsedApi["config"], projectId: string): string {
   return kind === "TrafficSplitter" ? "" : projectId;
 }
 
-async function save(
-  db: Database,
-  apis: ParsedApi[],
-  planned: DeployedApi[],
-  projects: readonly string[],
-): Promise<void> {
+async function save(db: Database, planned: readonly PlannedApi[]): Promise<void> {
   await db.transaction(async (tx) => {
-    for (const [i, { config, configText, submitted }] of apis.entries()) {
-      if (planned[i]!.message.endsWith("is up to date")) continue;
-      const project_id = projectOf(config, projects[i]!);
+    for (const { api, project_id, isUnchanged } of planned) {
+      if (isUnchanged) continue;
+      const { config, configText, submitted } = api;
       const ids = identityOf(config, configText, project_id);
-      const name = config.name;
       await saveVersion(tx, {
-        ...{ name, ...ids, project_id, deployed_time: timestamp(), configText, submitted },
+        ...{ name: config.name, ...ids, project_id, deployed_time: timestamp(), configText, submitted },
         config,
       } as AnyVersion);
     }
@@ -220,7 +223,7 @@ function addressErrors({ config, positionOf }: ParsedApi, after: Configs): Field
   return [{ pointer: positionOf(["networking", "endpoint"]), detail }];
 }
 
-/** What a splitter sends to must be there, in the same file or before. */
+/** The APIs of a splitter must be in the same file, or already deployed. */
 function splitterErrors({ config, positionOf }: ParsedApi, after: Configs): FieldError[] {
   if (config.kind !== "TrafficSplitter") return [];
   return config.apis.flatMap(({ name }, at) => {
@@ -244,7 +247,7 @@ function gpuErrors({ gpus }: DeployDeps, { positionOf }: ParsedApi, config: Depl
   return [{ pointer: positionOf(["compute", "gpu"]), detail }];
 }
 
-/** What only the project's files can show: that they are there, and that the class is what it must be. */
+/** Finds errors that only the project's files show: missing files, and a class that is not valid. */
 async function predictorErrors(
   deps: DeployDeps,
   { positionOf }: ParsedApi,
@@ -274,7 +277,7 @@ async function predictorErrors(
   }
   const kind = notSource(file, path);
   if (kind !== undefined) return [error("path", kind, { guide: FORMER_GUIDE }), ...errors];
-  // Many APIs may have one file, and each check starts a Python.
+  // Many APIs may use the same file, and each check starts a Python.
   const key = `${python}\0${file}`;
   const check = checked.get(key) ?? checkClass(python, deps.pythonRuntime, file);
   checked.set(key, check);
@@ -297,7 +300,7 @@ function isDirectoryInside(directory: string, path: string): boolean {
 interface ClassFault {
   line: number;
   message: string;
-  /** It is about a name of Cortex. */
+  /** The error is about a name of Cortex. */
   former?: boolean;
 }
 
@@ -314,9 +317,4 @@ async function checkClass(python: string, pythonRuntime: string, file: string): 
       { cause: error },
     );
   }
-}
-
-/** Where a version's files are. */
-export function projectDirectory(dataDir: string, projectId: string): string {
-  return join(dataDir, "projects", projectId);
 }

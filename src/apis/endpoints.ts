@@ -1,12 +1,15 @@
-/** The addresses of APIs (`networking.endpoint`): where each is, and that no two are in each other's way, purely. */
-import type { ApiConfig } from "../contracts/apis.ts";
+/** The addresses of APIs (`networking.endpoint`): finds an API's address, and conflicts between two addresses. Pure. */
+import type { ApiConfig } from "../contracts/config/apis.ts";
 
-/** The path of an API: its own, or its name. */
+/** The path of an API: the configured one, or its name. */
 export function endpointOf({ name, networking }: Pick<ApiConfig, "name" | "networking">): string {
   return networking?.endpoint ?? `/${name}`;
 }
 
-/** The other API whose address is the same, or before or behind this one's: paths below an address are a batch API's jobs. */
+/**
+ * Finds another API whose address is equal, above or below this one's. Paths below an address belong to a batch API's
+ * jobs.
+ */
 export function conflictOf<Other extends Pick<ApiConfig, "name" | "networking">>(
   api: Pick<ApiConfig, "name" | "networking">,
   others: readonly Other[],

@@ -1,20 +1,20 @@
 /**
- * A version of an API as an archive that can be deployed again: its configuration, and its files as they were deployed. The same content has
- * the same id, so the configuration is read again here before it is handed out.
+ * Exports a version of an API as an archive that can be deployed again: its configuration, and its files as they were
+ * deployed. The same content must get the same id, so the exported configuration is parsed again before it is sent.
  */
 import { Readable } from "node:stream";
 import { Header, Pack, ReadEntry, WriteEntry } from "tar";
 import { stringifyExact } from "../base/json-text.ts";
 import { writeYaml } from "../config/write-yaml.ts";
+import { projectDirectory } from "../contracts/data-layout.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { type AnyVersion, identityOf } from "./api-store.ts";
-import { CONFIG, FILES } from "./archive-entry.ts";
-import { projectDirectory } from "./deploy.ts";
-import { deployedFiles } from "./project-files.ts";
-import { readLongConfig } from "./read-config.ts";
-import { submittedEntry } from "./submitted-entry.ts";
+import { readLongConfig } from "./config/read-config.ts";
+import { CONFIG, FILES } from "./projects/archive-entry.ts";
+import { deployedFiles } from "./projects/project-files.ts";
+import { type AnyVersion, identityOf } from "./records/api-rows.ts";
+import { submittedEntry } from "./records/submitted-entry.ts";
 
-/** Throws `wrong_state` where the files are not there as they were deployed. */
+/** Throws `wrong_state` if the files are missing or changed since the deployment. */
 export async function exportVersion(dataDir: string, version: AnyVersion): Promise<Readable> {
   const { name, api_id, project_id } = version;
   const config = Buffer.from(await configOf(version));
@@ -29,7 +29,7 @@ export async function exportVersion(dataDir: string, version: AnyVersion): Promi
 function archiveOf(config: Buffer, cwd: string, files: readonly string[]): Readable {
   const pack = new Pack({
     cwd,
-    // All paths are relative: `a:b` is a name, and not a file of a drive.
+    // All paths are relative. `a:b` is a file name here, not a file on a drive.
     ...{ gzip: true, portable: true, preservePaths: true },
     onWriteEntry: (entry) => {
       entry.path = entry instanceof WriteEntry ? `${FILES}/${entry.path}` : CONFIG;
@@ -43,7 +43,7 @@ function archiveOf(config: Buffer, cwd: string, files: readonly string[]): Reada
   return Readable.from(pack);
 }
 
-/** The entry as it was submitted; as JSON, which is YAML too, where only that gives the same id. */
+/** The entry as it was submitted, in YAML. If only JSON gives the same id, it is JSON, which is also YAML. */
 async function configOf(version: AnyVersion): Promise<string> {
   const entry = [submittedEntry(version)];
   const yaml = writeYaml(entry);

@@ -1,6 +1,7 @@
 /**
- * The route snapshot's one writer: to a file, from which a gateway starts when there is no controller, and to the
- * gateways that are connected. Epoch and version rise, also over restarts. Only what a gateway can read is published.
+ * The only writer of the route snapshot. It writes a file, from which a gateway starts if there is no controller, and
+ * sends each snapshot to connected gateways. Epoch and version only rise, even over restarts. It publishes only what a
+ * gateway can read.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { delay } from "../base/clock.ts";
@@ -18,23 +19,23 @@ import {
   type SnapshotStamp,
   type SplitterRoute,
 } from "../contracts/routes.ts";
-import type { AnyVersion, ApiVersion, SplitterVersion } from "./api-store.ts";
 import { endpointOf } from "./endpoints.ts";
-import type { Replica } from "./replica.ts";
-import { replicaConcurrency } from "./scaling-rules.ts";
-import { timeoutMsOf } from "./start-worker.ts";
+import type { AnyVersion, ApiVersion, SplitterVersion } from "./records/api-rows.ts";
+import type { Replica } from "./replicas/replica.ts";
+import { replicaConcurrency } from "./replicas/scaling-rules.ts";
+import { timeoutMsOf } from "./replicas/start-worker.ts";
 
 /** A gateway that takes longer to confirm is stuck. */
 const EVERYWHERE_MS = 5_000;
-const APPLIED_LOOK_MS = 5;
+const APPLIED_POLL_MS = 5;
 const WRITE_AGAIN_MS = 1_000;
 
-/** A gateway that is connected: given each snapshot, and asked which it has applied. */
+/** A connected gateway, which gets each snapshot and confirms those that it has applied. */
 interface Subscriber {
   listener: (snapshot: RouteSnapshot) => void;
-  /** Of this epoch. */
+  /** Within the current epoch. */
   appliedVersion: number;
-  /** What it could not read. */
+  /** The items that the gateway could not read. */
   refused: readonly RefusedRoute[];
 }
 
@@ -44,10 +45,13 @@ export class RoutePublisher {
   private current: RouteSnapshot;
   private refused: readonly RefusedRoute[] = [];
   private writtenVersion = 0;
-  /** By the gateway's own id. */
+  /** Keyed by the gateway's id. */
   private readonly subscribers = new Map<string, Subscriber>();
 
-  /** `onRefused`: a route is not published, because no gateway could read it. `capabilities`: of workers that live on. */
+  /**
+   * `onRefused` is called for a route that is not published because no gateway could read it. `capabilities` are those
+   * of workers that are still running.
+   */
   constructor(
     file: string,
     epoch: number,
@@ -63,7 +67,7 @@ export class RoutePublisher {
     return this.current;
   }
 
-  /** Calls back with each later snapshot; returns how to stop that. */
+  /** Calls back with each later snapshot. Returns a function that ends the subscription. */
   subscribe(gateway: string, listener: (snapshot: RouteSnapshot) => void): () => void {
     const subscriber: Subscriber = { listener, appliedVersion: -1, refused: [] };
     this.subscribers.set(gateway, subscriber);
@@ -72,17 +76,17 @@ export class RoutePublisher {
     };
   }
 
-  /** A gateway says by which snapshot it acts now, and what it could not read of the newest. */
+  /** A gateway confirms the snapshot that it now uses, and reports items of the newest that it could not read. */
   applied(gateway: string, { epoch, version }: SnapshotStamp, refused: readonly RefusedRoute[]): void {
     const subscriber = this.subscribers.get(gateway);
     if (subscriber === undefined) return;
     subscriber.refused = refused;
-    // One of a former controller says nothing of ours.
+    // A confirmation of a former controller's snapshot says nothing about this epoch.
     if (epoch === this.current.epoch)
       subscriber.appliedVersion = Math.max(subscriber.appliedVersion, version);
   }
 
-  /** What does not serve as it was deployed, for people. */
+  /** For people: the APIs that serve an older route than the deployed one. */
   get warnings(): string[] {
     const refused = [this.refused, ...[...this.subscribers.values()].map((subscriber) => subscriber.refused)];
     const texts = refused
@@ -91,7 +95,7 @@ export class RoutePublisher {
     return [...new Set(texts)];
   }
 
-  /** A route that gateways could not read is not published: the one before it stays, as it does of APIs that are `missing`. */
+  /** Publishes routes. If gateways could not read a route, its last good one stays, as for the APIs in `missing`. */
   publish(
     routes: Omit<RouteSnapshot, keyof SnapshotStamp | "capabilities">,
     missing: readonly RefusedRoute[] = [],
@@ -106,7 +110,7 @@ export class RoutePublisher {
     this.bring(snapshot);
   }
 
-  /** The routes stay as they are. */
+  /** Publishes capabilities, and keeps the routes. */
   publishCapabilities(capabilities: CapabilityRoute[]): void {
     this.bring({ ...this.current, version: this.current.version + 1, capabilities });
   }
@@ -117,7 +121,7 @@ export class RoutePublisher {
     for (const { listener } of this.subscribers.values()) listener(snapshot);
   }
 
-  /** Gateways that are connected do not wait for the file: where the disk has no room it is written when it has. */
+  /** Connected gateways do not wait for the file. If the disk is full, the file is written once there is space. */
   private write(): void {
     const { version } = this.current;
     const temporary = `${this.file}.new`;
@@ -131,23 +135,26 @@ export class RoutePublisher {
     }
   }
 
-  /** Resolves when every connected gateway acts by the newest snapshot. Throws `server_unavailable` after a while. */
-  async everywhere(): Promise<void> {
+  /**
+   * Resolves when every connected gateway has applied the newest snapshot. Throws `server_unavailable` if that takes
+   * too long.
+   */
+  async waitUntilApplied(): Promise<void> {
     const { version } = this.current;
     const deadline = performance.now() + EVERYWHERE_MS;
     const isMissing = ({ appliedVersion }: Subscriber) => appliedVersion < version;
-    // One that starts now reads the file.
+    // A gateway that starts now reads the file.
     while (this.writtenVersion < version || [...this.subscribers.values()].some(isMissing)) {
       if (performance.now() > deadline) {
         const message = "a gateway has not confirmed the change yet; it is recorded and will reach it";
         throw new ServiceError("server_unavailable", message, { retryAfterS: 1 });
       }
-      await delay(APPLIED_LOOK_MS);
+      await delay(APPLIED_POLL_MS);
     }
   }
 }
 
-/** What the controller before has published; a file that cannot be read holds nothing that is worth keeping. */
+/** The last snapshot of the previous controller. A file that cannot be read contains nothing worth keeping. */
 function lastPublished(file: string): RouteSnapshot {
   try {
     return readSnapshot(JSON.parse(readFileSync(file, "utf8")), NO_ROUTES).snapshot;
@@ -157,7 +164,8 @@ function lastPublished(file: string): RouteSnapshot {
 }
 
 /**
- * `networking.auth` decides (docs/contract/access.md#keys-close-apis); where it says nothing, whether there is any key.
+ * `networking.auth` decides (docs/contract/access.md#keys-close-apis). Without it, the API needs a key if any key
+ * exists.
  */
 export function needsKey(version: AnyVersion, isAnyKey: boolean): boolean {
   const auth = version.config.networking?.auth;
@@ -211,7 +219,7 @@ export function toRoute(
   };
 }
 
-/** How many requests a worker has use for at once: batches are formed of those that wait there. */
+/** How many requests a worker can use at once. Batches are formed from the requests that wait at the worker. */
 function parallelOf(version: ApiVersion, isAsync: boolean): number {
   const { threads_per_process: threads, server_side_batching: batching } = version.config.predictor;
   if (batching !== undefined) return batching.max_batch_size * (threads + 1);

@@ -1,4 +1,7 @@
-/** Takes the reports of gateways: keeps their numbers for `quern get`, and the newest of each for `/-/metrics`. */
+/**
+ * Receives the reports of gateways. It stores their numbers for `quern get`, and keeps the newest of each for
+ * `/-/metrics`.
+ */
 import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -14,14 +17,14 @@ import {
   type Tally,
 } from "../contracts/reports.ts";
 import type { Database } from "../database/database.ts";
-import { addReport, pruneMetrics } from "./api-metrics.ts";
+import { addReport, pruneMetrics } from "./records/api-metrics.ts";
 
-/** A gateway that has said nothing for this long is gone; its totals stay in the sum. */
+/** A gateway that has not reported for this long is gone; its totals stay in the sum. */
 const GONE_AFTER_MS = 60_000;
 
 interface Known {
   report: Report;
-  /** By which a report that says nothing new is known. */
+  /** Identifies a report that repeats the last one. */
   talliesText: string;
   atMs: number;
 }
@@ -61,7 +64,7 @@ export class Reports implements Service {
     await this.write(() => addReport(this.db, report, talliesText, new Date(wallMs())));
   }
 
-  /** Of all gateways together, by API: totals since this controller began to listen, and what is under way. */
+  /** Sums over all gateways, by API: totals since this controller started to listen, and requests in flight. */
   totals(): {
     tallies: ReadonlyMap<string, Tally>;
     inFlight: ReadonlyMap<string, number>;
@@ -78,7 +81,7 @@ export class Reports implements Service {
     };
   }
 
-  /** The delay of each gateway's event loop. */
+  /** The event loop delay of each gateway. */
   loops(): LoopDelay[] {
     this.retireGone(performance.now());
     return [...this.known.values()].flatMap(({ report }) => report.loop ?? []);
@@ -100,7 +103,7 @@ export class Reports implements Service {
   }
 }
 
-/** Replaces an API's sum by a new one: sums of others are not changed. */
+/** Replaces an API's sum with a new object, so that shared objects are not changed. */
 function addTally(sums: Map<string, Tally>, api: string, tally: Tally): void {
   const sum = sums.get(api) ?? emptyTally();
   const classes = new Map(sum.classes);
@@ -120,7 +123,7 @@ function sumHistograms(one: Histogram, other: Histogram): Histogram {
   return { buckets, sum_s: one.sum_s + other.sum_s };
 }
 
-/** Of counts by words of our own. */
+/** Adds counts whose labels Quern defines. */
 function sumCounts(one: Record<string, number>, other: Record<string, number>): Record<string, number> {
   const sums = { ...one };
   for (const [name, count] of Object.entries(other)) sums[name] = (sums[name] ?? 0) + count;

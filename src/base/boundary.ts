@@ -1,14 +1,14 @@
 /**
- * The outermost boundary of a unit of work: one job, API, queue, request, connection or timer. What it throws and nobody expected
- * ends that unit alone; the process goes on with all others. What follows for the unit is its owner's business.
+ * The outermost boundary of a unit of work: one job, API, queue, request, connection or timer. An unexpected exception
+ * ends only that unit, and the process continues with all others. The owner of the unit decides what follows for it.
  */
 
-/** What was thrown, and by which unit, in words. */
+/** Gets an exception, and the unit that threw it, in words. */
 export type OnFault = (error: Error, unit: string) => void;
 
 let onContained: OnFault = logFault;
 
-/** Where faults go whose unit has nothing else to do about them: once a process. */
+/** Sets where faults go if their unit does nothing else about them. Called once per process. */
 export function reportFaultsTo(report: OnFault): void {
   onContained = report;
 }
@@ -18,7 +18,7 @@ export function reportFault(thrown: unknown, unit: string): void {
   onContained(asError(thrown), unit);
 }
 
-/** Does `work` and forgets it: never throws, now or later. Without `onFault` what it throws is reported, and that is all. */
+/** Runs `work` without waiting for it. Never throws, now or later. Without `onFault`, an exception is only reported. */
 export function contain(unit: string, work: () => unknown, onFault: OnFault = reportFault): void {
   try {
     const result = work();
@@ -28,12 +28,15 @@ export function contain(unit: string, work: () => unknown, onFault: OnFault = re
   }
 }
 
-/** A promise that nobody waits for, as `contain`: `npm run check` holds each promise to a `catch`, an `await`, or this. */
+/**
+ * Like `contain`, for a promise that nobody awaits. `npm run check` requires a `catch`, an `await` or this for each
+ * promise.
+ */
 export function inBackground(work: Promise<unknown>, onFault: OnFault = reportFault): void {
   contain("background work", () => work, onFault);
 }
 
-/** The same callbacks, each within a boundary of its own. */
+/** The same callbacks, each within a separate boundary. */
 export function containAll<Callbacks extends object>(
   unit: string,
   callbacks: Callbacks,
@@ -47,7 +50,7 @@ export function containAll<Callbacks extends object>(
   return Object.fromEntries(contained) as Callbacks;
 }
 
-/** What has no boundary of its own, or throws in it, ends nothing either: the last net of a process that serves others. */
+/** The last resort of a process that serves others: it survives an exception that no boundary caught. */
 export function surviveAll(report: (error: Error) => void): void {
   process.on("uncaughtException", (thrown: unknown) => report(asError(thrown)));
   process.on("unhandledRejection", (thrown: unknown) => report(asError(thrown)));
@@ -67,7 +70,7 @@ function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-/** The log is loaded when it is needed: the command line starts without it. */
+/** Loads the log only when it is needed, because the command line starts without it. */
 function logFault(error: Error, unit: string): void {
   import("./log.ts")
     .then(({ openLog }) => openLog("quern").error({ err: error }, `internal error in ${unit}`))

@@ -1,10 +1,13 @@
 /**
  * The one place that reads the wall clock (docs/decisions/0015-clocks.md). Records and expiry dates are wall time.
- * Durations and deadlines of a running process are monotonic: `performance.now()`, which no step of the wall clock moves
- * and which stands still while the machine is suspended.
+ * Durations and deadlines of a running process are monotonic: `performance.now()`. No step of the wall clock moves it,
+ * and it stands still while the machine is suspended.
  */
 
-/** Further apart than this, the wall clock was set, or the machine was suspended: a preempted reading is off by less. */
+/**
+ * If the clocks differ by more, the wall clock was set or the machine was suspended. A preempted reading differs by
+ * less.
+ */
 const STEP_NS = 100_000_000n;
 
 /** Milliseconds since the epoch, for records and expiry dates; never for durations. */
@@ -13,8 +16,9 @@ export function wallMs(): number {
 }
 
 /**
- * The wall clock in nanoseconds: anchored to it once, counted on by the monotonic clock, and anchored again at the first
- * reading after a step. Between steps readings never go back; after the clock was set back they do.
+ * The wall clock in nanoseconds. It is anchored to the wall clock once, and counted on by the monotonic clock. The
+ * first reading after a step anchors it again. Between steps readings never go back; after the clock was set back they
+ * do.
  */
 export class WallClock {
   private readonly wallMs: () => number;
@@ -48,14 +52,14 @@ export function timestamp(ns: bigint = clock.nowNs()): string {
   return `${new Date(millis).toISOString().slice(0, 19)}.${fraction}Z`;
 }
 
-/** `time`, or the next nanosecond after `before` where the clock was set back between them. */
+/** `time`, or the next nanosecond after `before` if the clock was set back between them. */
 export function notBefore(time: string, before: string | undefined): string {
   if (before === undefined || time > before) return time;
   const seconds = BigInt(Date.parse(`${before.slice(0, 19)}Z`)) * 1_000_000n;
   return timestamp(seconds + BigInt(before.slice(20, 29)) + 1n);
 }
 
-/** Cuts work that may take long into slices, between which others have the event loop. */
+/** Cuts long work into slices, so that other work gets the event loop between them. */
 export class TimeSlices {
   private readonly lengthMs: number;
   private endMs: number;
@@ -76,7 +80,7 @@ export class TimeSlices {
   }
 }
 
-/** Lets one caller go on in each turn of the event loop, in the order in which they came. */
+/** Lets one caller continue in each turn of the event loop, in the order in which they came. */
 export class OneEachTurn {
   private last: Promise<void> = Promise.resolve();
 

@@ -1,14 +1,14 @@
-/** What the machine has run out of, whoever says so, and waiting until there is some again. */
+/** Detects from an error what the machine has run out of, and waits until it is available again. */
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** No bytes, no inodes, or no quota of either is left. */
 const DISK_CODES = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL", "53100"]);
-/** No file handle is left, or no process: EAGAIN is what starting one says. */
+/** No file handle or no process is left. EAGAIN is the error when a process starts. */
 const HANDLE_CODES = new Set(["EMFILE", "ENFILE", "EAGAIN"]);
 const LOOK_AGAIN_MS = 1_000;
 
-/** The disk (bytes, inodes or quota), or files and processes; undefined for every other error. */
+/** Disk: bytes, inodes or quota. Handles: files and processes. Undefined for every other error. */
 export function shortageOf(error: unknown): "disk" | "handles" | undefined {
   const { code, message, cause } = (error ?? {}) as { code?: unknown; message?: unknown; cause?: unknown };
   if (DISK_CODES.has(String(code)) || /database or disk is full/.test(String(message))) return "disk";
@@ -23,7 +23,7 @@ export function describeShortage(error: unknown): string {
     : "the server's disk is full";
 }
 
-/** Makes a directory and those above it. Node's own way (`recursive`) says ENOENT where the disk has no inode left. */
+/** Makes a directory and its parents. Node's own option (`recursive`) reports ENOENT if the disk has no inode left. */
 export function makeDirectories(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
@@ -36,15 +36,15 @@ export function makeDirectories(path: string): void {
   }
 }
 
-export interface RoomWait {
-  /** Told once, when the waiting begins, with the error. */
+export interface DiskWait {
+  /** Called once with the error, when waiting begins. */
   onWait: (error: unknown) => void;
-  /** Aborted when nobody waits any more: the error is thrown then. */
+  /** Aborted when nobody waits any more; the error is then thrown. */
   signal: AbortSignal;
 }
 
-/** Does `work`, again and again while the machine has run out of what it needs. */
-export async function whenThereIsRoom<T>(work: () => Promise<T>, { onWait, signal }: RoomWait): Promise<T> {
+/** Does `work`, and repeats it while the machine has run out of something. */
+export async function whenDiskHasSpace<T>(work: () => Promise<T>, { onWait, signal }: DiskWait): Promise<T> {
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await work();

@@ -17,7 +17,7 @@ export function newUlid(nowMs: number = wallMs()): string {
 let lastMs = 0;
 let inThisMs = 0;
 
-/** Like `newUlid`, and above all that this process made before (up to a million in one millisecond). */
+/** Like `newUlid`, and greater than all that this process made before (up to a million in one millisecond). */
 export function newOrderedUlid(): string {
   const nowMs = Math.max(wallMs(), lastMs);
   inThisMs = nowMs === lastMs ? inThisMs + 1 : 0;

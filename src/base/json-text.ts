@@ -1,6 +1,7 @@
 /**
- * JSON as text: users' numbers are never re-rounded, so their values travel as the bytes they wrote.
- * `memberSpans` and `elementSpans` cut such texts out of a document that `JSON.parse` or `jsonFault` has already accepted.
+ * JSON as text. Users' numbers are never rounded again, because their values travel as the bytes that they wrote.
+ * `memberSpans` and `elementSpans` cut such texts out of a document that `JSON.parse` or `jsonFault` has already
+ * accepted.
  */
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -53,17 +54,17 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 
 export interface JsonLimits {
-  /** Arrays and objects in one another. */
+  /** How deep arrays and objects may be nested. */
   depth: number;
-  /** Of a number, its sign included. */
+  /** Characters of a number, its sign included. */
   numberCharacters: number;
 }
 /**
- * Where a text is no JSON, or is over a limit; undefined if it is JSON. Unlike `JSON.parse` it makes no values: of 10 MB of
- * empty objects these would take 200 MB.
+ * The position at which a text is not JSON or exceeds a limit; undefined if it is JSON. Unlike `JSON.parse` it creates
+ * no values: those of 10 MB of empty objects would take 200 MB.
  */
 export function jsonFault(text: Buffer, limits: JsonLimits): { at: number; why: string } | undefined {
-  /** What is open: 1 an object, 0 an array. */
+  /** The open containers: 1 is an object, 0 an array. */
   const open = new Uint8Array(limits.depth);
   let depth = 0;
   let at = skipSpace(text, 0);
@@ -101,7 +102,7 @@ function closing(kind: number): number {
   return kind === 1 ? 0x7d : 0x5d;
 }
 
-/** Behind a name and its colon. */
+/** The position after a name and its colon. */
 function nameEnd(text: Buffer, at: number): number | undefined {
   const end = text[at] === QUOTE ? stringEnd(text, at) : undefined;
   if (end === undefined) return undefined;
@@ -115,7 +116,7 @@ function scalarEnd(text: Buffer, at: number): number | undefined {
   for (const word of ["true", "false", "null"])
     if (first === word.charCodeAt(0))
       return text.toString("latin1", at, at + word.length) === word ? at + word.length : undefined;
-  // The usual number is a few digits.
+  // Most numbers are a few digits.
   let end = at;
   while (text[end]! >= 0x30 && text[end]! <= 0x39) end++;
   if (end > at && isEnd(text[end]) && (first !== 0x30 || end === at + 1)) return end;
@@ -124,7 +125,7 @@ function scalarEnd(text: Buffer, at: number): number | undefined {
   return found === null ? undefined : at + found[0].length;
 }
 
-/** The first character from there on that no number has. */
+/** The first position from `at` on whose character cannot be in a number. */
 function numberEnd(text: Buffer, at: number): number {
   while (at < text.length && !isDelimiter(text[at]!)) at++;
   return at;
@@ -151,7 +152,7 @@ function stringEnd(text: Buffer, start: number): number | undefined {
   return undefined;
 }
 
-/** How many arrays and objects are in one another in the value of `span`. */
+/** How deep arrays and objects are nested in the value of `span`. */
 export function depthOf(text: Buffer, { start, end }: Span): number {
   let deepest = 0;
   for (let at = start, depth = 0; at < end; ) {
@@ -167,7 +168,10 @@ export function depthOf(text: Buffer, { start, end }: Span): number {
   return deepest;
 }
 
-/** Whether arrays and objects are in one another deeper than `most`, in any bytes: they need not be JSON. Stops where it shows. */
+/**
+ * Whether arrays and objects are nested deeper than `most`, in any bytes: they need not be JSON. Stops as soon as this
+ * is certain.
+ */
 export function isDeeperThan(text: Buffer, most: number): boolean {
   // Each level takes two bytes.
   if (text.length <= 2 * most) return false;
@@ -183,7 +187,10 @@ export function isDeeperThan(text: Buffer, most: number): boolean {
   return false;
 }
 
-/** Whether there are more objects, arrays, members and elements than `most`, in any bytes: they need not be JSON. Stops where it shows. */
+/**
+ * Whether there are more objects, arrays, members and elements than `most`, in any bytes: they need not be JSON. Stops
+ * as soon as this is certain.
+ */
 export function hasMoreValues(text: Buffer, most: number): boolean {
   let isString = false;
   let values = 0;
@@ -197,8 +204,8 @@ export function hasMoreValues(text: Buffer, most: number): boolean {
 }
 
 /**
- * The members of the object in `span`, by name; of duplicate names the last one wins, as in `JSON.parse`. Of an object of more
- * than `most` members the first ones, and one more.
+ * The members of the object in `span`, by name. If a name is duplicate the last one wins, as in `JSON.parse`. If the
+ * object has more than `most` members, only the first `most` and one more are returned.
  */
 export function memberSpans(text: Buffer, span: Span, most = Number.POSITIVE_INFINITY): Map<string, Span> {
   const members = new Map<string, Span>();
@@ -233,7 +240,7 @@ export function* elementSpans(text: Buffer, span: Span): Generator<Span> {
   }
 }
 
-/** Writes a value without the white space between its tokens to `out` at `at`; returns where it ends. */
+/** Writes a value to `out` at `at`, without the white space between its tokens. Returns where it ends. */
 export function writeCompact(text: Buffer, span: Span, out: Buffer, at: number): number {
   for (let from = span.start; from < span.end; ) {
     const byte = text[from]!;
@@ -266,7 +273,7 @@ export function stringifyWithRaw(value: Record<string, unknown>, raw: Record<str
   return `{${parts.join(",")}}`;
 }
 
-/** A number as it was written: JSON tells 1 from 1.0, and has as many digits as there are. */
+/** A number as it was written: JSON distinguishes 1 from 1.0, and allows any number of digits. */
 export class JsonNumber {
   readonly text: string;
 
@@ -279,7 +286,7 @@ export class JsonNumber {
   }
 }
 
-/** `JSON.parse` of a text that is valid, with each number as a JsonNumber. */
+/** `JSON.parse` of a valid text, with each number as a JsonNumber. */
 export function parseExact(text: string): unknown {
   const bytes = Buffer.from(text);
   const exactly = ({ start, end }: Span): unknown => {
@@ -296,7 +303,10 @@ export function parseExact(text: string): unknown {
   return exactly({ start, end: skipValue(bytes, start) });
 }
 
-/** A JSON text over several lines, as `JSON.stringify(value, null, 2)` has it, with every number as it was written. */
+/**
+ * A JSON text over several lines, formatted as by `JSON.stringify(value, null, 2)`, with every number as it was
+ * written.
+ */
 export function prettyJson(text: string): string {
   const write = (value: unknown, indent: string): string => {
     if (value === null || typeof value !== "object" || value instanceof JsonNumber)

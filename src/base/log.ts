@@ -7,17 +7,18 @@ export type Log = Logger;
 const asItIs = (line: string): string => line;
 
 /**
- * Opens a log that writes to stderr, or to `file`. `clean`: takes out of a line what nobody should read there. Writes are
- * synchronous, so that the last line before a kill is there.
+ * Opens a log that writes to stderr, or to `file`. `clean` removes from a line what nobody should read there. Writes
+ * are synchronous, so that the last line before a kill is written.
  */
 export function openLog(name: string, file?: string, clean: (line: string) => string = asItIs): Log {
   const sink =
     file === undefined
       ? destination({ fd: 2, sync: true })
       : destination({ dest: file, sync: true, mode: 0o600 });
-  // Lines are lost where the disk is full or the reader has left; nothing fails for its log.
+  // Lines are lost if the disk is full or the reader has left. Nothing fails because of its log.
   sink.on("error", () => {});
-  // A terminal may be where it is read, and a line may hold text of others: JSON leaves some of what a terminal obeys as it is.
+  // A terminal may show this log, and a line may contain text from others. JSON leaves some terminal controls
+  // unescaped.
   const write = (line: string) => {
     sink.write(printable(clean(line)));
   };

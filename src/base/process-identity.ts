@@ -1,11 +1,14 @@
 /**
- * A process id alone names nobody: ids are reused. Together with the start time it does.
- * Linux reads /proc; elsewhere `ps` is asked.
+ * Identifies a process by its id and its start time, because ids are reused. The start time comes from /proc on Linux,
+ * and from `ps` elsewhere.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** The kernel's start time of a live process as an opaque text; undefined when there is none (a zombie counts as none). */
+/**
+ * The kernel's start time of a live process, as an opaque text. Undefined if there is no such process; a zombie counts
+ * as none.
+ */
 export function processStartTime(pid: number): string | undefined {
   return process.platform === "linux" ? fromProc(pid) : fromPs(pid);
 }
@@ -29,7 +32,7 @@ function fromPs(pid: number): string | undefined {
   }
 }
 
-/** The program that a process was started as, with its arguments; undefined when there is none. */
+/** The program of a process, with its arguments; undefined if there is no such process. */
 export function programOf(pid: number): string | undefined {
   try {
     return process.platform === "linux"
@@ -44,7 +47,7 @@ export function isSameProcess(pid: number, startTime: string): boolean {
   return processStartTime(pid) === startTime;
 }
 
-/** Signals the whole process group that `pid` leads, or `pid` alone where it leads none. False when nobody is there. */
+/** Signals the whole process group that `pid` leads, or only `pid` if it leads none. False if there is neither. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
   for (const target of [-pid, pid]) {
     try {
@@ -57,7 +60,10 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
   return false;
 }
 
-/** Tells one boot of the machine from the next: the same text until the machine starts anew; undefined where the system does not tell. */
+/**
+ * Identifies a boot of the machine: the text stays the same until the next boot. Undefined if the system has no such
+ * text.
+ */
 export function bootId(): string | undefined {
   try {
     return process.platform === "linux"

@@ -1,13 +1,13 @@
 /**
- * The one shape of everything that has a lifetime. `start` may be called once; `stop` any number of times, also before
- * `start`, and resolves when work in hand is done.
+ * The interface of everything that has a lifetime. `start` may be called once. `stop` may be called any number of
+ * times, also before `start`. It resolves when the work in hand is done.
  */
 export interface Service {
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts in order; when one fails, those already started are stopped in reverse and the error goes on. */
+/** Starts in order. If one fails, it and those before it are stopped in reverse, and the error is thrown. */
 export async function startInOrder(services: readonly Service[]): Promise<void> {
   const started: Service[] = [];
   try {

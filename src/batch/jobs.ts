@@ -1,17 +1,20 @@
-/** All jobs of this controller: takes over the unfinished ones at the start, runs new ones, stops, reads. */
+/** All jobs of this controller: resumes the unfinished ones at the start, runs new ones, stops and reads them. */
 import { contain, reportFault } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
-import { describeShortage, whenThereIsRoom } from "../base/disk-full.ts";
+import { describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { failedBatches, failureGroups } from "./batch-records.ts";
-import { type FailurePage, failurePage } from "./failures.ts";
-import { finishJob, makeTerminal } from "./finish-job.ts";
+import { type FailurePage, failurePage } from "./end/failures.ts";
+import { finishJob, makeTerminal } from "./end/finish-job.ts";
+import { redrive, resume } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
-import { unexpected } from "./job-reasons.ts";
 import { JobRun } from "./job-run.ts";
+import { NO_WORKERS } from "./phase.ts";
+import { failedBatches, failureGroups } from "./records/batch-rows.ts";
+import { removeOrphans } from "./records/items-file.ts";
+import { unexpected } from "./records/job-reasons.ts";
 import {
   claimJob,
   configText,
@@ -27,15 +30,12 @@ import {
   jobTotals,
   type UnfinishedJob,
   unfinishedJobs,
-} from "./job-store.ts";
-import { redrive, resume } from "./new-round.ts";
-import { removeOrphans } from "./own-file.ts";
-import { unpauseAll } from "./paused-jobs.ts";
-import { type Preview, previewSubmission } from "./select-input.ts";
-import { submitJob } from "./submit-job.ts";
+} from "./records/job-rows.ts";
+import { unpauseAll } from "./records/paused-jobs.ts";
+import { type Preview, previewSubmission } from "./submit/select-input.ts";
+import { submitJob } from "./submit/submit-job.ts";
 
 const FAILURE_GROUPS_MAX = 500;
-const NO_WORKERS = { pending: 0, initializing: 0, running: 0, succeeded: 0, failed: 0, stalled: 0 };
 
 export class Jobs implements Service {
   private readonly deps: JobDeps;
@@ -60,11 +60,11 @@ export class Jobs implements Service {
   }
 
   private async goOn({ job_id, closing, paused }: UnfinishedJob): Promise<void> {
-    if (closing !== null) await this.withRoom(job_id, () => makeTerminal(this.deps, job_id));
+    if (closing !== null) await this.waitingForDisk(job_id, () => makeTerminal(this.deps, job_id));
     else if (paused === null) await this.run(job_id, this.lostWorkers.get(job_id));
   }
 
-  /** It could not even begin: it ends, and the next one begins. Where that fails too, the next start tries again. */
+  /** Ends a job that could not begin, so that the next one can. If this fails too, the next start tries again. */
   private async endUnexpected(jobId: string, error: Error): Promise<void> {
     this.deps.log.error({ job_id: jobId, err: error }, "a job could not be begun");
     await finishJob(this.deps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
@@ -86,7 +86,7 @@ export class Jobs implements Service {
     return this.runs.size > 0;
   }
 
-  /** All paused jobs go on; resolves to how many. */
+  /** Continues all paused jobs; resolves to their number. */
   async unpauseAll(): Promise<number> {
     const ids = await unpauseAll(this.deps.db, wallMs());
     for (const id of ids) {
@@ -113,7 +113,7 @@ export class Jobs implements Service {
     return { row: (await jobById(this.deps.db, job_id))!, isReplay };
   }
 
-  /** Of all jobs and queues, for `/-/metrics`. */
+  /** Totals of all jobs and queues, for `/-/metrics`. */
   totals(): Promise<JobTotals> {
     return jobTotals(this.deps.db);
   }
@@ -123,14 +123,14 @@ export class Jobs implements Service {
     for (const group of await failureGroups(this.deps.db, job.job_id, FAILURE_GROUPS_MAX)) {
       const { batches, first_batch_index } = group;
       const [row] = await failedBatches(this.deps.db, job.job_id, first_batch_index - 1, 1);
-      // A redrive may have taken it away meanwhile.
+      // A redrive may have removed it.
       if (row?.batch_index !== first_batch_index) continue;
       const { type, message, traceback } = JSON.parse(row.error_json) as WorkerFault;
       yield { batches, first_batch_index, error: { type, message, traceback } };
     }
   }
 
-  /** What a submission would take; makes no job. */
+  /** Shows which input a submission selects, without creating a job. */
   preview(body: Buffer, idempotencyKey: string | undefined, left?: AbortSignal): Promise<Preview> {
     return previewSubmission(this.deps.store, body, idempotencyKey, left);
   }
@@ -145,7 +145,7 @@ export class Jobs implements Service {
     return jobById(this.deps.db, jobId);
   }
 
-  /** A page in parts; its value at the end is whether there are more jobs. */
+  /** A page in parts. The generator returns whether there are more jobs. */
   list(apiName: string, page: JobPage): AsyncGenerator<JobRow[], boolean> {
     return jobPages(this.deps.db, apiName, page);
   }
@@ -163,7 +163,7 @@ export class Jobs implements Service {
     return failurePage(this.deps, job, after, limit);
   }
 
-  /** What a job in progress waits for, in a sentence. */
+  /** Describes in a sentence what a job in progress waits for. */
   waiting(jobId: string): string | undefined {
     return this.runs.get(jobId)?.waiting();
   }
@@ -172,7 +172,7 @@ export class Jobs implements Service {
     return this.runs.get(jobId)?.workerCounts() ?? NO_WORKERS;
   }
 
-  /** Stops a job in progress; again is fine. Throws `wrong_state` when it ended otherwise. */
+  /** Stops a job in progress; may be repeated. Throws `wrong_state` if the job had another end. */
   async stopJob(apiName: string, jobId: string): Promise<void> {
     await this.get(apiName, jobId);
     const run = this.runs.get(jobId);
@@ -186,7 +186,7 @@ export class Jobs implements Service {
     );
   }
 
-  /** A new round for failed batches; resolves to the job as it is then. Throws `wrong_state`. */
+  /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state`. */
   async redrive(job: JobRow, error: string | undefined): Promise<JobRow> {
     await this.leftBy(job.job_id);
     const batches = await redrive(this.deps.db, job.job_id, error);
@@ -194,7 +194,7 @@ export class Jobs implements Service {
     return this.nextRound(job);
   }
 
-  /** A new round for what was never settled. Throws `wrong_state`. */
+  /** Begins a new round for the batches that were never settled. Throws `wrong_state`. */
   async resume(job: JobRow): Promise<JobRow> {
     await this.leftBy(job.job_id);
     await resume(this.deps.db, job.job_id);
@@ -202,7 +202,7 @@ export class Jobs implements Service {
     return this.nextRound(job);
   }
 
-  /** Workers of a round that has ended may still be leaving. */
+  /** Waits until the workers of an ended round are gone. */
   private async leftBy(jobId: string): Promise<void> {
     const row = await jobById(this.deps.db, jobId);
     if (row?.end_time !== null) await this.runs.get(jobId)?.ended;
@@ -213,7 +213,7 @@ export class Jobs implements Service {
     return (await jobById(this.deps.db, job_id))!;
   }
 
-  /** The API is being deleted: its jobs in progress are stopped. */
+  /** Stops the jobs in progress of an API that is being deleted. */
   async stopJobsOf(apiName: string): Promise<void> {
     const rows = (await unfinishedJobs(this.deps.db)).filter((row) => row.api_name === apiName);
     for (const row of rows) await this.stopJob(apiName, row.job_id).catch(ignoreWrongState);
@@ -221,10 +221,10 @@ export class Jobs implements Service {
 
   private async run(jobId: string, lostWorkers = 0): Promise<void> {
     const { db, epoch } = this.deps;
-    // It is recorded already: whoever submitted it is not told otherwise.
-    const row = await this.withRoom(jobId, () => claimJob(db, jobId, epoch));
+    // The job is recorded already, so its submission must not fail here.
+    const row = await this.waitingForDisk(jobId, () => claimJob(db, jobId, epoch));
     if (row === undefined) return;
-    // What it throws is the job's end. Whoever submitted it was promised that it is recorded, which it is.
+    // An exception here ends the job. The submission does not fail, because the job is recorded as promised.
     try {
       const run = new JobRun(this.deps, row, lostWorkers);
       this.runs.set(jobId, run);
@@ -238,10 +238,10 @@ export class Jobs implements Service {
     }
   }
 
-  private withRoom<T>(jobId: string, work: () => Promise<T>): Promise<T> {
+  private waitingForDisk<T>(jobId: string, work: () => Promise<T>): Promise<T> {
     const onWait = (error: unknown) =>
       this.deps.jobLog(jobId, `${describeShortage(error)}: the job waits until there is room`);
-    return whenThereIsRoom(work, { onWait, signal: this.gone.signal });
+    return whenDiskHasSpace(work, { onWait, signal: this.gone.signal });
   }
 }
 

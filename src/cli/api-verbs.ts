@@ -1,7 +1,7 @@
-/** The verbs about APIs, and what they take. */
+/** The verbs about APIs, with their arguments and options. */
 import type { Command } from "commander";
-import type { requireAbout } from "./about-here.ts";
-import { type CliContext, CliError, EXIT } from "./context.ts";
+import type { requireAbout } from "./project/about-here.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
 
 export type RunVerb = (verb: (context: CliContext) => Promise<number>) => Promise<void>;
 
@@ -24,7 +24,7 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
         const { app, names } = await requireHere(context, file === undefined ? [] : [api]);
         return app === undefined
           ? (await apis()).predict(context, names[0]!, payload)
-          : (await import("./applications.ts")).predictSamples(context, app, names[0], payload);
+          : (await import("./project/applications.ts")).predictSamples(context, app, names[0], payload);
       }),
     );
   addChangingVerbs(program, run);
@@ -36,12 +36,12 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
 
 const given = (...names: (string | undefined)[]) => names.filter((name) => name !== undefined);
 const requireHere: typeof requireAbout = async (...args) =>
-  (await import("./about-here.ts")).requireAbout(...args);
+  (await import("./project/about-here.ts")).requireAbout(...args);
 
-/** What shows something that is deployed, of the configuration in this directory where nothing is named. */
+/** Verbs that show deployed APIs and applications: by default, those of the configuration in this directory. */
 function addReadingVerbs(program: Command, run: RunVerb): void {
-  const applications = () => import("./applications.ts");
-  const watch = () => import("./watch.ts");
+  const applications = () => import("./project/applications.ts");
+  const watch = () => import("./terminal/watch.ts");
   program
     .command("get [api] [job]")
     .description(
@@ -73,7 +73,7 @@ function addReadingVerbs(program: Command, run: RunVerb): void {
       run(async (context) => {
         const { app, names } = await requireHere(context, given(api, job));
         return app === undefined
-          ? (await import("./logs.ts")).logs(context, names[0]!, names[1], options)
+          ? (await import("./project/logs.ts")).logs(context, names[0]!, names[1], options)
           : (await applications()).resourceLogs(context, app, names, options);
       }),
     );
@@ -81,10 +81,10 @@ function addReadingVerbs(program: Command, run: RunVerb): void {
 
 const CANCEL_HELP = "cancel a deployment in progress: end what it is still starting or computing";
 
-/** What changes something that is deployed. */
+/** Verbs that change deployed APIs and applications. */
 function addChangingVerbs(program: Command, run: RunVerb): void {
   const apis = () => import("./apis.ts");
-  const applications = () => import("./applications.ts");
+  const applications = () => import("./project/applications.ts");
   program
     .command("refresh [api]")
     .description(
@@ -123,7 +123,7 @@ const ENVIRONMENT = "--environment <name>";
 const ENVIRONMENT_HELP = "of a declarative application: which of its environments (default dev)";
 
 function addDeployVerbs(program: Command, run: RunVerb): void {
-  const deploys = () => import("./deploy.ts");
+  const deploys = () => import("./project/deploy.ts");
   program
     .command("check [file]")
     .description("validate a configuration and its project without changing anything")
@@ -135,7 +135,7 @@ function addDeployVerbs(program: Command, run: RunVerb): void {
     .command("dev [file] [apis...]")
     .description("deploy, and again whenever a file changes; print the logs; start a server where none runs")
     .action((file = "quern.yaml", names: string[] = []) =>
-      run(async (context) => (await import("./dev.ts")).dev(context, file, names)),
+      run(async (context) => (await import("./project/dev.ts")).dev(context, file, names)),
     );
   program
     .command("deploy [file] [apis...]")

@@ -1,42 +1,25 @@
-/** `quern get`, `predict`, `refresh`, `rollback`, `delete`, `version`. */
+/** The commands `quern get`, `predict`, `refresh`, `rollback`, `delete` and `version`. */
 import { existsSync, readFileSync } from "node:fs";
 import { memberText, prettyJson } from "../base/json-text.ts";
-import type { ApplicationState } from "../contracts/applications.ts";
-import { type About, aboutHere } from "./about-here.ts";
-import { statusCounts } from "./application-tables.ts";
-import { change } from "./change.ts";
-import { confirm } from "./confirm.ts";
-import { type CliContext, CliError, EXIT } from "./context.ts";
+import type { ApplicationState } from "../contracts/config/applications.ts";
+import type { ApiView, DescribedApi } from "../contracts/http/answers.ts";
 import { getJob, listJobs } from "./jobs.ts";
-import { dateTime, since, table } from "./table.ts";
+import { type About, aboutHere } from "./project/about-here.ts";
+import { statusCounts } from "./project/application-tables.ts";
+import { change } from "./server/change.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { confirm } from "./terminal/confirm.ts";
+import { dateTime, since, table } from "./terminal/table.ts";
 
-export interface ApiState {
-  name: string;
-  kind: string;
-  api_id: string;
-  status: string;
-  message?: string;
-  up_to_date_replicas: number;
-  requested_replicas: number;
-  requested_because?: string;
-  history?: { api_id: string; deployed_time: string }[];
-  replicas: { worker_id: string; pid: number; state: string; is_up_to_date: boolean }[];
-  last_updated: string;
-  endpoint: string;
-  metrics?: {
-    requests: { "2xx": number; "4xx": number; "5xx": number };
-    avg_request_ms: number | null;
-    classes?: { name: string; count: number }[];
-    values?: { count: number; avg: number; min: number; max: number };
-  };
+/** An API as the server shows it. Only a request for one API includes its history. */
+export interface ApiState extends Omit<ApiView, "spec"> {
   spec: { monitoring?: { model_type?: string }; apis?: { name: string; weight: number; shadow: boolean }[] };
-  running_jobs?: number;
-  latest_job?: { job_id: string; created_time: string } | null;
+  history?: DescribedApi["history"];
 }
 
 /**
- * Without a name, what the configuration of this directory deploys, where a person asks; everything where it is not deployed, and where a
- * program asks, whose answer does not depend on where it runs.
+ * Without a name, a person gets what this directory's configuration deploys, or everything if it is not deployed. A
+ * program gets everything, so that its result does not depend on the directory.
  */
 export async function getHere(context: CliContext, names: string[], isAll: boolean): Promise<number> {
   const isEverything =
@@ -47,8 +30,8 @@ export async function getHere(context: CliContext, names: string[], isAll: boole
   const show = async (watching: CliContext, { app, names }: About) =>
     app === undefined
       ? get(watching, names[0], names[1])
-      : (await import("./applications.ts")).getResources(watching, app, names);
-  const { watched } = await import("./watch.ts");
+      : (await import("./project/applications.ts")).getResources(watching, app, names);
+  const { watched } = await import("./terminal/watch.ts");
   const isGuess = names.length === 0 && context.app === undefined;
   try {
     return await watched(context, (watching) => show(watching, about ?? { app: undefined, names: [] }));
@@ -161,7 +144,7 @@ function replicaCells(api: ApiState): string[] {
   ];
 }
 
-/** `24 ms`, or `1.5 s` from a second on; `-` where there was no request. */
+/** The average as `24 ms`, or `1.5 s` from one second on; `-` if there was no request. */
 function requestCells({ metrics }: ApiState): string[] {
   const ms = metrics?.avg_request_ms ?? null;
   const average = ms === null ? "-" : ms < 1000 ? `${digits(ms)} ms` : `${digits(ms / 1000)} s`;
@@ -174,12 +157,12 @@ function requestCells({ metrics }: ApiState): string[] {
   ];
 }
 
-/** Six digits, as Cortex showed numbers. */
+/** Shows six digits, as Cortex did. */
 function digits(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
-/** What the predictions were, of an API that is monitored; "" of another. */
+/** The predictions of a monitored API; "" for other APIs. */
 export function predictionsTable({ metrics, spec }: ApiState): string {
   const { classes, values } = metrics ?? {};
   if (classes !== undefined)
@@ -195,12 +178,12 @@ export function predictionsTable({ metrics, spec }: ApiState): string {
   return spec.monitoring?.model_type === undefined ? "" : "no predictions were counted yet";
 }
 
-/** The row of one real-time API, under its head. */
+/** The table of one real-time API. */
 export function apiRow(api: ApiState): string {
   return table(REPLICA_HEAD, [replicaCells(api)]);
 }
 
-/** What was deployed under the name, the current version marked. */
+/** The versions that were deployed under this name; the current one is marked. */
 export function historyTable({ api_id: current, history }: ApiState): string {
   return table(
     ["api id", "last deployed", "age"],
@@ -229,7 +212,7 @@ async function getApi(context: CliContext, name: string): Promise<number> {
   return EXIT.success;
 }
 
-/** `predict [API] FILE`: the last of both. Throws where there is no such file. */
+/** The file of `predict [API] FILE`: the last argument. Throws if there is no such file. */
 export function payloadFile(api: string | undefined, file: string | undefined): string {
   const payload = file ?? api;
   if (payload === "-" || (payload !== undefined && existsSync(payload))) return payload;
@@ -239,7 +222,7 @@ export function payloadFile(api: string | undefined, file: string | undefined): 
 
 export async function predict(context: CliContext, api: string, file: string): Promise<number> {
   const body = readFileSync(file === "-" ? 0 : file);
-  // Not always JSON: predictors answer with text and streams too. A carriage return would be printed escaped.
+  // Predictors may also respond with text and streams. A carriage return would be printed escaped.
   const text = await context.client.text(await context.client.apiPath(api), {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -1,7 +1,7 @@
-/** `quern audit`: who changed what, and what was refused. */
+/** `quern audit`: shows who changed what, and what was refused. */
 import { printableLine } from "../base/printable.ts";
-import { type CliContext, EXIT } from "./context.ts";
-import { printStream } from "./print-stream.ts";
+import { type CliContext, EXIT } from "./server/context.ts";
+import { printStream } from "./terminal/print-stream.ts";
 
 interface AuditLine {
   time: string;
@@ -23,7 +23,7 @@ export async function showAudit(
   return EXIT.success;
 }
 
-/** A line of the answer becomes a line for people; a piece may end inside of one. */
+/** Converts each line of the response to a table row. A chunk may end inside a line. */
 function asTable(context: CliContext): CliContext {
   let rest = "";
   const out = async (piece: string) => {

@@ -1,9 +1,9 @@
-/** `quern completion bash|zsh|fish`: made from the verbs themselves, so that it never lags behind them. */
+/** `quern completion bash|zsh|fish`: generated from the verbs, so that it is always up to date. */
 import type { Command } from "commander";
-import { CliError, EXIT } from "./context.ts";
+import { CliError, EXIT } from "./server/context.ts";
 
 interface Verb {
-  /** `job submit`; empty for the program itself. */
+  /** `job submit`; empty for the program. */
   path: string;
   about: string;
   options: string[];
@@ -25,7 +25,7 @@ function verbsOf(command: Command, path: string): Verb[] {
   return [own, ...command.commands.flatMap((sub) => verbsOf(sub, `${path} ${sub.name()}`.trim()))];
 }
 
-/** What may stand behind a verb: its own verbs and options, and the options of all. */
+/** The words that may follow a verb: its subcommands and options, and the global options. */
 function words({ verbs, options }: Verb, all: readonly Verb[]): string {
   return [...new Set([...verbs.map(({ name }) => name), ...options, ...all[0]!.options, "--help"])].join(" ");
 }
@@ -55,7 +55,7 @@ complete -o filenames -F _quern quern
 `;
 }
 
-/** zsh runs the completion of bash. */
+/** zsh runs the completion script of bash. */
 function zsh(all: readonly Verb[]): string {
   return `# quern completion: eval "$(quern completion zsh)" in ~/.zshrc
 autoload -U +X compinit && compinit

@@ -1,10 +1,10 @@
-/** `quern describe API`: everything that the server knows of one API, for people. */
+/** `quern describe API`: shows everything that the server knows about one API. */
 import { isCollection, parseDocument, Scalar, visit } from "yaml";
 import { memberText, parseExact, stringifyExact } from "../base/json-text.ts";
 import { SecretNames } from "../contracts/secrets.ts";
 import { type ApiState, apiRow, historyTable, predictionsTable } from "./apis.ts";
-import { type CliContext, EXIT } from "./context.ts";
-import { table } from "./table.ts";
+import { type CliContext, EXIT } from "./server/context.ts";
+import { table } from "./terminal/table.ts";
 
 export async function describeApi({ client, output, out }: CliContext, name: string): Promise<number> {
   const { value: api, text } = await client.json<ApiState>(`/-/apis/${encodeURIComponent(name)}`);
@@ -29,15 +29,15 @@ export async function describeApi({ client, output, out }: CliContext, name: str
   return EXIT.success;
 }
 
-/** On a screen secrets are seen by whoever walks by; `-o json` has them. */
+/** Secrets are hidden, because other people may see the screen. `-o json` shows them. */
 function shownSpec(json: string): string {
   return stringifyExact(new SecretNames().hideInSpec(parseExact(json)));
 }
 
-/** JSON is YAML in another style; numbers stay as they were written. */
+/** Converts JSON to block-style YAML. Numbers stay as they were written. */
 function asYaml(json: string): string {
   const document = parseDocument(json, { intAsBigInt: true });
-  // A name of over 1,024 characters, for one.
+  // For example, a name of more than 1,024 characters.
   if (document.errors.length > 0) return json;
   visit(document, (_key, node) => {
     if (isCollection(node)) node.flow = false;

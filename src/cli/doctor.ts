@@ -1,13 +1,13 @@
-/** `quern doctor`: what Quern stands on, looked at piece by piece; what is wrong comes with its cure. */
+/** `quern doctor`: checks the machine and the installation, and suggests a cure for each problem. */
 import { execFile } from "node:child_process";
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { opendir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import type { ComputeShown, MemoryLimits } from "../contracts/answers.ts";
-import { isTooOld, minorVersionOf } from "../contracts/python-versions.ts";
-import { type CliContext, CliError, EXIT } from "./context.ts";
-import { table } from "./table.ts";
+import { isTooOld, minorVersionOf } from "../contracts/config/python-versions.ts";
+import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { table } from "./terminal/table.ts";
 
 const run = promisify(execFile);
 const DISK_LEAST_BYTES = 2 * 1024 ** 3;
@@ -67,7 +67,7 @@ async function python(command: string): Promise<Finding> {
   }
 }
 
-/** What puts `requirements.txt` into an environment. */
+/** Checks what installs `requirements.txt` into an environment. */
 async function installer(command: string): Promise<Finding> {
   const check = "packages";
   const uv = await run("uv", ["--version"]).catch(() => undefined);
@@ -110,7 +110,7 @@ function dataDirectory(path: string): Finding {
   };
 }
 
-/** Whether the database is the one of its directory: a server refuses another one. */
+/** Checks whether the database belongs to its directory. A server refuses another one. */
 async function database({ databaseFault, files }: CliContext): Promise<Finding> {
   const check = "database";
   const file = join(files.dataDir, "quern.db");
@@ -120,7 +120,7 @@ async function database({ databaseFault, files }: CliContext): Promise<Finding> 
   return { check, result: "fail", detail: detail!, cure: cure.join(". ") };
 }
 
-/** What the parts of the data directory take; files of a million jobs are counted, not listed. */
+/** The disk use of each part of the data directory. It only sums up sizes, because a million jobs have many files. */
 async function diskUse(path: string): Promise<Finding> {
   const check = "disk use";
   const parts: Record<string, number> = {};
@@ -145,7 +145,7 @@ async function directoryBytes(path: string): Promise<number> {
   for await (const entry of directory ?? []) {
     const inside = join(path, entry.name);
     if (entry.isDirectory()) bytes += await directoryBytes(inside);
-    // Removed meanwhile, it takes nothing.
+    // A file that was removed meanwhile counts as 0.
     else if (entry.isFile()) bytes += statSync(inside, { throwIfNoEntry: false })?.size ?? 0;
   }
   return bytes;
@@ -187,14 +187,14 @@ async function server({ client, environment }: CliContext): Promise<Finding[]> {
   }
 }
 
-/** What does not serve as it was deployed. */
+/** Problems of APIs that do not serve as they were deployed. */
 function routes(warnings: readonly string[]): Finding[] {
   const cure =
     "this is a bug in Quern; deploy a former version (`quern rollback`) or other settings meanwhile";
   return warnings.map((detail) => ({ check: "routes", result: "warn", detail, cure }));
 }
 
-/** What there is to reserve, and whether that is more than the machine has. */
+/** The compute that can be reserved, with a warning if that is more than the machine has. */
 function compute({ cpus, memory_bytes: memory }: ComputeShown): Finding {
   const check = "compute";
   const inWords = (number: number, bytes: number) => `${number} CPU and ${size(bytes)}`;
@@ -216,7 +216,7 @@ function compute({ cpus, memory_bytes: memory }: ComputeShown): Finding {
   };
 }
 
-/** How `compute.mem` is enforced there. */
+/** How the server enforces `compute.mem`. */
 function memoryLimits(by: MemoryLimits): Finding {
   const check = "memory limits";
   if (by === "kernel")

@@ -1,11 +1,11 @@
 /**
- * `quern env`: servers by name, in a file of the user's own, mode 0600 because it holds keys. `local` is always there: the
- * server of the data directory on this machine.
+ * `quern env`: servers by name, in a file of the user, with mode 0600 because it contains keys. `local` always exists:
+ * it is the server of the data directory on this machine.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { type CliContext, CliError, EXIT } from "./context.ts";
-import { table } from "./table.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { table } from "./terminal/table.ts";
 
 export const LOCAL = "local";
 const LEGAL_NAME = /^[a-z0-9][a-z0-9.-]*$/i;
@@ -16,7 +16,7 @@ export interface Environment {
 }
 
 export interface EnvironmentsFile {
-  /** What is used where `-e` says nothing. */
+  /** The environment for commands without `-e`. */
   current: string;
   environments: Record<string, Environment>;
 }
@@ -39,7 +39,7 @@ function writeEnvironments(file: string, content: EnvironmentsFile): void {
   renameSync(`${file}.new`, file);
 }
 
-/** Throws, naming those that there are. */
+/** Throws an error that lists the known environments if there is no such one. */
 export function findEnvironment(file: string, name: string): Environment {
   const { environments } = readEnvironments(file);
   if (Object.hasOwn(environments, name)) return environments[name]!;
@@ -50,7 +50,7 @@ export function findEnvironment(file: string, name: string): Environment {
   );
 }
 
-/** `--key -` reads the key from standard input, so that it is in no shell history. */
+/** `--key -` reads the key from standard input, so that no shell history contains it. */
 export function addEnvironment(
   { files, err }: CliContext,
   name: string,

@@ -1,9 +1,9 @@
-/** `quern job failures`: the batches that finally failed, with their errors and items. */
+/** `quern job failures`: shows the batches that finally failed, with their errors and items. */
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
-import { type CliContext, EXIT } from "./context.ts";
-import { printStream } from "./print-stream.ts";
-import { cell, table } from "./table.ts";
+import { type CliContext, EXIT } from "./server/context.ts";
+import { printStream } from "./terminal/print-stream.ts";
+import { cell, table } from "./terminal/table.ts";
 
 interface Failure {
   batch_id: string;
@@ -28,7 +28,7 @@ interface FailuresOptions {
   export?: string;
 }
 
-/** The failed batches, or what they are counted by; all of them, as JSON lines, into a file. */
+/** Lists the failed batches, counts them by error, or exports all of them to a file as JSON lines. */
 export async function jobFailures(
   context: CliContext,
   api: string,

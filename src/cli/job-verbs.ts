@@ -1,4 +1,4 @@
-/** The verbs about jobs, and what they take. */
+/** The verbs about jobs, with their arguments and options. */
 import type { Command } from "commander";
 import type { RunVerb } from "./api-verbs.ts";
 
@@ -25,7 +25,7 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
     .action((api, id) => run(async (context) => (await import("./apis.ts")).remove(context, api, id)));
 }
 
-/** Dead letter queues. */
+/** Verbs about dead letter queues. */
 export function addQueueVerbs(program: Command, run: RunVerb): void {
   const queues = () => import("./queues.ts");
   const queue = program.command("queue").description("dead letter queues and their messages").exitOverride();
@@ -79,7 +79,7 @@ function addSubmit(job: Command, run: RunVerb): void {
 
 function addReading(job: Command, run: RunVerb): void {
   const jobs = () => import("./jobs.ts");
-  const watching = () => import("./watch.ts");
+  const watching = () => import("./terminal/watch.ts");
   job
     .command("get <api> <job>")
     .description("show a job")
@@ -116,6 +116,6 @@ function addReading(job: Command, run: RunVerb): void {
     .description("print the log of a job")
     .option("-f, --follow", "go on until the job ends")
     .action((api, id, options) =>
-      run(async (context) => (await import("./logs.ts")).logs(context, api, id, options)),
+      run(async (context) => (await import("./project/logs.ts")).logs(context, api, id, options)),
     );
 }

@@ -1,13 +1,13 @@
-/** `quern job …`. */
+/** The commands `quern job …`. */
 import { readFileSync } from "node:fs";
 import { wallMs } from "../base/clock.ts";
 import { memberText, parseExact, prettyJson, stringifyExact } from "../base/json-text.ts";
 import type { JobStatus, JobStatusRecord } from "../contracts/jobs.ts";
 import { SecretNames } from "../contracts/secrets.ts";
-import { type CliContext, CliError, EXIT } from "./context.ts";
-import { printStream } from "./print-stream.ts";
-import { ProgressBar } from "./progress.ts";
-import { age, dateTime, table } from "./table.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { printStream } from "./terminal/print-stream.ts";
+import { ProgressBar } from "./terminal/progress.ts";
+import { age, dateTime, table } from "./terminal/table.ts";
 
 const POLL_MS = 150;
 
@@ -17,7 +17,7 @@ interface Envelope {
   endpoint: string;
 }
 
-/** What a status is called in a table, in Cortex's words. */
+/** The names of statuses in tables, as in Cortex. */
 const STATUS_TEXT: Record<JobStatus, string> = {
   status_unknown: "unknown",
   status_enqueuing: "enqueuing",
@@ -63,7 +63,7 @@ export async function submitJob(
   return EXIT.success;
 }
 
-/** All that are paused. */
+/** Continues all jobs that are paused. */
 export async function unpauseJobs(context: CliContext): Promise<number> {
   const { value, text } = await context.client.json<{ message: string }>("/-/jobs/unpause", {
     method: "POST",
@@ -72,7 +72,7 @@ export async function unpauseJobs(context: CliContext): Promise<number> {
   return EXIT.success;
 }
 
-/** Redrive or resume. */
+/** Starts a new round: a redrive or a resume. */
 export async function newRound(
   context: CliContext,
   api: string,
@@ -130,7 +130,7 @@ export async function listJobs(
   return EXIT.success;
 }
 
-/** People may leave the prefix out. */
+/** Users may omit the prefix. */
 function statusOf(given: string | undefined): string | undefined {
   return given === undefined || given.startsWith("status_") ? given : `status_${given}`;
 }
@@ -161,7 +161,7 @@ export async function getJob(context: CliContext, api: string, jobId: string): P
   return EXIT.success;
 }
 
-/** `text`: the same answer, with numbers of the configuration as they were sent. */
+/** `text` is the same response, with numbers of the configuration as they were sent. */
 function describeJob({ job_status: job, endpoint }: Envelope, text: string): string {
   const { batch_metrics: metrics, worker_counts: workers } = job;
   const mean =
@@ -214,7 +214,7 @@ function describeJob({ job_status: job, endpoint }: Envelope, text: string): str
   ].join("\n")}\n`;
 }
 
-/** What was submitted, as the record of the contract has it. */
+/** The fields of the submission, named as in the contract's record. */
 const CONFIGURATION = [
   ...["job_id", "api_name", "workers", "config", "api_id", "queue_url"],
   ...["timeout", "queue_dead_letter_queue", "created_time"],
@@ -239,7 +239,7 @@ function workerCells(job: StatusRecord, workers: NonNullable<StatusRecord["worke
   ].map(String);
 }
 
-/** Waits for the end, with a bar on a terminal; the exit code tells how it ended. */
+/** Waits for the end of a job, with a bar on a terminal. The exit code depends on the final status. */
 export async function waitForJob(
   context: CliContext,
   api: string,

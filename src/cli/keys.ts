@@ -1,9 +1,9 @@
-/** `quern keys create|list|revoke`. */
+/** The commands `quern keys create|list|rotate|revoke`. */
 import { type CreatedKey, KEY_SCOPES, type KeyScope, type KeyView, rateText } from "../contracts/keys.ts";
-import { type CliContext, CliError, EXIT } from "./context.ts";
-import { dateTime, since, table } from "./table.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { dateTime, since, table } from "./terminal/table.ts";
 
-/** Prints the key alone: it is shown this once. With `--data-dir` no server need run. */
+/** Creates a key and prints it alone. A key is shown only this once. With `--data-dir`, no server needs to run. */
 export async function createKey(
   context: CliContext,
   options: { scope: string; api?: string; dataDir?: string; rate?: string; expiresIn?: string },
@@ -19,7 +19,7 @@ export async function createKey(
   return show(context, created);
 }
 
-/** A new key that opens the same; the former one ends after the grace. */
+/** Creates a key with the same permission. The former key expires after the grace period. */
 export async function rotateKey(
   context: CliContext,
   id: string,

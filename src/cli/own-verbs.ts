@@ -1,4 +1,4 @@
-/** The verbs about the command line itself, keys and the machine. */
+/** The verbs about the command line, keys and the machine. */
 import type { Command } from "commander";
 import type { RunVerb } from "./api-verbs.ts";
 
@@ -10,7 +10,7 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
     .description("write a project to begin with")
     .option("--template <name>", "iris, scikit-learn or files", "iris")
     .action((directory = ".", options) =>
-      run(async (context) => (await import("./init.ts")).initProject(context, directory, options)),
+      run(async (context) => (await import("./project/init.ts")).initProject(context, directory, options)),
     );
   program
     .command("export")
@@ -22,7 +22,9 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
       "write the configuration and files of an API, or of its version with this id, to a new directory",
     )
     .action((api, idOrDirectory, directory) =>
-      run(async (context) => (await import("./export.ts")).exportApi(context, api, idOrDirectory, directory)),
+      run(async (context) =>
+        (await import("./project/export.ts")).exportApi(context, api, idOrDirectory, directory),
+      ),
     );
   program
     .command("audit")

@@ -1,11 +1,19 @@
-/** `quern queue get|messages|purge`: dead letter queues. */
-import { type CliContext, CliError, EXIT } from "./context.ts";
-import { cell, since, table } from "./table.ts";
+/** `quern queue get|messages|purge`: shows and purges dead letter queues. */
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { cell, since, table } from "./terminal/table.ts";
 
 interface Counts {
   name: string;
   messages: number;
   oldest_sent_time: string | null;
+}
+
+/** A job's own queue, which is named by the job's id. */
+interface JobCounts {
+  job_id: string;
+  batches_in_queue: number;
+  batch_metrics: { succeeded: number; failed: number };
+  total_batch_count: number | null;
 }
 
 interface Message {
@@ -15,25 +23,33 @@ interface Message {
   sent_time: string;
 }
 
-/** One queue, or all that jobs name. */
+/** Shows one queue, or all queues that jobs name; by a job's id, the batches of this job. */
 export async function getQueues(
   { client, output, out }: CliContext,
   name: string | undefined,
 ): Promise<number> {
   const path = name === undefined ? "/-/queues" : `/-/queues/${encodeURIComponent(name)}`;
-  const { value, text } = await client.json<{ queues: Counts[] } | Counts>(path);
-  const queues = "queues" in value ? value.queues : [value];
+  const { value, text } = await client.json<{ queues: Counts[] } | Counts | JobCounts>(path);
   if (output === "json") await out(`${text}\n`);
-  else if (queues.length === 0) await out("no dead letter queues: no job names one\n");
-  else {
-    const rows = queues.map(({ name, messages, oldest_sent_time }) => [
-      name,
-      String(messages),
-      oldest_sent_time === null ? "-" : since(oldest_sent_time),
-    ]);
-    await out(`${table(["queue", "messages", "oldest"], rows)}\n`);
-  }
+  else if ("job_id" in value) await out(`${batchTable(value)}\n`);
+  else await out(`${queueTable("queues" in value ? value.queues : [value])}\n`);
   return EXIT.success;
+}
+
+function batchTable({ job_id, batches_in_queue, batch_metrics, total_batch_count }: JobCounts): string {
+  const { succeeded, failed } = batch_metrics;
+  const counts = [batches_in_queue, succeeded, failed, total_batch_count ?? "-"].map(String);
+  return table(["job", "batches in queue", "succeeded", "failed attempts", "total"], [[job_id, ...counts]]);
+}
+
+function queueTable(queues: readonly Counts[]): string {
+  if (queues.length === 0) return "no dead letter queues: no job names one";
+  const rows = queues.map(({ name, messages, oldest_sent_time }) => [
+    name,
+    String(messages),
+    oldest_sent_time === null ? "-" : since(oldest_sent_time),
+  ]);
+  return table(["queue", "messages", "oldest"], rows);
 }
 
 export async function queueMessages(
@@ -73,7 +89,7 @@ export async function purgeQueue(context: CliContext, name: string): Promise<num
   return EXIT.success;
 }
 
-/** Attributes are for programs: the error is JSON in a string. */
+/** Reads the error of a message's attributes, which is JSON in a string. */
 function errorOf(text: string | undefined): string {
   try {
     const { type, message } = JSON.parse(text ?? "") as { type: string; message: string };

@@ -1,4 +1,4 @@
-/** Values as YAML that is read as the same values again, every number in the digits that it was written with. */
+/** Writes values as YAML that is read as the same values again, every number in the digits in which it was written. */
 import { Document, type ScalarTag } from "yaml";
 import { JsonNumber } from "../base/json-text.ts";
 

@@ -1,17 +1,18 @@
 /**
- * What a YAML document is once its aliases are followed, found without following them: ten lines of ten aliases each are ten thousand
- * million values, and an alias inside its own anchor is a list without an end. Pure; each node is looked at once.
+ * Finds what a YAML document becomes when its aliases are followed, without following them. Ten lines of ten aliases
+ * each are ten thousand million values, and an alias inside its own anchor is an endless list. Pure; visits each node
+ * once.
  */
 import { isAlias, isCollection, isPair, isScalar, type Node } from "yaml";
 import { CONFIG_DEPTH_MAX, YAML_ALIASES_MAX, YAML_COPIES_MAX } from "../contracts/limits.ts";
 
 export interface YamlFault {
-  /** Where, as an offset in the text. */
+  /** The position, as an offset in the text. */
   offset: number;
   detail: string;
 }
 
-/** A value with everything that aliases bring into it. */
+/** The size of a value with everything that aliases bring into it. */
 interface Extent {
   values: number;
   depth: number;
@@ -19,13 +20,13 @@ interface Extent {
 
 const ONE: Extent = { values: 1, depth: 0 };
 
-/** The first fault of the document's aliases and keys; undefined where there is none. */
+/** The first fault of the document's aliases and keys; undefined if there is none. */
 export function aliasFault(contents: unknown): YamlFault | undefined {
   return new AliasWalk().check(contents);
 }
 
 class AliasWalk {
-  /** By anchor; undefined while the walk is inside of it. */
+  /** By anchor; undefined while the walk is inside it. */
   private readonly anchors = new Map<string, Extent | undefined>();
   private aliases = 0;
   /** Values that aliases have brought in. */

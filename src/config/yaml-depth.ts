@@ -1,7 +1,7 @@
-/** How deep a YAML document is nested, found without following it to its end. */
+/** Finds whether a YAML document is nested too deep, without following it to its end. */
 import { isCollection, isPair, type Node } from "yaml";
 
-/** Where lists and maps are in one another deeper than `most`: an offset in the text; undefined where they are not. */
+/** The offset in the text where lists and maps are nested deeper than `most`; undefined if they are not. */
 export function tooDeepAt(node: unknown, most: number): number | undefined {
   if (isPair(node)) return tooDeepAt(node.key, most) ?? tooDeepAt(node.value, most);
   if (!isCollection(node)) return undefined;
@@ -13,7 +13,7 @@ export function tooDeepAt(node: unknown, most: number): number | undefined {
   return undefined;
 }
 
-/** What the parser says of a text that is deeper than its own stack. */
+/** Whether this is the parser's message for a text that is nested deeper than its stack. */
 export function isStackOverflow(message: string): boolean {
   return message.includes("call stack");
 }

@@ -1,4 +1,7 @@
-/** One YAML text with the place of everything in it: values, exact integers, and `file:line:column` of any path. */
+/**
+ * Reads one YAML text with the position of everything in it: values, exact integers, and `file:line:column` of any
+ * path.
+ */
 import {
   type Document,
   isMap,
@@ -22,27 +25,30 @@ export type YamlPath = readonly (string | number)[];
 
 export interface YamlFile {
   value: unknown;
-  /** The same with every number as JSON writes it, digit by digit. Those that JSON does not have keep their words (`.inf`). */
+  /**
+   * The same with every number as JSON writes it, digit by digit. Numbers that JSON does not have keep their words
+   * (`.inf`).
+   */
   exact: unknown;
-  /** `file:line:column` of a key or value; of the nearest thing around it where it is missing. */
+  /** `file:line:column` of a key or value. If that is missing, of the nearest thing around it. */
   positionOf: (path: YamlPath) => string;
 }
 
 /**
- * YAML 1.2's core schema, whatever a `%YAML` line says, and no tags beside its own: `!!binary`, `!!set` and the like would be
- * values that JSON does not have. Without a number of aliases, because `aliasFault` counts them.
+ * YAML 1.2's core schema, whatever a `%YAML` line says. No other tags are known: `!!binary`, `!!set` and the like would
+ * be values that JSON does not have. Aliases are not limited here, because `aliasFault` counts them.
  */
 const RULES = {
   uniqueKeys: false,
   schema: "core",
   resolveKnownTags: false,
   logLevel: "error",
-  // Each would quote its line: 16,000 errors in one line took two seconds.
+  // Each error would quote its line: 16,000 errors in one line took two seconds.
   prettyErrors: false,
 } as const;
 const UNCOUNTED = { maxAliasCount: -1 };
 
-/** The errors of a text that is no YAML, each with its place. */
+/** The file's values and positions, or the errors of a text that is not YAML, each with its position. */
 export function readYamlFile(text: string, file: string): YamlFile | FieldError[] {
   const lines = new LineCounter();
   const pairs: Pairs = new WeakMap();
@@ -77,7 +83,7 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
   if (errors.length > 0) return errors;
   return {
     value: document.toJS(UNCOUNTED),
-    // Read once more, by those who need it only.
+    // Parsed again, only if a caller needs it.
     get exact() {
       const again = parseDocument(text, { ...RULES, intAsBigInt: true });
       visit(again, { Scalar: keepNumber });
@@ -87,7 +93,7 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
   };
 }
 
-/** Keys that stand in one map more than once: the places of the first and of each later one. */
+/** Keys that one map has more than once: the positions of the first and of each later one. */
 function duplicateKeys(document: Document): { name: string; first: number; again: number }[] {
   const found: { name: string; first: number; again: number }[] = [];
   visit(document, {
@@ -114,7 +120,7 @@ function keepNumber(key: unknown, node: Scalar): void {
   node.value = key === "key" ? (source ?? text) : new JsonNumber(text);
 }
 
-/** `+.5`, `1.` and `007.5` are floats of YAML; JSON wants digits on both sides of the point, and no plus. */
+/** `+.5`, `1.` and `007.5` are floats in YAML. JSON needs digits on both sides of the point, and no plus. */
 function jsonFloat(source: string): string {
   const parts = /^([-+]?)0*(\d*)(?:\.(\d*))?(e[-+]?\d+)?$/i.exec(source);
   if (parts === null) return source;
@@ -123,19 +129,19 @@ function jsonFloat(source: string): string {
   return `${sign === "-" ? "-" : ""}${whole || "0"}${point}${exponent ?? ""}`;
 }
 
-/** The pairs of each map by their names: a file may have a hundred thousand errors in one. */
+/** The pairs of each map by name: a file may have a hundred thousand errors in one map. */
 type Pairs = WeakMap<YAMLMap, Map<string, Pair>>;
 
-/** Where the last thing on a path stands, or the nearest one around it. */
+/** The position of the last thing on a path, or of the nearest thing around it. */
 function offsetOf(document: Document, path: YamlPath, pairs: Pairs): number {
   let node: unknown = document.contents;
   let offset = 0;
   for (const part of path) {
     const pair = isMap(node) ? pairsOf(node, pairs).get(String(part)) : undefined;
     const item = isSeq(node) ? node.items[Number(part)] : pair?.value;
-    const placed = (pair?.key ?? item) as Node | undefined;
-    if (!placed?.range) return offset;
-    offset = placed.range[0];
+    const located = (pair?.key ?? item) as Node | undefined;
+    if (!located?.range) return offset;
+    offset = located.range[0];
     node = item;
   }
   return offset;

@@ -1,6 +1,7 @@
 /**
- * Why a server that has not been ready yet ends itself: the causes that waiting does not cure. A person must act on each. Everything
- * else (a full disk, no memory, no free process or file, a database that another process has locked) is tried again with a back-off.
+ * Why a server ends itself before it was ever ready: the causes that waiting does not cure, so a person must act.
+ * Everything else (a full disk, no memory, no free process or file, a database that another process has locked) is
+ * tried again with a back-off.
  */
 export const CANNOT_START = {
   data_directory_in_use: "another Quern that is alive uses the data directory",
@@ -22,7 +23,7 @@ export class CannotStart extends Error {
   }
 }
 
-/** Of a system call on the data directory: what another user, or another mount, must change. */
+/** Whether a system call on the data directory failed for a reason that another user or another mount must fix. */
 export function isNotForUs(error: unknown): boolean {
   return ["EACCES", "EPERM", "EROFS", "ENOTDIR", "ELOOP", "ENAMETOOLONG"].includes(
     String((error as NodeJS.ErrnoException).code),

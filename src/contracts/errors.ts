@@ -54,22 +54,22 @@ export interface FieldError {
   /** JSON Pointer into the request body, or file:line:column in a configuration. */
   pointer: string;
   detail: string;
-  /** A page of the documentation that says more. */
+  /** A page of the documentation with more information. */
   guide?: string;
 }
 
 export interface ErrorDetails {
   fields?: readonly FieldError[];
-  /** How many there are, where `fields` has the first of them only. */
+  /** The number of all errors, if `fields` has only the first ones. */
   fieldsTotal?: number;
-  /** Seconds after which a repeat makes sense: the `Retry-After` header. */
+  /** Seconds until a retry makes sense: the `Retry-After` header. */
   retryAfterS?: number;
-  /** The methods of a 405's `Allow` header. */
+  /** The methods for the `Allow` header of a 405. */
   allow?: string;
   cause?: unknown;
 }
 
-/** The only error class that is meant to reach a user. Anything else that is thrown is a fault of ours (500). */
+/** The only error class that is meant to reach a user. Anything else that is thrown is a bug in Quern (500). */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
@@ -86,7 +86,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** How a stream ends whose key opens nothing any more. */
+/** How a stream ends when its key was revoked or has expired. */
 export function revoked(): ServiceError {
   return new ServiceError("unauthorized", "the key of this stream was revoked, or has expired");
 }
@@ -101,11 +101,11 @@ export interface Problem {
   request_id: string;
   errors?: readonly FieldError[];
   errors_total?: number;
-  /** A page of the documentation that is about one of the errors. */
+  /** A page of the documentation about one of the errors. */
   guide?: string;
 }
 
-/** The body of every error answer, `application/problem+json` (RFC 9457). */
+/** The body of every error response, `application/problem+json` (RFC 9457). */
 export function toProblem(error: ServiceError, requestId: string): Problem {
   const [status, title] = ERRORS[error.code];
   const message = hideInText(shortened(error.message, ERROR_TEXT_MAX));
@@ -133,13 +133,13 @@ export function toProblem(error: ServiceError, requestId: string): Problem {
   };
 }
 
-/** What was given is quoted, however long it is; the rule and the cure stand behind it. */
+/** Cuts out the middle: the text may quote a long input, and its rule and cure are at the end. */
 function shortened(text: string, most: number): string {
   const half = (most - 3) >> 1;
   return text.length <= most ? text : `${text.slice(0, half)}...${text.slice(-half)}`;
 }
 
-/** Headers that an error brings along, in lower case. */
+/** The headers of an error response, in lower case. */
 export function problemHeaders(error: ServiceError): Record<string, string> {
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
   if (error.details.retryAfterS !== undefined) headers["retry-after"] = String(error.details.retryAfterS);
@@ -148,7 +148,7 @@ export function problemHeaders(error: ServiceError): Record<string, string> {
   return headers;
 }
 
-/** Wraps what is not ours into `internal_error`; the original stays as the cause, for the log. */
+/** Wraps any other error in `internal_error`. The original stays as the cause, for the log. */
 export function asServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   return new ServiceError(

@@ -1,9 +1,12 @@
-/** Turns zod's issues into field errors that name what was given, what is allowed and, for unknown keys, the nearest legal one. */
+/**
+ * Turns zod's issues into field errors. Each names what was given, what is allowed and, for unknown keys, the nearest
+ * legal one.
+ */
 import type * as z from "zod";
 import type { FieldError } from "./errors.ts";
 import { ERRORS_SHOWN_MAX, QUOTED_LENGTH_MAX } from "./limits.ts";
 
-/** A longer word is no mistyped key. */
+/** A longer word is not a mistyped key. */
 const WORD_LENGTH_MAX = 64;
 
 type Issue = z.core.$ZodIssue;
@@ -13,7 +16,10 @@ export interface NamedIssue {
   detail: string;
 }
 
-/** One entry for each problem; an object with three unknown keys gives three. Only those that are shown have a hint. */
+/**
+ * Makes one entry per problem, so that an object with three unknown keys gives three. Only entries that are shown get a
+ * hint.
+ */
 export function namedIssues(
   issues: readonly Issue[],
   input: unknown,
@@ -41,7 +47,7 @@ export function namedIssues(
   });
 }
 
-/** In one object a wrong key comes before the keys that are missing: it is mostly what one of them should have been. */
+/** Puts an object's wrong key before its missing keys: the wrong key usually is a missing one, mistyped. */
 function wrongKeysFirst(issues: readonly Issue[], input: unknown): Issue[] {
   const wrongKeys = new Map<string, Issue>();
   for (const issue of issues)
@@ -71,7 +77,7 @@ function unknownKey(key: string, legal: readonly string[]): string {
   return `key "${key}" is not supported${hint}`;
 }
 
-/** The legal word at an edit distance of at most a third of the given one's length. */
+/** Finds the legal word whose edit distance is at most a third of the given word's length. */
 function nearestWord(word: string, legal: readonly string[]): string | undefined {
   if (word.length > WORD_LENGTH_MAX) return undefined;
   const ranked = legal
@@ -108,7 +114,10 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
 const SHOWN_CHARACTERS = 60;
 const SHOWN_DEPTH = 4;
 
-/** The beginning of a value as JSON. Looks at no more of it than is shown: it may be deep, or have megabytes. */
+/**
+ * Returns the beginning of a value as JSON. It reads only the part that is shown: a value may be deep, or have
+ * megabytes.
+ */
 function shortJson(value: unknown): string {
   const text = beginningOf(value, SHOWN_DEPTH);
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 3)}...`;
@@ -116,7 +125,7 @@ function shortJson(value: unknown): string {
 
 function beginningOf(value: unknown, depth: number): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, SHOWN_CHARACTERS));
-  // JSON has no number without an end: one that is too large for a float was written.
+  // JSON has no infinity: the caller wrote a number that is too large for a float.
   if (typeof value === "number" || typeof value === "bigint") return String(value);
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? String(value);
   const isList = Array.isArray(value);
@@ -131,12 +140,15 @@ function beginningOf(value: unknown, depth: number): string {
   return `${open}${shown.join(",")}${close}`;
 }
 
-/** What a caller gave, in a message: cut where it is long. */
+/** Quotes a caller's text in a message, and cuts it if it is long. */
 export function quoted(text: string): string {
   return text.length <= QUOTED_LENGTH_MAX ? `"${text}"` : `"${text.slice(0, QUOTED_LENGTH_MAX)}…"`;
 }
 
-/** The legal keys of the object at `path`; of one of several forms, those of all. Elements of a list are alike. */
+/**
+ * The legal keys of the object at `path`. A union has the keys of all its forms. All elements of a list have the same
+ * keys.
+ */
 export function legalKeysOf(schema: unknown, path: readonly PropertyKey[]): string[] {
   let forms = formsOf(schema);
   for (const part of path.filter((name) => typeof name !== "number"))
@@ -150,7 +162,7 @@ interface Form {
   unwrap?: () => unknown;
 }
 
-/** The objects that a schema may be, defaults and options unwrapped. */
+/** The objects that a schema may be, with defaults and options unwrapped. */
 function formsOf(schema: unknown): Form[] {
   const form = schema as Form | undefined;
   if (form === undefined || form.shape !== undefined) return form === undefined ? [] : [form];

@@ -1,31 +1,31 @@
 /**
- * What a gateway tells the controller about a request that it passes on. All of it goes in one header, encoded: subjects of
- * tokens, Host headers and settings may hold any character, and a header holds Latin-1 only.
+ * What a gateway tells the controller about a request that it forwards. One encoded header holds all of it: subjects of
+ * tokens, Host headers and settings may hold any character, and a header only Latin-1.
  */
-import type { Grant, KeyRate } from "./keys.ts";
+import type { KeyRate, Permission } from "./keys.ts";
 
 export const FORWARDED_HEADER = "x-quern-forwarded";
 
-/** `main` is `--listen`, `control` is `--control-listen`, `inside` is where user code calls other APIs. */
+/** `main` is `--listen`, `control` is `--control-listen`, and `inside` takes the calls of user code to other APIs. */
 export type ListenerName = "main" | "control" | "inside";
 
 export interface Forwarded {
-  /** The address by which the client reached the gateway, for addresses in answers. */
+  /** The address by which the client reached the gateway, for addresses in responses. */
   baseUrl: string;
   listener: ListenerName;
-  /** The address of the client's socket, by which room for bodies is shared where there is no key. */
+  /** The address of the client's socket. Without a key, it decides whose share of the body budget a body takes. */
   client?: string | undefined;
   /** The request began on this machine. */
   isLocal: boolean;
-  /** Whose token or signature the gateway has verified. */
-  holder?:
-    | { id: string; grants: readonly Grant[]; rate: KeyRate | null; expiresMs?: number | undefined }
+  /** Who sent the request, if the gateway has verified a token or a signature. */
+  principal?:
+    | { id: string; permissions: readonly Permission[]; rate: KeyRate | null; expiresMs?: number | undefined }
     | undefined;
-  /** The API's own path, for addresses in answers. */
+  /** The API's path, for addresses in responses. */
   endpoint?: string | undefined;
 }
 
-/** A request that no gateway describes may do what anybody may do who is elsewhere. */
+/** A request that no gateway describes has only the rights of an anonymous remote caller. */
 const FROM_NOBODY: Forwarded = { baseUrl: "http://localhost", listener: "main", isLocal: false };
 
 export function encodeForwarded(forwarded: Forwarded): string {

@@ -22,8 +22,8 @@ const deadLetterQueueSchema = z.strictObject({
 });
 
 /**
- * A submission. `null` counts as absent for the three inputs (docs/contract/submitting.md#null-is-absent): callers drop
- * nulls first.
+ * A submission. `null` counts as absent for the three inputs (docs/contract/submitting.md#null-is-absent): callers of
+ * this schema drop nulls first.
  */
 export const submissionSchema = z.strictObject({
   workers: atLeastOne,
@@ -31,7 +31,7 @@ export const submissionSchema = z.strictObject({
   config: z.record(z.string(), z.unknown(), "must be an object").optional(),
   item_list: z
     .strictObject({
-      // Not z.array: five million items need no look at each.
+      // Not z.array, which would check five million items one by one.
       items: z
         .custom<unknown[]>((value) => Array.isArray(value), "must be an array")
         .refine((items) => items.length > 0, "must contain at least 1 element"),
@@ -51,7 +51,7 @@ export const NOT_YET_FIELDS = ["output", "on_failure"] as const;
 
 export const INPUT_VARIANTS = ["item_list", "file_path_lister", "delimited_files"] as const;
 
-/** Where each object of a submission may have which keys, for messages about unknown ones. */
+/** The legal keys of each object of a submission, for messages about unknown keys. */
 export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
   "": Object.keys(submissionSchema.shape),
   item_list: ["items", "batch_size"],
@@ -61,9 +61,7 @@ export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
   output: ["store_path"],
 };
 
-/**
- * The body of a redrive, where there is one: only batches whose error has this text (docs/contract/jobs.md#redrive).
- */
+/** The optional body of a redrive: it selects the batches whose error has this text (docs/contract/jobs.md#redrive). */
 export const redriveSchema = z.strictObject({ error: z.string().min(1, "must not be empty").optional() });
 
 /** docs/contract/jobs.md#job-moves */
@@ -142,5 +140,5 @@ export const jobStatusSchema = z.strictObject({
   waiting: z.string().optional().meta({ description: "what a job in progress waits for, in a sentence" }),
   reason: jobReasonSchema.optional(),
 });
-/** `config` is carried beside it, as the submitter's text. */
+/** `config` is kept apart, as the submitter's text. */
 export type JobStatusRecord = Omit<z.infer<typeof jobStatusSchema>, "config">;

@@ -1,46 +1,46 @@
-/** Keys and what they open (docs/contract/access.md#scopes). */
+/** Keys and their permissions (docs/contract/access.md#scopes). */
 import * as z from "zod";
 
 export const KEY_SCOPES = ["predict", "submit", "admin"] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
-/** What a key, or one claim of a token, opens. */
-export interface Grant {
+/** What one key, or one claim of a token, permits. */
+export interface Permission {
   scope: KeyScope;
-  /** The one API; null for all. */
+  /** The only API; null for all APIs. */
   api: string | null;
 }
 
-/** The id of the admin token of the data directory, among the ids of keys. */
+/** The id of the data directory's admin token, which is listed among the keys. */
 export const ADMIN_KEY_ID = "admin-token";
 
-/** So many requests in so many seconds. */
+/** The number of requests allowed per number of seconds. */
 export interface KeyRate {
   requests: number;
   seconds: number;
 }
 
-/** What is kept of a key: never the key itself. */
-export interface StoredKey extends Grant {
+/** The stored part of a key, which never includes the key itself. */
+export interface StoredKey extends Permission {
   id: string;
-  /** SHA-256 of the key, hexadecimal. A key has 192 random bits, so that no salt is needed. */
+  /** SHA-256 of the key, hexadecimal. It needs no salt, because a key has 192 random bits. */
   sha256: string;
   created_time: string;
   /** Null for no limit. */
   rate: KeyRate | null;
-  /** From then on it opens nothing; null for never. */
+  /** When the key expires; null for never. */
   expires_time: string | null;
   revoked_time: string | null;
 }
 
 export type KeyView = Omit<StoredKey, "sha256">;
 
-/** A key as it is shown once; it is not kept. */
+/** A new key, which is shown once and not kept. */
 export type CreatedKey = KeyView & { key: string };
 
 const RATE_UNITS_S: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
-/** `100/s`, `5000/m`, `20000/h`; undefined where it is none of these. */
+/** Parses `100/s`, `5000/m` or `20000/h`; undefined if the text is no rate. */
 export function parseRate(text: string): KeyRate | undefined {
   const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? [];
   return requests === undefined ? undefined : { requests: Number(requests), seconds: RATE_UNITS_S[unit!]! };
@@ -51,7 +51,7 @@ export function rateText({ requests, seconds }: KeyRate): string {
   return `${requests}/${unit}`;
 }
 
-/** Patterns, so that the API's description says them too. */
+/** Regular expressions, so that the API's description has them too. */
 const rate = z.string().regex(/^[1-9]\d{0,8}\/[smh]$/, "must be a rate such as 100/s, 5000/m or 20000/h");
 export const DURATION_PATTERN = /^\d{1,6}(ms|s|m|h)$/;
 const duration = z.string().regex(DURATION_PATTERN, "must be a duration such as 24h, 30m or 500ms");
@@ -68,13 +68,13 @@ export const newKeySchema = z
     path: ["api"],
     message: "must be left out: a key of scope admin is for the whole server",
   })
-  // The same for the API's description, which a refinement cannot say.
+  // The same rule for the API's description, which cannot express a refinement.
   .meta({
     not: { properties: { scope: { const: "admin" }, api: { type: "string" } }, required: ["scope", "api"] },
   });
 
 /** The body of `POST /-/keys/{id}/rotate`. */
 export const rotateKeySchema = z.strictObject({
-  /** How long the former key goes on opening what it did; a day, where it is left out. */
+  /** How long the former key still works; one day by default. */
   grace: duration.default("24h"),
 });

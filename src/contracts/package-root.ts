@@ -1,6 +1,9 @@
-/** Where this package is installed: what it brings beside its modules is found from here. */
+/** The directory where this package is installed. Files that it ships besides its modules are found from there. */
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Two directories up from a room, and from `dist/bundle/` as well, where the modules lie without their rooms (scripts/bundle.mjs). */
+/**
+ * Two directories up from a room. This is also right for `dist/bundle/`, where the modules are not in rooms
+ * (scripts/bundle.mjs).
+ */
 export const packageRoot = resolve(fileURLToPath(new URL("../..", import.meta.url)));

@@ -1,4 +1,4 @@
-/** Names of dead letter queues, and what a message in one looks like (docs/contract/failing-batches.md#queue-names). */
+/** Names of dead letter queues, and the attributes of their messages (docs/contract/failing-batches.md#queue-names). */
 import { QUEUE_NAME_LENGTH_MAX } from "./limits.ts";
 
 export type QueueName =
@@ -11,10 +11,10 @@ const SQS_PATTERN = `^arn:aws[a-z-]*:sqs:([a-z0-9-]+):([0-9]+):(${NAME})$`;
 const OWN = new RegExp(OWN_PATTERN);
 const SQS = new RegExp(SQS_PATTERN);
 
-/** Either, for the API's description. */
+/** Either kind of name, for the API's description. */
 export const QUEUE_NAME_PATTERN = `${OWN_PATTERN}|${SQS_PATTERN}`;
 
-/** Undefined when it names no queue. */
+/** Undefined if it is no name of a queue. */
 export function parseQueueName(arn: string): QueueName | undefined {
   if (arn.length > QUEUE_NAME_LENGTH_MAX) return undefined;
   const own = OWN.exec(arn);
@@ -23,7 +23,7 @@ export function parseQueueName(arn: string): QueueName | undefined {
   return sqs === null ? undefined : { kind: "sqs", arn, region: sqs[1]!, account: sqs[2]!, name: sqs[3]! };
 }
 
-/** The one name under which letters of a queue are kept; an ARN for SQS. */
+/** The name under which a queue's messages are stored: for SQS, its ARN. */
 export function queueKey(queue: QueueName): string {
   return queue.kind === "quern" ? queue.name : queue.arn;
 }
@@ -31,12 +31,12 @@ export function queueKey(queue: QueueName): string {
 export const QUEUE_NAME_RULE =
   "must be arn:aws:sqs:<region>:<account>:<name>, or the name of a queue of Quern's own: letters, digits, - and _, at most 80, with or without .fifo";
 
-/** What a letter says of its batch. All values are strings, as SQS has them. */
-export interface LetterAttributes {
+/** The attributes of a message. All values are strings, as SQS requires. */
+export interface DeadLetterAttributes {
   api_name: string;
   job_id: string;
   batch_id: string;
-  /** Attempts that the batch was charged. */
+  /** Attempts that were charged to the batch. */
   receive_count: string;
   round: string;
   /** JSON: `{type, message, traceback}`. */

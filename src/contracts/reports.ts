@@ -1,36 +1,39 @@
 /**
- * What a gateway tells the controller once a second: what is under way, and its totals since it started. Totals, not
- * increments: a report that is lost or comes twice neither loses nor doubles anything.
+ * What a gateway reports to the controller once a second: its requests in flight, and its totals since it started. It
+ * sends totals and not increments, so that a lost or repeated report changes no count.
  */
 import * as z from "zod";
 import { CLASS_LENGTH_MAX, CLASSES_COUNTED_MAX } from "./limits.ts";
 
-/** Classes that are not counted apart. */
+/** The label of all classes that are not counted separately. */
 const OTHER_CLASSES = "(others)";
 
-/** Upper bounds of the buckets of durations, in seconds; one more bucket is for what is above them all. */
+/** Upper bounds of the duration buckets, in seconds. One more bucket counts all longer durations. */
 export const DURATION_BOUNDS_S = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ] as const;
 
-/** By words of our own. What users name (APIs, classes) stands in pairs: no object has their names as keys. */
+/**
+ * Counts whose labels Quern defines. Names that users choose (APIs, classes) are in pairs, so that no object has them
+ * as keys.
+ */
 const counts = z.record(z.string(), z.int());
 
 const histogramSchema = z.object({
-  /** How many fell into each bucket alone. */
+  /** How many durations fell into each bucket alone. */
   buckets: z.array(z.int()).length(DURATION_BOUNDS_S.length + 1),
   sum_s: z.number(),
 });
 export type Histogram = z.infer<typeof histogramSchema>;
 
 const tallySchema = z.object({
-  /** Answers by `2xx`, `4xx`, `5xx`; `left` where the client went before the answer. */
+  /** Responses by `2xx`, `4xx`, `5xx`; `left` if the client disconnected before the response. */
   answers: counts,
-  /** From the request's head to the answer's end. */
+  /** From the request's head to the end of the response. */
   duration: histogramSchema,
-  /** Until a replica was given the request. */
+  /** The time until a replica got the request. */
   wait: histogramSchema,
-  /** Answers of the gateway's own, by error code. */
+  /** Responses that the gateway itself made, by error code. */
   rejected: counts,
   /** `monitoring`: predictions by class. */
   classes: z.array(z.tuple([z.string(), z.int()])),
@@ -41,16 +44,16 @@ export type Tally = z.infer<typeof tallySchema>;
 
 const apiReportSchema = z.object({
   name: z.string(),
-  /** Requests: all that are under way, and of those the ones that wait for a replica. */
+  /** All requests in flight, and those of them that wait for a replica. */
   in_flight: z.int(),
   waiting: z.int(),
   tally: tallySchema,
 });
 export type ApiReport = z.infer<typeof apiReportSchema>;
 
-/** How late a process came to what was due, in milliseconds: its clients waited so long. */
+/** The delay of a process's event loop, in milliseconds: how long its clients waited for it. */
 export const loopDelaySchema = z.object({
-  /** Of the last one or two minutes in which it had work. */
+  /** Over the last one or two minutes in which it had work. */
   p99_ms: z.number(),
   max_ms: z.number(),
   /** Since its start. */
@@ -58,9 +61,9 @@ export const loopDelaySchema = z.object({
 });
 export type LoopDelay = z.infer<typeof loopDelaySchema>;
 
-/** The APIs are read one by one: what cannot be read of one costs no other its numbers. */
+/** The APIs are read one by one, so that one unreadable API does not lose the numbers of the others. */
 const reportSchema = z.object({
-  /** The gateway's own id, new with each start. */
+  /** The gateway's id, which is new with each start. */
   gateway: z.string(),
   loop: loopDelaySchema.optional(),
   apis: z.array(z.unknown()),
@@ -72,7 +75,7 @@ export interface Report {
   apis: ApiReport[];
 }
 
-/** Throws if it is no report at all. `refused`: why, for each API that could not be read. */
+/** Throws if it is no report at all. `refused` has the reason for each API that could not be read. */
 export function readReport(value: unknown): { report: Report; refused: string[] } {
   const { gateway, loop, apis } = reportSchema.parse(value);
   const refused: string[] = [];
@@ -91,7 +94,10 @@ export function emptyTally(): Tally {
   return { answers: {}, duration: histogram(), wait: histogram(), rejected: {}, classes: [], values: null };
 }
 
-/** Counts a class, where there is room for it: their names come from users, and each takes a row and a label. */
+/**
+ * Counts a class, if its name is short and the table has space: users choose the names, and each takes a row and a
+ * label.
+ */
 export function addClass(classes: Map<string, number>, name: string, count: number): void {
   const known = classes.get(name);
   if (known !== undefined) classes.set(name, known + count);
@@ -99,7 +105,7 @@ export function addClass(classes: Map<string, number>, name: string, count: numb
   else classes.set(OTHER_CLASSES, (classes.get(OTHER_CLASSES) ?? 0) + count);
 }
 
-/** A sum of numbers is a number: JSON has no infinity. */
+/** Keeps a sum finite: JSON has no infinity. */
 export function finite(sum: number): number {
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, sum));
 }

@@ -1,6 +1,6 @@
 /**
- * The route snapshot: all that a gateway knows. The controller writes it to a file and streams each new version;
- * a gateway starts from the file and serves while there is no controller
+ * The route snapshot: all that a gateway knows. The controller writes it to a file and streams each new version. A
+ * gateway starts from the file, and serves even if there is no controller
  * (docs/contract/operations.md#predictions-without-a-controller).
  */
 import * as z from "zod";
@@ -16,17 +16,17 @@ const replicaSchema = z.object({
 });
 export type ReplicaRoute = z.infer<typeof replicaSchema>;
 
-/** Where an API is, and who may come. */
+/** The address of an API, and who may call it. */
 const addressSchema = z.object({
   name: z.string(),
-  /** A path, without a slash at its end. */
+  /** A path without a trailing slash. */
   endpoint: z.string(),
   /**
    * `networking.api_gateway`: false is for loopback and the control listener only
    * (docs/contract/addresses.md#api-gateway-none).
    */
   is_public: z.boolean(),
-  /** Web pages of these origins may read the answers; `*` is any; null where the configuration says nothing. */
+  /** Web pages of these origins may read the responses; `*` is any origin; null if the configuration does not say. */
   cors_origins: z.array(z.string()).nullable(),
   /** Whether it needs a key with the scope `predict`. */
   needs_key: z.boolean(),
@@ -41,20 +41,20 @@ export type SplitterRoute = z.infer<typeof splitterRouteSchema>;
 const apiRouteSchema = addressSchema.extend({
   kind: z.enum(["RealtimeAPI", "BatchAPI"]),
   api_id: z.string(),
-  /** Why no replica can serve, for the 503's message. */
+  /** The reason why no replica can serve, for the message of the 503. */
   status: z.string(),
   timeout_ms: z.int(),
-  /** Requests in all that may wait or run; past it 503. */
+  /** The limit of requests that wait or run; further ones get 503. */
   capacity: z.int(),
-  /** How many requests one worker runs at once, or wants at once where it makes batches of them. */
+  /** How many requests one worker can use at once: those that it runs, or those that it collects into batches. */
   parallel: z.int(),
-  /** A request past its time is ended by the death of its worker only: a plain `predict` in a single thread. */
+  /** Only the death of the worker ends a request past its deadline: a plain `predict` in a single thread. */
   is_blocking: z.boolean(),
   /** `min_replicas: 0`: requests wait for the first replica. */
   can_sleep: z.boolean(),
   /** `predictor.expose_errors`. */
   expose_errors: z.boolean(),
-  /** The names among `query_params`, `headers` that the predictor declares: only those are sent. */
+  /** The names among `query_params` and `headers` that the predictor declares. Only those are sent. */
   wants: z.array(z.string()),
   /** `predictor.pass_credentials`. */
   pass_credentials: z.boolean().default(false),
@@ -73,24 +73,24 @@ const keyRouteSchema = z.object({
   revoked_time: z.string().nullable(),
 });
 
-/** What lets user code in that calls other APIs: the hash of a capability, and the API whose workers have it. */
+/** What permits user code to call other APIs: the hash of a capability, and the API whose workers have it. */
 const capabilityRouteSchema = z.object({ sha256: z.string(), api: z.string() });
 export type CapabilityRoute = z.infer<typeof capabilityRouteSchema>;
 
-/** Which snapshot it is: two fields, so that no number of publishes in one epoch reaches into the next one's. */
+/** Identifies a snapshot. It has two fields, so that the versions of one epoch never reach those of the next. */
 const stampSchema = z.object({
-  /** The controller's. Files of releases before this field have none, and are older than any. */
+  /** The controller's epoch. Files from before this field existed have none, and are older than any other. */
   epoch: z.int().default(0),
   version: z.int(),
 });
 export type SnapshotStamp = z.infer<typeof stampSchema>;
 
-/** The items are read one by one: one that cannot be read costs no other its place. */
+/** The items are read one by one, so that one unreadable item does not affect the others. */
 const envelopeSchema = stampSchema.extend({
   apis: z.array(z.unknown()),
   splitters: z.array(z.unknown()),
   keys: z.array(z.unknown()),
-  /** Files of releases before this field have none. */
+  /** Files from before this field existed have none. */
   capabilities: z.array(z.unknown()).default([]),
 });
 
@@ -113,11 +113,11 @@ export const NO_ROUTES: RouteSnapshot = {
 /** The admin token is always among the keys. */
 const ONLY_ADMIN = 1;
 
-/** A part of a snapshot that could not be read. */
+/** An item of a snapshot that could not be read. */
 const refusedRouteSchema = z.object({ name: z.string(), detail: z.string() });
 export type RefusedRoute = z.infer<typeof refusedRouteSchema>;
 
-/** What a gateway says once it acts by a snapshot. */
+/** What a gateway reports once it has applied a snapshot. */
 export const appliedSchema = stampSchema.extend({
   gateway: z.string(),
   refused: z.array(refusedRouteSchema),
@@ -128,8 +128,8 @@ export function isNewer(one: SnapshotStamp, other: SnapshotStamp): boolean {
 }
 
 /**
- * Reads a snapshot item by item. An API that cannot be read keeps its route of `before`, as do those of `missing`; a key that
- * cannot be read opens nothing. Throws if it is no snapshot at all.
+ * Reads a snapshot item by item. An API that cannot be read keeps its route of `before`, as do those of `missing`. A
+ * key that cannot be read permits nothing. Throws if it is no snapshot at all.
  */
 export function readSnapshot(
   value: unknown,
@@ -143,11 +143,12 @@ export function readSnapshot(
   const apis = readItems(apiRouteSchema, lists.apis, refused);
   const splitters = readItems(splitterRouteSchema, lists.splitters, refused);
   const isRefused = ({ name }: AddressRoute) => refused.some((item) => item.name === name);
-  // Whether a route that is kept was open by its own word, or for want of any key, it does not say: the first key closes it.
+  // A kept route does not say whether it was open by its configuration or because there was no key. So the first key
+  // closes it.
   const isFirstKey = lists.keys.length > ONLY_ADMIN && before.keys.length <= ONLY_ADMIN;
   const keptOf = <Route extends AddressRoute>(routes: readonly Route[]) =>
     routes.filter(isRefused).map((route) => (isFirstKey ? { ...route, needs_key: true } : route));
-  // What is kept goes first: an address that is another API's by now is the other's.
+  // Kept routes go first: if another API has their address by now, its route wins.
   const snapshot = {
     epoch,
     version,

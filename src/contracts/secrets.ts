@@ -1,13 +1,14 @@
 /**
- * Which values are hidden from those who may read a record and are not its administrators: by the names of configuration values,
- * and by what stands in texts. Purely; a name in another language, or a secret under a harmless name, is not known here.
+ * Decides which values are hidden from readers who are not administrators: by the names of configuration values, and by
+ * patterns in texts. Pure. It does not recognize names in other languages, or a secret with a harmless name.
  */
 
 export const HIDDEN = "***";
 
 /**
- * A value is hidden if the words of its name have one of these in a row: `dbPassword`, `DB_PASSWORD` and `db-password` are the same two
- * words. `$`: only at the name's end, so that `max_tokens` and `token_count` are shown.
+ * A value is hidden if the words of its name contain one of these in a row. `dbPassword`, `DB_PASSWORD` and
+ * `db-password` are the same two words. `$` matches only at the end of the name, so that `max_tokens` and `token_count`
+ * are shown.
  */
 export const SECRET_NAMES = [
   ...["password", "passwd", "pwd", "passphrase", "passcode"],
@@ -25,16 +26,16 @@ export const SECRET_NAMES = [
   ...["encryption key", "signing key", "shared key", "connection string", "dsn", "authorization", "cookie"],
 ] as const;
 
-/** Parameters of URLs that open what the URL names: presigned ones of the stores, and tokens. In lower case. */
+/** Secret parameters of URLs, in lower case: those of the stores' presigned URLs, and tokens. */
 const SECRET_PARAMETERS =
   /([?&;](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|googleaccessid|signature|sig|token|access_token|api_key|apikey|password|client_secret)=)[^&#\s"'<>]+/gi;
-/** Whoever stands before the @ of a URL. */
+/** The user, and perhaps a password, before the @ of a URL. */
 const USER_OF_URL = /:\/\/[^\s/?#"'<>]+@/g;
-/** With a character that words of prose do not have: "basic statistics" stays. */
+/** The text must have a character that words of prose do not have, so that "basic statistics" stays. */
 const AUTHORIZATION = /\b([Bb]earer|[Bb]asic|BEARER|BASIC) +(?=[\w.~+/=-]*[\dA-Z=])[\w.~+/=-]{8,}/g;
 const OWN_KEY = /\bquern_[\w-]{32}/g;
 
-/** A text without the secrets that stand in it: in URLs, and as keys. */
+/** Hides the secrets in a text: in URLs, and keys. */
 export function hideInText(text: string): string {
   return text
     .replace(USER_OF_URL, `://${HIDDEN}@`)
@@ -43,7 +44,10 @@ export function hideInText(text: string): string {
     .replace(OWN_KEY, `quern_${HIDDEN}`);
 }
 
-/** What user code has printed is shown as it is but for these: an HTTP client logs the address with the capability. */
+/**
+ * Hides Quern's own keys in the output of user code and changes nothing else: an HTTP client logs the address with the
+ * capability.
+ */
 export function hideOwnKeys(text: string): string {
   return text.includes("quern_") ? text.replace(OWN_KEY, `quern_${HIDDEN}`) : text;
 }
@@ -51,14 +55,14 @@ export function hideOwnKeys(text: string): string {
 export class SecretNames {
   private readonly names: readonly string[];
 
-  /** `more`: names beside those of the list, in any spelling. */
+  /** `more`: names besides those of the list, in any spelling. */
   constructor(more: readonly string[] = []) {
     this.names = [...SECRET_NAMES, ...more.map(wordsOf)].map((name) =>
       name.endsWith("$") ? ` ${name}` : ` ${name} `,
     );
   }
 
-  /** One of several (`token_1`, `password2`, `api_keys`) is a secret too. */
+  /** Numbered and plural names (`token_1`, `password2`, `api_keys`) are secrets too. */
   has(name: string): boolean {
     const words = ` ${wordsOf(name.replace(/\d+/g, " "))} `;
     const singular = words.replace(/s(?= )/g, "");
@@ -69,7 +73,7 @@ export class SecretNames {
     );
   }
 
-  /** The value with what is secret hidden, at any depth. What is no plain object or list is as it was. */
+  /** A copy with its secrets hidden, at any depth. Values other than plain objects and lists are returned unchanged. */
   hide(value: unknown): unknown {
     if (typeof value === "string") return hideInText(value);
     if (Array.isArray(value)) return value.map((item) => this.hide(item));
@@ -82,7 +86,7 @@ export class SecretNames {
     );
   }
 
-  /** An API's configuration: the variables of its environment have no harmless names. */
+  /** Hides secrets in an API's configuration. All variables of `env` are hidden, whatever their names. */
   hideInSpec(spec: unknown): unknown {
     if (!isPlain(spec) || !isPlain(spec.predictor)) return this.hide(spec);
     const { env } = spec.predictor;
@@ -93,7 +97,7 @@ export class SecretNames {
   }
 }
 
-/** That something is not set, or is switched on, is no secret. */
+/** Null and booleans are shown: that a secret is not set, or is switched on, is not secret. */
 function hidden(value: unknown): unknown {
   return value === null || value === undefined || typeof value === "boolean" ? value : HIDDEN;
 }

@@ -1,7 +1,7 @@
 /**
- * How a server proves to the command line that it is the one of a data directory, before the command line sends it the directory's admin
- * token: it answers a random number with a code that only one who knows the token's hash can make. The code is made for
- * one address and port: a program at another one cannot pass the server's answer off as its own.
+ * How a server proves that it owns a data directory, before the command line sends it the directory's admin token. It
+ * answers a random number with a code that only a holder of the token's hash can compute. The code includes the
+ * server's address and port, so that a program at another address cannot pass it off as its own.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
@@ -22,7 +22,7 @@ export interface Challenge {
 }
 
 export function proofOf({ tokenSha256, nonce, host, port }: Challenge): string {
-  // An IPv4 address on a socket that takes both is written as IPv6.
+  // A socket for both families writes an IPv4 address as IPv6.
   const address = `${(host ?? "").replace(/^::ffff:/, "")} ${port ?? ""}`;
   return createHmac("sha256", tokenSha256).update(`quern server proof 1\n${nonce}\n${address}`).digest("hex");
 }

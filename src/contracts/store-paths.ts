@@ -1,10 +1,13 @@
-/** What an address of objects looks like: `<scheme>://<bucket>/<key>` (docs/contract/submitting.md#schemes). */
+/** The form of an address of objects: `<scheme>://<bucket>/<key>` (docs/contract/submitting.md#schemes). */
 
-export const STORE_SCHEMES: readonly string[] = ["s3", "gs", "az", "file"];
+/** Schemes of stores with buckets or containers. */
+export const BUCKET_SCHEMES = ["s3", "gs", "az"] as const;
+export const STORE_SCHEMES = [...BUCKET_SCHEMES, "file"] as const;
+export type StoreScheme = (typeof STORE_SCHEMES)[number];
 
-/** The letters that names of buckets and containers have in any of the stores. */
+/** The characters that any of the stores allows in names of buckets and containers. */
 const BUCKET = "\\$?[a-zA-Z0-9][a-zA-Z0-9._-]{1,221}";
 export const BUCKET_NAME = new RegExp(`^${BUCKET}$`);
 
-/** The same for the API's description; a file's path is absolute, and has no zero byte. */
-export const STORE_PATH_PATTERN = `^(?:(?:s3|gs|az)://${BUCKET}(?:/|$)|file:///[^\\u0000]*$)`;
+/** The same rule for the API's description. A file's path is absolute and has no null byte. */
+export const STORE_PATH_PATTERN = `^(?:(?:${BUCKET_SCHEMES.join("|")})://${BUCKET}(?:/|$)|file:///[^\\u0000]*$)`;

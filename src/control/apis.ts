@@ -1,4 +1,4 @@
-/** `/-/deploy`, `/-/patch` and `/-/apis`: what is deployed. */
+/** `/-/deploy`, `/-/patch` and `/-/apis`: deploys APIs, and shows deployed ones. */
 import { Readable } from "node:stream";
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
@@ -16,9 +16,9 @@ import {
   jsonText,
   readBody,
   tellAudit,
-} from "./http.ts";
-import { logsResponse } from "./logs.ts";
-import type { OpenStreams } from "./open-streams.ts";
+} from "./answers/http.ts";
+import { logsResponse } from "./answers/logs.ts";
+import type { OpenStreams } from "./answers/open-streams.ts";
 
 export interface ApiRoutesDeps {
   apis: Apis;
@@ -116,7 +116,7 @@ export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRou
 
   app.get("/-/apis/:name/logs", async (c) => {
     const { name } = await apis.get(c.req.param("name"));
-    // The log of a deleted API is gone with it.
+    // A deleted API's log is removed too.
     return logsResponse(c, streams, apiLogDirectory(name), async () => !(await apis.isDeployed(name)));
   });
 

@@ -1,9 +1,9 @@
-/** The controller's HTTP, behind the gateway: one file per resource, put together here with the admin's key and errors. */
+/** The controller's HTTP, behind the gateway. It combines one file per resource, and adds admin keys and errors. */
 import { Hono } from "hono";
 import { shortageOf } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
-import type { ComputeShown, MemoryLimits } from "../contracts/answers.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
+import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
 import { type Report, readReport } from "../contracts/reports.ts";
 import {
   appliedSchema,
@@ -13,10 +13,6 @@ import {
 } from "../contracts/routes.ts";
 import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
-import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
-import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
-import { auditResponse } from "./audit.ts";
-import { docsRoutes } from "./docs.ts";
 import {
   askedBy,
   assertKey,
@@ -25,8 +21,12 @@ import {
   controlListenerOnly,
   requestId,
   streamText,
-} from "./http.ts";
-import { type JobRoutesDeps, jobRoutes } from "./jobs.ts";
+} from "./answers/http.ts";
+import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
+import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
+import { auditResponse } from "./audit.ts";
+import { docsRoutes } from "./docs.ts";
+import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { loopsOf, type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
@@ -40,13 +40,13 @@ export interface ControlDeps
     MetricsRoutesDeps {
   log: Log;
   version: string;
-  /** The control plane is on a listener of its own. */
+  /** The control plane has a separate listener. */
   hasControlListener: boolean;
   memoryLimits: MemoryLimits;
   compute: () => ComputeShown;
-  /** What does not serve as it was deployed, though it serves. */
+  /** Problems of APIs that serve, but not as they were deployed. */
   warnings: () => string[];
-  /** Who changed what; refusals too. */
+  /** The log of changes and refused requests, with their callers. */
   audit: Audit;
   auditDirectory: string;
 }
@@ -73,7 +73,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.use("/-/*", controlListenerOnly(deps.hasControlListener));
   app.route("/", docsRoutes(deps.version));
   app.use("/-/*", async (c, next) => {
-    // Who asks is known before: a key may be revoked by the time of the answer, by this very request too.
+    // Read before the action: the key may be revoked by the time of the response, even by this request.
     const by = askedBy(c, deps.keys);
     await next();
     const { method, path } = c.req;
@@ -81,7 +81,7 @@ export function controlApp(deps: ControlDeps): Hono {
     const what = audited(c);
     deps.audit.record({ method, path, by, status: c.res.status, request_id: requestId(c), what });
   });
-  // A queue's counts are for whoever may submit to its API: its own route looks.
+  // Callers that may submit to an API may read its queue's counts. The queue's own route checks that.
   app.use("/-/*", async (c, next) => {
     if (!c.req.path.startsWith("/-/queues")) assertKey(c, deps.keys, { scope: "admin" });
     await next();
@@ -135,13 +135,13 @@ export interface InternalDeps {
   killReplica: (workerId: string) => void;
   replaceReplica: (workerId: string) => void;
   wakeApi: (name: string) => void;
-  /** A gateway's numbers; resolves when they are durable. */
+  /** Takes a gateway's numbers. Resolves once they are durable. */
   report: (read: { report: Report; refused: string[] }) => Promise<void>;
 }
 
 /**
- * For gateways only: routes hold the workers' tokens. Served on a socket of its own, to which nothing is forwarded, so
- * that no spelling of a path reaches it from outside.
+ * Serves gateways only, because routes contain the workers' tokens. It has its own socket, to which nothing is
+ * forwarded. So no spelling of a path reaches it from outside.
  */
 export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, report }: InternalDeps): Hono {
   const app = new Hono();

@@ -1,10 +1,10 @@
 /** `/-/applications`: declarative applications and their resources. */
 import { Hono } from "hono";
-import type { ApplicationState } from "../contracts/applications.ts";
+import type { ApplicationState } from "../contracts/config/applications.ts";
 import type { Applications } from "../legacy/applications.ts";
-import { baseUrl, flag, isTrue } from "./http.ts";
-import { logsResponse } from "./logs.ts";
-import type { OpenStreams } from "./open-streams.ts";
+import { baseUrl, flag, isTrue } from "./answers/http.ts";
+import { logsResponse } from "./answers/logs.ts";
+import type { OpenStreams } from "./answers/open-streams.ts";
 
 export interface ApplicationRoutesDeps {
   applications: Applications;

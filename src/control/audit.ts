@@ -1,12 +1,12 @@
-/** `GET /-/audit`: the audit's lines as they were written; `?follow=true` goes on. */
+/** `GET /-/audit`: the audit's lines as they were written. `?follow=true` continues with new lines. */
 import type { Context } from "hono";
 import { timestamp, wallMs } from "../base/clock.ts";
-import { parseDurationMs } from "../contracts/apis.ts";
+import { parseDurationMs } from "../contracts/config/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { DURATION_PATTERN } from "../contracts/keys.ts";
 import { readAudit } from "../observe/read-audit.ts";
-import { isTrue, streamText } from "./http.ts";
-import type { OpenStreams } from "./open-streams.ts";
+import { isTrue, streamText } from "./answers/http.ts";
+import type { OpenStreams } from "./answers/open-streams.ts";
 
 const NDJSON = "application/x-ndjson";
 
@@ -22,7 +22,7 @@ export function auditResponse(c: Context, streams: OpenStreams, directory: strin
   return query.follow ? streams.answer(c, chunks(), NDJSON) : streamText(c, chunks(), NDJSON);
 }
 
-/** As a timestamp; "" is before all of them. */
+/** Converts the duration in `since` to a timestamp. Without it, "" is before all timestamps. */
 function sinceOf(given: string | undefined): string {
   if (given === undefined) return "";
   if (DURATION_PATTERN.test(given))

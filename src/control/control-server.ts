@@ -1,4 +1,4 @@
-/** Serves the controller's HTTP on a Unix socket, to the gateways of this machine. */
+/** Serves the controller's HTTP to the gateways of this machine, on a Unix socket. */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { dirname } from "node:path";
@@ -8,7 +8,7 @@ import { CONTROLLER_HEAD_BYTES_MAX } from "../contracts/limits.ts";
 export class ControlServer implements Service {
   private readonly socket: string;
   private readonly listener: RequestListener;
-  /** The last one listens; those before it have connections still. */
+  /** The last one listens. Earlier ones still have connections. */
   private servers: Server[] = [];
 
   constructor(socket: string, listener: RequestListener) {
@@ -23,7 +23,7 @@ export class ControlServer implements Service {
       { requestTimeout: 0, maxHeaderSize: CONTROLLER_HEAD_BYTES_MAX },
       this.listener,
     );
-    // Whoever reads the body says that it may come.
+    // The code that reads the body sends the "continue".
     server.on("checkContinue", this.listener);
     this.servers.push(server);
     await new Promise<void>((resolve, reject) => {
@@ -31,11 +31,11 @@ export class ControlServer implements Service {
     });
   }
 
-  /** Listens anew where somebody has removed the socket: whatever cleans temporary files. True when it had to. */
+  /** Listens again if somebody has removed the socket, such as a cleaner of temporary files. Returns true if it did. */
   async mend(): Promise<boolean> {
     if (existsSync(this.socket)) return false;
     const former = this.servers.at(-1);
-    // Closed first, because that removes the file. Requests on its connections go on.
+    // The former server is closed first, because that removes the file. Requests on its connections continue.
     former?.close(() => {
       this.servers = this.servers.filter((server) => server !== former);
     });

@@ -1,15 +1,15 @@
 /**
- * `/-/openapi.json`, and `/-/docs`: the same for people, as one page without scripts. Both are open
+ * `/-/openapi.json`, and `/-/docs`: the same for people, as one page without scripts. Both need no key
  * (docs/contract/addresses.md#description-addresses).
  */
 import { Hono } from "hono";
 import { ERRORS } from "../contracts/errors.ts";
-import { openApiDocument } from "../contracts/openapi.ts";
-import type { Operation } from "../contracts/operation.ts";
-import { OPERATIONS } from "../contracts/operations.ts";
-import { baseUrl } from "./http.ts";
+import { openApiDocument } from "../contracts/http/openapi.ts";
+import type { Operation } from "../contracts/http/operation.ts";
+import { OPERATIONS } from "../contracts/http/operations.ts";
+import { baseUrl } from "./answers/http.ts";
 
-/** Nothing but what the page itself holds. */
+/** The page may load nothing. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 export function docsRoutes(version: string): Hono {

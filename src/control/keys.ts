@@ -1,12 +1,12 @@
-/** `/-/keys`: make, list and revoke keys. */
+/** `/-/keys`: creates, lists and revokes keys. */
 import { Hono } from "hono";
 import type * as z from "zod";
 import type { Keys } from "../access/keys.ts";
-import { parseDurationMs } from "../contracts/apis.ts";
+import { parseDurationMs } from "../contracts/config/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { type CreatedKey, newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
-import { bodyOwner, parseJson, readBody, tellAudit } from "./http.ts";
+import { bodyOwner, parseJson, readBody, tellAudit } from "./answers/http.ts";
 
 const BODY_BYTES_LIMIT = 10_000;
 
@@ -39,7 +39,7 @@ export function keyRoutes(keys: Keys): Hono {
   return app;
 }
 
-/** For the audit: which key, and what it opens. */
+/** Describes a key for the audit: its id and its permission. */
 function nameOf({ id, scope, api }: CreatedKey): string {
   return `${id} (${api === null ? scope : `${scope} for ${api}`})`;
 }

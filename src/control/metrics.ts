@@ -1,6 +1,9 @@
-/** `/-/metrics`: what Prometheus reads. Labels are bounded: names of APIs, states, error codes, a hundred classes an API. */
+/**
+ * `/-/metrics`: the metrics for Prometheus. The number of labels is limited: names of APIs, states, error codes, and a
+ * hundred classes per API.
+ */
 import { Hono } from "hono";
-import type { Replicas } from "../apis/replicas.ts";
+import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Reports } from "../apis/reports.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { DURATION_BOUNDS_S, type Histogram, type LoopDelay, type Tally } from "../contracts/reports.ts";
@@ -14,14 +17,14 @@ import {
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
 
 export interface MetricsRoutesDeps {
-  /** Of this process. */
+  /** The event loop of this process. */
   loop: LoopDelayMeter;
   reports: Reports;
   replicas: Replicas;
   jobs: Jobs;
 }
 
-/** Name, type, help: the table that the docs are made from. */
+/** Name, type and help. The docs are generated from this table. */
 export const METRICS = {
   quern_requests_total: ["counter", "answers to predictions, by status class; left: the client went before"],
   quern_request_duration_seconds: ["histogram", "from a request's head to its answer's end"],
@@ -66,7 +69,7 @@ export interface ProcessLoop extends LoopDelay {
   process: "controller" | "gateway";
 }
 
-/** The slowest gateway stands for all of them. */
+/** The numbers of the slowest gateway stand for all of them. */
 export function loopsOf({ loop, reports }: Pick<MetricsRoutesDeps, "loop" | "reports">): ProcessLoop[] {
   const gateways = reports.loops();
   const worst = (of: (one: LoopDelay) => number) => Math.max(0, ...gateways.map(of));

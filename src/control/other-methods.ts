@@ -1,8 +1,10 @@
-/** Behind all routes: a known address with another method is a 405 that names the legal ones. */
+/**
+ * Runs after all routes: for a known address with another method, it responds with a 405 that names the legal methods.
+ */
 import type { Hono } from "hono";
 import { ServiceError } from "../contracts/errors.ts";
-import { OPERATIONS } from "../contracts/operations.ts";
-import { API, batchApi, type JobRoutesDeps } from "./jobs.ts";
+import { OPERATIONS } from "../contracts/http/operations.ts";
+import { API, batchApi, type JobRoutesDeps } from "./jobs/jobs.ts";
 
 export function refuseOtherMethods(app: Hono, deps: JobRoutesDeps): void {
   for (const path of new Set(OPERATIONS.map((operation) => operation.path))) {

@@ -4,11 +4,11 @@ import type { Keys } from "../access/keys.ts";
 import { isUlid } from "../base/ids.ts";
 import { stringifyWithRaw } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import type { LetterPage, Queues } from "../batch/queues.ts";
-import { jobStatus } from "../batch/read-job.ts";
+import type { DeadLetterPage, Queues } from "../batch/letters/queues.ts";
+import { jobStatus } from "../batch/records/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { assertKey, limitOf, streamText } from "./http.ts";
-import { queueUrl } from "./job-answers.ts";
+import { assertKey, limitOf, streamText } from "./answers/http.ts";
+import { queueUrl } from "./jobs/job-answers.ts";
 
 export interface QueueRoutesDeps {
   jobs: Jobs;
@@ -26,7 +26,7 @@ export function queueRoutes({ jobs, queues, keys }: QueueRoutesDeps): Hono {
   app.get("/-/queues/:queue", async (c) => {
     const name = c.req.param("queue");
     const row = isUlid(name) ? await jobs.byId(name) : undefined;
-    // A job's counts are for whoever may submit to its API.
+    // Callers that may submit to the job's API may read its counts.
     assertKey(c, keys, row === undefined ? { scope: "admin" } : { scope: "submit", api: row.api_name });
     if (row === undefined) return c.json(await queues.counts(name));
     const status = jobStatus(row, queueUrl(c, row), undefined);
@@ -58,8 +58,8 @@ function cursorOf(c: Context): string {
   throw new ServiceError("invalid_request", message);
 }
 
-/** Streamed: the bodies of a page may be many megabytes. */
-function messagesResponse(c: Context, page: LetterPage): Response {
+/** Streamed, because the bodies of a page may be many megabytes. */
+function messagesResponse(c: Context, page: DeadLetterPage): Response {
   async function* chunks(): AsyncGenerator<string> {
     yield '{"messages":[';
     let separator = "";

@@ -1,12 +1,12 @@
 /**
- * The data directory: mode 0700, one owner at a time. The lock is the kernel's, held through SQLite on a file of its
- * own: whoever is killed lets go of it at once.
+ * The data directory: mode 0700, one owner at a time. The lock is the kernel's, held through SQLite on a separate file,
+ * so a killed process releases it at once.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { delay } from "../base/clock.ts";
 import { shortageOf } from "../base/disk-full.ts";
 import { CannotStart, isNotForUs } from "../contracts/cannot-start.ts";
+import { lockFile, lockOwnerFile, temporaryDirectory } from "../contracts/data-layout.ts";
 import { openSqlite, type SqliteDriver } from "./sqlite-drivers.ts";
 
 export interface DataDirectory {
@@ -17,8 +17,8 @@ export interface DataDirectory {
 const RETRY_MS = 50;
 
 /**
- * Makes and locks `path`. While `isHolderLeaving` says that the holder's parent is gone, waits up to `waitMs` for it;
- * otherwise a held lock is an error at once.
+ * Makes and locks `path`. If the lock is held and the holder's parent is alive, throws at once. If that parent is dead,
+ * unknown or our own, the holder is leaving: waits up to `waitMs` for it.
  */
 export async function lockDataDirectory(
   path: string,
@@ -27,19 +27,18 @@ export async function lockDataDirectory(
   isAlive: (pid: number) => boolean,
 ): Promise<DataDirectory> {
   makeOwn(path);
-  const holderFile = join(path, "lock.holder");
+  const ownerFile = lockOwnerFile(path);
   const deadline = performance.now() + waitMs;
   for (;;) {
-    const lock = tryLock(join(path, "lock"));
+    const lock = tryLock(lockFile(path));
     if (lock !== undefined) {
-      noteHolder(holderFile, parentPid);
+      noteOwner(ownerFile, parentPid);
       return { path, release: () => lock.close() };
     }
-    const holder = Number(readIfThere(holderFile));
-    const message = `the data directory ${path} is in use by the Quern with process id ${holder || "unknown"}: stop that one, or give another --data-dir`;
-    if (holder > 0 && holder !== parentPid && isAlive(holder))
+    const owner = Number(readIfThere(ownerFile));
+    const message = `the data directory ${path} is in use by the Quern with process id ${owner || "unknown"}: stop that one, or give another --data-dir`;
+    if (owner > 0 && owner !== parentPid && isAlive(owner))
       throw new CannotStart("data_directory_in_use", message);
-    // Its parent is dead: it is leaving.
     if (performance.now() > deadline) throw new Error(message);
     await delay(RETRY_MS);
   }
@@ -56,8 +55,11 @@ function makeOwn(path: string): void {
   }
 }
 
-/** For the words of others that find it in use. It is renamed into place: a disk without room leaves the one before, not half of one. */
-function noteHolder(file: string, pid: number): void {
+/**
+ * For the messages of processes that find the directory in use. A rename puts the file in place, so it is never half
+ * written. If the disk is full there is no file, because the one before names another process.
+ */
+function noteOwner(file: string, pid: number): void {
   try {
     writeFileSync(`${file}.new`, String(pid), { mode: 0o600 });
     renameSync(`${file}.new`, file);
@@ -89,9 +91,9 @@ function readIfThere(file: string): string {
   }
 }
 
-/** A place for files that need not outlive this process; what a former one left there goes. */
+/** A directory for files that need not outlive this process. Files that a former process left there are removed. */
 export function makeTemporaryDirectory(dataDir: string): string {
-  const directory = join(dataDir, "temporary");
+  const directory = temporaryDirectory(dataDir);
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { mode: 0o700 });
   return directory;

@@ -1,6 +1,6 @@
 /**
- * The port to the database. Asynchronous also where the driver is not, because PostgreSQL is coming: an `await` inside
- * a transaction never lets another statement in.
+ * The port to the database. It is asynchronous even if the driver is not, because PostgreSQL's driver is. An `await`
+ * inside a transaction never lets another statement in.
  */
 
 /** Integers are numbers (over 2^53 throws), blobs are Uint8Array, booleans are 0 and 1. */
@@ -15,7 +15,7 @@ export interface Statements {
 }
 
 export interface Database extends Statements {
-  /** Commits when `work` resolves, rolls back when it rejects. Transactions and single statements run one after another. */
+  /** Commits if `work` resolves, rolls back if it rejects. Transactions and single statements run one after another. */
   transaction<T>(work: (tx: Statements) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }

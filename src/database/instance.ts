@@ -1,7 +1,7 @@
 /**
- * Which data directory this is: an id in the file `instance.json`, with the inode and the device that the file was made on. A copy, or a move to
- * another file system, has the id of the original and another place: it is told from it, and takes an id of its own
- * (docs/decisions/0016-instances.md).
+ * Identifies a data directory: an id in the file `instance.json`, with the inode and the device on which the file was
+ * made. A copy, or a move to another file system, has the original's id in another place. So it is recognised, and gets
+ * a new id (docs/decisions/0016-instances.md).
  */
 import {
   closeSync,
@@ -13,16 +13,16 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
 import { newToken } from "../base/ids.ts";
 import { bootId } from "../base/process-identity.ts";
+import { instanceFile } from "../contracts/data-layout.ts";
 import { first, type Statements } from "./database.ts";
 
 export interface Instance {
   id: string;
-  /** It was made somewhere else: workers and jobs of the original are not its own. */
+  /** It was made somewhere else: workers and jobs of the original do not belong to it. */
   isCopy: boolean;
-  /** What was written is of another boot: device numbers may differ from it. */
+  /** The file was written in another boot, so device numbers may differ from it. */
   isStale: boolean;
 }
 
@@ -30,21 +30,19 @@ interface InstanceRecord {
   instance_id: string;
   inode: string;
   device: string;
-  /** Of the machine, where it tells. */
+  /** The boot of the machine; empty if the system does not identify boots. */
   boot: string;
 }
 
-export const INSTANCE_FILE = "instance.json";
-
-/** Undefined where no release that has instances has used the directory. */
+/** Undefined if no release with instances has used the directory. */
 export function readInstance(dataDir: string): Instance | undefined {
-  const file = join(dataDir, INSTANCE_FILE);
+  const file = instanceFile(dataDir);
   const record = readRecord(file);
   if (record === undefined) return undefined;
   const { ino, dev } = statSync(file, { bigint: true });
-  // Where the system does not tell, devices are not compared.
+  // If the system does not identify boots, devices are not compared.
   const isSameBoot = record.boot !== "" && record.boot === bootId();
-  // Device numbers are given anew at every boot; within one they tell a mounted snapshot from its original.
+  // Every boot gives out new device numbers. Within one boot they distinguish a mounted snapshot from its original.
   const isMoved = isSameBoot && record.device !== String(dev);
   return {
     id: record.instance_id,
@@ -69,9 +67,11 @@ export function newInstanceId(): string {
   return newToken();
 }
 
-/** Durable when it returns. The file is renamed into place, which keeps the inode that is written in it. */
+/**
+ * The content is synced before the file is renamed into place. A rename keeps the inode that is written in the file.
+ */
 export function writeInstance(dataDir: string, id: string): void {
-  const file = join(dataDir, INSTANCE_FILE);
+  const file = instanceFile(dataDir);
   const fd = openSync(`${file}.new`, "w", 0o600);
   try {
     const { ino, dev } = fstatSync(fd, { bigint: true });
@@ -89,7 +89,7 @@ export function writeInstance(dataDir: string, id: string): void {
   renameSync(`${file}.new`, file);
 }
 
-/** The id of the directory that the database belongs to; empty where no release that has instances has used it. */
+/** The id of the directory that the database belongs to; empty if no release with instances has used it. */
 export async function recordedInstance(db: Statements): Promise<string> {
   return (await first<{ instance_id: string }>(db, "SELECT instance_id FROM owner"))!.instance_id;
 }

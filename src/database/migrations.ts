@@ -1,6 +1,6 @@
 /**
- * The schema, as numbered steps that run once each. A data directory of a newer Quern is refused, never guessed at.
- * Wire and row names are the same words; JSON columns end in `_json` and hold texts as they came.
+ * The schema, as numbered steps that run once each. A data directory of a newer Quern is refused. Names on the wire and
+ * in rows are the same words. JSON columns end in `_json` and contain texts as they came.
  */
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { type Database, first, type Statements } from "./database.ts";
@@ -13,7 +13,7 @@ const STEPS: readonly (readonly string[])[] = [
       api_id TEXT NOT NULL,
       deployed_time TEXT NOT NULL
     ) STRICT`,
-    // A version stays while a job refers to it; history is this table.
+    // A version stays while a job refers to it; this table is also the history.
     `CREATE TABLE api_versions (
       name TEXT NOT NULL,
       api_id TEXT NOT NULL,
@@ -74,7 +74,7 @@ const STEPS: readonly (readonly string[])[] = [
       settled_count INTEGER NOT NULL DEFAULT 0,
       PRIMARY KEY (job_id, first_batch)
     ) STRICT, WITHOUT ROWID`,
-    // Only batches that failed or lost a worker have a row of their own.
+    // Only batches that failed or lost a worker have a row.
     `CREATE TABLE batches (
       job_id TEXT NOT NULL,
       batch_index INTEGER NOT NULL,
@@ -99,7 +99,7 @@ const STEPS: readonly (readonly string[])[] = [
       PRIMARY KEY (api_name, idempotency_key)
     ) STRICT, WITHOUT ROWID`,
     "CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_ms)",
-    // Of keys only their hashes.
+    // Only the hashes of keys are stored.
     `CREATE TABLE keys (
       id TEXT PRIMARY KEY,
       sha256 TEXT NOT NULL UNIQUE,
@@ -110,20 +110,20 @@ const STEPS: readonly (readonly string[])[] = [
   ],
   [
     "ALTER TABLE jobs ADD COLUMN max_receive_count INTEGER NOT NULL DEFAULT 1",
-    // As it was sent, and the queue that it names (contracts/queues.ts).
+    // The ARN as it was sent, and the queue that it names (contracts/queues.ts).
     "ALTER TABLE jobs ADD COLUMN dead_letter_arn TEXT",
     "ALTER TABLE jobs ADD COLUMN dead_letter_queue TEXT",
-    // Of the rounds behind the first; `timeout` counts from it.
+    // When a round after the first began; `timeout` counts from it.
     "ALTER TABLE jobs ADD COLUMN round_started_time TEXT",
     "ALTER TABLE workers ADD COLUMN gpus TEXT NOT NULL DEFAULT ''",
-    // Its data went after the retention; the record stays.
+    // When the job's data was removed after the retention; the record stays.
     "ALTER TABLE jobs ADD COLUMN pruned_time TEXT",
     "ALTER TABLE batches ADD COLUMN by_oom INTEGER NOT NULL DEFAULT 0",
-    // What failures are counted by: the error without its numbers.
+    // Failures are counted by this: the error without its numbers.
     "ALTER TABLE batches ADD COLUMN error_group TEXT",
-    // Why the letter could not be sent, for good.
+    // Why the message can never be sent.
     "ALTER TABLE batches ADD COLUMN letter_error TEXT",
-    // Quern's own queues, and what waits for SQS.
+    // The messages in Quern's own queues, and those that wait for SQS.
     `CREATE TABLE letters (
       message_id TEXT PRIMARY KEY,
       queue TEXT NOT NULL,
@@ -138,7 +138,7 @@ const STEPS: readonly (readonly string[])[] = [
     "CREATE INDEX jobs_by_dead_letter_queue ON jobs (dead_letter_queue) WHERE dead_letter_queue IS NOT NULL",
   ],
   [
-    // What real-time APIs have answered, by the hour (apis/api-metrics.ts).
+    // The responses of real-time APIs, by the hour (apis/records/api-metrics.ts).
     `CREATE TABLE api_metrics (
       api_name TEXT NOT NULL,
       hour TEXT NOT NULL,
@@ -150,7 +150,7 @@ const STEPS: readonly (readonly string[])[] = [
       most REAL,
       PRIMARY KEY (api_name, hour, kind, label)
     ) STRICT, WITHOUT ROWID`,
-    // How far each gateway's totals have been added to them.
+    // The totals of each gateway that have already been added to these.
     `CREATE TABLE gateway_totals (
       gateway TEXT PRIMARY KEY,
       totals_json TEXT NOT NULL,
@@ -159,11 +159,11 @@ const STEPS: readonly (readonly string[])[] = [
     "ALTER TABLE keys ADD COLUMN rate_requests INTEGER",
     "ALTER TABLE keys ADD COLUMN rate_seconds INTEGER",
     "ALTER TABLE keys ADD COLUMN expires_time TEXT",
-    // A revoked key stays: that there was one keeps a server from being open to all.
+    // A revoked key stays, because a server that never had a key is open to all.
     "ALTER TABLE keys ADD COLUMN revoked_time TEXT",
   ],
   [
-    // Declarative applications: what was deployed last. What was computed of it is in files, by content.
+    // Declarative applications: what was deployed last. Computed results are in files, by content.
     `CREATE TABLE applications (
       name TEXT PRIMARY KEY,
       project_id TEXT NOT NULL,
@@ -175,44 +175,44 @@ const STEPS: readonly (readonly string[])[] = [
     ) STRICT, WITHOUT ROWID`,
   ],
   [
-    // Batches that are recorded before they go out: 1, and 2 for one that runs alone (batch/batch-records.ts).
+    // Batches that are recorded before they go out: 1, and 2 for one that runs alone (batch/records/batch-rows.ts).
     "ALTER TABLE batches ADD COLUMN in_hand INTEGER NOT NULL DEFAULT 0",
     "CREATE INDEX batches_in_hand ON batches (job_id) WHERE in_hand > 0",
     // The boot of the machine in which the owner started.
     "ALTER TABLE owner ADD COLUMN boot TEXT",
   ],
   [
-    // Whose files this database has put there, and may remove (apis/project-sweep.ts).
+    // Projects whose files this database has stored, and may remove (apis/projects/project-sweep.ts).
     "CREATE TABLE projects (project_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
-    // A name with a point is an application's, which looks after the projects that it makes.
+    // A name with a point belongs to an application, which manages the projects that it makes.
     `INSERT INTO projects SELECT project_id FROM api_versions WHERE project_id <> '' AND name NOT LIKE '%.%'
      UNION SELECT project_id FROM applications`,
   ],
   [
-    // The data directory that it belongs to (instance.ts).
+    // The data directory that the database belongs to (instance.ts).
     "ALTER TABLE owner ADD COLUMN instance_id TEXT NOT NULL DEFAULT ''",
-    // The data directory whose worker it is; a copy of the directory has the rows too.
+    // The data directory that the worker belongs to. A copy of the directory has the rows too.
     "ALTER TABLE workers ADD COLUMN instance_id TEXT NOT NULL DEFAULT ''",
-    // Why no new batch begins, and since when; null is not paused.
+    // Why no new batch begins, and since when; null means not paused.
     "ALTER TABLE jobs ADD COLUMN paused TEXT",
     "ALTER TABLE jobs ADD COLUMN paused_time TEXT",
     "CREATE INDEX jobs_paused ON jobs (job_id) WHERE paused IS NOT NULL",
   ],
   [
-    // Failed batches are counted by their errors without their rows, which have up to 97 KiB each.
-    // Plain columns: SQLite finds no place in an index by an expression, and would read it from the job's start for each page.
+    // Failed batches are counted by their errors without their rows, which have up to 97 KiB each. The index has plain
+    // columns: SQLite does not seek in an index by an expression, and would read from the job's start for each page.
     "UPDATE batches SET error_group = '' WHERE failed = 1 AND error_group IS NULL",
     "CREATE INDEX batches_by_error ON batches (job_id, error_group, batch_index) WHERE failed = 1",
   ],
   ["ALTER TABLE jobs ADD COLUMN has_older_names INTEGER NOT NULL DEFAULT 0"],
   [
-    // What a worker calls other APIs with: the SHA-256, and the port of the listener for that.
+    // The capability with which a worker calls other APIs: the SHA-256, and the port of the listener for these calls.
     "ALTER TABLE workers ADD COLUMN capability TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE workers ADD COLUMN api_port INTEGER NOT NULL DEFAULT 0",
   ],
 ];
 
-/** 0 where there are no tables yet. Changes nothing. */
+/** 0 if there are no tables yet. Changes nothing. */
 export async function schemaVersion(db: Database): Promise<number> {
   try {
     return (await first<{ version: number }>(db, "SELECT version FROM schema_version"))?.version ?? 0;
@@ -222,7 +222,7 @@ export async function schemaVersion(db: Database): Promise<number> {
   }
 }
 
-/** As SQLite says it, and PostgreSQL. */
+/** As SQLite and PostgreSQL report it. */
 function isNoTable(error: unknown): boolean {
   return /no such table/.test((error as Error).message) || (error as { code?: unknown }).code === "42P01";
 }
@@ -254,7 +254,9 @@ export async function takeEpoch(db: Database): Promise<number> {
   });
 }
 
-/** Notes the boot of the machine that the owner runs in; resolves to the one before, null where none was noted. */
+/**
+ * Records the boot of the machine in which the owner runs. Resolves to the one before, or null if none was recorded.
+ */
 export async function takeBoot(tx: Statements, boot: string | undefined): Promise<string | null> {
   const before = await first<{ boot: string | null }>(tx, "SELECT boot FROM owner");
   await tx.run("UPDATE owner SET boot = ?", [boot ?? null]);

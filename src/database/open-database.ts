@@ -1,30 +1,40 @@
 /**
- * Opens the database of a data directory, and refuses one that cannot be what it was: missing, empty or new beside data that it should know, or
- * damaged. Nothing is changed then: a new database would know no job, no API and no key, and what it does not know would be removed.
+ * Opens the database of a data directory. Refuses one that cannot be the right one: missing, empty or new beside data
+ * that it should know, or damaged. Then nothing is changed: a new database would know no job, API or key, and unknown
+ * data would be removed.
  */
-import { closeSync, openSync, readdirSync, readSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename } from "node:path";
 import { Worker } from "node:worker_threads";
 import { CannotStart } from "../contracts/cannot-start.ts";
+import {
+  applicationsDirectory,
+  databaseFile,
+  databaseInUseFile,
+  instanceFile,
+  jobsDirectory,
+  projectsDirectory,
+} from "../contracts/data-layout.ts";
 import { QUICK_CHECK_WAIT_BYTES } from "../contracts/limits.ts";
 import type { Database } from "./database.ts";
-import { INSTANCE_FILE } from "./instance.ts";
 import { migrate, schemaVersion } from "./migrations.ts";
 import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";
 import { isDamaged } from "./sqlite-drivers.ts";
 
-const DATABASE = "quern.db";
 const HEADER = "SQLite format 3\0";
-/** Directories whose content only the database can tell from waste. */
-const KNOWN_BY_DATABASE = ["jobs", "projects", "applications"];
-/** There while a server uses the database: found at a start, the one before did not stop cleanly. */
-const IN_USE = "quern.db.in-use";
+/** Directories whose content only the database can distinguish from waste. */
+const KNOWN_BY_DATABASE = [jobsDirectory, projectsDirectory, applicationsDirectory];
 
-export function databaseFile(dataDir: string): string {
-  return join(dataDir, DATABASE);
-}
-
-/** Opened, and of this release's schema. Throws `CannotStart` with file, finding and cure. */
+/** Opens the database, and brings it to this release's schema. Throws `CannotStart` with file, finding and cure. */
 export async function openOwnDatabase(dataDir: string, onLocked?: OnLocked): Promise<Database> {
   assertFits(dataDir);
   let db: Database | undefined;
@@ -41,13 +51,13 @@ export async function openOwnDatabase(dataDir: string, onLocked?: OnLocked): Pro
   }
 }
 
-/** Throws `CannotStart` where the file cannot be the one of this directory; looks only, and opens nothing. */
+/** Throws `CannotStart` if the file cannot be the database of this directory. Opens no database. */
 export function assertFits(dataDir: string): void {
   const fault = findFault(dataDir);
   if (fault !== undefined) throw new CannotStart("database_missing", fault);
 }
 
-/** In words, what is wrong with the file beside what is there; undefined where it may be opened. */
+/** The fault of the file, given the data beside it, in words. Undefined if it may be opened. */
 export function findFault(dataDir: string): string | undefined {
   const head = headOf(databaseFile(dataDir));
   if (head === HEADER || dataBeside(dataDir) === undefined) return undefined;
@@ -70,13 +80,14 @@ function headOf(file: string): string | undefined {
   }
 }
 
-/** The first thing that a database must have been beside. */
+/** The first path that only exists if a database has existed beside it. */
 function dataBeside(dataDir: string): string | undefined {
-  for (const name of KNOWN_BY_DATABASE) {
-    const path = join(dataDir, name);
+  for (const directoryOf of KNOWN_BY_DATABASE) {
+    const path = directoryOf(dataDir);
     if (entriesOf(path).length > 0) return path;
   }
-  return entriesOf(dataDir).includes(INSTANCE_FILE) ? join(dataDir, INSTANCE_FILE) : undefined;
+  const instance = instanceFile(dataDir);
+  return existsSync(instance) ? instance : undefined;
 }
 
 function entriesOf(path: string): string[] {
@@ -101,27 +112,27 @@ function damaged(dataDir: string, what: string): CannotStart {
   return new CannotStart(
     "database_damaged",
     `the database ${file} is damaged: ${what}. Nothing was changed. Put a backup of it back, or save what can be read: ` +
-      `\`sqlite3 ${file} .recover | sqlite3 recovered.db\`, then put recovered.db in its place and remove ${DATABASE}-wal`,
+      `\`sqlite3 ${file} .recover | sqlite3 recovered.db\`, then put recovered.db in its place and remove ${basename(file)}-wal`,
   );
 }
 
-/** The mark of a database in use. */
+/** The marker of a database in use. */
 export interface InUse {
-  /** It was there already: the last server did not stop cleanly. */
+  /** The marker already existed: the last server did not stop cleanly. */
   wasUnclean: boolean;
   clear: () => void;
 }
 
 export function markInUse(dataDir: string): InUse {
-  const file = join(dataDir, IN_USE);
-  const wasUnclean = entriesOf(dataDir).includes(IN_USE) && headOf(databaseFile(dataDir)) !== undefined;
+  const file = databaseInUseFile(dataDir);
+  const wasUnclean = existsSync(file) && headOf(databaseFile(dataDir)) !== undefined;
   if (!wasUnclean) writeFileSync(file, "", { mode: 0o600 });
   return { wasUnclean, clear: () => rmSync(file, { force: true }) };
 }
 
 /**
- * Checks the database after an unclean stop, in a thread of its own. Resolves when it is fine; one over QUICK_CHECK_WAIT_BYTES is checked
- * beside the start, and `onDamage` is told. Throws `CannotStart`.
+ * Checks the database after an unclean stop, in a separate thread. Resolves if it is fine, and throws `CannotStart` if
+ * not. A database over QUICK_CHECK_WAIT_BYTES is checked during the start, and `onDamage` gets the error.
  */
 export async function checkAfterUncleanStop(
   dataDir: string,
@@ -138,7 +149,7 @@ export async function checkAfterUncleanStop(
   });
 }
 
-/** What `PRAGMA quick_check` finds; nothing is fine. */
+/** The problems that `PRAGMA quick_check` finds; empty if there are none. */
 function quickCheck(file: string): Promise<string[]> {
   return new Promise((resolve, reject) => {
     const thread = new Worker(new URL("./quick-check-thread.js", import.meta.url), { workerData: file });

@@ -1,11 +1,11 @@
 /**
- * The database port on PostgreSQL: the statements of SQLite, rewritten where the dialects differ. Not wired to a setting yet:
- * it is here so that the port is proven on both (test/conformance/database.test.ts).
+ * The database port on PostgreSQL: SQLite's statements, rewritten if the dialects differ. No setting uses it yet. It
+ * proves that the port fits both databases (test/conformance/database.test.ts).
  */
 import type { Database, SqlValue } from "./database.ts";
 import { SerialDatabase } from "./serial-database.ts";
 
-/** What differs, in the order of rewriting. Text compares by bytes, as in SQLite. */
+/** The differences, in the order of rewriting. Text compares by bytes, as in SQLite. */
 const DIALECT: readonly (readonly [RegExp, string])[] = [
   [/\) STRICT, WITHOUT ROWID$/, ")"],
   [/\) STRICT$/, ")"],
@@ -53,7 +53,7 @@ function toParameter(value: SqlValue): string | number | null | Buffer {
   return value instanceof Uint8Array ? Buffer.from(value) : value;
 }
 
-/** As the drivers of SQLite: what a number cannot hold is an error, not another number. */
+/** As with SQLite's drivers, an integer that a number cannot hold is an error, not another number. */
 function exactInteger(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value)) return value;

@@ -1,4 +1,7 @@
-/** The thread that checks a database after an unclean stop (open-database.ts): posts what `PRAGMA quick_check` finds. */
+/**
+ * The thread that checks a database after an unclean stop (open-database.ts). It posts the problems that `PRAGMA
+ * quick_check` finds.
+ */
 import { parentPort, workerData } from "node:worker_threads";
 import { isDamaged, openSqlite } from "./sqlite-drivers.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The database port over one connection: statements and transactions run one after another, so that an `await` inside a
- * transaction lets no other statement in. What the drivers differ in is below this.
+ * The database port over one connection. Statements and transactions run one after another, so an `await` inside a
+ * transaction lets no other statement in. The drivers' differences are below this.
  */
 import { SLICE_MS } from "../contracts/limits.ts";
 import type { Database, SqlValue, Statements } from "./database.ts";
@@ -13,7 +13,10 @@ export interface Connection extends Statements {
 
 export class SerialDatabase implements Database {
   private tail: Promise<unknown> = Promise.resolve();
-  /** Since others had the event loop for the last time: drivers work synchronously, and a hundred statements in a row are long. */
+  /**
+   * The time worked since others last had the event loop. Drivers work synchronously, and a hundred statements in a row
+   * take long.
+   */
   private workedMs = 0;
   private readonly connection: Connection;
   private readonly begin: string;
@@ -39,7 +42,7 @@ export class SerialDatabase implements Database {
         await this.connection.exec("COMMIT");
         return result;
       } catch (error) {
-        // A full disk has rolled it back already.
+        // If the disk was full, the transaction is already rolled back.
         await this.connection.exec("ROLLBACK").catch(() => {});
         throw error;
       }

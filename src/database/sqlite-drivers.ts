@@ -1,6 +1,6 @@
 /**
- * The two drivers of SQLite behind one small synchronous shape: `node:sqlite` where this Node has it (22.13 and later),
- * else better-sqlite3. Loaded when used, so that neither is needed where the other is there.
+ * The two drivers of SQLite behind one small synchronous interface: `node:sqlite` if this Node has it (22.13 and
+ * later), else better-sqlite3. A driver is loaded when it is used, so only one of them must be there.
  */
 import { createRequire } from "node:module";
 import { CannotStart } from "../contracts/cannot-start.ts";
@@ -17,7 +17,7 @@ export interface SqliteDriver {
 interface NativeStatement {
   all(...params: readonly SqlValue[]): unknown[];
   run(...params: readonly SqlValue[]): { changes: number | bigint };
-  /** Of better-sqlite3 only: whether it changes nothing, and whether integers come as bigints. */
+  /** In better-sqlite3 only: whether the statement changes nothing, and whether integers are returned as bigints. */
   readonly?: boolean;
   safeIntegers?(isOn: boolean): NativeStatement;
 }
@@ -27,7 +27,7 @@ interface NativeDatabase {
   close(): void;
 }
 
-/** Opens `file`, which is made if missing. Throws a plain error with the cure when no driver is installed. */
+/** Opens `file`, which is made if missing. Throws an error with the cure if no driver is installed. */
 export function openSqlite(file: string): SqliteDriver {
   const native = openNodeSqlite(file) ?? openBetterSqlite(file);
   const prepared = new Map<string, NativeStatement>();
@@ -48,8 +48,8 @@ export function openSqlite(file: string): SqliteDriver {
 }
 
 /**
- * node:sqlite throws where a number cannot hold an integer; better-sqlite3 rounds it, which shows as an unsafe one. A large
- * REAL looks the same there: asked for exact integers, it is a number still.
+ * node:sqlite throws if a number cannot hold an integer. better-sqlite3 rounds it to an unsafe integer, and a large
+ * REAL looks the same. So the rows are read again with exact integers: a REAL is still a number then.
  */
 function exactRows(statement: NativeStatement, params: readonly SqlValue[]): Row[] {
   const rows = statement.all(...params) as Row[];
@@ -113,7 +113,7 @@ function openBetterSqlite(file: string): NativeDatabase {
   }
 }
 
-/** SQLITE_CORRUPT and SQLITE_NOTADB, as node:sqlite and better-sqlite3 say them. */
+/** SQLITE_CORRUPT and SQLITE_NOTADB, as node:sqlite and better-sqlite3 report them. */
 export function isDamaged(error: unknown): boolean {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   if (typeof errcode === "number") return [11, 26].includes(errcode & 0xff);

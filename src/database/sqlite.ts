@@ -1,4 +1,7 @@
-/** The database port on SQLite, with every pragma set explicitly. A lock that another process holds is waited for without standing still. */
+/**
+ * The database port on SQLite, with every pragma set explicitly. It waits for another process's lock without blocking
+ * the event loop.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import { LOCK_RETRY_FIRST_MS, LOCK_RETRY_MAX_MS, LOCK_TOLD_MS } from "../contracts/limits.ts";
 import type { Database, SqlValue } from "./database.ts";
@@ -7,7 +10,7 @@ import { openSqlite } from "./sqlite-drivers.ts";
 
 /** FULL survives a power cut; with group commit it costs nothing visible (docs/decisions/0003-sqlite.md). */
 const PRAGMAS = [
-  // SQLite waits by sleeping, and nothing else runs meanwhile: we wait ourselves (`whenUnlocked`).
+  // SQLite waits by sleeping, which blocks everything else. So we wait ourselves (`whenUnlocked`).
   "busy_timeout = 0",
   "journal_mode = WAL",
   "synchronous = FULL",
@@ -18,7 +21,7 @@ const PRAGMAS = [
 ];
 const SQLITE_BUSY = 5;
 
-/** Told once when a lock has been waited for longer than LOCK_TOLD_MS, and once when it is gone. */
+/** Called once when the wait for a lock exceeds LOCK_TOLD_MS, and once when that wait ends. */
 export type OnLocked = (state: { isOver: boolean; waitedMs: number }) => void;
 
 export function openSqliteDatabase(file: string, onLocked: OnLocked = () => {}): Database {
@@ -40,7 +43,7 @@ export function openSqliteDatabase(file: string, onLocked: OnLocked = () => {}):
   return new SerialDatabase(connection, "BEGIN IMMEDIATE");
 }
 
-/** A statement that found the lock taken has changed nothing: it is tried again, for as long as it takes. */
+/** A statement that found the lock taken has changed nothing. It is tried again, for as long as it takes. */
 async function whenUnlocked<T>(work: () => T, onLocked: OnLocked): Promise<T> {
   try {
     return work();
@@ -68,7 +71,7 @@ async function waitForLock<T>(work: () => T, onLocked: OnLocked): Promise<T> {
   }
 }
 
-/** As node:sqlite says it (`errcode`, with its details in the upper bits), and better-sqlite3. */
+/** As node:sqlite reports it (`errcode`, with details in the upper bits), and as better-sqlite3 does. */
 function isLocked(error: unknown): boolean {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   return typeof errcode === "number" ? (errcode & 0xff) === SQLITE_BUSY : /^SQLITE_BUSY/.test(String(code));

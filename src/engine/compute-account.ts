@@ -1,24 +1,24 @@
 /**
- * The CPUs, memory and GPUs of this machine: who has reserved what, and who waits. Replicas, workers of jobs and stages of
- * applications get their part by one rule: what fits is given at once, everything else waits. Those that wait are served in the
- * order of asking, but one that does not fit does not hold up those after it. The account only tracks reservations; what is
- * used is watched elsewhere (memory-watch.ts).
+ * Tracks reservations of this machine's CPUs, memory and GPUs, and who waits for them. Replicas, workers of jobs and
+ * stages of applications reserve by one rule. A request that fits is granted at once; all others wait. Waiting requests
+ * are tried in order, but one that does not fit does not block later ones. The account does not measure what is used;
+ * memory-watch.ts does.
  */
 import { contain } from "../base/boundary.ts";
 import { describeCompute, sumOf } from "./describe-compute.ts";
 
-/** Thousandths of a CPU, bytes of memory, GPUs. */
+/** CPUs in thousandths, memory in bytes, and a number of GPUs. */
 export interface Compute {
   cpuMillis: number;
   memoryBytes: number;
   gpus: number;
 }
 
-/** What was given: to be given back as it is. */
-export interface Grant {
+/** Granted compute. The same object must be given back. */
+export interface Reservation {
   cpuMillis: number;
   memoryBytes: number;
-  /** The GPUs themselves. */
+  /** The names of the GPUs. */
   gpus: readonly string[];
 }
 
@@ -30,9 +30,9 @@ export interface Ask {
 interface WaitingAsk extends Ask {
   need: Compute;
   holder: string;
-  onGranted: (grant: Grant) => void;
-  /** Taken for it, until it is told. */
-  grant: Grant | undefined;
+  onReserved: (reservation: Reservation) => void;
+  /** Reserved for this request, until `onReserved` is called. */
+  reservation: Reservation | undefined;
 }
 
 const UNNAMED = "others";
@@ -41,10 +41,10 @@ const PARTS = ["cpuMillis", "memoryBytes", "gpus"] as const;
 export class ComputeAccount {
   readonly total: Compute;
   private readonly free: { cpuMillis: number; memoryBytes: number; gpus: string[] };
-  /** None of them fits what is free. */
+  /** Requests that do not fit the free compute. */
   private readonly waiting = new Set<WaitingAsk>();
-  /** What is given out, by whom it is held, for people. */
-  private readonly held = new Map<Grant, string>();
+  /** All granted reservations, with the holder's name for messages. */
+  private readonly held = new Map<Reservation, string>();
 
   constructor(total: Omit<Compute, "gpus"> & { gpus: readonly string[] }) {
     const { cpuMillis, memoryBytes, gpus } = total;
@@ -52,149 +52,163 @@ export class ComputeAccount {
     this.free = { cpuMillis, memoryBytes, gpus: [...gpus] };
   }
 
-  /** `onGranted` is called later, when `need` has been taken; whoever asked gives it back. `holder`: who that is, for others who wait. */
-  ask(need: Compute, onGranted: (grant: Grant) => void, holder = UNNAMED): Ask {
-    const ask: WaitingAsk = { need, onGranted, holder, sinceMs: performance.now(), grant: undefined };
+  /**
+   * Waits for `need`. `onReserved` is called later, with a reservation that the caller must give back. `holder` is the
+   * caller's name for messages to others that wait.
+   */
+  ask(need: Compute, onReserved: (reservation: Reservation) => void, holder = UNNAMED): Ask {
+    const ask: WaitingAsk = { need, onReserved, holder, sinceMs: performance.now(), reservation: undefined };
     this.waiting.add(ask);
     this.serveOne(ask);
     return ask;
   }
 
-  /** False when `onGranted` was called already. */
+  /** False if `onReserved` was called already. */
   cancel(ask: Ask): boolean {
-    const { grant } = ask as WaitingAsk;
-    (ask as WaitingAsk).grant = undefined;
-    if (grant !== undefined) this.giveBack(grant);
-    return this.waiting.delete(ask as WaitingAsk) || grant !== undefined;
+    const { reservation } = ask as WaitingAsk;
+    (ask as WaitingAsk).reservation = undefined;
+    if (reservation !== undefined) this.giveBack(reservation);
+    return this.waiting.delete(ask as WaitingAsk) || reservation !== undefined;
   }
 
-  /** Takes without waiting, if it fits. Nobody who waits is passed over: what is free fits none of them. */
-  occupy(need: Compute, holder = UNNAMED): Grant | undefined {
+  /**
+   * Reserves without waiting, if it fits. It overtakes no waiting request, because none of them fits the free compute.
+   */
+  occupy(need: Compute, holder = UNNAMED): Reservation | undefined {
     return fits(need, this.available) ? this.take(need, holder) : undefined;
   }
 
   /**
-   * As `occupy`, but also with CPUs that are not free yet: those of `others`, which are about to be given back. Memory and GPUs
-   * are not lent: two that use the same memory do not become slower, one of them is killed.
+   * As `occupy`, but may also use the CPUs of `others`, which will soon be given back. Memory and GPUs are not lent: if
+   * two processes use the same memory, they are not slowed down, but one of them is killed.
    */
-  borrow(need: Compute, others: readonly Grant[], holder = UNNAMED): Grant | undefined {
+  borrow(need: Compute, others: readonly Reservation[], holder = UNNAMED): Reservation | undefined {
     return this.canBorrow(need, others) ? this.take(need, holder) : undefined;
   }
 
-  canBorrow(need: Compute, others: readonly Grant[]): boolean {
+  canBorrow(need: Compute, others: readonly Reservation[]): boolean {
     const { cpuMillis } = this.freeWithout(need, others);
     return fits(need, { ...this.available, cpuMillis });
   }
 
-  /** Gives `grants` back and takes `need` in one step: nobody comes between. Undefined, and nothing changes, if it does not fit. */
-  exchange(grants: readonly Grant[], need: Compute, holder = UNNAMED): Grant | undefined {
-    if (!this.canExchange(grants, need)) return undefined;
-    for (const grant of grants) this.release(grant);
+  /**
+   * Gives `reservations` back and reserves `need` in one step, so that no waiting request gets between. If it does not
+   * fit, nothing changes and the result is undefined.
+   */
+  exchange(reservations: readonly Reservation[], need: Compute, holder = UNNAMED): Reservation | undefined {
+    if (!this.canExchange(reservations, need)) return undefined;
+    for (const reservation of reservations) this.release(reservation);
     const taken = this.take(need, holder);
     this.serve();
     return taken;
   }
 
-  canExchange(grants: readonly Grant[], need: Compute): boolean {
-    return fits(need, this.freeWithout(need, grants));
+  canExchange(reservations: readonly Reservation[], need: Compute): boolean {
+    return fits(need, this.freeWithout(need, reservations));
   }
 
-  /** Cuts a grant into `parts` equal ones. */
-  split(grant: Grant, parts: number): Grant[] {
-    const holder = this.held.get(grant);
-    if (holder === undefined || !this.held.delete(grant)) return [];
-    const gpus = grant.gpus.length / parts;
+  /** Splits a reservation into `parts` equal ones. */
+  split(reservation: Reservation, parts: number): Reservation[] {
+    const holder = this.held.get(reservation);
+    if (holder === undefined || !this.held.delete(reservation)) return [];
+    const gpus = reservation.gpus.length / parts;
     return Array.from({ length: parts }, (_, i) => {
-      const { cpuMillis, memoryBytes } = grant;
+      const { cpuMillis, memoryBytes } = reservation;
       const part = {
         cpuMillis: cpuMillis / parts,
         memoryBytes: memoryBytes / parts,
-        gpus: grant.gpus.slice(i * gpus, (i + 1) * gpus),
+        gpus: reservation.gpus.slice(i * gpus, (i + 1) * gpus),
       };
       this.held.set(part, holder);
       return part;
     });
   }
 
-  /** Takes what somebody has already: a replica that outlived the controller before. */
-  occupyAgain(need: Compute, gpus: readonly string[], holder = UNNAMED): Grant {
+  /** Reserves what is in use already: by a replica that outlived the previous controller. */
+  occupyAgain(need: Compute, gpus: readonly string[], holder = UNNAMED): Reservation {
     this.free.gpus = this.free.gpus.filter((gpu) => !gpus.includes(gpu));
     return this.hold({ ...need, gpus }, holder);
   }
 
-  /** What was given back already is not there twice. */
-  giveBack(grant: Grant): void {
-    this.release(grant);
+  /** Giving the same reservation back twice has no effect. */
+  giveBack(reservation: Reservation): void {
+    this.release(reservation);
     this.serve();
   }
 
-  /** For how many more of this need there is room, at most a thousand. */
-  room(need: Compute): number {
+  /** How many more reservations of this size fit now; at most a thousand. */
+  capacityLeft(need: Compute): number {
     return timesIn(this.available, need);
   }
 
-  /** How many of this need the machine could hold were it empty, at most a thousand. */
+  /** How many reservations of this size would fit on the empty machine; at most a thousand. */
   capacity(need: Compute): number {
     return timesIn(this.total, need);
   }
 
-  /** For people: what one needs, how much there is, who has the rest, and what to do. */
+  /** For people: what is needed, how much exists, who holds it, and what to do. */
   describe(need: Compute): string {
     return describeCompute(need, { total: this.total, free: this.available, held: this.held });
   }
 
-  /** What nobody has; below nothing where more is reserved than there is. */
+  /** The free compute. It is negative if more is reserved than the machine has. */
   get available(): Compute {
     return { ...this.free, gpus: this.free.gpus.length };
   }
 
-  /** What `need` could take if `grants` were given back: never less than they are, though more is reserved than there is. */
-  private freeWithout(need: Compute, grants: readonly Grant[]): Compute {
+  /**
+   * What `need` could use if `reservations` were given back. It is never less than these, even if more is reserved than
+   * the machine has.
+   */
+  private freeWithout(need: Compute, reservations: readonly Reservation[]): Compute {
     const free = this.available;
-    const theirs = sumOf(grants);
+    const theirs = sumOf(reservations);
     for (const part of PARTS)
       free[part] = need[part] <= theirs[part] ? theirs[part] : free[part] + theirs[part];
     return free;
   }
 
-  private take(need: Compute, holder: string): Grant {
+  private take(need: Compute, holder: string): Reservation {
     return this.hold({ ...need, gpus: this.free.gpus.splice(0, need.gpus) }, holder);
   }
 
-  private hold({ cpuMillis, memoryBytes, gpus }: Grant, holder: string): Grant {
+  private hold({ cpuMillis, memoryBytes, gpus }: Reservation, holder: string): Reservation {
     this.free.cpuMillis -= cpuMillis;
     this.free.memoryBytes -= memoryBytes;
-    const grant = { cpuMillis, memoryBytes, gpus };
-    this.held.set(grant, holder);
-    return grant;
+    const reservation = { cpuMillis, memoryBytes, gpus };
+    this.held.set(reservation, holder);
+    return reservation;
   }
 
-  private release(grant: Grant): void {
-    if (!this.held.delete(grant)) return;
-    this.free.cpuMillis += grant.cpuMillis;
-    this.free.memoryBytes += grant.memoryBytes;
-    this.free.gpus = [...this.free.gpus, ...grant.gpus].sort();
+  private release(reservation: Reservation): void {
+    if (!this.held.delete(reservation)) return;
+    this.free.cpuMillis += reservation.cpuMillis;
+    this.free.memoryBytes += reservation.memoryBytes;
+    this.free.gpus = [...this.free.gpus, ...reservation.gpus].sort();
   }
 
   private serve(): void {
     for (const ask of this.waiting) this.serveOne(ask);
   }
 
-  /** Takes at once, so that what is free afterwards fits nobody who waits; tells later, when the caller has finished. */
+  /**
+   * Reserves at once, so that no waiting request fits afterwards. It calls `onReserved` later, after the caller has
+   * finished.
+   */
   private serveOne(ask: WaitingAsk): void {
     const taken = this.occupy(ask.need, ask.holder);
     if (taken === undefined) return;
     this.waiting.delete(ask);
-    ask.grant = taken;
+    ask.reservation = taken;
     queueMicrotask(() => {
-      const { grant } = ask;
-      ask.grant = undefined;
-      if (grant !== undefined) contain(`compute for ${ask.holder}`, () => ask.onGranted(grant));
+      const { reservation } = ask;
+      ask.reservation = undefined;
+      if (reservation !== undefined) contain(`compute for ${ask.holder}`, () => ask.onReserved(reservation));
     });
   }
 }
 
-/** What is not asked for may be missing. */
+/** A resource that is not requested does not have to be available. */
 function fits(need: Compute, free: Compute): boolean {
   return PARTS.every((part) => need[part] <= Math.max(0, free[part]));
 }

@@ -1,34 +1,35 @@
-/** Compute in words: what is needed, how much there is, who has it, and what to do about it. */
-import type { Compute, Grant } from "./compute-account.ts";
+/** Describes compute in words: what is needed, how much exists, who holds it, and what to do. */
+import type { Compute, Reservation } from "./compute-account.ts";
 
-/** A sentence, no list: who has most is whom to look at. */
+/** Only the largest holders, so that the message stays one sentence. */
 const HOLDERS_SHOWN = 5;
 
-/** `free` may be below nothing. */
+/** `free` may be negative. */
 export function describeCompute(
   need: Compute,
-  { total, free, held }: { total: Compute; free: Compute; held: ReadonlyMap<Grant, string> },
+  { total, free, held }: { total: Compute; free: Compute; held: ReadonlyMap<Reservation, string> },
 ): string {
   const amounts = (compute: Compute) => amountsOf(compute, need.gpus > 0);
   const shown = amounts({ ...free, memoryBytes: Math.max(1, free.memoryBytes) });
   return `each takes ${amounts(need)}; of ${amounts(total)}, ${shown} are free${holders(held)}${cure(need, total, free)}`;
 }
 
-/** Those that have most, with what they have together. */
-function holders(held: ReadonlyMap<Grant, string>): string {
-  const grants = new Map<string, Grant[]>();
-  for (const [grant, holder] of held) grants.set(holder, [...(grants.get(holder) ?? []), grant]);
-  const sums = [...grants].map(([holder, theirs]) => [holder, sumOf(theirs)] as const);
+/** The largest holders, each with the sum of its reservations. */
+function holders(held: ReadonlyMap<Reservation, string>): string {
+  const reservations = new Map<string, Reservation[]>();
+  for (const [reservation, holder] of held)
+    reservations.set(holder, [...(reservations.get(holder) ?? []), reservation]);
+  const sums = [...reservations].map(([holder, theirs]) => [holder, sumOf(theirs)] as const);
   const most = sums.sort(([, a], [, b]) => b.gpus - a.gpus || b.cpuMillis - a.cpuMillis);
   const inWords = (holder: string, sum: Compute) => `${holder} (${amountsOf(sum, sum.gpus > 0)})`;
   const shown = most.slice(0, HOLDERS_SHOWN).map(([holder, sum]) => inWords(holder, sum));
   const others = most.slice(HOLDERS_SHOWN);
-  const rest = sumOf(others.flatMap(([holder]) => grants.get(holder)!));
+  const rest = sumOf(others.flatMap(([holder]) => reservations.get(holder)!));
   const more = others.length > 0 ? [inWords(`${others.length} more`, rest)] : [];
   return shown.length === 0 ? "" : `; held by ${[...shown, ...more].join(", ")}`;
 }
 
-/** Nothing if it fits. GPUs cannot be more than there are. */
+/** Empty if it fits, or if only GPUs are missing: the server cannot offer more of them than the machine has. */
 function cure(need: Compute, total: Compute, free: Compute): string {
   const isOver = (limit: Compute, part: keyof Compute) => need[part] > Math.max(0, limit[part]);
   const fields = (["cpuMillis", "memoryBytes", "gpus"] as const).map((part) => ({ part, ...SETTINGS[part] }));
@@ -48,9 +49,9 @@ const SETTINGS: Record<keyof Compute, { field: string; option: string }> = {
   gpus: { field: "compute.gpu", option: "--gpus" },
 };
 
-export function sumOf(grants: readonly Grant[]): Compute {
+export function sumOf(reservations: readonly Reservation[]): Compute {
   const sum = { cpuMillis: 0, memoryBytes: 0, gpus: 0 };
-  for (const { cpuMillis, memoryBytes, gpus } of grants) {
+  for (const { cpuMillis, memoryBytes, gpus } of reservations) {
     sum.cpuMillis += cpuMillis;
     sum.memoryBytes += memoryBytes;
     sum.gpus += gpus.length;

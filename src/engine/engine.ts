@@ -1,7 +1,10 @@
-/** The port to where workers run: start one, learn of its end, stop it. Restart policy is the caller's. */
-import type { MemoryLimits } from "../contracts/answers.ts";
+/**
+ * The port to the place where workers run: it starts a worker, reports its exit, and stops it. The caller decides about
+ * restarts.
+ */
+import type { MemoryLimits } from "../contracts/http/answers.ts";
 import type { WorkerAddress } from "../protocol/worker-connection.ts";
-import type { Interpreter } from "./interpreter.ts";
+import type { Interpreter } from "./environments/interpreter.ts";
 
 export interface WorkerSpec {
   worker_id: string;
@@ -10,39 +13,39 @@ export interface WorkerSpec {
   python_path: string | undefined;
   /** From `predictor.env`. */
   env: Record<string, string>;
-  /** Where it reaches the server's APIs from inside, by their names; a secret. */
+  /** The address at which user code reaches the server's APIs, by their names. It is secret. */
   apiUrl?: string;
   /** From `PythonEnvironments.prepare`. */
   interpreter: Interpreter;
-  /** Where stdout and stderr go. */
+  /** The file for stdout and stderr. */
   logFile: string;
-  /** `compute.mem`: the worker is ended when it and its children use more. */
+  /** `compute.mem`: the worker is killed if it and its children use more. */
   memoryLimitBytes: number | undefined;
-  /** The GPUs that it may see; undefined where the machine has none to give out. */
+  /** The GPUs that the worker may see; undefined if the machine has none. */
   visibleGpus: readonly string[] | undefined;
-  /** Where it notes what it has in hand, if that is to outlive a reboot; otherwise it is beside its socket. */
+  /** The file of the delivery note, if it must survive a reboot. By default it is beside the socket. */
   noteFile?: string;
-  /** Nobody waits for each of its answers: requests, and the server itself, get the processor first. */
+  /** Lowers the worker's priority: nobody waits for each of its results, so requests and the server come first. */
   isBackground: boolean;
-  /** What runs: a package of ours, started with these arguments. A worker that listens, where it is left out. */
+  /** A package of Quern's to run, with its arguments. By default a worker that listens is started. */
   program?: { package: string; args: readonly string[] };
 }
 
 export interface WorkerExit {
-  /** `code` or `signal` as the kernel told; both absent when the process was not our child. */
+  /** `code` or `signal` as the kernel reports them. Both are absent if the process was not a child of this one. */
   code?: number;
   signal?: string;
-  /** It was ended for its memory: by us, over its limit, or by the kernel. */
+  /** It was killed for its memory: over its limit, or by the kernel. */
   outOfMemory?: "limit" | "kernel";
-  /** The most that it and its children were seen to use, in bytes. */
+  /** The peak of memory of the worker and its children, in bytes. */
   peakMemoryBytes?: number;
-  /** `compute.mem`, where there is one. */
+  /** `compute.mem`, if it is set. */
   memoryLimitBytes?: number;
-  /** What it said last, line by line. */
+  /** The last lines of its output. */
   lastLines?: string[];
 }
 
-/** All that another controller needs to find this worker again. */
+/** All that another controller needs to adopt this worker. */
 export interface WorkerIdentity {
   worker_id: string;
   pid: number;
@@ -50,16 +53,16 @@ export interface WorkerIdentity {
   socket: string;
   token: string;
   note: string;
-  /** Of the data directory that it works for; empty where a release without instances started it. */
+  /** The instance of the worker's data directory. It is empty if a release without instances started the worker. */
   instance_id: string;
 }
 
 export interface RunningWorker {
   readonly identity: WorkerIdentity;
   readonly address: WorkerAddress;
-  /** Resolves when the process is gone, within two seconds of it. */
+  /** Resolves once the process is gone, at most two seconds later. */
   readonly exited: Promise<WorkerExit>;
-  /** SIGTERM to its process group, SIGKILL after `graceMs`. Resolves when it is gone. */
+  /** Sends SIGTERM to the process group, and SIGKILL after `graceMs`. Resolves once the process is gone. */
   stop(graceMs: number): Promise<void>;
   kill(): void;
 }
@@ -67,10 +70,15 @@ export interface RunningWorker {
 export interface Engine {
   start(spec: WorkerSpec): Promise<RunningWorker>;
   readonly memoryLimits: MemoryLimits;
-  /** Takes over a worker that an earlier controller started; undefined when its process is gone. */
+  /** Adopts a worker that an earlier controller started; undefined if its process is gone. */
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined;
-  /** Ends a worker that an earlier controller started, with all that it started; nobody learns of its exit, and its note stays. */
+  /**
+   * Ends a worker that an earlier controller started, with its children. Its exit is not reported, and its note stays.
+   */
   end(identity: WorkerIdentity): void;
-  /** Resolves when nothing is left of the workers that have ended: asked at a stop, because nobody comes after it. */
+  /**
+   * Resolves once nothing is left of the workers that have ended. A stopping server waits for it, because nobody cleans
+   * up later.
+   */
   settled(): Promise<void>;
 }

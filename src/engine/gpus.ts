@@ -1,4 +1,4 @@
-/** The GPUs of this machine, by the names under which CUDA knows them. */
+/** Finds the GPUs of this machine, under the names that CUDA uses. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
@@ -6,8 +6,8 @@ const run = promisify(execFile);
 const ANSWER_MS = 5_000;
 
 /**
- * `given`: what the operator says: a list of indices or UUIDs, `none`, or nothing. Then what this server itself may see
- * (CUDA_VISIBLE_DEVICES), else what the driver shows; none where there is no driver.
+ * Lists the GPUs. `given` is the operator's setting: a list of indices or UUIDs, `none`, or empty. If it is empty, the
+ * server's own CUDA_VISIBLE_DEVICES decides, and without that the driver. Without a driver there are none.
  */
 export async function findGpus(given: string, visible: string | undefined): Promise<string[]> {
   if (given === "none") return [];
@@ -22,7 +22,7 @@ export async function findGpus(given: string, visible: string | undefined): Prom
 
 function listOf(text: string): string[] {
   const names = text.split(",").map((name) => name.trim());
-  // CUDA stops at the first name that it does not know; -1 is the customary one.
+  // CUDA stops at the first unknown name; usually that is -1.
   const end = names.findIndex((name) => name === "" || name === "-1");
   return end < 0 ? names : names.slice(0, end);
 }

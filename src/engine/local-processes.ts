@@ -1,6 +1,6 @@
 /**
- * The local engine: each worker is a process with a session of its own, so that it outlives us and is killed with all
- * that it forked. Output goes to its log file directly, never through us; stdin is /dev/null.
+ * The local engine. Each worker is a process with its own session, so that it outlives the server and can be killed
+ * with all its forks. Its output goes directly to its log file. Its stdin is /dev/null.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -21,13 +21,13 @@ import { delay, OneEachTurn } from "../base/clock.ts";
 import { makeDirectories } from "../base/disk-full.ts";
 import { newToken } from "../base/ids.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../base/process-identity.ts";
-import type { MemoryLimits } from "../contracts/answers.ts";
+import type { MemoryLimits } from "../contracts/http/answers.ts";
 import { hideOwnKeys } from "../contracts/secrets.ts";
 import { NOTE_BYTES } from "../protocol/delivery-note.ts";
 import { withApiUrl } from "./api-url.ts";
 import { lowerPriority } from "./background-priority.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity, WorkerSpec } from "./engine.ts";
-import { activated } from "./interpreter.ts";
+import { activated } from "./environments/interpreter.ts";
 import { type MemoryGroup, MemoryGroups } from "./memory-groups.ts";
 import { MemoryWatch, type Watched } from "./memory-watch.ts";
 import { INSTANCE_VARIABLE, isOurWorker, spareTheServer } from "./worker-ownership.ts";
@@ -41,19 +41,19 @@ const PASSED_ON =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|(https?|no|all|ftp)_proxy|AWS_\w+|GOOGLE_\w+|AZURE_\w+|CLOUDSDK_\w+)$/i;
 
 export interface LocalEngineOptions {
-  /** Sockets and notes; short, because socket paths over 107 bytes are truncated. */
+  /** The directory of sockets and notes. It must be short: a socket path of more than 107 bytes is truncated. */
   runtimeDir: string;
-  /** Which data directory's workers these are: its id, and where it is. */
+  /** Identifies the workers of this data directory: the instance's id, and the directory. */
   instanceId: string;
   dataDir: string;
   /** The directory that holds the package `quern_runtime`. */
   pythonRuntime: string;
-  /** The server's environment, of which user code sees a part. */
+  /** The server's environment, a part of which user code sees. */
   serverEnv: NodeJS.ProcessEnv;
-  /** Keeps the log of a worker that runs within its bounds, until the returned function is called. */
+  /** Keeps the log of a running worker within its limits, until the returned function is called. */
   watchLog: (file: string) => () => void;
-  /** The control group in which each worker gets one (own-group.ts); without it their memory is watched. */
-  ownGroup: string | undefined;
+  /** The control group in which each worker gets a child group (delegated-cgroup.ts). Without it, memory is watched. */
+  delegatedCgroup: string | undefined;
 }
 
 export class LocalEngine implements Engine {
@@ -65,7 +65,7 @@ export class LocalEngine implements Engine {
 
   constructor(options: LocalEngineOptions) {
     this.options = options;
-    this.groups = new MemoryGroups(options.ownGroup);
+    this.groups = new MemoryGroups(options.delegatedCgroup);
   }
 
   get memoryLimits(): MemoryLimits {
@@ -79,17 +79,17 @@ export class LocalEngine implements Engine {
     const socket = join(runtimeDir, `${spec.worker_id}.sock`);
     const note = spec.noteFile ?? join(runtimeDir, `${spec.worker_id}.note`);
     const token = newToken();
-    // The runtime imports its own modules before the project is on the path, so that no file of the user's shadows them.
+    // The runtime imports its modules before the project is on the path, so that no user file shadows them.
     const program = spec.program ?? {
       package: "quern_runtime",
       args: ["--listen", `unix:${socket}`, "--note", note],
     };
-    // User code sees one variable of ours, QUERN_API_URL; what a process was started with stays to be read in /proc.
+    // User code sees only one variable of Quern's, QUERN_API_URL. The initial environment stays readable in /proc.
     const boot = `import os, sys; os.environ.pop(${JSON.stringify(INSTANCE_VARIABLE)}, None); sys.path[0] = ${JSON.stringify(pythonRuntime)}; from ${program.package}.__main__ import main; main()`;
     for (const file of [spec.logFile, note]) makeDirectories(dirname(file));
-    // Here a full disk is an error; where the worker first writes to the mapped file, it would be its death.
+    // A full disk is an error here. When the worker first writes to the mapped file, it would kill the worker.
     writeFileSync(note, Buffer.alloc(NOTE_BYTES), { mode: 0o600 });
-    // To start a process takes some 5 ms of this one, and many jobs may begin at once.
+    // Starting a process takes some 5 ms of the event loop, and many jobs may start at once.
     await this.starts.turn();
     const log = openSync(spec.logFile, "a", 0o600);
     const child = spawn(spec.interpreter.python, ["-E", "-c", boot, ...program.args], {
@@ -134,7 +134,7 @@ export class LocalEngine implements Engine {
 
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined {
     if (!isOurWorker(identity, this.options)) {
-      // Those of another instance are in another directory, and in use.
+      // Files of another instance are in another directory, and in use.
       if (dirname(identity.socket) === this.options.runtimeDir) removeFiles(identity);
       return undefined;
     }
@@ -160,9 +160,9 @@ export class LocalEngine implements Engine {
 interface Watching {
   memory: MemoryWatch;
   groups: MemoryGroups;
-  /** Where the kernel holds it to its limit, it is watched for what it uses only. */
+  /** If the worker has a group, the kernel enforces its limit, and the watch only measures. */
   group: MemoryGroup | undefined;
-  /** Undefined where it is not known any more. */
+  /** Undefined if the log file is unknown. */
   logFile: string | undefined;
   memoryLimitBytes: number | undefined;
   watchLog: (file: string) => () => void;
@@ -187,12 +187,12 @@ class LocalWorker implements RunningWorker {
       this.hasExited = true;
       const outOfMemory = outOfMemoryBy(exit, watching, watched);
       memory.remove(watched);
-      // Whoever waits for the exit hears of it, whatever became of its log.
+      // The exit is reported even if the log cannot be handled.
       contain("the log of a worker", unwatchLog);
-      // What it forked goes with it; the group has nobody of ours left.
+      // End its forks too. The process group contains nothing else.
       signalGroup(identity.pid, "SIGKILL");
       if (group !== undefined) contain("the group of a worker", () => watching.groups.remove(group));
-      // Whoever waits for the exit reads the note first: it is removed a little later.
+      // Callers that wait for the exit read the note first, so it is removed a little later.
       setTimeout(() => contain("files of a worker", () => removeFiles(identity)), 5_000).unref();
       return {
         ...exit,
@@ -219,7 +219,7 @@ class LocalWorker implements RunningWorker {
   }
 }
 
-/** Who has ended it for its memory: we, or the kernel. */
+/** Who killed the worker for its memory: Quern, or the kernel. */
 function outOfMemoryBy(
   exit: WorkerExit,
   { memory, group }: Watching,
@@ -227,24 +227,24 @@ function outOfMemoryBy(
 ): WorkerExit["outOfMemory"] {
   if (watched.isOverLimit) return "limit";
   const isKilled = exit.signal === "SIGKILL";
-  // How a stranger ended, only its group knows.
+  // The exit status of an adopted worker is unknown. Only its group knows how it ended.
   const isStranger = exit.signal === undefined && exit.code === undefined;
   if (group !== undefined) return isKilled || isStranger ? group.outOfMemory : undefined;
   return isKilled && memory.hasKernelKilled() ? "kernel" : undefined;
 }
 
-/** The log of a worker that another controller started; undefined where the system does not tell. */
+/** The log of a worker that another controller started; undefined if the system does not show it. */
 function standardOutput({ worker_id, pid }: WorkerIdentity): string | undefined {
   try {
     const file = readlinkSync(`/proc/${pid}/fd/1`);
-    // User code may have put a file of its own there.
+    // User code may have redirected it to another file.
     return basename(file) === `${worker_id}.log` && existsSync(file) ? file : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** The end of a log file. */
+/** The last lines of a log file, with Quern's keys hidden. */
 function lastLines(logFile: string): string[] {
   try {
     const file = openSync(logFile, "r");
@@ -257,7 +257,7 @@ function lastLines(logFile: string): string[] {
       closeSync(file);
     }
   } catch {
-    // Rotated away, or never written.
+    // The log was rotated away, or never written.
     return [];
   }
 }
@@ -270,7 +270,10 @@ function exitOfChild(child: ChildProcess): Promise<WorkerExit> {
   });
 }
 
-/** Not our child, so no wait status: we look for it twice a second. Its socket closes at once, which callers see first. */
+/**
+ * Waits for the end of a process that is no child of this one, so there is no wait status. It polls twice a second.
+ * Callers notice the end earlier, because the worker's socket closes at once.
+ */
 async function exitOfStranger(identity: WorkerIdentity): Promise<WorkerExit> {
   while (isSameProcess(identity.pid, identity.process_start)) await delay(ADOPTED_POLL_MS);
   return {};
@@ -304,6 +307,6 @@ function userEnvironment(spec: WorkerSpec, serverEnv: NodeJS.ProcessEnv): Record
     ...(spec.python_path === undefined ? [] : [join(spec.project, spec.python_path)]),
   ];
   const own = { PYTHONPATH: roots.join(":"), PYTHONUNBUFFERED: "1" };
-  // Also in front of a PATH of the user's: `python` there is what runs the predictor.
+  // This wins even over a PATH that the user set: `python` is the interpreter that runs the predictor.
   return activated({ ...env, ...spec.env, ...fromFile, ...own }, spec.interpreter);
 }

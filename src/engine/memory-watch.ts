@@ -1,20 +1,20 @@
 /**
- * The memory of workers, four times a second, or once while none of them has used the CPU: what each and its children use, and the end of whoever is over its limit. It
- * watches, it does not isolate: a worker can take the machine's memory between two looks, and a child that left its
- * parents is not seen. Where there is no /proc it sees nothing. Shared pages are counted once (PSS) near the limit only: that
- * costs the kernel more.
+ * Polls the memory of workers and their children four times a second, or once a second while none of them uses the CPU.
+ * A worker over its limit is ended. It does not isolate: a worker can use up the machine's memory between two polls,
+ * and a child that left its parents is not seen. Without /proc it measures nothing. Shared pages are counted once (PSS)
+ * only near the limit, because PSS costs the kernel more.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { contain } from "../base/boundary.ts";
 
-const LOOK_MS = 250;
-/** Memory is not taken without CPU time. */
-const IDLE_LOOK_MS = 1_000;
-/** From this part of the limit on, shared pages matter. */
+const POLL_MS = 250;
+/** Without CPU time a process does not allocate memory. */
+const IDLE_POLL_MS = 1_000;
+/** From this share of the limit on, shared pages matter. */
 const NEAR = 0.8;
 
 export interface Watched {
-  /** The most that was seen, in bytes; undefined before the first look. */
+  /** The measured peak, in bytes; undefined before the first poll. */
   peakBytes: number | undefined;
   /** It was ended for its memory. */
   isOverLimit: boolean;
@@ -24,26 +24,26 @@ interface Entry extends Watched {
   pid: number;
   limitBytes: number | undefined;
   onOver: (bytes: number) => void;
-  /** CPU time of it and its children at the last look, as the kernel counts it. */
+  /** CPU time of the worker and its children at the last poll, in the kernel's unit. */
   cpuTicks: number;
 }
 
 export class MemoryWatch {
   private readonly entries = new Set<Entry>();
   private timer: NodeJS.Timeout | undefined;
-  /** The next look is far away, or there is none. */
+  /** The next poll is a second away, or there is none. */
   private isIdle = true;
-  /** The kernel's count of processes that it killed for memory, at the last looks. */
+  /** The kernel's count of processes that it killed for memory, at the last two polls. */
   private kernelKills: number[] = [];
 
-  /** `onOver` is called once, with what it uses. */
+  /** `onOver` is called once, with the bytes that are used. */
   add(pid: number, limitBytes: number | undefined, onOver: (bytes: number) => void): Watched {
     const entry: Entry = { pid, limitBytes, onOver, peakBytes: undefined, isOverLimit: false, cpuTicks: 0 };
     this.entries.add(entry);
     if (this.isIdle) {
       this.isIdle = false;
       clearTimeout(this.timer);
-      this.lookIn(LOOK_MS);
+      this.lookIn(POLL_MS);
     }
     if (this.kernelKills.length === 0) this.kernelKills = [kernelKills()];
     return entry;
@@ -60,17 +60,17 @@ export class MemoryWatch {
   private lookIn(ms: number): void {
     this.timer = setTimeout(() => {
       this.isIdle = !this.look();
-      if (this.entries.size > 0) this.lookIn(this.isIdle ? IDLE_LOOK_MS : LOOK_MS);
+      if (this.entries.size > 0) this.lookIn(this.isIdle ? IDLE_POLL_MS : POLL_MS);
       else this.isIdle = true;
     }, ms).unref();
   }
 
-  /** Whether the kernel has killed a process for memory between the last two looks. */
+  /** Whether the kernel has killed a process for memory since the poll before last. */
   hasKernelKilled(): boolean {
     return kernelKills() > (this.kernelKills[0] ?? Number.POSITIVE_INFINITY);
   }
 
-  /** True where any of them is at work. */
+  /** Returns true if any of the workers is busy. */
   private look(): boolean {
     let isAnyBusy = false;
     this.kernelKills = [...this.kernelKills.slice(-1), kernelKills()];
@@ -93,7 +93,7 @@ export class MemoryWatch {
   }
 }
 
-/** A process and what it started, as far as they are still its children. */
+/** A process and its descendants, as long as they are still its children. */
 export function processTree(pid: number): number[] {
   const found = [pid];
   for (const parent of found) {
@@ -126,7 +126,7 @@ function kilobytes(text: string, name: string): number {
   return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? 0);
 }
 
-/** Processes that the kernel has killed for memory since it was booted, in any of its memory groups. */
+/** Processes that the kernel has killed for memory since the boot, in any memory group. */
 function kernelKills(): number {
   return Number(/^oom_kill (\d+)$/m.exec(textOf("/proc/vmstat"))?.[1] ?? 0);
 }
@@ -135,7 +135,7 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, "latin1");
   } catch {
-    // The process is gone, or this is no Linux.
+    // The process is gone, or this is not Linux.
     return "";
   }
 }

@@ -1,32 +1,33 @@
 /**
- * Work of a size that callers choose, in a thread beside the event loop: reading what is long would keep everybody else waiting.
- * One piece at a time, each with a time limit; the thread starts with the first piece and ends when there has been none for a
- * while. What it throws, and its death, are the caller's, not the process's. What waits for it is limited, and goes with its caller.
+ * Runs work whose size callers choose in a thread, so that long input does not block the event loop. It runs one piece
+ * at a time, with a time limit. The thread starts with the first piece, and ends after a while without work. Its
+ * exceptions and its death are errors of the caller, not of the process. Waiting work is limited, and is dropped when
+ * its caller leaves.
  */
 import { parentPort, type Transferable, Worker } from "node:worker_threads";
 import { inBackground } from "../base/boundary.ts";
 import { type ErrorCode, type ErrorDetails, ServiceError } from "../contracts/errors.ts";
 import { ASIDE_WAITING_BYTES_MAX, ERRORS_SHOWN_MAX } from "../contracts/limits.ts";
 
-/** A start takes some 100 ms; the memory of one that has nothing to do is given back. */
+/** A start takes some 100 ms. An idle thread is ended to free its memory. */
 const IDLE_MS = 10_000;
 
 export interface SideThreadOptions {
-  /** Its program, which calls `serveThread`. */
+  /** The thread's program, which calls `serveThread`. */
   program: URL;
-  /** For one piece of work. */
+  /** The time limit of one piece of work. */
   limitMs: number;
   heapMiB: number;
-  /** What the caller is told of work that takes more time or memory. */
+  /** The error for work that takes more time or memory. */
   tooMuch: () => ServiceError;
 }
 
 export interface PieceOptions {
-  /** What the task holds while it waits. */
+  /** Bytes that the task holds while it waits. */
   bytes: number;
-  /** Buffers that are handed over, and are empty here from then on. */
+  /** Buffers that are transferred, and become empty here. */
   transfer?: Transferable[];
-  /** Aborted when nobody waits for the result any more: a piece that has not begun is dropped. */
+  /** Aborted once nobody waits for the result. A piece that has not started is then dropped. */
   left?: AbortSignal | undefined;
 }
 
@@ -55,7 +56,7 @@ export class SideThread<Task, Result> {
     this.options = options;
   }
 
-  /** Throws what the program throws, and `queue_full` where too much waits or the caller has left. */
+  /** Throws what the program throws, or `queue_full` if too much waits or the caller has left. */
   async run(task: Task, options: PieceOptions): Promise<Result> {
     const { bytes, left } = options;
     if (left?.aborted) throw callerLeft();
@@ -74,7 +75,7 @@ export class SideThread<Task, Result> {
     });
   }
 
-  /** It waits no more. */
+  /** Takes a piece out of the queue. */
   private take(piece: Piece<Task, Result>): void {
     const { bytes, left } = piece.options;
     this.waiting.delete(piece);
@@ -100,7 +101,7 @@ export class SideThread<Task, Result> {
   private start(): Worker {
     const worker = new Worker(this.options.program, {
       resourceLimits: { maxOldGenerationSizeMb: this.options.heapMiB },
-      // Nothing of ours is read there.
+      // The thread reads no variables of Quern's.
       env: {},
     });
     worker.on("message", (reply: Reply<Result>) => this.settle(reply));
@@ -140,7 +141,7 @@ export class SideThread<Task, Result> {
     const { worker } = this;
     this.worker = undefined;
     worker?.removeAllListeners();
-    // What it says while it ends concerns nobody.
+    // Errors during termination do not matter.
     worker?.on("error", () => {});
     if (worker !== undefined) inBackground(worker.terminate());
   }
@@ -151,12 +152,12 @@ function tooMuchWaits(): ServiceError {
   return new ServiceError("queue_full", message, { retryAfterS: 1 });
 }
 
-/** Nobody hears of it. */
+/** Nobody receives this error. */
 function callerLeft(): ServiceError {
   return new ServiceError("queue_full", "whoever asked left before it was read", { retryAfterS: 1 });
 }
 
-/** The thread's side: answers each task. `transferOf`: what of a result is handed over instead of copied. */
+/** The thread's side: responds to each task. `transferOf` selects what of a result is transferred instead of copied. */
 export function serveThread<Task, Result>(
   work: (task: Task) => Result,
   transferOf: (result: Result) => Transferable[] = () => [],
@@ -177,7 +178,7 @@ function attempt<Task, Result>(work: (task: Task) => Result, task: Task): Reply<
   }
 }
 
-/** A caller may have made a hundred thousand errors: to take them over would cost what the thread has saved. */
+/** A caller may have made a hundred thousand errors. Copying all of them would cost as much as the thread saves. */
 function shown({ fields, fieldsTotal }: ErrorDetails): Pick<ErrorDetails, "fields" | "fieldsTotal"> {
   if (fields === undefined) return {};
   return { fields: fields.slice(0, ERRORS_SHOWN_MAX), fieldsTotal: fieldsTotal ?? fields.length };

@@ -1,4 +1,4 @@
-/** How a worker ended, in words. */
+/** Describes how a worker ended. */
 import type { WorkerExit } from "./engine.ts";
 
 export function describeExit(exit: WorkerExit): string {
@@ -11,7 +11,7 @@ export function describeExit(exit: WorkerExit): string {
   return exit.code === undefined ? "is gone" : `exited with code ${exit.code}`;
 }
 
-/** The kernel lets nobody use more: what was seen is less than the limit then. */
+/** With a kernel limit, the measured peak is below the limit. */
 function overLimit(peakBytes: number, limitBytes: number): string {
   return peakBytes > limitBytes
     ? `used ${mib(peakBytes)}, over its compute.mem of ${mib(limitBytes)}`

@@ -1,6 +1,6 @@
 /**
- * Whether a process is a worker of this data directory. Its id and start time are in the rows of a copied directory too: the instance in its
- * environment is not. Nothing is ended that is not ours.
+ * Decides whether a process is a worker of this data directory. A copied directory has rows with the same process ids
+ * and start times, but the instance in the worker's environment differs. Quern never ends other processes.
  */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
@@ -21,15 +21,16 @@ export interface Owner {
 export function isOurWorker(identity: WorkerIdentity, owner: Owner): boolean {
   const { pid, process_start, instance_id, socket } = identity;
   if (!isSameProcess(pid, process_start)) return false;
-  // A release without instances started it: the directory of its socket comes from the path of its data directory.
+  // A release without instances started it. Then its socket's directory identifies the data directory, whose path it is
+  // derived from.
   if (!instance_id) return dirname(socket) === owner.runtimeDir;
   if (instance_id !== owner.instanceId) return false;
   const inEnvironment = instanceOf(pid);
-  // A library that sets the process's title writes it over the environment.
+  // A library that sets the process's title overwrites the environment.
   return inEnvironment === undefined ? hasOpen(pid, owner.dataDir) : inEnvironment === owner.instanceId;
 }
 
-/** What a process was started with; undefined where that cannot be read any more. */
+/** The instance in a process's initial environment; undefined if that cannot be read any more. */
 function instanceOf(pid: number): string | undefined {
   const pattern = new RegExp(`(?:^|[\\0 ])${INSTANCE_VARIABLE}=([0-9a-f]+)(?=[\\0 \\n]|$)`);
   try {
@@ -43,7 +44,7 @@ function instanceOf(pid: number): string | undefined {
   }
 }
 
-/** Whether it works in the directory, or has a file of it open: its project, its log. */
+/** Whether the process works in the directory or has one of its files open, such as its project or its log. */
 function hasOpen(pid: number, directory: string): boolean {
   try {
     const files = readdirSync(`/proc/${pid}/fd`).map((fd) => `/proc/${pid}/fd/${fd}`);
@@ -61,13 +62,13 @@ function linkOf(path: string): string {
   }
 }
 
-/** Without memory the kernel ends a worker, which is started again, and not the parent or the controller. */
+/** Makes the kernel kill a worker when memory runs out, and not the parent or the controller. A worker is restarted. */
 export function spareTheServer(workerPid: number): void {
   try {
     const own = Number(readFileSync("/proc/self/oom_score_adj", "latin1"));
     const score = Math.min(OOM_SCORE_MAX, own + WORKER_OOM_SCORE);
     writeFileSync(`/proc/${workerPid}/oom_score_adj`, String(score));
   } catch {
-    // Not Linux, or the worker is gone already.
+    // This is not Linux, or the worker is gone.
   }
 }

@@ -1,33 +1,33 @@
 /**
- * One request to a real-time API, from its head until its body is here and it may pass. On the hot path: body bytes are kept
- * as they came, nothing is parsed.
+ * One request to a real-time API, from its head until its body is complete and the request may pass. On the hot path:
+ * body bytes are kept as they came, and nothing is parsed.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
 import { keepPart } from "../access/body-parts.ts";
 import { bodiesFull, bodyTooSlow, watchPace } from "../access/held-body.ts";
-import type { Holder, Need } from "../access/permission.ts";
+import type { Need, Principal } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
 import { asServiceError, ServiceError } from "../contracts/errors.ts";
 import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
-import type { ApiPool } from "./api-pool.ts";
-import { type Authorization, refusal } from "./authorization.ts";
-import { discardRest } from "./discard-rest.ts";
+import { discardRest } from "./answers/discard-rest.ts";
+import { PredictionRequest } from "./answers/prediction-request.ts";
+import { refuse } from "./answers/refuse.ts";
+import { type Authorization, refusal } from "./door/authorization.ts";
 import { metaOf } from "./payload-meta.ts";
-import { Prediction } from "./prediction.ts";
-import { refuse } from "./refuse.ts";
+import type { ApiPool } from "./replicas/api-pool.ts";
 
-/** A body that is here so soon is not asked whether its key has expired since its head. */
+/** If a body is complete this soon after its head, the key's expiry is not checked again. */
 const BODY_AT_ONCE_MS = 10;
 
-/** Where a request goes: the address that was asked for, and the API that is to answer. */
+/** The destination of a request: the address that the client used, and the API that responds. */
 export interface Destination {
   address: AddressRoute;
   pool: ApiPool;
-  /** Of several, which the answer says. */
+  /** True if a TrafficSplitter chose the API; the response then names it. */
   isChosen?: boolean;
-  /** Gets a copy; its answer is dropped. */
+  /** Gets a copy of the request; its response is dropped. */
   shadow?: ApiPool | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface ArrivalDeps {
   authorization: Authorization;
   maxBodyBytes: number;
   bodies: BodyBudget;
-  /** Whether an address that asked for no key does so now. */
+  /** Whether an address that needed no key before needs one now. */
   asksForKey: (address: AddressRoute) => boolean;
 }
 
@@ -47,22 +47,23 @@ export class Arrival {
   private readonly requestId: string;
   private readonly startedMs = performance.now();
   private readonly chunks: Buffer[] = [];
-  /** In all of them. */
+  /** Total bytes of `chunks`. */
   private bytes = 0;
-  /** Small ones are put together there. */
+  /** The block into which small chunks are merged. */
   private block: Buffer | undefined;
-  /** The id of the key that let the request in; undefined where none was asked for. */
+  /** The id of the key that admitted the request; undefined if none was needed. */
   private key: string | undefined;
-  /** When it was let in. */
+  /** The version of the keys when the request was admitted. */
   private keysVersion: object | undefined;
-  /** Bytes of the budget that this body has, and who they are charged to; nobody while there is plenty. */
+  /** Bytes of the budget that this body has reserved. */
   private reserved = 0;
+  /** The sender and API that these bytes are charged to; undefined if the budget had plenty. */
   private bodyOwner: BodyOwner | undefined;
   private stopWatching: (() => void) | undefined;
-  /** The prediction and its copy for a shadow, as long as they need the body. */
+  /** How many predictions still need the body: the request itself, and its copy for a shadow. */
   private bodyUsers = 0;
-  private prediction: Prediction | undefined;
-  /** What is wrong with the request's head, which is told to those who may come in. */
+  private prediction: PredictionRequest | undefined;
+  /** The fault in the request's head, if there is one. Only callers that are admitted learn it. */
   private problem: ServiceError | undefined;
 
   constructor(
@@ -78,7 +79,9 @@ export class Arrival {
     this.response.on("close", () => this.onClose());
   }
 
-  /** Takes the request where it may pass: at once, when its token has been verified, or with its signed body. */
+  /**
+   * Receives the request if it may pass. A token may have to be verified first; a signature is verified with the body.
+   */
   begin(problem: ServiceError | undefined): void {
     this.problem = problem;
     const { authorization } = this.deps;
@@ -88,19 +91,19 @@ export class Arrival {
       return this.receive(false);
     }
     if (authorization.isSigned(this.request)) return this.receiveSigned();
-    const holder = authorization.tokenHolder(this.request);
-    if (holder instanceof Promise) {
-      holder
+    const principal = authorization.tokenPrincipal(this.request);
+    if (principal instanceof Promise) {
+      principal
         .then((verified) => {
-          // The client has left: nobody would give back what its body reserved.
+          // The client has left: nothing would release what its body reserves.
           if (this.response.destroyed) return;
           if (this.isAllowed(verified)) this.receive(false);
         })
         .catch((error: unknown) => this.refuse(error));
-    } else if (this.isAllowed(holder)) this.receive(false);
+    } else if (this.isAllowed(principal)) this.receive(false);
   }
 
-  /** Answers at once: the rest of the body is not wanted. */
+  /** Responds at once and drops the rest of the body. */
   refuse(thrown: unknown): void {
     const error = asServiceError(thrown);
     this.destination.pool.tally.rejected(error.code);
@@ -111,7 +114,7 @@ export class Arrival {
     refuse(this.request, this.response, error, this.requestId);
   }
 
-  /** Nothing is kept of a request whose head shows that it cannot pass. */
+  /** If the head already shows that the request cannot pass, nothing of the body is kept. */
   private receiveSigned(): void {
     try {
       this.key = this.deps.authorization.assertSignedHead(this.request)?.id;
@@ -121,7 +124,7 @@ export class Arrival {
     this.receive(true);
   }
 
-  /** `isSigned`: who it is from shows with the whole body only. */
+  /** `isSigned`: the signature is verified when the body is complete. */
   private receive(isSigned: boolean): void {
     const { request } = this;
     if (this.problem !== undefined) return this.refuse(this.problem);
@@ -140,7 +143,7 @@ export class Arrival {
     request.on("end", () => this.onBody(isSigned, isPost));
   }
 
-  /** What is thrown here is this request's: nobody else is above. */
+  /** Catches everything, because no caller above this belongs to the request. */
   private onBody(isSigned: boolean, isPost: boolean): void {
     try {
       this.stopWatching?.();
@@ -155,13 +158,13 @@ export class Arrival {
     }
   }
 
-  /** Which of several was chosen is for those who may come in. */
+  /** Only callers that are admitted learn which API was chosen. */
   private nameChoice(): void {
     const { isChosen, pool } = this.destination;
     if (isChosen === true) this.response.setHeader("x-quern-api", pool.route.name);
   }
 
-  /** Of a body whose length nobody has announced. */
+  /** Takes a chunk of a body whose length was not announced. */
   private takeChunk(chunk: Buffer): void {
     const { maxBodyBytes } = this.deps;
     if (this.bytes + chunk.length > maxBodyBytes) this.refuse(bodyTooLarge(maxBodyBytes));
@@ -182,7 +185,7 @@ export class Arrival {
     return true;
   }
 
-  /** A large body that does not come gives its room to others. */
+  /** Refuses a large body that stops coming, so that others get its bytes of the budget. */
   private watch(): () => void {
     return watchPace(
       () => this.reserved,
@@ -195,7 +198,7 @@ export class Arrival {
     return this.key ?? this.request.socket.remoteAddress ?? "";
   }
 
-  /** A prediction needs the body no more. */
+  /** One of the predictions no longer needs the body. */
   bodyDone(): void {
     if (--this.bodyUsers === 0) this.releaseBody();
   }
@@ -211,8 +214,8 @@ export class Arrival {
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
     const meta = metaOf(pool.route, request);
     this.bodyUsers = shadow === undefined ? 1 : 2;
-    // Each field by name: to spread an object here costs 6 us, a sixth of a request.
-    this.prediction = new Prediction(this.response, {
+    // Each field is named, because spreading an object here costs 6 us, a sixth of a request.
+    this.prediction = new PredictionRequest(this.response, {
       startedMs,
       requestId,
       meta,
@@ -223,7 +226,7 @@ export class Arrival {
     if (shadow !== undefined) {
       const theirs = metaOf(shadow.route, request);
       shadow.submit(
-        new Prediction(undefined, {
+        new PredictionRequest(undefined, {
           startedMs,
           requestId,
           meta: theirs,
@@ -250,10 +253,10 @@ export class Arrival {
     discardRest(this.request);
   }
 
-  private isAllowed(tokenHolder: Holder | undefined): boolean {
+  private isAllowed(tokenPrincipal: Principal | undefined): boolean {
     const need: Need = { scope: "predict", api: this.destination.address.name };
     try {
-      this.key = this.deps.authorization.assert(this.request, this.response, need, tokenHolder).id;
+      this.key = this.deps.authorization.assert(this.request, this.response, need, tokenPrincipal).id;
       this.keysVersion = this.deps.authorization.keysVersion;
       return true;
     } catch (error) {
@@ -262,7 +265,10 @@ export class Arrival {
     }
   }
 
-  /** A body may come minutes behind the head that was judged: its key may be revoked by then, or the first key be made. */
+  /**
+   * A body may arrive minutes after its head was checked. By then the key may be revoked, or the server's first key
+   * created.
+   */
   private isStillAllowed(isSigned: boolean): boolean {
     const { authorization } = this.deps;
     if (isSigned) return true;
@@ -273,7 +279,10 @@ export class Arrival {
     return false;
   }
 
-  /** Whether what let the request in still does: its key, or that none was asked for; without that, what came as a key may be any text. */
+  /**
+   * Whether the request would still be admitted: its key is valid, or the address still needs none. If the address
+   * needs a key only now, the request must present a known one.
+   */
   isStillOpen(): boolean {
     const { authorization, asksForKey } = this.deps;
     if (this.key !== undefined) return authorization.isStillOpen(this.request);
@@ -301,11 +310,11 @@ export class Arrival {
     }
   }
 
-  /** Of the answer, as the client saw it: 0 where it left before it had all of it, 500 where a stream broke off. */
+  /** The status as the client saw it: 0 if the client left before the end, 500 if a stream broke off. */
   private status(): number {
     const { response, prediction } = this;
     if (response.writableFinished) return response.statusCode;
-    // What was ended was whole: it is the client that has not taken it.
+    // If the response was ended, it was complete, and the client did not read it.
     const isBroken = prediction?.stream !== undefined && !response.writableEnded;
     return isBroken && prediction!.isAnswered && !prediction!.isAbandoned ? 500 : 0;
   }

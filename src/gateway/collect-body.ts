@@ -1,9 +1,9 @@
-/** A signed request's whole body in memory: who it is from shows with all of it. */
+/** Collects a signed request's whole body in memory: its signature can be verified only when the body is complete. */
 import type { IncomingMessage } from "node:http";
 import { collect, type HeldBody } from "../access/held-body.ts";
 import { ServiceError } from "../contracts/errors.ts";
 
-/** Throws `body_too_large`, `queue_full`, `body_too_slow`. `onTaken`: it may come. */
+/** Throws `body_too_large`, `queue_full` or `body_too_slow`. `onTaken` is called when the client may send the body. */
 export async function collectBody(
   request: IncomingMessage,
   held: HeldBody,

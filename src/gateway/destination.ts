@@ -1,7 +1,7 @@
-/** Which API answers at an address: its own, or one of those that a TrafficSplitter chooses from. */
+/** Chooses the API that responds at an address: its own, or one of those that a TrafficSplitter chooses from. */
 import type { IncomingMessage } from "node:http";
 import type { Destination } from "./arrival.ts";
-import type { Endpoint } from "./endpoints.ts";
+import type { Endpoint } from "./replicas/endpoints.ts";
 
 export type PredictionEndpoint = Exclude<Endpoint, { kind: "BatchAPI" }>;
 

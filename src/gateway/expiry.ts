@@ -1,4 +1,4 @@
-/** Looks for requests past their deadline, only while there are requests: a gateway that nobody asks does not wake up. */
+/** Looks for requests past their deadline, but only while there are requests: an idle gateway does not wake up. */
 
 const EXPIRE_EVERY_MS = 25;
 
@@ -6,12 +6,12 @@ export class Expiry {
   private readonly expire: (nowMs: number) => boolean;
   private timer: NodeJS.Timeout | undefined;
 
-  /** `expire` answers what is past its time, and says whether anything is left to look at. */
+  /** `expire` fails the requests past their deadline, and returns whether any requests are left. */
   constructor(expire: (nowMs: number) => boolean) {
     this.expire = expire;
   }
 
-  /** There is something to look at. Called with each request. */
+  /** Starts the timer. Called with each request. */
   arm(): void {
     this.timer ??= setInterval(() => {
       if (!this.expire(performance.now())) this.stop();

@@ -1,6 +1,6 @@
 /**
- * Everything that is no prediction goes to the controller, as a stream both ways. While the controller restarts,
- * requests wait for it a few seconds instead of failing.
+ * Forwards everything that is not a prediction to the controller, as a stream in both directions. While the controller
+ * restarts, requests wait for it for a few seconds instead of failing.
  */
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -8,23 +8,23 @@ import { contain } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
-import { closeUnasked, discardRest } from "./discard-rest.ts";
-import { sendError } from "./prediction.ts";
+import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
+import { sendError } from "./answers/prediction-request.ts";
 
 const WAIT_MS = 5_000;
 const RETRY_MS = 20;
-/** Of one hop only (RFC 9110, section 7.6.1). */
+/** Headers of one hop only (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade"]);
 
 export interface ForwardOptions {
   controllerSocket: string;
   requestId: string;
   forwarded: Forwarded;
-  /** At the controller, where a batch API is known by its name. */
+  /** The path at the controller, which addresses a batch API by its name. */
   path: string;
-  /** Answers instead where nothing is there for the caller, or nobody can say so. */
+  /** Responds instead if the controller does not admit the caller, or cannot be reached. */
   onNothing?: (() => void) | undefined;
-  /** The body, where it has been read already. */
+  /** The body, if it was already read. */
   body?: readonly Buffer[] | undefined;
 }
 
@@ -43,7 +43,7 @@ export async function forward(
   };
   const { requestId, onNothing = () => fail(unavailable()) } = options;
   const socket = await connectWithin(options.controllerSocket, WAIT_MS, () => response.destroyed);
-  // The client has left while we connected: no "close" will come any more.
+  // The client left while we connected: no "close" event will follow.
   if (response.destroyed) {
     socket?.destroy();
     return;
@@ -73,7 +73,7 @@ export async function forward(
     answer.on("aborted", () => response.destroy());
   };
   upstream.on("response", (answer) => contain("the controller's answer", () => pass(answer), fail));
-  // The controller asks for the body once it wants it.
+  // The controller sends 100 Continue when it wants the body.
   upstream.on("continue", () => {
     isAsked = true;
     response.writeContinue();
@@ -86,12 +86,12 @@ export async function forward(
     upstream.end(Buffer.concat(options.body));
     return;
   }
-  // Its head is judged before any of the body comes.
+  // The controller judges the head before any of the body arrives.
   if (hasBody(request)) upstream.flushHeaders();
   request.pipe(upstream);
 }
 
-/** Without those of one hop; with those that only we say. */
+/** The client's headers without those of one hop, and with those that only a gateway may set. */
 function headersOf(
   request: IncomingMessage,
   { body, requestId, forwarded }: ForwardOptions,
@@ -102,10 +102,10 @@ function headersOf(
   return {
     ...(Object.fromEntries(passed) as Record<string, string | string[]>),
     "x-request-id": requestId,
-    // Only gateways speak to the controller: what the client said is of no use there, and is read as part of a URL.
+    // Only gateways connect to the controller, which reads Host as part of a URL. The client's value has no use there.
     host: "controller",
     [FORWARDED_HEADER]: encodeForwarded(forwarded),
-    // Not `close`: the controller would end the connection behind an early answer, which is then lost.
+    // Not `close`: the controller would end the connection after an early response, which would then be lost.
     connection: "keep-alive",
   };
 }
@@ -122,7 +122,7 @@ function unavailable(): ServiceError {
   );
 }
 
-/** Connects to a Unix socket, again and again while nobody listens. */
+/** Connects to a Unix socket, and tries again while nobody listens. */
 async function connectWithin(
   path: string,
   waitMs: number,

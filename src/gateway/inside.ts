@@ -1,26 +1,27 @@
 /**
- * Calls from user code to other APIs (QUERN_API_URL): on a loopback listener without TLS, whose paths begin with a capability of the caller's
- * version (docs/decisions/0023-calls-from-user-code.md). They lead to APIs by their names, and never to the control plane.
+ * Calls from user code to other APIs (QUERN_API_URL). They come to a loopback listener without TLS, and their paths
+ * begin with a capability of the caller's version (docs/decisions/0023-calls-from-user-code.md). They reach APIs by
+ * name, and never the control plane.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { capabilityHash } from "../access/capabilities.ts";
 import { type HostRules, isOurHost } from "../access/host-check.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Forwarded } from "../contracts/forwarded.ts";
-import type { Grant } from "../contracts/keys.ts";
-import { foreignOrigin } from "./cors.ts";
+import type { Permission } from "../contracts/keys.ts";
+import { refuse } from "./answers/refuse.ts";
 import { destinationOf } from "./destination.ts";
-import type { Endpoint } from "./endpoints.ts";
+import { foreignOrigin } from "./door/cors.ts";
+import { targetFault } from "./door/request-target.ts";
 import { forward } from "./forward.ts";
 import type { Predictions } from "./predictions.ts";
-import { refuse } from "./refuse.ts";
-import { targetFault } from "./request-target.ts";
-import type { RouteTable } from "./route-table.ts";
+import type { Endpoint } from "./replicas/endpoints.ts";
+import type { RouteTable } from "./replicas/route-table.ts";
 import { misdirected, notCanonical, pathEnd, unknownAddress } from "./target-errors.ts";
 
 const RULES: HostRules = { isLoopbackListener: true, publicHost: undefined };
-/** Of all APIs. */
-const OPENS: readonly Grant[] = [
+/** A capability opens all APIs. */
+const OPENS: readonly Permission[] = [
   { scope: "predict", api: null },
   { scope: "submit", api: null },
 ];
@@ -28,10 +29,13 @@ const OPENS: readonly Grant[] = [
 export interface InsideDeps {
   routes: Pick<RouteTable, "capabilityOwner" | "endpoints">;
   predictions: Predictions;
-  /** Of the listener. */
+  /** The listener's port. */
   port: number;
   controllerSocket: string;
-  /** How clients outside reach this server, for addresses in answers: they may be passed on, so that no capability is in them. */
+  /**
+   * The server's address for clients outside, used for addresses in responses. User code may pass these on, so they
+   * must not contain a capability.
+   */
   baseUrl: string;
 }
 
@@ -48,7 +52,7 @@ interface OpenExchange extends Exchange {
 
 export class Inside {
   private readonly deps: InsideDeps;
-  /** What is under way, by the hash of the capability that let it in. */
+  /** Requests under way, by the hash of the capability that admitted each. */
   private readonly open = new Map<string, Set<OpenExchange>>();
 
   constructor(deps: InsideDeps) {
@@ -64,14 +68,17 @@ export class Inside {
     }
   }
 
-  /** Cuts off what goes on under a capability that opens nothing any more. */
+  /** Cuts off requests whose capability is no longer valid. */
   endRevoked(): void {
     for (const [sha256, exchanges] of this.open)
       if (this.deps.routes.capabilityOwner(sha256) === undefined)
         for (const { response } of exchanges) response.destroy();
   }
 
-  /** Predictions under way that workers of jobs have asked for: nobody waits for them when the server stops. */
+  /**
+   * How many predictions under way were requested by workers of jobs. When the server stops, its main listener does not
+   * wait for them.
+   */
   get ofJobs(): number {
     let count = 0;
     for (const exchanges of this.open.values())
@@ -80,15 +87,15 @@ export class Inside {
     return count;
   }
 
-  /** Throws what the request is refused with. */
+  /** Throws the error with which the request is refused. */
   private enter(exchange: Exchange): void {
     const { request } = exchange;
     const { host, origin } = request.headers;
     const { capability, url } = split(request.url!);
-    // From here on nothing can show it.
+    // From here on no other code can see the capability.
     request.url = url;
     if (!isOurHost(host, RULES)) throw misdirected(host);
-    // Browsers send it with whatever a page has them do; programs do not.
+    // A request with an Origin header comes from a web page. Programs do not send the header.
     if (origin !== undefined) throw foreignOrigin(origin, undefined);
     const sha256 = capabilityHash(this.deps.port, capability);
     const caller = this.deps.routes.capabilityOwner(sha256);
@@ -113,7 +120,7 @@ export class Inside {
     this.deps.predictions.take(destination, exchange);
   }
 
-  /** The API that a path names, and what is behind its name. That of an application is `<application>/<api>`. */
+  /** The API that a path names, and the rest of the path. An application's API is named `<application>/<api>`. */
   private find(path: string): { endpoint: Endpoint; rest: string } {
     const [, name = "", below = ""] = path.split("/", 3);
     for (const [known, segments] of [
@@ -136,7 +143,7 @@ export class Inside {
       listener: "inside",
       client: request.socket.remoteAddress,
       isLocal: true,
-      holder: { id: `api:${caller}`, grants: OPENS, rate: null },
+      principal: { id: `api:${caller}`, permissions: OPENS, rate: null },
       endpoint: address.endpoint,
     };
     const path = `/${address.name}${rest}${query}`;

@@ -1,11 +1,14 @@
-/** What goes to the worker beside a request's body, purely: what is not JSON, and what the predictor declares. */
+/**
+ * Builds the metadata that the worker gets with a request's body: a content type that is not JSON, and what the
+ * predictor declares. Pure.
+ */
 import type { IncomingMessage } from "node:http";
 import type { ApiRoute } from "../contracts/routes.ts";
 import type { PredictMeta } from "../protocol/messages.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
 const NOTHING: ReadonlySet<string> = new Set();
-/** By these a caller shows who it is, to us or to a proxy before us. In lower case. */
+/** Headers with which a caller authenticates, to us or to a proxy before us. In lower case. */
 export const CREDENTIALS: ReadonlySet<string> = new Set([
   "authorization",
   "proxy-authorization",
@@ -13,7 +16,7 @@ export const CREDENTIALS: ReadonlySet<string> = new Set([
   "x-api-key",
   "x-amz-security-token",
 ]);
-/** The same in a query. */
+/** The same for query parameters. */
 export const CREDENTIALS_OF_QUERY: ReadonlySet<string> = new Set([
   ...CREDENTIALS,
   ...["api_key", "api-key", "apikey", "access_token", "id_token", "x-amz-credential", "x-amz-signature"],
@@ -22,7 +25,10 @@ export const CREDENTIALS_OF_QUERY: ReadonlySet<string> = new Set([
 type Wishes = Pick<ApiRoute, "wants" | "pass_credentials">;
 type Request = Pick<IncomingMessage, "headers" | "headersDistinct" | "rawHeaders" | "url">;
 
-/** As JSON; undefined for the common case. `wants`: the names among `headers`, `query_params` that the predictor declares. */
+/**
+ * The metadata as JSON; undefined in the common case. `wants` lists which of `headers` and `query_params` the predictor
+ * declares.
+ */
 export function metaOf({ wants, pass_credentials: passAll }: Wishes, request: Request): string | undefined {
   const { headers } = request;
   const type = headers["content-type"] ?? "application/octet-stream";
@@ -43,11 +49,11 @@ export function metaOf({ wants, pass_credentials: passAll }: Wishes, request: Re
   return JSON.stringify(meta);
 }
 
-/** Headers that came several times, with their values apart. `headers` has them joined. */
+/** Headers that came several times, with separate values. `headers` has the values joined. */
 function repeatedHeaders(request: Request): [string, string[]][] {
   const { headers, rawHeaders } = request;
   if (rawHeaders.length === 2 * Object.keys(headers).length) return [];
-  // Read here only: Node makes them when they are asked for.
+  // Read only here, because Node computes them on access.
   const distinct = Object.entries(request.headersDistinct) as [string, string[]][];
   return distinct.filter(([, values]) => values.length > 1);
 }

@@ -1,4 +1,4 @@
-/** Takes requests to real-time APIs that may be what they are sent as; each is an arrival from then on. */
+/** Takes requests to real-time APIs, checks their method and announced size, and hands each to an `Arrival`. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ServiceError } from "../contracts/errors.ts";
 import type { AddressRoute } from "../contracts/routes.ts";

@@ -1,7 +1,7 @@
-/** What is wrong with a request's host or address, as errors; and where its path ends. */
+/** Errors about a request's host or address, and where its path ends. */
 import { ServiceError } from "../contracts/errors.ts";
 
-/** Where a URL's path ends: before its query. */
+/** The position at which a URL's path ends: before its query. */
 export function pathEnd(url: string): number {
   const query = url.indexOf("?");
   return query < 0 ? url.length : query;

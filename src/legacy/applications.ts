@@ -2,7 +2,7 @@
 import { contain } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
-import type { ApplicationState, ResourceState } from "../contracts/applications.ts";
+import type { ApplicationState, ResourceState } from "../contracts/config/applications.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import {
   type ApplicationRecord,
@@ -10,17 +10,17 @@ import {
   deleteApplication,
   findApplication,
   saveApplication,
-} from "./application-store.ts";
+} from "./application-rows.ts";
+import { nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import type { Pipeline } from "./pipeline.ts";
-import { nodesOf, type ResourceGraph } from "./resource-graph.ts";
 import { statusesOf } from "./resource-status.ts";
 import type { Workplace } from "./workplace.ts";
 
 export interface ApplicationRequest {
   application: Pick<ApplicationRecord, "project_id" | "config_file" | "config_text">;
-  /** Which environment of the application. */
+  /** Name of an environment of the application. */
   environment: string;
-  /** End what another deployment has running. */
+  /** Stop another deployment that is running. */
   force: boolean;
   /** Validate everything, change nothing. */
   dryRun: boolean;
@@ -29,14 +29,14 @@ export interface ApplicationRequest {
 export class Applications implements Service {
   private readonly work: Workplace;
   private readonly pipelines = new Map<string, Pipeline>();
-  /** One change after the other. */
+  /** Runs one change after the other. */
   private turn: Promise<unknown> = Promise.resolve();
 
   constructor(work: Workplace) {
     this.work = work;
   }
 
-  /** Goes on with what the controller before had begun. */
+  /** Resumes what the previous controller had begun. */
   async start(): Promise<void> {
     for (const record of await allApplications(this.work.db))
       try {
@@ -50,7 +50,7 @@ export class Applications implements Service {
     await Promise.all([...this.pipelines.values()].map((pipeline) => pipeline.leave()));
   }
 
-  /** What was deployed under which name, and what the user is told. Throws `invalid_request` and `wrong_state`. */
+  /** Deploys an application and resolves to the message for the user. Throws `invalid_request` and `wrong_state`. */
   deploy(name: string, request: ApplicationRequest): Promise<string> {
     return this.inTurn(async () => {
       const { application, environment, dryRun } = request;
@@ -77,7 +77,7 @@ export class Applications implements Service {
     });
   }
 
-  /** Reads the data again and computes everything anew. */
+  /** Reads the data again and recomputes everything. */
   refresh(name: string, force: boolean): Promise<string> {
     return this.inTurn(async () => {
       const record = await this.record(name);
@@ -109,12 +109,15 @@ export class Applications implements Service {
     return Promise.all(records.map((record) => this.stateOf(record, false)));
   }
 
-  /** `withValues`: those of aggregates too, which may be long. Throws `application_not_found`. */
+  /** `withValues`: include the values of aggregates, which may be long. Throws `application_not_found`. */
   async get(name: string, withValues: boolean): Promise<ApplicationState> {
     return this.stateOf(await this.record(name), withValues);
   }
 
-  /** The log of what computed a resource, of the data or of a model, or of an API's replicas; and whether it is at its end. */
+  /**
+   * The log directory of a resource: of its data stage or training, or of an API's replicas. `isOver`: nothing more is
+   * written to it.
+   */
   async logOf(
     name: string,
     kind: string | undefined,

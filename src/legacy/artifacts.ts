@@ -1,4 +1,7 @@
-/** What was computed of an application, as files: a directory for each id (python/quern_application/artifacts.py writes them). */
+/**
+ * The computed results of an application as files: a directory for each id (python/quern_application/artifacts.py
+ * writes them).
+ */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { timestamp } from "../base/clock.ts";
@@ -22,7 +25,7 @@ export class Artifacts {
     return join(this.directory, ...names);
   }
 
-  /** The states of those that have one. */
+  /** The states of the ids that have one. */
   async states(ids: readonly string[]): Promise<Map<string, ArtifactState>> {
     const found = await Promise.all(ids.map(async (id) => [id, await this.read(id)] as const));
     return new Map(found.flatMap(([id, state]) => (state === undefined ? [] : [[id, state]])));
@@ -36,7 +39,7 @@ export class Artifacts {
     return (await this.result(id, "metrics.json")) as Record<string, number> | undefined;
   }
 
-  /** Those under way end so: nothing runs any more. */
+  /** Ends resources in state `running` with this state: nothing computes them any more. */
   async endRunning(ids: readonly string[], state: "failed" | "terminated", reason: string): Promise<void> {
     for (const [id, before] of await this.states(ids))
       if (before.state === "running")
@@ -48,25 +51,25 @@ export class Artifacts {
     await this.write(id, { state: "failed", reason, started_time: now, ended_time: now });
   }
 
-  /** Those that did not succeed are computed again. */
+  /** Forgets the states of resources that did not succeed, so that they are computed again. */
   async forgetFailures(ids: readonly string[]): Promise<void> {
     for (const [id, { state }] of await this.states(ids))
       if (state !== "succeeded") await rm(this.path(id, "state.json"), { force: true });
   }
 
-  /** Of everything that was begun, by this deployment or one before. */
+  /** The ids of everything that this deployment or an earlier one began. */
   async ids(): Promise<string[]> {
     const names = await readdir(this.directory).catch(() => [] as string[]);
     return names.filter((entry) => /^[0-9a-f]{64}$/.test(entry));
   }
 
-  /** Everything but what has these ids. */
+  /** Removes everything except these ids. */
   async prune(ids: ReadonlySet<string>): Promise<void> {
     for (const id of await this.ids())
       if (!ids.has(id)) await rm(this.path(id), { recursive: true, force: true });
   }
 
-  /** What Python wrote; undefined where it has not. */
+  /** A result that Python wrote; undefined if there is none. */
   private async result(id: string, name: string): Promise<unknown> {
     const text = await readFile(this.path(id, name), "utf8").catch(() => undefined);
     return text === undefined ? undefined : JSON.parse(withoutInfinities(text));
@@ -84,7 +87,7 @@ export class Artifacts {
   }
 }
 
-/** Python writes Infinity and NaN as they are; outside of texts they become texts. */
+/** Python writes Infinity and NaN without quotes. Outside strings, this turns them into strings. */
 function withoutInfinities(text: string): string {
   return text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (found) =>
     found.startsWith('"') ? found : JSON.stringify(found),

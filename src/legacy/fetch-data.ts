@@ -1,14 +1,17 @@
-/** Brings an application's data to this machine: a file of its project, or what is at an address of a store. */
+/** Brings an application's data to this machine: a file of its project, or files at an address of a store. */
 import { mkdir, open, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ServiceError } from "../contracts/errors.ts";
 import type { ObjectStore, OpenObject } from "../object-store/object-store.ts";
-import { isOwnPath } from "./own-path.ts";
+import { isOwnPath } from "./check/own-path.ts";
 
 const PIECE_BYTES = 4 << 20;
 const LOCAL = "file://";
 
-/** Paths of the files, in the order of their addresses. What is fetched is put into `directory`, which is emptied first. */
+/**
+ * Returns the paths of local files, in the order of their addresses. Downloads go to `directory`, which is emptied
+ * first.
+ */
 export async function fetchData(
   store: ObjectStore,
   path: string,
@@ -31,7 +34,10 @@ export async function fetchData(
   return files;
 }
 
-/** The object itself, or what is in the directory of this name; as engines of data do, not what begins with `_` or `.`. */
+/**
+ * The object itself, or what is in the directory of this name. Like data engines, it skips names that begin with `_` or
+ * `.`.
+ */
 async function filesAt(store: ObjectStore, path: string): Promise<string[]> {
   const directory = path.endsWith("/") ? path : `${path}/`;
   const found: string[] = [];

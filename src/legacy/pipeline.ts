@@ -1,63 +1,63 @@
 /**
- * Brings an application to where its graph says: the data, then each model, then its APIs. What was computed before is not
- * computed again, so that whoever begins anew goes on where the one before was cut off.
+ * Computes what an application's graph needs: the data, then each model, then its APIs. Earlier results are not
+ * computed again, so a new pipeline resumes where the previous one was cut off.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Log } from "../base/log.ts";
-import { parseBytes, parseCpuMillis } from "../contracts/quantities.ts";
-import type { Ask, Compute, Grant } from "../engine/compute-account.ts";
+import { parseBytes, parseCpuMillis } from "../contracts/config/quantities.ts";
+import type { Ask, Compute, Reservation } from "../engine/compute-account.ts";
 import type { Engine, WorkerExit } from "../engine/engine.ts";
-import { OWN_REQUIREMENTS } from "../engine/environment-id.ts";
-import type { Interpreter } from "../engine/interpreter.ts";
+import { OWN_REQUIREMENTS } from "../engine/environments/environment-id.ts";
+import type { Interpreter } from "../engine/environments/interpreter.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
 import { appendLogLine } from "../observe/log-files.ts";
 import type { Artifacts } from "./artifacts.ts";
+import { nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import { fetchData } from "./fetch-data.ts";
 import { DATA_KINDS, dataPlan, type Places, trainPlan } from "./plans.ts";
-import { nodesOf, type ResourceGraph } from "./resource-graph.ts";
 import { StageProcess } from "./stage-process.ts";
 
-/** What the pipeline needs beside the user's packages. */
+/** The packages that stages need in addition to the user's. */
 const OWN_PACKAGES = "duckdb>=1.3\nnumpy>=1.22\n";
-/** What a stage does, as the name of its logs' directory: the data, or a model. */
+/** A stage's workload, the name of its log directory: the data, or a model. */
 export const DATA = "data";
 export const modelWorkload = (model: string) => `model-${model}`;
-/** A stage that was killed from outside is begun again; who kills it more often means it. */
+/** A stage that was killed from outside is started again, up to this many attempts. */
 const ATTEMPTS = 3;
 
 export interface PipelineDeps {
   log: Log;
   engine: Engine;
-  /** What the machine has to give. */
+  /** The machine's reservations. */
   account: {
-    ask: (need: Compute, onGranted: (grant: Grant) => void, holder: string) => Ask;
+    ask: (need: Compute, onReserved: (reservation: Reservation) => void, holder: string) => Ask;
     cancel: (ask: Ask) => boolean;
-    occupyAgain: (need: Compute, gpus: readonly string[], holder: string) => Grant;
-    giveBack: (grant: Grant) => void;
+    occupyAgain: (need: Compute, gpus: readonly string[], holder: string) => Reservation;
+    giveBack: (reservation: Reservation) => void;
     describe: (need: Compute) => string;
   };
   hasGpus: boolean;
   store: ObjectStore;
-  /** The interpreter for a project, with what it requires installed. */
+  /** Installs a project's requirements and resolves to its interpreter. */
   prepare: (project: string, logFile: string) => Promise<Interpreter>;
   artifacts: Artifacts;
-  /** The user's files. */
+  /** Directory of the user's files. */
   project: string;
-  /** A file of a workload's logs. */
+  /** The path of a log file of a workload. */
   logFile: (workload: string, name: string) => string;
-  /** Where the project of a trained model is, by the model's id. */
+  /** The directory of a trained model's project, by the model's id. */
   servingProject: (modelId: string) => string;
-  /** The model of this API is there: it is to be served. */
+  /** Serves an API whose model is ready. */
   serve: (api: ResourceGraph["apis"][number]) => Promise<void>;
 }
 
 export class Pipeline {
   readonly graph: ResourceGraph;
   isWorking = true;
-  /** The model that waits for its part of the machine, and what there is. */
+  /** The model that waits for compute, and why. */
   waiting: { id: string; reason: string } | undefined;
   private readonly deps: PipelineDeps;
   private readonly stage: StageProcess;
@@ -71,13 +71,13 @@ export class Pipeline {
     const { account } = deps;
     this.stage = new StageProcess({
       ...deps,
-      occupyAgain: (grant) =>
-        account.occupyAgain({ ...grant, gpus: grant.gpus.length }, grant.gpus, this.holder),
-      giveBack: (grant) => account.giveBack(grant),
+      occupyAgain: (reservation) =>
+        account.occupyAgain({ ...reservation, gpus: reservation.gpus.length }, reservation.gpus, this.holder),
+      giveBack: (reservation) => account.giveBack(reservation),
     });
   }
 
-  /** Who has what its stages take of the machine, for others who wait. */
+  /** Names the application to others that wait for compute. */
   private get holder(): string {
     return `application ${this.graph.app}`;
   }
@@ -92,13 +92,13 @@ export class Pipeline {
     return this.done;
   }
 
-  /** Ends what runs; it counts as terminated. */
+  /** Ends the running stage, whose resources then count as terminated. */
   async terminate(): Promise<void> {
     await this.end("terminated");
     await this.deps.artifacts.endRunning(this.ids(), "terminated", "the deployment was stopped");
   }
 
-  /** Ends what runs; the next controller goes on with it. */
+  /** Ends the running stage; the next controller runs it again. */
   leave(): Promise<void> {
     return this.end("left");
   }
@@ -107,7 +107,7 @@ export class Pipeline {
     this.ending = how;
     this.abort.abort();
     this.stage.kill();
-    // Packages that are being installed are not waited for: nothing is begun after them.
+    // An installation of packages is not waited for: no stage starts after it.
     if (this.stage.isRunning) await this.done;
   }
 
@@ -127,7 +127,7 @@ export class Pipeline {
     }
   }
 
-  /** Whether all data is there. */
+  /** Computes missing data; true if all data is ready. */
   private async runData(): Promise<boolean> {
     const { environment } = this.graph;
     const data = nodesOf(this.graph).filter(({ kind }) => DATA_KINDS.includes(kind));
@@ -140,7 +140,7 @@ export class Pipeline {
     });
   }
 
-  /** Waits for a store that is away, and says so in the log. */
+  /** Fetches the data. If a store does not respond, it waits and logs that. */
   private fetch(): Promise<string[]> {
     const { project, artifacts, logFile } = this.deps;
     const store = new PatientStore(this.deps.store, {
@@ -162,7 +162,7 @@ export class Pipeline {
     );
   }
 
-  /** Runs the stage of these resources where one is missing. Whether all are there at the end. */
+  /** Runs the stage of these resources if one is missing; true if all are ready at the end. */
   private async attempt(
     workload: string,
     ids: readonly string[],
@@ -176,34 +176,34 @@ export class Pipeline {
       const interpreter = await this.prepare(workload);
       const places = { project, artifacts: artifacts.directory, alive: this.stage.alivePath };
       const plan = await planOf(places);
-      const grant = await this.granted(ids[0]!, need);
-      if (grant === undefined) return false;
+      const reservation = await this.granted(ids[0]!, need);
+      if (reservation === undefined) return false;
       const memoryLimitBytes = need.memoryBytes === 0 ? undefined : need.memoryBytes;
       const log = logFile(workload, workload === DATA ? "data.log" : "training.log");
-      const exit = await this.stage.run({ plan, interpreter, logFile: log, memoryLimitBytes, grant });
+      const exit = await this.stage.run({ plan, interpreter, logFile: log, memoryLimitBytes, reservation });
       if (this.ending === undefined) await this.noteEnd(ids, exit, attempt);
     }
     return false;
   }
 
-  /** Waits for a part of the machine; undefined where the pipeline was ended meanwhile. */
-  private async granted(id: string, need: Compute): Promise<Grant | undefined> {
+  /** Waits for compute; undefined if the pipeline was ended during the wait. */
+  private async granted(id: string, need: Compute): Promise<Reservation | undefined> {
     if (this.ending !== undefined) return undefined;
     const { account } = this.deps;
-    // What asks for nothing runs beside whatever else does, also where that has more than there is.
+    // A stage that needs nothing never waits, even if others have reserved more than the machine has.
     if (need.cpuMillis + need.memoryBytes + need.gpus === 0)
       return account.occupyAgain(need, [], this.holder);
     this.waiting = { id, reason: account.describe(need) };
-    const grant = await new Promise<Grant | undefined>((resolve) => {
+    const reservation = await new Promise<Reservation | undefined>((resolve) => {
       const ask = account.ask(need, resolve, this.holder);
       this.abort.signal.addEventListener("abort", () => account.cancel(ask) && resolve(undefined));
     });
     this.waiting = undefined;
-    if (grant !== undefined && this.ending !== undefined) account.giveBack(grant);
-    return this.ending === undefined ? grant : undefined;
+    if (reservation !== undefined && this.ending !== undefined) account.giveBack(reservation);
+    return this.ending === undefined ? reservation : undefined;
   }
 
-  /** A stage that failed said why itself; one that was killed could not, nor one that the user's code ended. */
+  /** Records why a stage failed that could not record it: it was killed, or user code ended the process. */
   private async noteEnd(ids: readonly string[], exit: WorkerExit, attempt: number): Promise<void> {
     if ((await this.undone(ids)).length === 0 || (await this.hasFailed(ids))) return;
     const isHopeless = exit.outOfMemory !== undefined || exit.code !== undefined || attempt >= ATTEMPTS;
@@ -241,14 +241,14 @@ export class Pipeline {
     }
   }
 
-  /** A fault before a stage could begin: the data cannot be fetched, or packages cannot be installed. */
+  /** Handles an error outside a stage: the data cannot be fetched, or packages cannot be installed. */
   private async failWith(error: Error): Promise<void> {
     if (this.ending !== undefined) return;
     this.deps.log.error({ err: error, application: this.graph.app }, "the pipeline failed");
     await this.fail(await this.undone(nodesOf(this.graph).map(({ id }) => id)), error.message);
   }
 
-  /** The first of what is missing gets the reason; what follows from it has no state. */
+  /** The first missing resource gets the reason; those that depend on it get no state. */
   private async fail(ids: readonly string[], reason: string): Promise<void> {
     await this.deps.artifacts.endRunning(ids, "failed", reason);
     if (await this.hasFailed(ids)) return;
@@ -257,7 +257,7 @@ export class Pipeline {
   }
 }
 
-/** Data is computed beside whatever else runs. */
+/** Data is computed without waiting for compute. */
 const NOTHING: Compute = { cpuMillis: 0, memoryBytes: 0, gpus: 0 };
 
 function needOf({ resource }: ResourceGraph["models"][number]): Compute {

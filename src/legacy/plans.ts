@@ -1,16 +1,16 @@
-/** What a stage's process is told (python/quern_application/__main__.py), purely. */
-import type { NodeKind } from "../contracts/applications.ts";
-import type { ResourceGraph } from "./resource-graph.ts";
+/** Builds the plan for a stage's process (python/quern_application/__main__.py), purely. */
+import type { NodeKind } from "../contracts/config/applications.ts";
+import type { ResourceGraph } from "./check/resource-graph.ts";
 
-/** Where things are, as absolute paths. */
+/** Absolute paths. */
 export interface Places {
   project: string;
   artifacts: string;
-  /** Touched every few seconds while somebody waits for the stage. */
+  /** A file that is touched every few seconds while a controller waits for the stage. */
   alive: string;
 }
 
-/** `files`: the data, on this machine; empty where it was ingested before. */
+/** `files`: the data on this machine; empty if it was ingested before. */
 export function dataPlan(graph: ResourceGraph, places: Places, files: readonly string[]): object {
   const { environment, app } = graph;
   const { data, limit } = environment.resource;
@@ -32,7 +32,7 @@ export function dataPlan(graph: ResourceGraph, places: Places, files: readonly s
   };
 }
 
-/** Names in the data, in its order, with the raw columns that they become. */
+/** The names of the data's columns, in their order, with the raw columns that they become. */
 function ingestedColumns({ environment, raw_columns }: ResourceGraph): object[] {
   const types = rawTypes({ raw_columns });
   return environment.resource.data.schema.map((column) => {
@@ -42,7 +42,7 @@ function ingestedColumns({ environment, raw_columns }: ResourceGraph): object[] 
   });
 }
 
-/** `servingProject`: where the project of the trained model is put. */
+/** `servingProject`: the directory for the trained model's project. */
 export function trainPlan(
   graph: ResourceGraph,
   places: Places,
@@ -86,7 +86,10 @@ function columnTypes(graph: ResourceGraph): Record<string, string> {
   return { ...rawTypes(graph), ...Object.fromEntries(made) };
 }
 
-/** What create_estimator() gets as model_config, but for the aggregates' values: columns stand as their whole configuration. */
+/**
+ * The model_config of create_estimator(), without the values of aggregates. Columns are replaced by their whole
+ * configuration.
+ */
 function modelConfig(
   graph: ResourceGraph,
   { name, path, resource }: ResourceGraph["models"][number],
@@ -107,7 +110,7 @@ function modelConfig(
   };
 }
 
-/** The resources of the data stage; the others are models, each a stage of its own, and APIs. */
+/** The resources of the data stage. The others are models, each with a separate stage, and APIs. */
 export const DATA_KINDS: readonly NodeKind[] = [
   "raw_column",
   "aggregate",
@@ -115,7 +118,10 @@ export const DATA_KINDS: readonly NodeKind[] = [
   "training_dataset",
 ];
 
-/** The fields of a sample for an API, with the types of their columns: the raw columns behind the model's features. */
+/**
+ * The fields of a sample for an API, with the types of their columns: the raw columns from which the model's features
+ * are made.
+ */
 export function sampleFields(graph: ResourceGraph, api: string): Record<string, string> {
   const { model: modelId } = graph.apis.find(({ name }) => name === api)!;
   const model = graph.models.find(({ id }) => id === modelId)!;

@@ -1,8 +1,8 @@
-/** The status of every resource, purely (docs/contract/applications.md#resource-statuses). */
-import type { NodeKind, ResourceStatus, ServedApi } from "../contracts/applications.ts";
+/** Computes the status of every resource, purely (docs/contract/applications.md#resource-statuses). */
+import type { NodeKind, ResourceStatus, ServedApi } from "../contracts/config/applications.ts";
 import type { ArtifactState } from "./artifacts.ts";
+import { nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import { DATA_KINDS } from "./plans.ts";
-import { nodesOf, type ResourceGraph } from "./resource-graph.ts";
 
 const RUNNING: Readonly<Record<NodeKind, ResourceStatus>> = {
   raw_column: "ingesting",
@@ -13,7 +13,10 @@ const RUNNING: Readonly<Record<NodeKind, ResourceStatus>> = {
   api: "updating",
 };
 
-/** By id; APIs that are served, by name. `isWorking`: stages run, or are about to; `waiting`: the id of what waits for compute. */
+/**
+ * Returns statuses by id. `served`: served APIs by name. `isWorking`: stages run, or are about to. `waiting`: the id of
+ * the resource that waits for compute.
+ */
 export function statusesOf(
   graph: ResourceGraph,
   states: ReadonlyMap<string, ArtifactState>,
@@ -46,7 +49,7 @@ function ownStatus(kind: NodeKind, state: ArtifactState["state"] | undefined): R
   return state === "running" ? RUNNING[kind] : undefined;
 }
 
-/** Of what no stage has begun with. */
+/** The status of a resource that no stage has begun. */
 function unbegun(
   parents: readonly ResourceStatus[],
   isWorking: boolean,

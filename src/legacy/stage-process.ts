@@ -1,44 +1,49 @@
-/** One stage of a pipeline as a process: it outlives a controller that dies, and the next one waits for it. */
+/**
+ * Runs one stage of a pipeline as a process. It outlives a controller that dies, and the next controller waits for it.
+ */
 
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
-import type { Grant } from "../engine/compute-account.ts";
+import type { Reservation } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
-import type { Interpreter } from "../engine/interpreter.ts";
+import type { Interpreter } from "../engine/environments/interpreter.ts";
 import type { Artifacts } from "./artifacts.ts";
 
-/** The stage leaves when nobody has said for 30 s that it is waited for. */
+/** How often the alive file is touched. A stage ends itself if that has not happened for 30 s. */
 const ALIVE_MS = 5_000;
 
 export interface StageDeps {
   engine: Engine;
-  /** What a stage of the controller before has of the machine. */
-  occupyAgain: (grant: Grant) => Grant;
-  giveBack: (grant: Grant) => void;
-  /** Whether the machine has GPUs: a stage sees only those that it was given then. */
+  /** Reserves again the resources held by the previous controller's stage. */
+  occupyAgain: (reservation: Reservation) => Reservation;
+  giveBack: (reservation: Reservation) => void;
+  /** Whether the machine has GPUs. If it has, a stage sees only those that it reserved. */
   hasGpus: boolean;
   artifacts: Artifacts;
-  /** The user's files. */
+  /** Directory of the user's files. */
   project: string;
 }
 
 export interface StageSpec {
   plan: object;
-  /** The project's. */
+  /** The project's interpreter. */
   interpreter: Interpreter;
   logFile: string;
   memoryLimitBytes: number | undefined;
-  /** Its part of the machine; given back when it has ended. */
-  grant: Grant;
+  /** Its reservation, given back when it has ended. */
+  reservation: Reservation;
 }
+
+/** The file of a running stage. `grant` is its reservation, a name that files of former releases have. */
+type StageRecord = WorkerIdentity & { grant: Reservation };
 
 export class StageProcess {
   private readonly deps: StageDeps;
   private worker: RunningWorker | undefined;
-  /** From before a process is there until it has ended. */
+  /** True from before the process starts until it has ended. */
   isRunning = false;
   private isKilled = false;
 
@@ -46,7 +51,7 @@ export class StageProcess {
     this.deps = deps;
   }
 
-  /** Touched while somebody waits. */
+  /** A file that is touched while a controller waits. */
   get alivePath(): string {
     return this.deps.artifacts.path("alive");
   }
@@ -55,11 +60,11 @@ export class StageProcess {
   async adopt(): Promise<WorkerExit | undefined> {
     const text = await readFile(this.recordPath, "utf8").catch(() => undefined);
     if (text === undefined) return undefined;
-    const { grant, ...identity } = JSON.parse(text) as WorkerIdentity & { grant: Grant };
-    const limit = grant.memoryBytes === 0 ? undefined : grant.memoryBytes;
+    const { grant: reservation, ...identity } = JSON.parse(text) as StageRecord;
+    const limit = reservation.memoryBytes === 0 ? undefined : reservation.memoryBytes;
     const worker = this.deps.engine.adopt(identity, limit);
     if (worker === undefined) return undefined;
-    const taken = this.deps.occupyAgain(grant);
+    const taken = this.deps.occupyAgain(reservation);
     return this.wait(worker).finally(() => this.deps.giveBack(taken));
   }
 
@@ -69,7 +74,7 @@ export class StageProcess {
       return await this.wait(await this.start(spec));
     } finally {
       this.isRunning = false;
-      this.deps.giveBack(spec.grant);
+      this.deps.giveBack(spec.reservation);
     }
   }
 
@@ -78,7 +83,7 @@ export class StageProcess {
     interpreter,
     logFile,
     memoryLimitBytes,
-    grant,
+    reservation,
   }: StageSpec): Promise<RunningWorker> {
     const { artifacts, engine, project, hasGpus } = this.deps;
     this.isRunning = true;
@@ -93,16 +98,16 @@ export class StageProcess {
       ...{ project, interpreter, logFile, memoryLimitBytes },
       python_path: undefined,
       env: {},
-      visibleGpus: hasGpus ? grant.gpus : undefined,
+      visibleGpus: hasGpus ? reservation.gpus : undefined,
       isBackground: true,
     });
-    const record = JSON.stringify({ ...worker.identity, grant });
-    await writeFile(`${this.recordPath}.new`, record, { mode: 0o600 });
+    const record: StageRecord = { ...worker.identity, grant: reservation };
+    await writeFile(`${this.recordPath}.new`, JSON.stringify(record), { mode: 0o600 });
     await rename(`${this.recordPath}.new`, this.recordPath);
     return worker;
   }
 
-  /** Also one that is just being started. */
+  /** Kills the stage, even if it is just being started. */
   kill(): void {
     this.isKilled = true;
     this.worker?.kill();

@@ -1,24 +1,25 @@
-/** Where applications are worked on: their files, and the parts of the server that do the work. */
+/** Dependencies of applications: their files, and the parts of the server that do the work. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
-import type { ResourceState, ServedApi } from "../contracts/applications.ts";
+import type { ResourceState, ServedApi } from "../contracts/config/applications.ts";
+import { applicationDirectory, applicationLogDirectory, projectDirectory } from "../contracts/data-layout.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import type { Compute } from "../engine/compute-account.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Interpreter } from "../engine/interpreter.ts";
+import type { Interpreter } from "../engine/environments/interpreter.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
-import type { ApplicationRecord } from "./application-store.ts";
+import type { ApplicationRecord } from "./application-rows.ts";
 import { Artifacts } from "./artifacts.ts";
+import { readApplication } from "./check/read-application.ts";
+import { type Node, nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import { DATA, modelWorkload, Pipeline, type PipelineDeps } from "./pipeline.ts";
 import { DATA_KINDS, sampleFields } from "./plans.ts";
-import { readApplication } from "./read-application.ts";
-import { type Node, nodesOf, type ResourceGraph } from "./resource-graph.ts";
 
-/** What is served for an API of an application. */
+/** The real-time API that serves an API of an application. */
 export interface ServingSpec {
-  /** Of the real-time API. */
+  /** Name of the real-time API. */
   name: string;
   endpoint: string;
   project_id: string;
@@ -36,10 +37,10 @@ export interface WorkplaceDeps {
   account: PipelineDeps["account"] & { total: Compute };
   store: ObjectStore;
   prepare: (project: string, logFile: string) => Promise<Interpreter>;
-  /** The real-time APIs that serve. `assertFree` throws where an address is taken by another than `name`. */
+  /** The real-time APIs that serve. `assertFree` throws if another API than `name` has the address. */
   serving: {
     place: (spec: ServingSpec) => Promise<void>;
-    /** The API as it is; undefined where there is none. `resourceId`: of what it serves. */
+    /** The API's state; undefined if there is none. `resourceId`: the id of the resource that it serves. */
     find: (name: string) => Promise<(Omit<ServedApi, "is_current"> & { resourceId: string }) | undefined>;
     remove: (name: string) => Promise<void>;
     names: () => Promise<string[]>;
@@ -54,7 +55,7 @@ export class Workplace {
   readonly db: Database;
   readonly log: Log;
   private readonly deps: WorkplaceDeps;
-  /** The last one of each application: it is asked for often, and hashes files. */
+  /** The last graph of each application: it is needed often, and building it hashes files. */
   private readonly graphs = new Map<string, { key: string; graph: ResourceGraph }>();
 
   constructor(deps: WorkplaceDeps) {
@@ -82,7 +83,7 @@ export class Workplace {
   }
 
   artifacts(name: string): Artifacts {
-    return new Artifacts(join(this.deps.dataDir, "applications", name));
+    return new Artifacts(applicationDirectory(this.deps.dataDir, name));
   }
 
   pipelineOf(record: ApplicationRecord, graph: ResourceGraph): Pipeline {
@@ -93,12 +94,12 @@ export class Workplace {
       artifacts: this.artifacts(record.name),
       project: this.project(record),
       logFile: (workload, name) => join(this.workloadLogs(record.name, workload), name),
-      servingProject: (modelId) => join(deps.dataDir, "projects", servingProjectId(modelId)),
+      servingProject: (modelId) => projectDirectory(deps.dataDir, servingProjectId(modelId)),
       serve: (api) => deps.serving.place(servingSpec(graph.app, api)),
     });
   }
 
-  /** Nothing may ask for GPUs that this machine never has. */
+  /** Throws if a resource needs more GPUs than this machine has. */
   assertGpus({ models, apis }: ResourceGraph): void {
     const has = this.deps.account.total.gpus;
     for (const { kind, name, resource } of [...models, ...apis]) {
@@ -109,7 +110,7 @@ export class Workplace {
     }
   }
 
-  /** Every address must be free, or this application's own. */
+  /** Throws unless every address is free or belongs to this application. */
   async assertAddresses({ app, apis }: ResourceGraph): Promise<void> {
     for (const api of apis) {
       const { name, endpoint } = servingSpec(app, api);
@@ -117,44 +118,44 @@ export class Workplace {
     }
   }
 
-  /** Whether anything of it must be computed. */
+  /** Whether any of its resources must be computed. */
   async hasWork(graph: ResourceGraph): Promise<boolean> {
     const computed = nodesOf(graph).filter(({ kind }) => kind !== "api");
     const states = await this.artifacts(graph.app).states(computed.map(({ id }) => id));
     return computed.some(({ id }) => states.get(id)?.state !== "succeeded");
   }
 
-  /** What failed before is tried again. */
+  /** Lets resources that failed before be computed again. */
   forgetFailures(graph: ResourceGraph): Promise<void> {
     const ids = [graph.environment.id, ...nodesOf(graph).map(({ id }) => id)];
     return this.artifacts(graph.app).forgetFailures(ids);
   }
 
-  /** The APIs that the application has no more go. */
+  /** Removes the APIs that the application no longer has. */
   async retire({ app, apis }: Pick<ResourceGraph, "app" | "apis">): Promise<void> {
     const kept = new Set(apis.map((api) => servingName(app, api.name)));
     for (const name of await this.deps.serving.names())
       if (name.startsWith(`${app}.`) && !kept.has(name)) await this.deps.serving.remove(name);
   }
 
-  /** What no resource of it depends on goes: after a refresh, everything of before. */
+  /** Removes results that no resource of the graph has. After a refresh, those are all earlier ones. */
   prune(graph: ResourceGraph): Promise<void> {
     return this.artifacts(graph.app).prune(
       new Set([graph.environment.id, ...nodesOf(graph).map(({ id }) => id)]),
     );
   }
 
-  /** Everything of it goes. */
+  /** Removes everything of the application. */
   async remove(app: string): Promise<void> {
     this.graphs.delete(app);
     await this.retire({ app, apis: [] });
     for (const id of await this.artifacts(app).ids())
-      await rm(join(this.deps.dataDir, "projects", servingProjectId(id)), { recursive: true, force: true });
+      await rm(projectDirectory(this.deps.dataDir, servingProjectId(id)), { recursive: true, force: true });
     await rm(this.artifacts(app).directory, { recursive: true, force: true });
-    await rm(join(this.deps.dataDir, "logs", "applications", app), { recursive: true, force: true });
+    await rm(applicationLogDirectory(this.deps.dataDir, app), { recursive: true, force: true });
   }
 
-  /** By the names of the application's APIs. */
+  /** The served APIs by the names of the application's APIs. */
   async served({ app, apis }: ResourceGraph): Promise<Map<string, ServedApi>> {
     const found = new Map<string, ServedApi>();
     for (const { name, id } of apis) {
@@ -166,7 +167,7 @@ export class Workplace {
     return found;
   }
 
-  /** What there is to tell of a resource beside its state. */
+  /** Details of a resource that are reported in addition to its state. */
   async resultOf(
     graph: ResourceGraph,
     { kind, name, id }: Node<ResourceState["kind"]>,
@@ -180,22 +181,22 @@ export class Workplace {
     return { ...given("api", served.get(name)), sample: sampleFields(graph, name) };
   }
 
-  /** The log of what computed it. */
+  /** The log directory of the stage that computed it, or of an API's replicas. */
   logDirectory(app: string, { kind, name }: Node<ResourceState["kind"]>): string {
     if (kind === "api") return this.deps.serving.logDirectory(servingName(app, name));
     return this.workloadLogs(app, DATA_KINDS.includes(kind) ? DATA : modelWorkload(name));
   }
 
   private workloadLogs(app: string, workload: string): string {
-    return join(this.deps.dataDir, "logs", "applications", app, workload);
+    return join(applicationLogDirectory(this.deps.dataDir, app), workload);
   }
 
   private project({ project_id }: ApplicationRecord): string {
-    return join(this.deps.dataDir, "projects", project_id);
+    return projectDirectory(this.deps.dataDir, project_id);
   }
 }
 
-/** With a point, which names of the user's own APIs do not have. */
+/** Contains a point, which names of the user's own APIs never do. */
 export function servingName(app: string, api: string): string {
   return `${app}.${api}`;
 }

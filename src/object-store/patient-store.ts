@@ -1,6 +1,6 @@
 /**
- * A store that waits for one that does not answer: listings go on behind what was listed, reads are repeated where they
- * broke off. Errors that a later try would not mend pass at once.
+ * A store that waits while another store does not respond. Listings continue after what was listed; reads are repeated
+ * from where they broke off. Errors that a retry cannot fix are thrown at once.
  */
 import { describeShortage, shortageOf } from "../base/disk-full.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -10,7 +10,7 @@ import type { ListedObject, ListOptions, ObjectStore, OpenObject } from "./objec
 const PAUSE_FIRST_MS = 250;
 
 export interface Patience {
-  /** Told before each pause, with the store's error. */
+  /** Called before each pause, with the store's error. */
   onWait: (error: Error, pauseMs: number) => void;
   /** Aborted when nobody waits any more: the last error is thrown then. */
   signal: AbortSignal;
@@ -70,7 +70,7 @@ export class PatientStore implements ObjectStore {
   }
 }
 
-/** The tries of one thing, ever further apart. */
+/** The tries of one operation, with growing pauses. */
 class Tries {
   private readonly patience: Patience;
   private sinceMs: number | undefined;
@@ -80,20 +80,20 @@ class Tries {
     this.patience = patience;
   }
 
-  /** It went well: whatever comes now is a new outage. */
+  /** Call after a success: the next error is a new outage. */
   forget(): void {
     this.sinceMs = undefined;
     this.pauseMs = PAUSE_FIRST_MS;
   }
 
-  /** Resolves when it is time to try again; throws `error` when that is no use. */
+  /** Resolves when it is time to retry; throws `error` if a retry is useless. */
   async pause(error: unknown): Promise<void> {
     const { onWait, signal, patienceMs = STORE_PATIENCE_MS } = this.patience;
     const isShortage = shortageOf(error) !== undefined;
     if (!isShortage && !(error instanceof ServiceError && error.code === "store_unreachable")) throw error;
     const now = performance.now();
     this.sinceMs ??= now;
-    // What this machine has run out of is waited for as long as it takes.
+    // A shortage on this machine is waited for without limit.
     if (signal.aborted || (!isShortage && now - this.sinceMs > patienceMs)) throw error;
     onWait(isShortage ? new Error(describeShortage(error)) : (error as ServiceError), this.pauseMs);
     await elapsed(this.pauseMs, signal);

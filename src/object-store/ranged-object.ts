@@ -1,6 +1,6 @@
 /**
- * An object that is read by ranges over a network. Reads that follow each other are served from one request, whose range
- * doubles from request to request; whatever breaks off is an error after which the same read may be tried again.
+ * An object that is read by ranges over a network. Consecutive reads are served from one request, whose range doubles
+ * from request to request. If a connection breaks off, the read throws an error, and the same read may be retried.
  */
 import type { Readable } from "node:stream";
 import { ServiceError } from "../contracts/errors.ts";
@@ -8,21 +8,21 @@ import { STORE_SILENCE_MS } from "../contracts/limits.ts";
 import type { OpenObject } from "./object-store.ts";
 
 const EMPTY = Buffer.alloc(0);
-/** A range is at most this long: what is left of one when nobody reads on is dropped with its connection. */
+/** A range is at most this long: if the caller stops reading, the rest of it is dropped with its connection. */
 const RANGE_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface RangeSource {
   path: string;
-  /** Infinity where it is not known. */
+  /** Infinity if it is not known. */
   bytes: number;
   etag: string;
-  /** The bytes from `start` up to `end`, or to the object's own end; undefined when it ends before `start`. */
+  /** The bytes from `start` up to `end`, or to the object's own end; undefined if that is before `start`. */
   request(start: number, end: number, signal: AbortSignal): Promise<RangeAnswer | undefined>;
 }
 
 export interface RangeAnswer {
   stream: Readable;
-  /** The header, such as `bytes 0-99/1000`; undefined where the whole object comes. */
+  /** The header, such as `bytes 0-99/1000`; undefined if the whole object is sent. */
   contentRange: string | undefined;
 }
 
@@ -31,10 +31,10 @@ interface Range {
   chunks: AsyncIterator<Buffer>;
   /** Received and not yet read. */
   chunk: Buffer;
-  /** Of the next byte to read, in the object. */
+  /** Position in the object of the next byte to read. */
   position: number;
   end: number;
-  /** What comes to an end before here has broken off. */
+  /** A response that ends before this position has broken off. */
   wholeFrom: number;
 }
 
@@ -89,7 +89,9 @@ export class RangedObject implements OpenObject {
     }
   }
 
-  /** Stores, and proxies before them, may answer with other bytes than those that were asked for. */
+  /**
+   * Checks the range of a response: stores, and proxies in front of them, may send other bytes than those requested.
+   */
   private rangeOf({ stream, contentRange }: RangeAnswer, position: number, end: number): Range {
     const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(contentRange ?? "bytes 0-0/*") ?? [];
     if (Number(first) !== position) {
@@ -98,7 +100,7 @@ export class RangedObject implements OpenObject {
         contentRange === undefined ? "the whole object" : JSON.stringify(contentRange.slice(0, 100));
       throw this.brokenOff(position, new Error(`the store answered the range with ${answer}`));
     }
-    // Without the object's size, only the answer says where it ends.
+    // Without the object's size, only the response says where the object ends.
     const size = Number.isFinite(this.bytes) ? this.bytes : total === "*" ? 0 : Number(total);
     const wholeFrom = Math.min(end, size);
     return { stream, chunks: stream[Symbol.asyncIterator](), chunk: EMPTY, position, end, wholeFrom };
@@ -123,7 +125,7 @@ export class RangedObject implements OpenObject {
   }
 
   private drop(): void {
-    // Nobody listens any more: what the connection says of its end is no news.
+    // The stream is not needed any more, so its errors are ignored.
     this.range?.stream.on("error", () => {}).destroy();
     this.range = undefined;
   }

@@ -1,17 +1,17 @@
-/** What a remote store's refusal or silence means for a user: the same two errors for all stores. */
+/** Turns a remote store's refusal or silence into one of two errors, the same for all stores. */
 import { ServiceError } from "../contracts/errors.ts";
 
 export interface Refusal {
   path: string;
-  /** HTTP status; undefined where there was no answer. */
+  /** HTTP status; undefined if there was no response. */
   status: number | undefined;
-  /** As whom we asked. */
+  /** The identity that the request had. */
   identity: string;
-  /** What to do where the store does not let us in. */
+  /** The cure if the store denied access. */
   cure: string;
 }
 
-/** `store_forbidden` for answers that stay the same when asked again, `store_unreachable` for the rest. */
+/** `store_forbidden` for responses that a retry would not change, `store_unreachable` for the rest. */
 export function storeError(error: Error, { path, status, identity, cure }: Refusal): ServiceError {
   const said = describe(error);
   if (status !== undefined && status >= 300 && status < 500 && status !== 408 && status !== 429)
@@ -26,7 +26,7 @@ export function storeError(error: Error, { path, status, identity, cure }: Refus
   });
 }
 
-/** A refused connection has its words in the causes only. */
+/** The error of a refused connection has its message only in its causes. */
 function describe(error: Error & { code?: string | number; errors?: Error[] }): string {
   const { name, message, code } = error;
   const inner = error.errors?.[0]?.message ?? "";

@@ -1,5 +1,5 @@
 /**
- * Addresses of objects: `<scheme>://<bucket>/<key>`, and what is wrong with one that is none
+ * Addresses of objects, `<scheme>://<bucket>/<key>`, and the errors of invalid ones
  * (docs/contract/submitting.md#schemes).
  */
 import { normalize } from "node:path/posix";
@@ -7,7 +7,7 @@ import { quoted } from "../contracts/field-errors.ts";
 import { PATH_BYTES_MAX } from "../contracts/limits.ts";
 import { BUCKET_NAME, STORE_SCHEMES } from "../contracts/store-paths.ts";
 
-/** What is wrong with an entry of `store_paths`, with the cure; undefined when nothing is. */
+/** The error of an entry of `store_paths`, with the cure; undefined if the entry is valid. */
 export function pathProblem(path: string): string | undefined {
   const bytes = Buffer.byteLength(path);
   if (bytes > PATH_BYTES_MAX)
@@ -15,7 +15,7 @@ export function pathProblem(path: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(path)?.[1];
   if (scheme === undefined)
     return `${quoted(path)} is not a path of the shape <scheme>://<bucket>/<key>; a local one is file:///absolute/path`;
-  if (!STORE_SCHEMES.includes(scheme))
+  if (!STORE_SCHEMES.some((legal) => legal === scheme))
     return `the scheme ${scheme.slice(0, 40)}:// is unknown; legal: ${STORE_SCHEMES.map((legal) => `${legal}://`).join(", ")}`;
   if (scheme !== "file") return bucketProblem(path, scheme);
   if (!path.startsWith("file:///")) return `${quoted(path)} must be absolute: file:///absolute/path`;
@@ -32,21 +32,21 @@ function bucketProblem(path: string, scheme: string): string | undefined {
 }
 
 /**
- * A legal path in the one form that all comparisons see: `//`, `.` and `..` of a file's path resolved; a bucket alone is
- * all that is in it. Keys of buckets are what they are.
+ * A legal path in the form that all comparisons use. In a file's path, `//`, `.` and `..` are resolved. A bucket alone
+ * gets a `/` and means all that is in it. Keys of buckets are unchanged.
  */
 export function normalizedPath(path: string): string {
   if (path.startsWith("file://")) return fileAddress(normalize(localPath(path)));
   return /^[^/]+:\/\/[^/]+$/.test(path) ? `${path}/` : path;
 }
 
-/** Of an address of a bucket's object, or of a prefix. */
+/** Bucket and key of an object's address, or of a prefix. */
 export function bucketAndKey(address: string): { bucket: string; key: string } {
   const [, bucket, key] = /^[^/]+:\/\/([^/]+)\/?(.*)$/s.exec(address)!;
   return { bucket: bucket!, key: key! };
 }
 
-/** The path on this machine that a `file://` address names. Nothing is percent-encoded in one. */
+/** The path on this machine that a `file://` address names. Addresses are not percent-encoded. */
 export function localPath(address: string): string {
   return address.slice("file://".length);
 }

@@ -1,6 +1,6 @@
 /**
- * What a store sends that is read whole: a page of a listing, or an error. It may be a proxy's or anybody's, so it has an end, in bytes and
- * in time.
+ * Reads the whole body of a store's response: a page of a listing, or an error. A proxy or any other server may have
+ * sent it, so it is limited in bytes and in time.
  */
 import type { Readable } from "node:stream";
 import { STORE_SILENCE_MS } from "../contracts/limits.ts";
@@ -11,7 +11,7 @@ export async function textOfStore(body: Readable, bytesMax: number): Promise<str
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
-    // Whoever leaves the loop destroys the body.
+    // Leaving the loop destroys the body.
     for await (const piece of body as AsyncIterable<Buffer>) {
       bytes += piece.length;
       if (bytes > bytesMax) throw new Error(`what it sends is longer than ${bytesMax} bytes`);

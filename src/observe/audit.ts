@@ -1,6 +1,7 @@
 /**
- * Who changed what, one JSON line each: `audit.log` has what was done with a key, `audit-refused.log` what was refused and what came
- * without one, of which a flood is counted. Each is bounded (contracts/limits.ts); read-audit.ts reads both as one.
+ * Records who changed what, one JSON line each. `audit.log` has what was done with a key. `audit-refused.log` has what
+ * was refused, and what came without a key; in a flood, further lines are only counted. Both are bounded
+ * (contracts/limits.ts); read-audit.ts reads them as one.
  */
 import {
   appendFileSync,
@@ -32,18 +33,18 @@ import { LineFlood } from "./line-flood.ts";
 export interface AuditLine {
   method: string;
   path: string;
-  /** The id of the key, or the token's subject; null where there was none. */
+  /** The id of the key, or the token's subject; null if there was neither. */
   by: string | null;
   status: number;
   request_id: string;
-  /** What was made or changed, where the path does not say it: a key's id, the APIs of a deployment. */
+  /** The things created or changed, if the path does not say it: a key's id, the APIs of a deployment. */
   what?: string | undefined;
 }
 
 export interface AuditFile {
   name: string;
   bytesMax: number;
-  /** With the one that is written to. */
+  /** Including the file that is written to. */
   filesMax: number;
 }
 
@@ -54,12 +55,12 @@ const REFUSED: AuditFile = {
   filesMax: AUDIT_REFUSED_FILES_MAX,
 };
 export const AUDIT_FILES: readonly AuditFile[] = [DONE, REFUSED];
-/** What former releases wrote to. */
+/** The file of former releases. */
 const FORMER_NAME = "audit.jsonl";
 
 export class Audit implements Service {
   private readonly directory: string;
-  /** The files whose last line is known to be whole. */
+  /** The files whose last line is known to be complete. */
   private readonly whole = new Set<string>();
   private readonly refused = new LineFlood<AuditLine>((line, more) =>
     this.append(REFUSED, more === 0 ? line : { ...line, more }),
@@ -84,7 +85,7 @@ export class Audit implements Service {
       ...line,
       ...(what === undefined ? {} : { what: cutText(what, LOGGED_PATH_LENGTH_MAX) }),
       by: by === null ? null : cutText(by, LOGGED_PATH_LENGTH_MAX),
-      // A key in the place of its id would be readable there.
+      // A caller may put a key in the place of its id. It must not be readable here.
       path: cutText(hideInText(path), LOGGED_PATH_LENGTH_MAX),
     };
     const isRefused = line.status === 401 || line.status === 403;
@@ -92,14 +93,14 @@ export class Audit implements Service {
     else this.append(DONE, cut);
   }
 
-  /** Where the disk is full the line is lost: nothing fails for it. */
+  /** If the disk is full the line is lost: nothing fails because of it. */
   private append({ name, bytesMax, filesMax }: AuditFile, line: AuditLine & { more?: number }): void {
     const file = join(this.directory, name);
     try {
       makeDirectories(this.directory);
       if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) >= bytesMax) rotate(file, filesMax);
       const text = printable(JSON.stringify({ time: timestamp(), ...line }));
-      // A line that a full disk has cut off must not take this one with it.
+      // A full disk may have cut off the line before. This one must not be joined to it.
       const end = this.whole.delete(name) || endsWhole(file) ? "" : "\n";
       appendFileSync(file, `${end}${text}\n`, { mode: 0o600 });
       this.whole.add(name);
@@ -109,7 +110,7 @@ export class Audit implements Service {
   }
 }
 
-/** Whether what is written behind it begins a line. */
+/** Whether appended text begins a new line. */
 function endsWhole(file: string): boolean {
   if (!existsSync(file)) return true;
   const fd = openSync(file, "r");
@@ -122,7 +123,7 @@ function endsWhole(file: string): boolean {
   }
 }
 
-/** `file` becomes `file.1`, that one `file.2`, and the oldest goes. */
+/** `file` becomes `file.1`, `file.1` becomes `file.2`, and the oldest is removed. */
 function rotate(file: string, filesMax: number): void {
   const names = auditNames(file, filesMax);
   rmSync(names[0]!, { force: true });
@@ -130,7 +131,7 @@ function rotate(file: string, filesMax: number): void {
     if (existsSync(names[i + 1]!)) renameSync(names[i + 1]!, older);
 }
 
-/** The oldest first, the one that is written to last. */
+/** From the oldest file to the one that is written to. */
 export function auditNames(file: string, filesMax: number): string[] {
   return Array.from({ length: filesMax }, (_, i) => filesMax - 1 - i).map((age) =>
     age === 0 ? file : `${file}.${age}`,

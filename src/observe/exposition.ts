@@ -1,4 +1,4 @@
-/** Prometheus' text format (version 0.0.4): families of samples as text. */
+/** Prometheus' text format (version 0.0.4): writes families of samples as text. */
 
 export interface Family {
   name: string;
@@ -8,7 +8,7 @@ export interface Family {
 }
 
 export interface Sample {
-  /** Behind the family's name: `_bucket`, `_sum`, `_count`. */
+  /** The ending after the family's name: `_bucket`, `_sum`, `_count`. */
   suffix?: string;
   labels: Record<string, string>;
   value: number;

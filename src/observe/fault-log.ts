@@ -1,6 +1,6 @@
 /**
- * A line for each answer of 5xx that is Quern's own, with its cause and the request's id. Of a flood of one code the first
- * lines are written and the rest are counted, so that an overload does not fill the disk that it is logged to.
+ * Logs a line for each 5xx response that is Quern's own, with its cause and the request's id. In a flood of one code
+ * the first lines are written and the rest are counted. So an overload does not fill the disk with its own log.
  */
 import type { ErrorCode, ServiceError } from "../contracts/errors.ts";
 import { LOGGED_PATH_LENGTH_MAX } from "../contracts/limits.ts";
@@ -8,19 +8,19 @@ import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { LineFlood } from "./line-flood.ts";
 
-/** The predictor's own: its API's log has the traceback. */
+/** Faults of the predictor: its API's log has the traceback. */
 const OF_USER_CODE: ReadonlySet<ErrorCode> = new Set(["prediction_failed", "prediction_not_serializable"]);
 
 export interface FaultLine {
   level: "warn" | "error";
   code: ErrorCode;
   request_id: string;
-  /** Of a fault that no request is about: which unit of work it ended. */
+  /** For a fault without a request: the unit of work that it ended. */
   unit?: string;
   method?: string | undefined;
-  /** Without its query, which may hold secrets. */
+  /** Without the query, which may contain secrets. */
   path?: string | undefined;
-  /** How many more of this code there were that have no line of their own; `request_id` is the last one's. */
+  /** How many more faults of this code there were that got no line. `request_id` is then the last one's. */
   more?: number;
   err?: unknown;
   msg: string;
@@ -33,7 +33,7 @@ export class FaultLog {
     this.lines = new LineFlood((line, more) => write(more === 0 ? line : { ...line, more }));
   }
 
-  /** An answer with this error leaves. */
+  /** Records a response with this error. */
   record(error: ServiceError, request: { requestId: string; method?: string; url?: string }): void {
     if (error.status < 500 || OF_USER_CODE.has(error.code)) return;
     this.lines.record(error.code, {
@@ -48,12 +48,12 @@ export class FaultLog {
     });
   }
 
-  /** A fault that ended one unit of work, or was in the way of none. */
+  /** Records a fault that ended one unit of work, or none. */
   recordContained(error: Error, unit: string): void {
     this.recordFault(error, `${unit}: something went wrong inside Quern; everything else goes on`, unit);
   }
 
-  /** A fault that was within no boundary: whatever it belonged to may stand still. */
+  /** Records a fault that no boundary caught: what it belonged to may stand still. */
   recordUncontained(error: Error): void {
     this.recordFault(error, "an error reached no boundary; please report it");
   }

@@ -1,4 +1,7 @@
-/** Of a flood of lines of one kind the first are written and the rest are counted, so that the flood does not fill the disk. */
+/**
+ * In a flood of lines of one kind, writes the first lines and counts the rest, so that the flood does not fill the
+ * disk.
+ */
 import { FLOOD_KINDS_MAX, FLOOD_LINES_MAX, FLOOD_WINDOW_MS } from "../contracts/limits.ts";
 
 interface Window<Line> {
@@ -14,7 +17,10 @@ export class LineFlood<Line> {
   private readonly write: (line: Line, more: number) => void;
   private readonly windows = new Map<string, Window<Line>>();
 
-  /** `more`: how many lines of the kind there were since, of which `line` is the last; 0 of a line that stands for itself. */
+  /**
+   * `more`: how many lines of the kind came since then, of which `line` is the last. 0 for a line that counts only
+   * itself.
+   */
   constructor(write: (line: Line, more: number) => void) {
     this.write = write;
   }
@@ -27,7 +33,7 @@ export class LineFlood<Line> {
     else Object.assign(window, { more: window.more + 1, last: line });
   }
 
-  /** Writes what was only counted so far. */
+  /** Writes the lines that were only counted so far. */
   flush(): void {
     for (const kind of [...this.windows.keys()]) this.close(kind);
   }

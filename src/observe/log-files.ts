@@ -1,6 +1,6 @@
 /**
- * Log files of workers and jobs: one log a writer, each line `<RFC 3339 time> <text>`. Reading merges the logs of a
- * directory by time; a line without one (from a C library, say) belongs to the line before it.
+ * Log files of workers and jobs: one log per writer, each line `<RFC 3339 time> <text>`. Reading merges the logs of a
+ * directory by time. A line without a time (for example from a C library) belongs to the line before it.
  */
 import { closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
@@ -21,29 +21,29 @@ export interface LogLine {
 }
 
 const STAMP = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z) ?/;
-/** Not the server's own, and not the installer's. */
+/** The name of a worker's log, not of the server's own or the installer's. */
 const WORKERS_LOG = /^[a-z]-[0-9a-f]+\.log$/;
 const JUST_MADE_MS = 60_000;
 const FOLLOW_MS = 200;
-/** Of all logs of a directory together in one step: 32,000 empty lines take some 10 ms. */
+/** Bytes of all logs of a directory together in one step: 32,000 empty lines take about 10 ms. */
 const READ_BYTES = 32 * 1024;
-/** ... and of each of them at least. */
+/** ... and the minimum for each of them. */
 const READ_BYTES_LEAST = 2 * 1024;
-/** Of those that were read, go on together: they are written as text, or as records. */
+/** How many of the lines that were read are passed on together: they are written as text, or as records. */
 const LINES_AT_ONCE = 4_000;
 const ROTATION_TRIES = 50;
 const ROTATION_WAIT_MS = 10;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * All readers of logs take turns, one step of one of them in each turn of the event loop: a hundred followers, each with a slice of its own, kept
- * everything else waiting for a hundred slices, and the watch of the logs' sizes too.
+ * All readers of logs take turns: in each turn of the event loop one of them does one step. A hundred followers with
+ * separate slices kept everything else waiting for a hundred slices, the watch of the logs' sizes too.
  */
 const TURNS = new OneEachTurn();
 
 /**
- * Adds a line of the server's own. It may hold text of others, such as the name of a file: what would begin another line is escaped.
- * Where the disk is full the line is lost: nothing fails for its log.
+ * Adds a line of the server's own. It may contain text from others, such as the name of a file, so line ends in it are
+ * escaped. If the disk is full the line is lost: nothing fails because of it.
  */
 export function appendLogLine(file: string, line: string): void {
   try {
@@ -62,8 +62,8 @@ export function appendLogLine(file: string, line: string): void {
 }
 
 /**
- * All lines of the files in `directory`, by time; with `follow`, those that come, until `isOver` says that no more
- * will (asked before the last look).
+ * All lines of the files in `directory`, by time. With `follow`, also those that come later, until `isOver` says that
+ * no more will come (called before the last read).
  */
 export async function* readLogLines(
   directory: string,
@@ -86,18 +86,19 @@ export async function* readLogLines(
   }
 }
 
-/** Where a reader of one log is, counted from the log's first byte: rotation moves bytes, not their places. */
+/** A reader's position in one log, counted from the log's first byte: rotation moves bytes, not their positions. */
 interface LogCursor {
   at: number;
-  /** The beginning of a line whose end has not come yet, and how many bytes of it are too many. */
+  /** The beginning of a line whose end has not come yet. */
   rest: Buffer;
+  /** How many bytes of that line were dropped because it is too long. */
   cut: number;
   time: string;
-  /** Read and not taken yet: another log may have older ones. */
+  /** Read and not yet returned: another log may have older lines. */
   lines: LogLine[];
 }
 
-/** What no log has anything older than, in order; nothing where all of them are at the end. */
+/** The lines that no log has anything older than, in order; none if all logs are at their end. */
 async function takeOldest(directory: string, cursors: Map<string, LogCursor>): Promise<LogLine[]> {
   const names = await readdir(directory).catch(() => [] as string[]);
   const logs = names.filter((entry) => entry.endsWith(".log")).sort();
@@ -114,7 +115,7 @@ async function takeOldest(directory: string, cursors: Map<string, LogCursor>): P
     .sort((a, b) => compare(a.time, b.time));
 }
 
-/** Reads until there is a whole line that was not taken yet, or no more. */
+/** Reads until there is a whole line that was not yet returned, or until the log's end. */
 async function fill(file: string, cursor: LogCursor, most: number): Promise<void> {
   while (cursor.lines.length === 0) {
     await TURNS.turn();
@@ -137,7 +138,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Whole lines behind the cursor, up to `most` bytes of them. */
+/** Whole lines after the cursor, from up to `most` bytes. */
 async function readFrom(
   file: string,
   cursor: LogCursor,
@@ -173,12 +174,12 @@ function wholeLines(bytes: Buffer, cursor: LogCursor): string[] {
     start = end + 1;
   }
   hold(cursor, bytes.subarray(start));
-  // The piece is a view of a megabyte.
+  // The piece is a view: without a copy it would keep all the bytes that were read.
   cursor.rest = Buffer.from(cursor.rest);
   return lines;
 }
 
-/** Adds to the line that is open, up to the longest that is shown. */
+/** Adds to the unfinished line, up to the longest that is shown. */
 function hold(cursor: LogCursor, piece: Buffer): void {
   const kept = piece.subarray(0, LOG_LINE_BYTES_MAX - cursor.rest.length);
   cursor.rest = cursor.rest.length === 0 ? kept : Buffer.concat([cursor.rest, kept]);
@@ -189,7 +190,7 @@ function skipped(bytes: number): string {
   return `quern: ${bytes} bytes before this line were dropped; a worker's log keeps its newest 8 to 16 MiB`;
 }
 
-/** Removes the logs of workers that have ended, but for the newest. `live` tells which write still. */
+/** Removes the logs of workers that have ended, except the newest. `live` returns the workers that still write. */
 export async function removeFormerLogs(directory: string, live: () => Promise<Set<string>>): Promise<void> {
   const names = await readdir(directory).catch(() => [] as string[]);
   const workers = names.filter((name) => WORKERS_LOG.test(name)).map((name) => name.replace(/\.log$/, ""));
@@ -198,7 +199,7 @@ export async function removeFormerLogs(directory: string, live: () => Promise<Se
   const former: { worker: string; ms: number }[] = [];
   for (const worker of workers.filter((name) => !writing.has(name))) {
     const written = await stat(join(directory, `${worker}.log`)).catch(() => undefined);
-    // One that was just made may be of a worker that has no record yet.
+    // A log that was just made may belong to a worker that has no record yet.
     if (written !== undefined && wallMs() - written.mtimeMs > JUST_MADE_MS)
       former.push({ worker, ms: written.mtimeMs });
   }

@@ -1,7 +1,8 @@
 /**
- * Keeps a log within its bounds although somebody else writes it. What is in the file moves to `<file>.1`, whose first line
- * says how many bytes of the log went before it. The writer keeps its descriptor, so the content is copied and the file
- * emptied. Workers do the same with what they print themselves (python/quern_runtime/log_file.py); a lock file keeps the two apart.
+ * Keeps a log within its bounds although another process writes it. The content moves to `<file>.1`, whose first line
+ * says how many bytes of the log were dropped before it. The writer keeps its descriptor, so the content is copied and
+ * the file emptied. Workers do the same with what they print themselves (python/quern_runtime/log_file.py). A lock file
+ * keeps the two apart.
  */
 import {
   closeSync,
@@ -19,14 +20,14 @@ import { wallMs } from "../base/clock.ts";
 const HEADER = /^\S+ quern: (\d+) bytes before this line were dropped[^\n]*\n/;
 const HEADER_BYTES_MAX = 256;
 const COPY_BYTES = 256 * 1024;
-/** A rotation takes milliseconds: whoever holds the lock for longer was killed. */
+/** A rotation takes milliseconds. A process that holds the lock for longer was killed. */
 const LOCK_STALE_MS = 10_000;
 
-/** Where the older file stands in the whole log. */
+/** The position of the older file in the whole log. */
 export interface OlderPart {
-  /** Bytes of the log before it. */
+  /** Bytes of the log before this file. */
   dropped: number;
-  /** Bytes of its own first line. */
+  /** Bytes of this file's first line. */
   headerBytes: number;
   size: number;
 }
@@ -49,18 +50,20 @@ export function readOlderPart(file: string): OlderPart {
 
 /** A piece of a log. */
 export interface LogPart {
-  /** The place of its first byte in the whole log. */
+  /** The position of its first byte in the whole log. */
   from: number;
   bytes: Buffer;
 }
 
-/** Up to `limit` bytes behind the place `at`, or from where the log begins now; undefined while it is being rotated. */
+/**
+ * Up to `limit` bytes after position `at`, or from where the log begins now. Undefined while the log is being rotated.
+ */
 export function readPart(file: string, at: number, limit: number): LogPart | undefined {
   const older = readOlderPart(file);
   const middle = older.dropped + older.size - older.headerBytes;
   const from = Math.max(at, older.dropped);
   const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0 };
-  // Behind the end: the log is a new one, or a flood was cut off where we had read already.
+  // After the end: the log is new, or a flood was cut off that had been read already.
   const place = from > middle + size ? middle : from;
   const bytes =
     place < middle
@@ -85,13 +88,16 @@ function readAt(file: string, offset: number, limit: number): Buffer {
   }
 }
 
-/** Whether somebody rotates it at this moment. */
+/** Whether a process rotates the log now. */
 export function isBeingRotated(file: string): boolean {
   const lock = statSync(`${file}.lock`, { throwIfNoEntry: false });
   return lock !== undefined && Math.abs(wallMs() - lock.mtimeMs) < LOCK_STALE_MS;
 }
 
-/** Moves the newest `keepBytes` of the log behind `fd` (opened "a+") to the older file. False where that was not possible now. */
+/**
+ * Moves the newest `keepBytes` of the log behind `fd` (opened "a+") to the older file. False if that was not possible
+ * now.
+ */
 export function rotateLog(file: string, fd: number, keepBytes: number): boolean {
   const lock = `${file}.lock`;
   if (!isBeingRotated(file)) rmSync(lock, { force: true });
@@ -104,7 +110,7 @@ export function rotateLog(file: string, fd: number, keepBytes: number): boolean 
     moveToOlder(file, fd, keepBytes);
     return true;
   } catch {
-    // A full disk: nothing can be kept, and the bound holds all the same.
+    // The disk is full: nothing can be kept, and the bound still holds.
     rmSync(`${file}.1.new`, { force: true });
     ftruncateSync(fd, 0);
     return false;
@@ -115,7 +121,7 @@ export function rotateLog(file: string, fd: number, keepBytes: number): boolean 
 
 function moveToOlder(file: string, fd: number, keepBytes: number): void {
   const older = readOlderPart(file);
-  // What it has is dropped now, and makes room for the copy.
+  // Its content is dropped now, which frees disk space for the copy.
   rmSync(`${file}.1`, { force: true });
   const from = lineStart(fd, Math.max(0, fstatSync(fd).size - keepBytes));
   const dropped = older.dropped + older.size - older.headerBytes + from;
@@ -137,7 +143,7 @@ function moveToOlder(file: string, fd: number, keepBytes: number): void {
     writeSync(fd, line(`${lost} bytes were dropped here; they came faster than a log can be rotated`));
 }
 
-/** The beginning of the first line at or behind `at`; `at` itself where the next COPY_BYTES have none. */
+/** The beginning of the first line at or after `at`; `at` itself if the next COPY_BYTES have none. */
 function lineStart(fd: number, at: number): number {
   if (at === 0) return 0;
   const piece = Buffer.allocUnsafe(COPY_BYTES);
@@ -145,7 +151,7 @@ function lineStart(fd: number, at: number): number {
   return found === -1 ? at : at + found;
 }
 
-/** To the end; a writer that is faster than this is cut off. Returns how far it came. */
+/** Copies to the end; a writer that is faster than this is cut off. Returns the position reached. */
 function copy(fd: number, from: number, target: number): number {
   const piece = Buffer.allocUnsafe(COPY_BYTES);
   const enough = fstatSync(fd).size + 16 * COPY_BYTES;

@@ -1,6 +1,6 @@
 /**
- * Watches logs that processes write without asking (C code, children of user code), and rotates those that grow too large.
- * The kernel tells when a silent file is written to; while it grows, it is looked at every LOG_LOOK_MS.
+ * Watches logs that processes write directly (C code, children of user code), and rotates those that grow too large.
+ * The kernel reports when a silent file is written to. While the file grows, it is checked every LOG_POLL_MS.
  */
 import { closeSync, type FSWatcher, fstatSync, ftruncateSync, openSync, watch } from "node:fs";
 import { contain, reportFault } from "../base/boundary.ts";
@@ -8,23 +8,23 @@ import {
   LOG_FILE_BYTES_MAX,
   LOG_FLOOD_BYTES,
   LOG_FLOOD_KEPT_BYTES,
-  LOG_LOOK_MS,
+  LOG_POLL_MS,
   RAW_LOG_BYTES_MAX,
 } from "../contracts/limits.ts";
 import { rotateLog } from "./log-rotation.ts";
 
-/** After so many looks without a change the kernel is asked again. */
+/** After this many checks without a change, the kernel's watch is used again. */
 const QUIET_LOOKS = 3;
-/** Where the kernel has no watch to give. */
-const BLIND_LOOK_MS = 1_000;
+/** The interval of checks if the kernel has no watch left. */
+const BLIND_POLL_MS = 1_000;
 
-/** Watches `file`, which must be there, until the returned function is called. */
+/** Watches `file`, which must exist, until the returned function is called. */
 export function watchLog(file: string): () => void {
   try {
     const watched = new WatchedLog(file);
     return () => watched.close();
   } catch {
-    // No descriptor is free: what the worker prints itself is bounded all the same.
+    // No descriptor is free. The worker still bounds what it prints itself.
     return () => {};
   }
 }
@@ -58,15 +58,15 @@ class WatchedLog {
     const size = this.bound();
     this.quietLooks = size === this.sizeBefore ? this.quietLooks + 1 : 0;
     this.sizeBefore = size;
-    if (this.quietLooks < QUIET_LOOKS) this.lookIn(LOG_LOOK_MS);
+    if (this.quietLooks < QUIET_LOOKS) this.lookIn(LOG_POLL_MS);
     else this.arm();
   }
 
-  /** A log that cannot be looked at now is looked at again. */
+  /** If an error interrupts a check, the log is checked again later. */
   private inside(work: () => void): void {
     contain("the log of a worker", work, (error, unit) => {
       reportFault(error, unit);
-      this.lookIn(BLIND_LOOK_MS);
+      this.lookIn(BLIND_POLL_MS);
     });
   }
 
@@ -74,7 +74,7 @@ class WatchedLog {
     this.timer = setTimeout(() => this.inside(() => this.look()), ms).unref();
   }
 
-  /** Its size, within the bounds now. */
+  /** Keeps the log within its bounds, and returns its size. */
   private bound(): number {
     const { size, nlink } = fstatSync(this.fd);
     if (size < RAW_LOG_BYTES_MAX) return size;
@@ -88,9 +88,9 @@ class WatchedLog {
       this.watcher = watch(this.file, { persistent: false }, () => this.inside(() => this.wake()));
       this.watcher.on("error", () => this.inside(() => this.wake()));
     } catch {
-      return this.lookIn(BLIND_LOOK_MS);
+      return this.lookIn(BLIND_POLL_MS);
     }
-    // Written to between the last look and now: nobody tells of that.
+    // It was written to between the last check and now, which the watch does not report.
     if (fstatSync(this.fd).size !== this.sizeBefore) this.wake();
   }
 

@@ -1,14 +1,15 @@
 /**
- * How long this process keeps its clients waiting: the delay of its event loop while there is something to do. Node measures it
- * by a timer, so it is measured only from a request on until the process has been idle for a while: an idle process sleeps.
+ * Measures how long this process keeps its clients waiting: the delay of its event loop while there is work. Node
+ * measures it with a timer, which would wake an idle process. So it runs only from a request until the process has been
+ * idle for a while.
  */
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { LoopDelay } from "../contracts/reports.ts";
 
-/** How often the timer looks. What a step took is measured to this exactly, from below. */
+/** How often the timer fires. The measured time of a step is too short by up to this much. */
 const RESOLUTION_MS = 20;
 const TICK_MS = 1_000;
-/** The timer stops when nothing has come for so long. */
+/** The timer stops after this long without a request. */
 const IDLE_MS = 10_000;
 const WINDOW_MS = 60_000;
 
@@ -28,7 +29,7 @@ export class LoopDelayMeter {
   private former: Window = { p99_ms: 0, max_ms: 0, endedMs: Number.NEGATIVE_INFINITY };
   private longestMs = 0;
 
-  /** `isBusy`: there is work though no request comes. */
+  /** `isBusy`: whether there is work although no request comes. */
   constructor(isBusy: () => boolean = () => false) {
     this.isBusy = isBusy;
   }
@@ -39,7 +40,7 @@ export class LoopDelayMeter {
     if (this.timer === undefined) this.begin();
   }
 
-  /** Of the last one or two minutes, and the longest since the start. */
+  /** The delay in the last one or two minutes, and the longest since the start. */
   read(): LoopDelay {
     const nowMs = performance.now();
     const current = this.current(nowMs);
@@ -60,7 +61,7 @@ export class LoopDelayMeter {
   }
 
   private begin(): void {
-    // Node counts from the former look on, unless it begins anew.
+    // Without the reset, Node would count the time since the timer last ran.
     this.histogram.enable();
     this.histogram.reset();
     this.windowStartMs = this.touchedMs = performance.now();
@@ -89,7 +90,7 @@ export class LoopDelayMeter {
   }
 }
 
-/** Node counts from one look to the next; what is longer than was asked for is delay. Tenths of a millisecond. */
+/** Node records the interval between two firings; what exceeds RESOLUTION_MS is delay. In tenths of a millisecond. */
 function delayMs(intervalNs: number): number {
   return Math.max(0, Math.round((intervalNs / 1e6 - RESOLUTION_MS) * 10) / 10);
 }

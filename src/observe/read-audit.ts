@@ -1,17 +1,17 @@
-/** Reads the audit's files as one, by time, and goes on with what comes. */
+/** Reads the files of the audit as one, by time, and follows new lines. */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { delay } from "../base/clock.ts";
-import { AUDIT_LOOK_MS } from "../contracts/limits.ts";
+import { AUDIT_POLL_MS } from "../contracts/limits.ts";
 import { AUDIT_FILES, type AuditFile, auditNames } from "./audit.ts";
 
 /** Longer than any line. */
 const READ_BYTES = 1024 * 1024;
 
 export interface AuditQuery {
-  /** Lines from then on, as a timestamp. */
+  /** Lines since this timestamp. */
   since: string;
-  /** By this key or subject only. */
+  /** Only lines of this key or subject. */
   key: string | undefined;
   follow: boolean;
 }
@@ -22,7 +22,7 @@ interface Entry {
   text: string;
 }
 
-/** Where a reader is in its file, of which it knows the inode: rotation renames files. */
+/** A reader's position in its file, which it identifies by the inode, because rotation renames files. */
 interface Cursor {
   inode: number | undefined;
   at: number;
@@ -36,11 +36,11 @@ export async function* readAudit(directory: string, query: AuditQuery): AsyncGen
     if (wanted.length > 0) yield wanted.map(({ text }) => text);
     if (entries.length > 0) continue;
     if (!query.follow) return;
-    await delay(AUDIT_LOOK_MS);
+    await delay(AUDIT_POLL_MS);
   }
 }
 
-/** What no reader has anything older than, in order; none where all of them are at the end. */
+/** The entries that no reader has anything older than, in order; none if all readers are at the end. */
 function takeOldest(readers: readonly Reader[]): Entry[] {
   const [first, ...others] = readers
     .filter((reader) => reader.fill())
@@ -69,7 +69,7 @@ class Reader {
     return this.entries.at(-1)!.time;
   }
 
-  /** False at the end. */
+  /** Reads entries if none are left. False at the end. */
   fill(): boolean {
     while (this.entries.length === 0) {
       const lines = this.nextLines();
@@ -88,7 +88,7 @@ class Reader {
     return this.entries.splice(0, later === -1 ? this.entries.length : later);
   }
 
-  /** Of one file at a time, the oldest first. */
+  /** The next lines of one file, the oldest file first. */
   private nextLines(): string[] {
     const inodes = this.names.map((file) => statSync(file, { throwIfNoEntry: false })?.ino);
     const known = this.cursor.inode === undefined ? -1 : inodes.indexOf(this.cursor.inode);
@@ -100,7 +100,7 @@ class Reader {
   }
 }
 
-/** Nothing of a line that a full disk has cut off. */
+/** No entry for a line that a full disk has cut off. */
 function parse(text: string): Entry[] {
   try {
     const { time, by } = JSON.parse(text) as { time: string; by: string | null };
@@ -110,7 +110,7 @@ function parse(text: string): Entry[] {
   }
 }
 
-/** Whole lines behind the cursor, which moves. */
+/** Whole lines after the cursor, which moves. */
 function readFrom(file: string, cursor: Cursor): string[] {
   let fd: number;
   try {
@@ -121,7 +121,7 @@ function readFrom(file: string, cursor: Cursor): string[] {
   try {
     const { ino, size } = fstatSync(fd);
     const at = ino === cursor.inode ? cursor.at : 0;
-    // No more than there is: hundreds of followers look twice a second, mostly at the end.
+    // No larger than what is left: hundreds of followers read twice a second, mostly at the end.
     const piece = Buffer.alloc(Math.min(READ_BYTES, Math.max(0, size - at)));
     const whole = piece.subarray(0, readSync(fd, piece, 0, piece.length, at)).lastIndexOf(0x0a) + 1;
     if (whole === 0) return [];

@@ -1,12 +1,12 @@
-/** What processes of the server say to people, on standard error, line by line. Their logs go through base/log.ts. */
+/** Messages of the server's processes to people, line by line on standard error. Their logs go through base/log.ts. */
 import { printable } from "../base/printable.ts";
 
-/** One message. It may hold text of others, such as a path. */
+/** One message. It may contain text from others, such as a path. */
 export function say(text: string): void {
   process.stderr.write(`${printable(text)}\n`);
 }
 
-/** Whoever read our words has left, or their file's disk is full: nobody is served better by our end. */
+/** The reader of stderr has left, or the disk of its file is full. Ending the process would help nobody. */
 export function outliveReaders(): void {
   process.stderr.on("error", () => {});
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the note of the delivery in hand that a worker leaves (python/quern_runtime/note.py has the layout). It tells,
- * after a death, which batch or request was being worked on, and that all later ones were never started.
+ * Reads a worker's note of the delivery in hand (python/quern_runtime/note.py has the layout). After a death the note
+ * shows which batch or request was running, and that all later ones never started.
  */
 import { readFileSync } from "node:fs";
 
@@ -10,7 +10,7 @@ export const NOTE_BYTES = 32;
 
 export interface DeliveryNote {
   epoch: number;
-  /** The worker's number for the connection that the delivery came by. */
+  /** The worker's number for the connection through which the delivery came. */
   connection: number;
   /** The last delivery or request that was started. */
   delivery: number;
@@ -19,7 +19,7 @@ export interface DeliveryNote {
   busy: boolean;
 }
 
-/** Undefined when there is no note, or the process died before it made one. */
+/** Undefined if there is no note, or if the process died before it made one. */
 export function readDeliveryNote(path: string): DeliveryNote | undefined {
   let bytes: Buffer;
   try {

@@ -1,11 +1,11 @@
 /**
- * What must always hold of a frame, and is checked on this side of each connection to a worker. The worker checks its side
- * (python/quern_runtime/protocol.py). Whoever breaks a rule is broken: nothing that it says after that is believed.
+ * The rules that every frame must follow, checked on this side of each connection to a worker. The worker checks its
+ * own side (python/quern_runtime/protocol.py). After a side breaks a rule, nothing that it sends is believed.
  */
 import { FLAG_MORE } from "./frames.ts";
 import { MESSAGE } from "./messages.ts";
 
-/** The other side, or this one, has broken a rule of the protocol: the connection is of no use any more. */
+/** The other side, or this one, has broken a rule of the protocol: the connection is useless. */
 export class ProtocolError extends Error {}
 
 /** Every other message is one frame, so that messages keep their order by construction. */
@@ -21,10 +21,10 @@ const WITHOUT_ID = new Set<number>([
   MESSAGE.READY,
   MESSAGE.INIT_FAILED,
   MESSAGE.REFUSED,
-  // Room for INIT, which has none.
+  // WINDOW may be for INIT, which has no id.
   MESSAGE.WINDOW,
 ]);
-/** Least and most bytes of a body, where they are fixed. */
+/** Minimum and maximum bytes of a body, for types that have a fixed limit. */
 const BODY_BYTES: Readonly<Record<number, readonly [number, number]>> = {
   [MESSAGE.WINDOW]: [4, 4],
   [MESSAGE.BUSY]: [0, 0],
@@ -41,7 +41,7 @@ interface Rule {
   most: number;
 }
 
-/** By type; undefined for what no worker sends behind its WELCOME. */
+/** Rules by type; undefined for types that no worker sends after its WELCOME. */
 const FROM_WORKER: readonly (Rule | undefined)[] = Array.from({ length: 256 }, (_, type) => {
   const isTheirs = type === MESSAGE.WINDOW || (type > MESSAGE.WELCOME && type <= MESSAGE.END);
   const [least, most] = BODY_BYTES[type] ?? [0, Number.POSITIVE_INFINITY];
@@ -61,13 +61,13 @@ export function checkFrame(type: number, flags: number, id: number, bytes: numbe
     throw new ProtocolError(`a message of type ${type} cannot have ${bytes} bytes`);
 }
 
-/** What goes wrong while a frame is read means that whoever sent it is broken. */
+/** An error while a frame is read means that its sender is broken. */
 export function asProtocolError(error: unknown): ProtocolError {
   if (error instanceof ProtocolError) return error;
   return new ProtocolError(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-/** Throws where a message that is to go out is longer than a frame and must not be. */
+/** Throws if an outgoing message is longer than a frame but must fit into one. */
 export function checkLong(type: number, bytes: number): void {
   if (!MAY_BE_LONG.has(type))
     throw new ProtocolError(`a message of type ${type} has ${bytes} bytes and must fit into one frame`);

@@ -1,8 +1,8 @@
 /**
- * Frames: `u32 length | u8 type | u8 flags | u16 0 | u32 id | body`, little endian; `length` is the body's only
- * (docs/worker-protocol.md). This file owns the bytes, nothing else: no socket, no meaning.
+ * Frames: `u32 length | u8 type | u8 flags | u16 0 | u32 id | body`, little endian; `length` counts the body only
+ * (docs/worker-protocol.md). This file handles only the bytes: no socket, no meaning.
  */
-import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
+import { FRAME_BODY_BYTES_MAX, FRAMES_A_TURN } from "../contracts/limits.ts";
 
 const FRAME_HEADER_BYTES = 12;
 /** More frames of the same type and id follow; together they are one body. */
@@ -11,27 +11,30 @@ export const FLAG_MORE = 1;
 const COPY_BELOW_BYTES = 16 * 1024;
 const SLAB_BYTES = 64 * 1024;
 
-/** Called for each complete frame. `body` is a view that is valid during the call only. */
+/** Called for each complete frame. `body` is a view that is valid only during the call. */
 export type OnFrame = (type: number, flags: number, id: number, body: Buffer) => void;
 
-/** Room for the longest frame behind what is left of the one before. */
+/** Space for the longest frame after an unfinished one. */
 const READ_BYTES = 2 * (FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX);
+/** Read at once while frames are small: a few times FRAMES_A_TURN of them. */
+const SMALL_READ_BYTES = 64 * 1024;
 
 /**
- * Cuts a byte stream into frames. It owns the memory that is read into, so that no read allocates any: whoever reads asks for
- * `space`, and says how much of it was `filled`.
+ * Cuts a byte stream into frames. The reader owns the memory, so that no read allocates any: the caller gets `space`,
+ * and reports how much of it was `filled`.
  */
 export class FrameReader {
   private readonly buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   private start = 0;
   private end = 0;
+  private readBytes = READ_BYTES;
   private readonly onFrame: OnFrame;
 
   constructor(onFrame: OnFrame) {
     this.onFrame = onFrame;
   }
 
-  /** Where the next bytes go; never empty. */
+  /** The memory for the next bytes; never empty. */
   space(): Buffer {
     if (this.start === this.end) this.start = this.end = 0;
     else if (this.start > 0 && READ_BYTES - this.end < READ_BYTES / 2) {
@@ -39,12 +42,16 @@ export class FrameReader {
       this.end -= this.start;
       this.start = 0;
     }
-    return this.end === 0 ? this.buffer : this.buffer.subarray(this.end);
+    return this.buffer.subarray(this.end, this.end + this.readBytes);
   }
 
-  /** Throws for what is no frame: the stream is then useless. */
-  filled(bytes: number): void {
+  /**
+   * Returns whether there were so many frames that other work should run now. Throws if the bytes are not a frame: the
+   * stream is then useless.
+   */
+  filled(bytes: number): boolean {
     const { buffer } = this;
+    let frames = 0;
     this.end += bytes;
     while (this.end - this.start >= FRAME_HEADER_BYTES) {
       const at = this.start;
@@ -56,6 +63,7 @@ export class FrameReader {
       const end = at + FRAME_HEADER_BYTES + length;
       if (end > this.end) break;
       this.start = end;
+      frames++;
       this.onFrame(
         buffer[at + 4]!,
         buffer[at + 5]!,
@@ -63,10 +71,13 @@ export class FrameReader {
         buffer.subarray(at + FRAME_HEADER_BYTES, end),
       );
     }
+    const areMany = frames >= FRAMES_A_TURN;
+    this.readBytes = areMany ? SMALL_READ_BYTES : READ_BYTES;
+    return areMany;
   }
 }
 
-/** Collects frames so that all of one event-loop turn leave in one write. Small bodies are copied, large ones are not. */
+/** Collects the frames of one event-loop turn into one write. Small bodies are copied, large ones are not. */
 export class FrameWriter {
   private chunks: Buffer[] = [];
   private slab = Buffer.allocUnsafe(SLAB_BYTES);
@@ -82,7 +93,7 @@ export class FrameWriter {
     this.body(body);
   }
 
-  /** One frame whose body is these parts together, which are not copied together. */
+  /** One frame whose body consists of several parts. The parts are not joined by a copy. */
   frameOfParts(type: number, id: number, parts: readonly Buffer[], length: number): void {
     const [first, ...more] = parts as [Buffer, ...Buffer[]];
     this.head(type, 0, id, length);
@@ -90,7 +101,7 @@ export class FrameWriter {
     for (const part of more) this.body(part);
   }
 
-  /** All that was collected, to be written in this order. */
+  /** Takes everything collected so far, to be written in this order. */
   take(): Buffer[] {
     this.closeRun();
     const chunks = this.chunks;
@@ -111,7 +122,7 @@ export class FrameWriter {
     this.slabEnd = at + FRAME_HEADER_BYTES;
   }
 
-  /** Behind a head, for which the slab has room with a small body. */
+  /** Follows a head, for which the slab was given space for a small body too. */
   private body(body: Buffer): void {
     if (body.length <= COPY_BELOW_BYTES && this.slabEnd + body.length <= SLAB_BYTES) {
       this.slabEnd += body.copy(this.slab, this.slabEnd);

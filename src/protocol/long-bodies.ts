@@ -1,6 +1,6 @@
 /**
- * Bodies longer than one frame: cut on the way out, with at most a window's worth under way until the receiver
- * grants more; put together on the way in. A long body never blocks the frames of its neighbours.
+ * Bodies longer than one frame. The sender cuts them, and has at most one window in flight until the receiver grants
+ * more. The receiver joins them. A long body never blocks the frames of its neighbours.
  */
 import { FRAME_BODY_BYTES_MAX, MESSAGE_BYTES_MAX, STREAM_WINDOW_BYTES } from "../contracts/limits.ts";
 import { ProtocolError } from "./frame-rules.ts";
@@ -11,7 +11,7 @@ interface Sending {
   type: number;
   id: number;
   parts: readonly Buffer[];
-  /** Where the next frame begins: the part, and the byte in it. */
+  /** The position at which the next frame begins: the part, and the byte in it. */
   part: number;
   offset: number;
   left: number;
@@ -26,19 +26,21 @@ export class LongBodySender {
     this.emit = emit;
   }
 
-  /** The body as the parts that it came in: they are not copied together. Throws where one with this id is on its way. */
+  /**
+   * Sends a body in the parts that it came in, without joining them. Throws if a body with this id is still being sent.
+   */
   send(type: number, id: number, parts: readonly Buffer[]): void {
     if (this.sending.has(id)) throw new ProtocolError(`the body of message ${id} has not left yet`);
     const left = parts.reduce((sum, part) => sum + part.length, 0);
-    // Deliveries are numbered in the order in which they arrive, so that no LEASE may be overtaken. How much of them is at the worker
-    // has a bound of its own.
+    // Deliveries are numbered in the order of their arrival, so nothing may overtake a LEASE. The amount of leased work
+    // has a separate bound.
     const credit = type === MESSAGE.LEASE ? Number.POSITIVE_INFINITY : STREAM_WINDOW_BYTES;
     const stream = { type, id, parts, part: 0, offset: 0, left, credit };
     this.sending.set(id, stream);
     this.advance(stream);
   }
 
-  /** The receiver has room for `bytes` more of the body `id`. Grants for bodies that are through are ignored. */
+  /** The receiver has space for `bytes` more of the body `id`. Grants for bodies that are already sent are ignored. */
   grant(id: number, bytes: number): void {
     const stream = this.sending.get(id);
     if (stream === undefined) return;
@@ -46,12 +48,12 @@ export class LongBodySender {
     this.advance(stream);
   }
 
-  /** Whether part of the body `id` has not left yet. */
+  /** Whether part of the body `id` is not sent yet. */
   isSending(id: number): boolean {
     return this.sending.has(id);
   }
 
-  /** Forgets a body that nobody waits for any more; false when its last frame has gone already. */
+  /** Forgets a body that nobody waits for any more. False if its last frame is already sent. */
   abandon(id: number): boolean {
     return this.sending.delete(id);
   }
@@ -85,9 +87,8 @@ export class LongBodyReceiver {
   private readonly receiving = new Map<number, Receiving>();
 
   /**
-   * Takes one frame. Returns the whole body when it was the last, else undefined; the caller then grants the bytes
-   * back. A body of one frame is returned as the view it came as. Only BUSY, the answer to a CANCEL, ends a body that
-   * was cut off.
+   * Takes one frame. Returns the whole body after its last frame, else undefined; the caller then grants the bytes
+   * back. A body of one frame is returned as the same view. Only BUSY, the reply to a CANCEL, ends an incomplete body.
    */
   take(type: number, flags: number, id: number, body: Buffer): Buffer | undefined {
     let known = this.receiving.size === 0 ? undefined : this.receiving.get(id);

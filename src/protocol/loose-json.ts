@@ -1,4 +1,4 @@
-/** JSON that somebody else wrote: undefined where it is none. */
+/** Reads JSON from outside: undefined if the bytes are not JSON. */
 export function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString()) as unknown;

@@ -1,10 +1,10 @@
 /**
- * The messages between a caller (gateway or controller) and a worker. Hot ones are binary, the rest JSON.
- * When each is legal, and what it promises: docs/worker-protocol.md. Fixtures: protocol/fixtures/.
+ * The messages between a caller (gateway or controller) and a worker. Frequent ones are binary, the others JSON.
+ * docs/worker-protocol.md says when each is allowed and what it promises. Fixtures: protocol/fixtures/.
  */
 import { readFault } from "./read-fault.ts";
 
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 /** Caller to worker: 1 to 63. Worker to caller: 64 to 127. */
 export const MESSAGE = {
@@ -38,21 +38,31 @@ export interface Hello {
   protocol: number;
   role: "controller" | "gateway";
   token: string;
-  /** The owner's lease number; a worker refuses a controller with a lower one than it has seen. 0 for a gateway. */
+  /**
+   * The controller's epoch. A worker refuses a controller with a lower epoch than one that it has seen. 0 for a
+   * gateway.
+   */
   epoch: number;
 }
 
-/** What a worker says of itself, in answer to HELLO. */
+/** Why a worker refuses the sender of a HELLO. */
+export interface Refusal {
+  reason: string;
+  /** The wrong part: the version of the protocol, the token, the role, or an old epoch. */
+  code: "protocol" | "token" | "role" | "epoch";
+}
+
+/** A worker's description of itself, in reply to HELLO. */
 export interface Welcome {
   protocol: number;
   pid: number;
   state: "new" | "initializing" | "ready" | "failed";
   api_id: string | null;
-  /** Names this connection in the note of the delivery in hand. */
+  /** The number of this connection in the note of the delivery in hand. */
   connection: number;
   wants: string[];
   is_async: boolean;
-  /** The note that the previous process of this worker left, when it died with a delivery in hand. */
+  /** The note of this worker's previous process, if that died with a delivery in hand. */
   died_in: { epoch: number; delivery: number; batch_index: number } | null;
 }
 
@@ -61,42 +71,45 @@ export interface Init {
   project: string;
   path: string;
   python_path?: string;
-  /** JSON texts: Python parses them, so that numbers are what was written. `job_config` is also the `config` of `job_spec`. */
+  /**
+   * JSON texts, which Python parses, so that numbers stay as they were written. `job_config` is also the `config` of
+   * `job_spec`.
+   */
   api_config: string;
   job_config?: string;
   job_spec?: Record<string, unknown>;
-  /** Predictions that may wait and run here before the worker answers BUSY. */
+  /** How many predictions may wait and run in the worker before it replies BUSY. */
   concurrency: number;
   /** `threads_per_process`. */
   threads: number;
   /** `server_side_batching`. */
   batching?: { max_batch_size: number; interval_ms: number };
   monitoring?: { model_type: "classification" | "regression"; key?: string | undefined };
-  /** `predictor.response`; absent is `json`. */
+  /** `predictor.response`; absent means `json`. */
   response?: "text";
 }
 
 export interface Ready {
   wants: string[];
-  /** `predict` is `async def`: as many run at once as the worker takes. */
+  /** `predict` is `async def`: the worker runs all the calls that it accepts at once. */
   is_async: boolean;
   has_on_job_complete: boolean;
 }
 
 export interface WorkerFault {
-  /** `load`, `signature`, `init`, `predict`, `serialize`, `payload`, `on_job_complete`. */
+  /** `load`, `signature`, `init`, `predict`, `serialize`, `payload`, `response` or `on_job_complete`. */
   stage: string;
   type: string;
   message: string;
   traceback: string;
-  /** An exception that looks like an HTTPException answers with these (docs/contract/predictor.md#http-exceptions). */
+  /** An exception that looks like an HTTPException sets this response (docs/contract/predictor.md#http-exceptions). */
   status_code?: number;
   detail?: unknown;
-  /** Of a worker that died: what is known of it, as `reason.evidence` shows it. */
+  /** For a worker that died: what is known about the death, as `reason.evidence` shows it. */
   evidence?: DeathEvidence;
 }
 
-/** Bytes where it says so. */
+/** Numbers in bytes where the name says so. */
 export interface DeathEvidence {
   signal?: string;
   exit_code?: number;
@@ -106,7 +119,7 @@ export interface DeathEvidence {
   last_lines?: string[];
 }
 
-/** One outcome of a delivery that failed, inside an ACK. */
+/** One failed delivery, inside an ACK. */
 interface FailedDelivery {
   delivery: number;
   fault: WorkerFault;
@@ -120,24 +133,27 @@ export interface Ack {
   failures: FailedDelivery[];
 }
 
-/** META, before a PREDICT with the same id: what is not JSON, and what the predictor declares beside the payload. */
+/**
+ * META, sent before a PREDICT with the same id: a content type that is not JSON, and what the predictor declares
+ * besides the payload.
+ */
 export interface PredictMeta {
   /** Absent for JSON. */
   content_type?: string;
   headers?: Record<string, unknown>;
-  /** Those that came several times: `headers` has their values joined. */
+  /** Headers that came several times; `headers` has their values joined. */
   repeated_headers?: Record<string, string[]>;
   query_params?: [name: string, value: string][];
 }
 
-/** The head of a RESULT or a STREAM. Of a RESULT it may be missing: status 200, JSON. */
+/** The head of a RESULT or a STREAM. A RESULT without a head is status 200 and JSON. */
 export interface AnswerHead {
   status?: number;
   headers?: [name: string, value: string][];
-  /** `monitoring`: what the prediction counts as, element by element ... */
+  /** `monitoring`: the prediction's classes or values, element by element ... */
   classes?: string[];
   values?: number[];
-  /** ... or counted together, where it has many elements. */
+  /** ... or counted, if the prediction has many elements. */
   class_counts?: [name: string, count: number][];
   value_sum?: { count: number; sum: number; least: number; most: number };
 }
@@ -154,7 +170,10 @@ export interface Result {
   body: Buffer;
 }
 
-/** RESULT: `u32 microseconds in predict | u32 n | n bytes of head | body`. Head and body are views. Throws where it ends before. */
+/**
+ * RESULT: `u32 microseconds in predict | u32 n | n bytes of head | body`. Head and body are views. Throws if the
+ * message is too short for its head.
+ */
 export function decodeResult(message: Buffer): Result {
   if (message.length < 8 || message.readUInt32LE(4) > message.length - 8)
     throw new RangeError("it ends inside of its head");
@@ -166,12 +185,12 @@ export function decodeResult(message: Buffer): Result {
   };
 }
 
-/** Bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
+/** The bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
 export const LEASE_ENTRY_HEADER_BYTES = 8;
 
 /**
- * ACK: `u32 succeeded | u32 failed | u64 µs of the successes | (u32 delivery | u32 length | JSON)*`; the id is `upTo`. Throws where
- * the bytes are not these; a fault that cannot be read is one that says so.
+ * ACK: `u32 succeeded | u32 failed | u64 µs of the successes | (u32 delivery | u32 length | JSON)*`; the id is `upTo`.
+ * Throws if the bytes have another form. A fault that cannot be read becomes an `UnreadableFault`.
  */
 export function decodeAck(id: number, body: Buffer): Ack {
   const failures: FailedDelivery[] = [];
@@ -188,7 +207,7 @@ export function decodeAck(id: number, body: Buffer): Ack {
   return { upTo: id, succeeded: body.readUInt32LE(0), successUs: Number(body.readBigUInt64LE(8)), failures };
 }
 
-/** RELEASE: the deliveries from `id` to the `u32` in the body were not started and are given back. */
+/** RELEASE: the deliveries from `id` to the body's `u32` were not started and are given back. */
 export function decodeRelease(id: number, body: Buffer): { first: number; last: number } {
   return { first: id, last: body.readUInt32LE(0) };
 }
@@ -198,7 +217,7 @@ export function encodeJson(value: unknown): Buffer {
 }
 
 /** WINDOW and CREDIT: `u32 bytes`. */
-export function encodeGrant(bytes: number): Buffer {
+export function encodeByteCount(bytes: number): Buffer {
   const body = Buffer.allocUnsafe(4);
   body.writeUInt32LE(bytes);
   return body;

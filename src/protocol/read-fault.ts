@@ -1,8 +1,8 @@
-/** A fault as a worker sends it, read without trust: one that cannot be read is a fault that says so. */
+/** Reads a fault that a worker sent, without trusting it. An unreadable one becomes a fault that says so. */
 import { isMap, parseJson } from "./loose-json.ts";
 import type { WorkerFault } from "./messages.ts";
 
-/** A fault; one that says what was wrong where the bytes are no fault. */
+/** The fault; if the bytes are not a fault, an `UnreadableFault`. */
 export function readFault(bytes: Buffer): WorkerFault {
   const found = parseJson(bytes);
   if (!isMap(found)) return unreadable(bytes);

@@ -1,16 +1,16 @@
 /**
- * The heads of a worker's answers, read without trust: what cannot be read costs its own request, and nothing else. None of
- * these throws.
+ * Reads the heads of a worker's responses, without trusting them. An unreadable head fails its own request only. No
+ * function here throws.
  */
 import { isMap, parseJson } from "./loose-json.ts";
 import { type AnswerHead, decodeResult, type StreamHead } from "./messages.ts";
 
-/** What was sent in the place of an answer's head. */
+/** Returned instead of a head that cannot be read. */
 export class UnreadableHead extends Error {}
 
 export interface ReadResult {
   predictUs: number;
-  /** Missing where the answer is JSON with status 200. */
+  /** Missing if the response is JSON with status 200. */
   head: AnswerHead | undefined;
   /** A view. */
   body: Buffer;
@@ -47,12 +47,12 @@ export function readStreamHead(bytes: Buffer): StreamHead | UnreadableHead {
     : new UnreadableHead(`its format is ${JSON.stringify(format)}`);
 }
 
-/** Of an answer: 1xx are none. */
+/** The status of a final response; 1xx is not one. */
 function isStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;
 }
 
-/** `monitoring`: texts, numbers, or counts of them. */
+/** `monitoring`: texts, numbers, or counts of these. */
 function isCounted({ classes, values, class_counts, value_sum }: Record<string, unknown>): boolean {
   const isListOf = (list: unknown, isOne: (one: unknown) => boolean) =>
     list === undefined || (Array.isArray(list) && list.every(isOne));

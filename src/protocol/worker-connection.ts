@@ -1,6 +1,6 @@
 /**
- * One connection to one worker, over a Unix socket or TCP. Owns the handshake, the coalescing of writes (one an
- * event-loop turn, or each FLUSH_FRAMES) and long bodies. What messages mean is the business of whoever holds it.
+ * One connection to one worker, over a Unix socket or TCP. It owns the handshake, long bodies, and the joining of
+ * writes: one per event-loop turn, or one per FLUSH_FRAMES. Its owner interprets the messages.
  */
 import { createConnection, type Socket } from "node:net";
 import { contain } from "../base/boundary.ts";
@@ -9,30 +9,47 @@ import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-r
 import { FLAG_MORE, FrameReader, FrameWriter, type OnFrame } from "./frames.ts";
 import { LongBodyReceiver, LongBodySender } from "./long-bodies.ts";
 import { isMap } from "./loose-json.ts";
-import { encodeGrant, encodeJson, type Hello, MESSAGE, PROTOCOL_VERSION, type Welcome } from "./messages.ts";
+import {
+  encodeByteCount,
+  encodeJson,
+  type Hello,
+  MESSAGE,
+  PROTOCOL_VERSION,
+  type Refusal,
+  type Welcome,
+} from "./messages.ts";
 
 export type WorkerAddress = { path: string } | { host: string; port: number };
 
-/** A write goes out earlier than at the end of the turn with this many frames, so that the worker starts meanwhile. */
+/** With this many frames a write goes out before the end of the turn, so that the worker can start meanwhile. */
 const FLUSH_FRAMES = 32;
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** A TCP peer that is gone is noticed by keep-alive, which its kernel answers however busy the process is. */
+/** Keep-alive detects a TCP peer that is gone. The peer's kernel replies to it, however busy the process is. */
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
-/** A worker answers when its predict() returns; whoever listens at all is waited for. */
+/** A worker replies only after its predict() returns, so a worker that accepts the connection gets this long. */
 const HANDSHAKE_MS = 600_000;
 
 export interface WorkerConnectionEvents {
-  /** `body` is the holder's to keep: an answer may wait for one before it on its way to the client. */
+  /** The owner may keep `body`: a response may wait for an earlier one on its way to the client. */
   onMessage(type: number, id: number, body: Buffer): void;
-  /** Once, also after `close()`. `broken` says which rule of the protocol the worker, or this side, broke. */
+  /**
+   * Called once, also after `close()`. `broken` names the rule of the protocol that the worker, or this side, broke.
+   */
   onClose(broken: ProtocolError | undefined): void;
 }
 
-/** The worker has said that it will not speak with us, and why. */
-export class ConnectionRefused extends Error {}
+/** The worker refused the connection, and said why. */
+export class ConnectionRefused extends Error {
+  readonly code: Refusal["code"];
+
+  constructor({ code, reason }: Refusal) {
+    super(`the worker refused the connection: ${reason}`);
+    this.code = code;
+  }
+}
 
 export class WorkerConnection {
   readonly welcome: Welcome;
@@ -49,7 +66,7 @@ export class WorkerConnection {
     this.sender = new LongBodySender((type, flags, id, body) => this.writer.frame(type, flags, id, body));
   }
 
-  /** Connects and shakes hands. Rejects when nobody listens, the worker refuses us, or `timeoutMs` pass. */
+  /** Connects and shakes hands. Rejects if nobody listens, the worker refuses us, or `timeoutMs` pass. */
   static async open(
     address: WorkerAddress,
     hello: Omit<Hello, "protocol">,
@@ -64,11 +81,13 @@ export class WorkerConnection {
         buffer: () => reader.space(),
         callback: (bytes) => {
           try {
-            reader.filled(bytes);
+            if (!reader.filled(bytes)) return true;
           } catch (error) {
             socket.destroy(asProtocolError(error));
+            return true;
           }
-          return true;
+          setImmediate(() => socket.resume());
+          return false;
         },
       },
     });
@@ -90,7 +109,7 @@ export class WorkerConnection {
     this.scheduleFlush();
   }
 
-  /** The same with a body in the parts that it came in, which are not copied together. */
+  /** Sends a body in the parts that it came in, without joining them. */
   sendParts(type: number, id: number, parts: readonly Buffer[]): void {
     if (parts.length === 1) return this.send(type, id, parts[0]!);
     const bytes = parts.reduce((sum, part) => sum + part.length, 0);
@@ -104,12 +123,12 @@ export class WorkerConnection {
     this.send(type, id, encodeJson(value));
   }
 
-  /** Whether part of the long body `id` is still here: the worker cannot have begun with it. */
+  /** Whether part of the long body `id` is not sent yet: the worker cannot have started with it. */
   isSending(id: number): boolean {
     return this.sender.isSending(id);
   }
 
-  /** Ends the connection for a reason that the holder is told, with `onClose`. */
+  /** Ends the connection; the owner gets the reason through `onClose`. */
   breakOff(why: ProtocolError): void {
     this.broken ??= why;
     this.socket.destroy();
@@ -125,7 +144,7 @@ export class WorkerConnection {
     this.socket.destroy();
   }
 
-  /** Closes without telling the holder: the worker goes on without us. */
+  /** Closes without an `onClose` for the owner: the worker continues without us. */
   detach(): void {
     this.socket.removeAllListeners("close");
     this.socket.destroy();
@@ -143,7 +162,7 @@ export class WorkerConnection {
       }
       const whole = receiver.take(type, flags, id, body);
       if (whole !== undefined) events.onMessage(type, id, whole === body ? Buffer.from(body) : whole);
-      else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeGrant(body.length));
+      else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeByteCount(body.length));
     });
     this.socket.on("error", (error) => {
       if (error instanceof ProtocolError) this.broken ??= error;
@@ -188,7 +207,7 @@ export class WorkerConnection {
   }
 }
 
-/** Where frames go: the first one to the handshake, those behind it to the connection, in a later turn. */
+/** Passes the first frame to the handshake, and later frames to the connection, in a later turn. */
 class Inbox {
   private early: Parameters<OnFrame>[] = [];
   private onFrame: OnFrame | undefined;
@@ -203,7 +222,7 @@ class Inbox {
     else this.early.push([type, flags, id, Buffer.from(body)]);
   }
 
-  /** The first frame, once. */
+  /** Passes the first frame to `onFirst`, once. */
   first(onFirst: OnFrame): void {
     this.onFrame = (...frame) => {
       this.onFrame = undefined;
@@ -211,7 +230,7 @@ class Inbox {
     };
   }
 
-  /** From now on; what came before is given first, when the holder has the connection. */
+  /** Passes frames to `onFrame` from now on. Earlier frames come first, once the owner has the connection. */
   open(onFrame: OnFrame): void {
     if (this.early.length === 0) {
       this.onFrame = onFrame;
@@ -244,12 +263,12 @@ function shakeHands(socket: Socket, frames: Inbox, hello: Hello, timeoutMs: numb
     frames.first((type, _flags, _id, body) => {
       clearTimeout(timer);
       socket.off("close", onClose).off("error", onError);
-      // From here on an error is followed by `close`, which is the event that the holder sees.
+      // From here on `close` follows each error, and the owner handles `close`.
       socket.on("error", () => {});
       const text = body.toString();
       try {
         if (type === MESSAGE.WELCOME) resolve(readWelcome(text));
-        else reject(new ConnectionRefused(`the worker refused the connection: ${text}`));
+        else reject(new ConnectionRefused(readRefusal(text)));
       } catch (error) {
         reject(asProtocolError(error));
       }
@@ -259,10 +278,18 @@ function shakeHands(socket: Socket, frames: Inbox, hello: Hello, timeoutMs: numb
   });
 }
 
-/** Throws where it is none: what holds the connection relies on it. */
+/** Throws if it is not a WELCOME, because the owner of the connection relies on it. */
 function readWelcome(text: string): Welcome {
   const welcome: unknown = JSON.parse(text);
   if (!isMap(welcome) || !Number.isInteger(welcome.connection))
     throw new ProtocolError("the WELCOME does not say which connection this is");
   return welcome as unknown as Welcome;
+}
+
+/** Workers that speak an older protocol send no code. Their only reason here is the protocol, which they check first. */
+function readRefusal(text: string): Refusal {
+  const refusal: unknown = JSON.parse(text);
+  if (!isMap(refusal) || typeof refusal.reason !== "string")
+    throw new ProtocolError("the REFUSED does not say why");
+  return { code: "protocol", ...refusal } as unknown as Refusal;
 }

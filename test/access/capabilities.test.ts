@@ -9,7 +9,7 @@ const make = (workers: { worker_id: string; route: CapabilityRoute }[] = []) =>
     {
       port: 8421,
       publish: (routes) => published.push(routes),
-      everywhere: () => Promise.reject(new Error("no gateway")),
+      waitUntilApplied: () => Promise.reject(new Error("no gateway")),
     },
     workers,
   );

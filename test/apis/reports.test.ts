@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { CLASSES_COUNTED_MAX } from "../../src/contracts/limits.ts";
 import { emptyTally, finite, readReport } from "../../src/contracts/reports.ts";
-import { RequestTally } from "../../src/gateway/tally.ts";
+import { RequestTally } from "../../src/gateway/replicas/tally.ts";
 
 describe("a report", () => {
   const api = (name: string) => ({ name, in_flight: 3, waiting: 1, tally: emptyTally() });

@@ -1,7 +1,7 @@
 /** Timestamps when the wall clock is set, and the time a job has left. */
 import { describe, expect, it } from "vitest";
 import { notBefore, timestamp, WallClock } from "../../src/base/clock.ts";
-import { JobDeadline } from "../../src/batch/job-deadline.ts";
+import { JobDeadline } from "../../src/batch/end/job-deadline.ts";
 
 const NOON_MS = Date.parse("2026-01-01T12:00:00Z");
 const HOUR_MS = 3_600_000;

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { whenThereIsRoom } from "../../src/base/disk-full.ts";
+import { whenDiskHasSpace } from "../../src/base/disk-full.ts";
 import { patientDatabase } from "../../src/database/patient-database.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 
@@ -23,7 +23,7 @@ describe("what the disk has no room for", () => {
       waits++;
       rmSync(file);
     };
-    await whenThereIsRoom(() => writeFile(file, "kept"), { onWait, signal: new AbortController().signal });
+    await whenDiskHasSpace(() => writeFile(file, "kept"), { onWait, signal: new AbortController().signal });
     expect([waits, readFileSync(file, "utf8")]).toEqual([1, "kept"]);
   });
 

@@ -12,7 +12,7 @@ import {
   stringifyWithRaw,
 } from "../../src/base/json-text.ts";
 
-import { encodeExact } from "../../src/control/message-pack.ts";
+import { encodeExact } from "../../src/control/answers/message-pack.ts";
 
 describe("a text's fault as JSON", () => {
   const pieces = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describeShortage, shortageOf, whenThereIsRoom } from "../../src/base/disk-full.ts";
+import { describeShortage, shortageOf, whenDiskHasSpace } from "../../src/base/disk-full.ts";
 
 const failing = (code: string) => Object.assign(new Error(code), { code });
 
@@ -26,7 +26,7 @@ describe("what the machine has run out of", () => {
     };
     const onWait = (error: unknown) => told.push(describeShortage(error));
     const signal = new AbortController().signal;
-    expect(await whenThereIsRoom(work, { onWait, signal })).toBe("done");
+    expect(await whenDiskHasSpace(work, { onWait, signal })).toBe("done");
     expect(told).toEqual(["the server may open no more files, or start no more processes"]);
   });
 });

@@ -4,7 +4,8 @@ import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ownFilePath, writeOwnFile } from "../../src/batch/own-file.ts";
+import { writeItemsFile } from "../../src/batch/records/items-file.ts";
+import { itemsFile } from "../../src/contracts/data-layout.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 
 describe("a submission", () => {
@@ -32,7 +33,7 @@ describe("a submission", () => {
       return real.call(this);
     };
     try {
-      await writeOwnFile(ownFilePath(directory, "job"), Buffer.from("[1]\n"));
+      await writeItemsFile(itemsFile(directory, "job"), Buffer.from("[1]\n"));
     } finally {
       handles.sync = real;
     }

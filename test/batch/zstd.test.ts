@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { unpackZstd } from "../../src/batch/zstd-frames.ts";
-import { ZstdReader } from "../../src/batch/zstd-reader.ts";
+import { unpackZstd } from "../../src/batch/zstd/frames.ts";
+import { ZstdReader } from "../../src/batch/zstd/reader.ts";
 
 const samples = JSON.parse(readFileSync(new URL("zstd-samples.json", import.meta.url), "utf8")) as {
   name: string;

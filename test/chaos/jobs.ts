@@ -7,7 +7,7 @@ import { planJob } from "./job-plan.ts";
 import type { Violations } from "./violations.ts";
 
 const AT_ONCE = 2;
-const LOOK_MS = 250;
+const POLL_MS = 250;
 /** Past the attack's end nothing holds a job up. */
 const LAST_JOBS_MS = 180_000;
 
@@ -55,7 +55,7 @@ export class Jobs {
     while (!(await job.isEnded())) {
       if (performance.now() > this.endsMs + LAST_JOBS_MS)
         return this.violations.add(`${job.describe()} does not end`);
-      await pause(LOOK_MS);
+      await pause(POLL_MS);
     }
     this.runAgain += await job.check(attacker.deaths(startedMs, job.pids));
     this.current.delete(job);

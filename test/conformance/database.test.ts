@@ -4,6 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
+  deleteLetters,
+  lettersOf,
+  listQueues,
+  makeLetter,
+  queueCounts,
+  saveLetter,
+} from "../../src/batch/letters/letters.ts";
+import {
   addInterruptions,
   chargedAttempts,
   condemned,
@@ -14,8 +22,7 @@ import {
   saveFailedAttempt,
   saveInHand,
   suspects,
-} from "../../src/batch/batch-records.ts";
-import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/idempotency.ts";
+} from "../../src/batch/records/batch-rows.ts";
 import {
   addSettled,
   claimJob,
@@ -27,17 +34,10 @@ import {
   setClosing,
   setRunning,
   setTerminal,
-} from "../../src/batch/job-store.ts";
-import {
-  deleteLetters,
-  lettersOf,
-  listQueues,
-  makeLetter,
-  queueCounts,
-  saveLetter,
-} from "../../src/batch/letters.ts";
+} from "../../src/batch/records/job-rows.ts";
+import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/submit/idempotency.ts";
 import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
-import { allKeys, saveKey } from "../../src/database/key-records.ts";
+import { allKeys, saveKey } from "../../src/database/key-rows.ts";
 import { migrate, takeEpoch } from "../../src/database/migrations.ts";
 import { openPostgresDatabase } from "../../src/database/postgres.ts";
 import {
@@ -48,7 +48,7 @@ import {
   markSettled,
   unsettledSegments,
   writeSettled,
-} from "../../src/database/segment-store.ts";
+} from "../../src/database/segment-rows.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { isPostgresInstalled, startPostgres } from "../harness/postgres.ts";
 

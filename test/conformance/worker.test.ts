@@ -5,12 +5,13 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { STREAM_PIECE_BYTES, STREAM_WINDOW_BYTES } from "../../src/contracts/limits.ts";
 import { readDeliveryNote } from "../../src/protocol/delivery-note.ts";
 import {
   decodeAck,
   decodeRelease,
   decodeResult,
-  encodeGrant,
+  encodeByteCount,
   MESSAGE,
   PROTOCOL_VERSION,
 } from "../../src/protocol/messages.ts";
@@ -98,7 +99,7 @@ class Caller {
       const { name, body } = this.received.splice(at, 1)[0]!;
       if (name !== "CHUNK") return pieces;
       pieces.push(body);
-      this.connection.send(MESSAGE.CREDIT, id, encodeGrant(body.length));
+      this.connection.send(MESSAGE.CREDIT, id, encodeByteCount(body.length + STREAM_PIECE_BYTES));
     }
   }
 
@@ -254,6 +255,22 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     gateway.predict(2, { id: "short" });
     expect(await gateway.result(2)).toBe("short");
     expect(JSON.parse(Buffer.concat(await gateway.streamed(1)).toString())).toBe(text);
+  });
+
+  it("makes no more pieces of a stream than have room, however small they are", async () => {
+    writeFileSync(
+      join(dir, "predictor.py"),
+      "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload):\n    if payload: return payload\n    return iter(str, None)\n",
+    );
+    await ready();
+    const gateway = await caller("gateway");
+    gateway.predict(1, 0);
+    await gateway.next("STREAM", 1);
+    const room = Math.ceil(STREAM_WINDOW_BYTES / (STREAM_PIECE_BYTES + '""'.length));
+    await eventually("the window is full", () => gateway.received.length >= room);
+    gateway.predict(2, 7);
+    expect(await gateway.result(2)).toBe(7);
+    expect(gateway.received).toHaveLength(room);
   });
 
   it("answers BUSY past its concurrency, and drops what is cancelled before it began", async () => {

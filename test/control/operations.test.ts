@@ -1,7 +1,7 @@
 /** The table of operations is what the server does: no route is missing in it, and none is only there. */
 import { describe, expect, it } from "vitest";
-import { openApiDocument } from "../../src/contracts/openapi.ts";
-import { OPERATIONS } from "../../src/contracts/operations.ts";
+import { openApiDocument } from "../../src/contracts/http/openapi.ts";
+import { OPERATIONS } from "../../src/contracts/http/operations.ts";
 import { controlApp } from "../../src/control/app.ts";
 
 /** The gateway's own, and the description itself. */

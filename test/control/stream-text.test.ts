@@ -1,10 +1,11 @@
 /** Answers that are made while they are sent: whoever leaves, at whatever moment, leaves nothing open behind. */
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { describe, it } from "vitest";
-import { streamText } from "../../src/control/http.ts";
+import { streamText } from "../../src/control/answers/http.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const connections = (server: Server) =>
@@ -24,7 +25,7 @@ describe("a streamed answer", () => {
         try {
           if (when === "before its first piece") await hasLeft;
           for (;;) {
-            await new Promise((resolve) => setTimeout(resolve, 5));
+            await nextTurn();
             yield "piece\n";
           }
         } finally {

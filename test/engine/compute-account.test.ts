@@ -1,35 +1,31 @@
 import { describe, expect, it, vi } from "vitest";
-import { JobWorkers } from "../../src/batch/job-workers.ts";
+import { openLog } from "../../src/base/log.ts";
+import { JobWorkers } from "../../src/batch/dispatch/job-workers.ts";
 import { STALLED_AFTER_MS } from "../../src/contracts/limits.ts";
-import { ComputeAccount, type Grant } from "../../src/engine/compute-account.ts";
+import { ComputeAccount, type Reservation } from "../../src/engine/compute-account.ts";
 
 const GIB = 2 ** 30;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 function jobWorkers(account: ComputeAccount): JobWorkers {
   return new JobWorkers({
+    jobId: "job",
     epoch: 1,
     account,
     holder: "a job",
-    room: { onWait() {}, signal: new AbortController().signal },
-    need: () => ({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }),
+    diskWait: { onWait() {}, signal: new AbortController().signal },
+    compute: { cpuMillis: 200, memoryBytes: 0, gpus: 0 },
     start: () => Promise.reject(new Error("there is no room")),
     forget: async () => {},
     init: () => {
       throw new Error("none is started");
     },
-    events: {
-      onReady() {},
-      onSetUpFailed() {},
-      onNoRoom() {},
-      onAck() {},
-      onReleased() {},
-      onDeath() {},
-      onFault(error) {
-        throw error;
-      },
+    log: openLog("test"),
+    jobLog() {},
+    end({ kind }) {
+      throw new Error(kind);
     },
-    onStartFailed: (error) => {
+    onFault(error) {
       throw error;
     },
   });
@@ -58,7 +54,7 @@ describe("the machine's account", () => {
     const need = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
     expect(account.describe(need)).toMatch(/are free$/);
     account.occupy({ ...need, memoryBytes: GIB / 2 }, "API a");
-    const grant = account.occupyAgain({ ...need, gpus: 1 }, ["0"], "application b");
+    const reservation = account.occupyAgain({ ...need, gpus: 1 }, ["0"], "application b");
     for (let i = 0; i < 2; i++) account.ask(need, () => {}, "job c");
     await turn();
     expect(account.describe(need)).toMatch(
@@ -68,7 +64,7 @@ describe("the machine's account", () => {
     expect(account.describe(never)).toMatch(
       /; it never fits here: lower compute.cpu and compute.mem and compute.gpu, or start the server with a larger --cpus and --memory and --gpus$/,
     );
-    account.giveBack(grant);
+    account.giveBack(reservation);
     expect(account.describe(need)).not.toContain("application b");
     for (let i = 0; i < 6; i++) account.occupy({ ...need, cpuMillis: 1 }, `API ${i}`);
     expect(account.describe(need)).toMatch(/, API 2 \(0.001 CPU\), 3 more \(0.003 CPU\); it starts/);
@@ -79,10 +75,10 @@ describe("the machine's account", () => {
     const granted: string[] = [];
     const ask = (name: string, cpuMillis: number, memoryBytes = 0) =>
       account.ask({ cpuMillis, memoryBytes, gpus: 0 }, () => granted.push(name));
-    let firsts: Grant | undefined;
-    account.ask({ cpuMillis: 600, memoryBytes: 0, gpus: 0 }, (grant) => {
+    let firsts: Reservation | undefined;
+    account.ask({ cpuMillis: 600, memoryBytes: 0, gpus: 0 }, (reservation) => {
       granted.push("first");
-      firsts = grant;
+      firsts = reservation;
     });
     ask("too much memory", 100, 2 * GIB);
     ask("second", 600);
@@ -97,10 +93,10 @@ describe("the machine's account", () => {
   it("takes back what it gave once", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0"] });
     const need = { cpuMillis: 1000, memoryBytes: GIB, gpus: 1 };
-    const grant = account.occupy(need)!;
-    account.giveBack(grant);
-    account.giveBack(grant);
-    expect(account.room({ cpuMillis: 500, memoryBytes: 0, gpus: 0 })).toBe(2);
+    const reservation = account.occupy(need)!;
+    account.giveBack(reservation);
+    account.giveBack(reservation);
+    expect(account.capacityLeft({ cpuMillis: 500, memoryBytes: 0, gpus: 0 })).toBe(2);
     expect(account.occupy(need)!.gpus).toEqual(["0"]);
     expect(account.occupy({ cpuMillis: 0, memoryBytes: 0, gpus: 1 })).toBeUndefined();
   });
@@ -110,13 +106,13 @@ describe("the machine's account", () => {
     let granted = 0;
     const much = { cpuMillis: 1500, memoryBytes: 2 * GIB, gpus: 0 };
     expect(account.occupy(much)).toBeUndefined();
-    const grant = account.occupyAgain(much, []);
+    const reservation = account.occupyAgain(much, []);
     const ask = account.ask({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }, () => granted++);
     account.ask({ cpuMillis: 200, memoryBytes: 0, gpus: 0 }, () => granted++);
     await turn();
     expect(granted).toBe(0);
     expect(account.cancel(ask)).toBe(true);
-    account.giveBack(grant);
+    account.giveBack(reservation);
     await turn();
     expect(granted).toBe(1);
   });
@@ -127,9 +123,9 @@ describe("what changes hands", () => {
 
   it("is given back and taken in one step, so that nobody who waits comes between", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0"] });
-    const granted: Grant[] = [];
+    const granted: Reservation[] = [];
     const mine = account.occupy(small)!;
-    account.ask({ cpuMillis: 800, memoryBytes: 0, gpus: 0 }, (grant) => granted.push(grant));
+    account.ask({ cpuMillis: 800, memoryBytes: 0, gpus: 0 }, (reservation) => granted.push(reservation));
     const larger = { cpuMillis: 900, memoryBytes: GIB, gpus: 1 };
     const grown = account.exchange([mine], larger)!;
     await turn();

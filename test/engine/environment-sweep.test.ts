@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { programOf } from "../../src/base/process-identity.ts";
-import { PythonEnvironments } from "../../src/engine/python-environment.ts";
+import { PythonEnvironments } from "../../src/engine/environments/python-environment.ts";
 import { watchLog } from "../../src/observe/log-watch.ts";
 import { eventually } from "../harness/eventually.ts";
 

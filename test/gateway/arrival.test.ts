@@ -3,20 +3,20 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/access/body-budget.ts";
-import type { Holder } from "../../src/access/permission.ts";
+import type { Principal } from "../../src/access/permission.ts";
+import type { PredictionRequest } from "../../src/gateway/answers/prediction-request.ts";
 import { Arrival, type Destination } from "../../src/gateway/arrival.ts";
-import { Authorization } from "../../src/gateway/authorization.ts";
-import type { Prediction } from "../../src/gateway/prediction.ts";
+import { Authorization } from "../../src/gateway/door/authorization.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const BUDGET_BYTES = 1000;
-const HOLDER: Holder = { id: "k1", grants: [{ scope: "predict", api: null }], rate: null };
+const HOLDER: Principal = { id: "k1", permissions: [{ scope: "predict", api: null }], rate: null };
 
 describe("a request that arrives", () => {
   let server: Server;
   let bodies: BodyBudget;
   let isKeyAsked = false;
-  const submitted: Prediction[] = [];
+  const submitted: PredictionRequest[] = [];
   const responses: ServerResponse[] = [];
 
   beforeEach(() => {
@@ -36,7 +36,7 @@ describe("a request that arrives", () => {
       tally: { rejected: () => {}, answered: () => {} },
       refusal: () => undefined,
       abandon: () => {},
-      submit: (prediction: Prediction) => {
+      submit: (prediction: PredictionRequest) => {
         submitted.push(prediction);
         prediction.beginStream({ format: "text" }, () => {});
         prediction.endStream();
@@ -80,7 +80,7 @@ describe("a request that arrives", () => {
   });
 
   it("is refused where its key was revoked while its body came, however soon that is", async () => {
-    let keys = new Map<string, Holder>();
+    let keys = new Map<string, Principal>();
     const revoked = keys;
     const findKey = () => (keys === revoked ? HOLDER : undefined);
     const options = { findKey, keysVersion: () => keys, jwt: undefined, signatures: undefined, gateways: 1 };
@@ -97,11 +97,11 @@ describe("a request that arrives", () => {
   });
 
   it("reserves nothing for a client that left while its token was verified", async () => {
-    let verify: (holder: Holder) => void = () => {};
-    const verified = new Promise<Holder>((resolve) => {
+    let verify: (principal: Principal) => void = () => {};
+    const verified = new Promise<Principal>((resolve) => {
       verify = resolve;
     });
-    const authorization = { isSigned: () => false, tokenHolder: () => verified, assert: () => HOLDER };
+    const authorization = { isSigned: () => false, tokenPrincipal: () => verified, assert: () => HOLDER };
     await listen(authorization, true);
     const sent = post({ "content-length": BUDGET_BYTES });
     sent.write("{");

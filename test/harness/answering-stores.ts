@@ -2,10 +2,10 @@
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { AzureStore } from "../../src/object-store/azure-store.ts";
-import { GcsStore } from "../../src/object-store/gcs-store.ts";
+import { AzureStore } from "../../src/object-store/backends/azure-store.ts";
+import { GcsStore } from "../../src/object-store/backends/gcs-store.ts";
+import { S3Store } from "../../src/object-store/backends/s3-store.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
-import { S3Store } from "../../src/object-store/s3-store.ts";
 
 export type Scheme = "s3" | "gs" | "az";
 

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A path of this repository, perhaps with an anchor: `docs/contract/jobs.md#stop`, `batch/letters.ts`. */
+/** A path of this repository, perhaps with an anchor: `docs/contract/jobs.md#stop`, `batch/letters/letters.ts`. */
 const PATH = /(?<![\w./-])([\w.-]+\/[\w./-]*\.(?:ts|mjs|py|md))\b(?:#([\w-]+))?/g;
 /** The target of a Markdown link that stays in the repository: `[how](../decisions/0002-x.md#why)`, `[here](#why)`. */
 const LINK = /\]\(([^)#:\s]*)(?:#([\w-]+))?\)/g;

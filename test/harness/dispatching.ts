@@ -5,17 +5,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatchWorker } from "../../src/batch/batch-worker.ts";
-import { Dispatcher } from "../../src/batch/dispatcher.ts";
-import { jobInput } from "../../src/batch/job-input.ts";
-import { insertJob, type JobRow, jobById } from "../../src/batch/job-store.ts";
-import { LeaseCursor } from "../../src/batch/lease-cursor.ts";
-import { ownFilePath, writeOwnFile } from "../../src/batch/own-file.ts";
-import { Settlements } from "../../src/batch/settlements.ts";
-import { Solitude } from "../../src/batch/solitude.ts";
+import { BatchWorker } from "../../src/batch/dispatch/batch-worker.ts";
+import { Dispatcher } from "../../src/batch/dispatch/dispatcher.ts";
+import { LeaseCursor } from "../../src/batch/dispatch/lease-cursor.ts";
+import { Settlements } from "../../src/batch/dispatch/settlements.ts";
+import { Solitude } from "../../src/batch/dispatch/solitude.ts";
+import { writeItemsFile } from "../../src/batch/records/items-file.ts";
+import { jobInput } from "../../src/batch/records/job-input.ts";
+import { insertJob, type JobRow, jobById } from "../../src/batch/records/job-rows.ts";
+import { itemsFile } from "../../src/contracts/data-layout.ts";
 import type { Database, Statements } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrations.ts";
-import { appendSegment } from "../../src/database/segment-store.ts";
+import { appendSegment } from "../../src/database/segment-rows.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { LocalEngine } from "../../src/engine/local-processes.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
@@ -65,7 +66,7 @@ export class Dispatching {
       pythonRuntime: join(root, "python"),
       serverEnv: process.env,
       watchLog: () => () => {},
-      ownGroup: undefined,
+      delegatedCgroup: undefined,
     });
   }
 
@@ -78,9 +79,9 @@ export class Dispatching {
   }: Plan): Promise<void> {
     this.db = openSqliteDatabase(join(this.directory, "quern.db"));
     await migrate(this.db);
-    const path = ownFilePath(this.directory, JOB);
+    const path = itemsFile(this.directory, JOB);
     const lines = Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(""));
-    await writeOwnFile(path, lines);
+    await writeItemsFile(path, lines);
     await insertJob(this.db, row(maxAttempts));
     await this.db.run("UPDATE jobs SET epoch = ?", [EPOCH]);
     const ranges = [{ path: "", etag: "own", start: 0, end: lines.length }];
@@ -141,9 +142,7 @@ export class Dispatching {
         isReady = true;
       },
       onSetUpFailed: (_, fault) => this.fail(new Error(fault.message)),
-      onNoRoom: () => this.fail(new Error("the disk is full")),
-      onAck: (from, ack) => this.dispatcher.acked(from, ack),
-      onReleased: (_, batches) => this.dispatcher.released(batches),
+      onDiskFull: () => this.fail(new Error("the disk is full")),
       onDeath: (dead, death) => this.dispatcher.died(dead, death),
       onFault: (error) => this.fail(error),
     });

@@ -2,7 +2,7 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { ApplicationState } from "../../src/contracts/applications.ts";
+import type { ApplicationState } from "../../src/contracts/config/applications.ts";
 import { root, TestServer } from "./server.ts";
 
 const EXAMPLES = join(root, "examples");

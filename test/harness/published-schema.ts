@@ -1,6 +1,6 @@
 /** The schema of a submission as the server publishes it, in the hands of a validator that is not ours. */
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { submissionDescription } from "../../src/contracts/submission-description.ts";
+import { submissionDescription } from "../../src/contracts/http/submission-description.ts";
 
 const validate = new Ajv2020({ strict: false, allErrors: true }).compile(submissionDescription());
 

@@ -31,6 +31,7 @@ export class RawRequest {
   /** What has come back by now. */
   text = "";
   private readonly first: Promise<string>;
+  private readonly last: Promise<string>;
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -39,6 +40,9 @@ export class RawRequest {
     this.first = new Promise((resolve) => {
       socket.once("data", () => resolve(this.status));
       socket.once("close", () => resolve(this.status));
+    });
+    this.last = new Promise((resolve) => {
+      socket.once("close", () => resolve(/.*^HTTP\/1\.1 (\d{3})/ms.exec(this.text)?.[1] ?? ""));
     });
   }
 
@@ -50,5 +54,10 @@ export class RawRequest {
   /** The status of the first answer; empty where the connection was closed without one. */
   firstStatus(): Promise<string> {
     return this.first;
+  }
+
+  /** The status of the last answer, once the connection is closed. */
+  lastStatus(): Promise<string> {
+    return this.last;
   }
 }

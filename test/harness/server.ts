@@ -53,6 +53,8 @@ export class TestServer {
   parent: ChildProcess | undefined;
   /** What is started; `dist/bin.js` is the same, module by module. */
   program = join(root, "bin", "quern");
+  /** Where `quern up` is started. */
+  workingDirectory = root;
   private readonly env: NodeJS.ProcessEnv;
 
   /** The control group that the server is alone in, where it is to have one. */
@@ -83,6 +85,7 @@ export class TestServer {
     const [file, ...rest] = this.group === undefined ? [process.execPath] : entering(this.group);
     const parent = spawn(file!, [...rest, ...command], {
       env: { ...this.env, ...env },
+      cwd: this.workingDirectory,
       stdio: ["ignore", "ignore", "pipe"],
     });
     this.parent = parent;
@@ -211,6 +214,14 @@ export class TestServer {
     const token = readFileSync(join(this.dataDir, "admin-token"), "utf8").trim();
     const headers = { authorization: `Bearer ${token}`, connection: "close" };
     return (await (await this.fetch(`/-/apis/${name}`, { headers })).json()) as ApiView;
+  }
+
+  /** Predictions that wait or run, as the gateways reported them last: at most a second ago. */
+  async inFlight(api: string): Promise<number> {
+    const token = readFileSync(join(this.dataDir, "admin-token"), "utf8").trim();
+    const headers = { authorization: `Bearer ${token}`, connection: "close" };
+    const text = await (await this.fetch("/-/metrics", { headers })).text();
+    return Number(new RegExp(`^quern_requests_in_flight\\{api="${api}"\\} (\\d+)$`, "m").exec(text)?.[1]);
   }
 
   writeInput(name: string, text: string): string {

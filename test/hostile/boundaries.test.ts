@@ -66,10 +66,11 @@ describe("a job that throws", () => {
     ["JobRun.start", items(1), unexpected],
     ["JobRun.run", items(1), unexpected],
     ["JobRun.tick", items({ do: "sleep", seconds: 5 }), unexpected],
-    ["JobRun.enqueue", items(1), unexpected],
+    ["Enqueuing.enqueue", items(1), unexpected],
     ["JobRun.dispatch", items(1), unexpected],
-    ["JobRun.startMissingWorkers", items(1), unexpected],
-    ["JobRun.complete", items(1), unexpected],
+    ["JobWorkers.startMissing", items(1), unexpected],
+    ["Dispatching.start", items(1), unexpected],
+    ["Dispatching.complete", items(1), unexpected],
     ["JobRun.end", items(1), unexpected],
     ["JobWorkers.keepAt", items(1), unexpected],
     ["JobWorkers.startOne", items(1), unexpected],
@@ -149,7 +150,7 @@ describe("a request that throws", () => {
       .catch(() => "cut off");
 
   it.each([
-    ["Gateway.route", 500],
+    ["Router.route", 500],
     ["Arrival.begin", 500],
     ["Arrival.submit", 500],
     ["ApiPool.dispatch", 500],
@@ -165,13 +166,13 @@ describe("a request that throws", () => {
     expect(await predict()).toBe(200);
     await hasLogged("Arrival.status");
     await othersGoOn();
-    throwAt("Prediction.answer");
+    throwAt("PredictionRequest.answer");
     expect([500, 502, "cut off"]).toContain(await predict());
     await othersGoOn();
   });
 
   it("on its way to the controller is a 500", async () => {
-    throwAt("Gateway.forward");
+    throwAt("Router.forward");
     expect((await server.fetch("/victim-jobs")).status).toBe(500);
     await othersGoOn();
   });

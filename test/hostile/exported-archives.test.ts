@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { CliContext } from "../../src/cli/context.ts";
-import { exportApi } from "../../src/cli/export.ts";
+import { exportApi } from "../../src/cli/project/export.ts";
+import type { CliContext } from "../../src/cli/server/context.ts";
 import { archiveOf, type Entry } from "../harness/archives.ts";
 
 let directory: string;

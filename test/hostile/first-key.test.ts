@@ -1,13 +1,14 @@
 /** What came without a key while there was none, when the first key is made. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { STREAM_LOOK_MS } from "../../src/contracts/limits.ts";
+import { STREAM_POLL_MS } from "../../src/contracts/limits.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, ENDLESS } from "../harness/projects.ts";
 import { RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
 
+/** As often does the endless predictor give a piece. */
+const PIECE_MS = 100;
 const JOB = { workers: 1, item_list: { items: [1], batch_size: 1 } };
 
 const server = new TestServer();
@@ -33,30 +34,44 @@ afterAll(async () => {
   await server.stop();
 });
 
+interface Followed {
+  status: number;
+  isOver: () => boolean;
+  /** Events that have come by now. */
+  pieces: () => number;
+  leave: () => void;
+}
+
 /** An answer that goes on, and whether it does. */
 const follow = (path: string, body?: string) =>
-  new Promise<{ status: number; isOver: () => boolean; leave: () => void }>((resolve, reject) => {
+  new Promise<Followed>((resolve, reject) => {
     const headers = { accept: "text/event-stream", "content-type": "application/json" };
     const method = body === undefined ? "GET" : "POST";
     const ask = httpRequest(server.baseUrl + path, { method, headers }, (answer: IncomingMessage) => {
       let isOver = false;
+      let text = "";
       answer.on("error", () => {}).on("close", () => (isOver = true));
-      answer.resume();
-      resolve({ status: answer.statusCode!, isOver: () => isOver, leave: () => answer.destroy() });
+      answer.on("data", (data) => (text += String(data)));
+      const pieces = () => text.split("data:").length - 1;
+      resolve({ status: answer.statusCode!, isOver: () => isOver, pieces, leave: () => answer.destroy() });
     });
     ask.on("error", reject).end(body);
   });
 const submit = async (api: string) =>
   ((await (await server.post(`/${api}`, JOB)).json()) as { job_id: string }).job_id;
-/** Its head and the beginning of its body are sent; what is returned sends the rest, and has the answer's status. */
-const begin = (path: string, payload: unknown, headers: Record<string, string> = {}) => {
+/**
+ * Its head has been judged, and the beginning of its body is sent; what is returned sends the rest, and has the answer's
+ * status.
+ */
+const begin = async (path: string, payload: unknown, headers: Record<string, string> = {}) => {
   const body = JSON.stringify(payload);
   const head = { "content-type": "application/json", "content-length": body.length, connection: "close" };
-  const request = raw.send(`POST ${path}`, { ...head, ...headers });
+  const request = raw.send(`POST ${path}`, { ...head, expect: "100-continue", ...headers });
+  expect(await request.firstStatus()).toBe("100");
   request.socket.write(body.slice(0, 3));
   return () => {
     request.socket.write(body.slice(3));
-    return request.firstStatus();
+    return request.lastStatus();
   };
 };
 
@@ -70,36 +85,35 @@ it("ends streams and refuses bodies that come later, but where no key is needed"
   const staying = await Promise.all([follow(`/open-jobs/${open}/events`), follow("/open", '{"stream": 1}')]);
   expect([...closing, ...staying].map(({ status }) => status)).toEqual(Array(5).fill(200));
   const refused = [
-    begin("/echo", { a: 1 }),
-    begin("/jobs", JOB),
-    begin(`/jobs/${closed}/redrive`, { error: "x" }),
+    await begin("/echo", { a: 1 }),
+    await begin("/jobs", JOB),
+    await begin(`/jobs/${closed}/redrive`, { error: "x" }),
   ];
-  // The heads have been judged by then: what is asked behind them is answered.
-  await server.fetch(`/jobs/${closed}`);
-  await delay(50);
 
   const { key } = JSON.parse(server.cli(["-o", "json", "keys", "create", "--scope", "admin"]).out) as {
     key: string;
   };
   expect(await Promise.all(refused.map((finish) => finish()))).toEqual(["401", "401", "401"]);
   await eventually("what needs a key now has ended", () => closing.every(({ isOver }) => isOver()));
-  await delay(2 * STREAM_LOOK_MS);
+  const [, endless] = staying;
+  const before = endless!.pieces();
+  await eventually(
+    "what needs no key goes on, for longer than the server takes to look at streams twice",
+    () => endless!.pieces() - before > (2 * STREAM_POLL_MS) / PIECE_MS,
+  );
   expect(staying.map(({ isOver }) => isOver())).toEqual([false, false]);
   for (const { leave } of staying) leave();
 
   // An API that is deleted takes no job either, from whoever it is.
   const authorization = `Bearer ${key}`;
-  const late = begin("/gone", JOB, { authorization });
-  await server.fetch("/jobs", { headers: { authorization } });
-  await delay(50);
+  const late = await begin("/gone", JOB, { authorization });
   const deleted = await server.fetch("/-/apis/gone", { method: "DELETE", headers: { authorization } });
   expect([deleted.status, await late()]).toEqual([200, "404"]);
 });
 
 it("ends streams of an API that needs a key from its next version on", async () => {
   const stream = await follow("/open", '{"stream": 1}');
-  const late = begin("/open", { a: 1 });
-  await delay(50);
+  const late = await begin("/open", { a: 1 });
   server.deploy({
     "quern.yaml": "- {name: open, predictor: {path: endless.py}, networking: {auth: key}}",
     "endless.py": ENDLESS,

@@ -204,8 +204,8 @@ describe("the controller", () => {
 
   it("refuses the control plane to the main listener, whatever its gateway let through", async () => {
     const token = bearer(await sign({ sub: "ada", scope: "admin" }));
-    const holder = { id: "jwt:ada", grants: [{ scope: "admin", api: null }], rate: null };
-    const base = { baseUrl: "http://x", isLocal: true, holder };
+    const principal = { id: "jwt:ada", permissions: [{ scope: "admin", api: null }], rate: null };
+    const base = { baseUrl: "http://x", isLocal: true, principal };
     for (const path of ["/-/apis", "/-/docs", "/%2d/apis", "/x/../-/apis", "/-/jobs/x"]) {
       expect([path, (await direct({ ...base, listener: "main" }, path, token)).status]).toEqual([path, 404]);
       expect([path, (await direct(undefined, path, token)).status]).toEqual([path, 404]);
@@ -215,8 +215,8 @@ describe("the controller", () => {
 
   it("refuses inner APIs to everybody who is elsewhere", async () => {
     const base = { baseUrl: "http://x", listener: "main" };
-    const holder = { id: "jwt:ada", grants: [{ scope: "submit", api: null }], rate: null };
-    expect((await direct({ ...base, isLocal: false, holder }, "/inner-jobs")).status).toBe(404);
+    const principal = { id: "jwt:ada", permissions: [{ scope: "submit", api: null }], rate: null };
+    expect((await direct({ ...base, isLocal: false, principal }, "/inner-jobs")).status).toBe(404);
     expect((await direct({ ...base, isLocal: false }, "/inner-jobs")).status).toBe(401);
     expect((await direct(undefined, "/inner-jobs")).status).toBe(401);
     expect((await direct({ ...base, isLocal: true }, "/inner-jobs")).status).toBe(200);

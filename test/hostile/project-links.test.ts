@@ -1,5 +1,5 @@
 /** Projects that somebody else wrote, and what `quern deploy` takes along of the machine of whoever deploys them. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -7,7 +7,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { list } from "tar";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { packProject } from "../../src/cli/pack-project.ts";
+import { packProject } from "../../src/cli/project/pack-project.ts";
+import { root } from "../harness/server.ts";
 
 let directory: string;
 let project: string;
@@ -101,6 +102,20 @@ it.each([
 ])("a .quernignore that is %s is refused at once", async (_, make) => {
   make();
   await expect(packProject(project)).rejects.toThrow(".quernignore must be a file of at most 1048576 bytes");
+});
+
+it.each([
+  ["a pipe", () => execFileSync("mkfifo", [join(project, "quern.yaml")])],
+  ["a device", () => link("quern.yaml", "/dev/zero")],
+  ["very large", () => write({ "project/quern.yaml": " ".repeat(1024 * 1024 + 1) })],
+])("a configuration that is %s says nothing of the project, at once", (_, make) => {
+  rmSync(join(project, "quern.yaml"));
+  make();
+  const quern = (...args: string[]) =>
+    spawnSync(process.execPath, [join(root, "bin", "quern"), ...args], { cwd: project, timeout: 60_000 });
+  const { status, stderr } = quern("refresh");
+  expect([status, String(stderr)]).toEqual([2, expect.stringContaining("quern.yaml cannot be read")]);
+  expect(String(quern("patch").stderr)).toContain("quern.yaml must be a file of at most 1048576 bytes");
 });
 
 it("is refused where files vanish while it is packed", async () => {

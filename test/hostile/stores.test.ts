@@ -1,8 +1,8 @@
 /** Stores and queues that answer without an end, or with what is no listing: a job waits or fails, and never takes a part of its input for all. */
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Letter } from "../../src/batch/letters.ts";
-import { Sqs } from "../../src/batch/sqs.ts";
+import type { DeadLetter } from "../../src/batch/letters/letters.ts";
+import { Sqs } from "../../src/batch/letters/sqs.ts";
 import { type AnsweringStores, answeringStores, type Scheme } from "../harness/answering-stores.ts";
 
 const MiB = 1024 * 1024;
@@ -63,7 +63,7 @@ describe("a store that answers", () => {
     async (status) => {
       const sent = endless(status);
       const sqs = new Sqs();
-      const letter = { body: Buffer.from("[1]"), attributes_json: '{"error":"no"}' } as unknown as Letter;
+      const letter = { body: Buffer.from("[1]"), attributes_json: '{"error":"no"}' } as unknown as DeadLetter;
       await expect(sqs.send("arn:aws:sqs:us-east-1:000000000000:letters", [letter])).rejects.toThrow(
         "longer than",
       );

@@ -1,7 +1,7 @@
 /** A server without keys on someone's laptop, and a page that its owner opens in a browser. */
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { originsOf } from "../../src/gateway/cors.ts";
+import { originsOf } from "../../src/gateway/door/cors.ts";
 import { ECHO } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkApplication } from "../../src/legacy/application.ts";
+import { checkApplication } from "../../src/legacy/check/application.ts";
 import { IRIS_APP } from "../harness/iris-app.ts";
 
 /** The errors of these files, as `file:line:column detail`; the application's name where there are none. */

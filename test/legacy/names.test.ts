@@ -1,8 +1,8 @@
 /** Names that every JavaScript object has are names like any other. */
 import { describe, expect, it } from "vitest";
-import { inputFaults } from "../../src/legacy/check-inputs.ts";
-import { fillTemplate } from "../../src/legacy/templates.ts";
-import { isOfType, parseValueType } from "../../src/legacy/value-types.ts";
+import { inputFaults } from "../../src/legacy/check/check-inputs.ts";
+import { fillTemplate } from "../../src/legacy/check/templates.ts";
+import { isOfType, parseValueType } from "../../src/legacy/check/value-types.ts";
 
 describe("a name such as constructor", () => {
   it("is missing where it was not given", () => {

@@ -1,8 +1,8 @@
 /** The statuses of an application's resources, each from what is known of it and of what it is made of. */
 import { describe, expect, it } from "vitest";
-import type { ResourceStatus, ServedApi } from "../../src/contracts/applications.ts";
+import type { ResourceStatus, ServedApi } from "../../src/contracts/config/applications.ts";
 import type { ArtifactState } from "../../src/legacy/artifacts.ts";
-import type { ResourceGraph } from "../../src/legacy/resource-graph.ts";
+import type { ResourceGraph } from "../../src/legacy/check/resource-graph.ts";
 import { statusesOf } from "../../src/legacy/resource-status.ts";
 
 /** column ← mean ← normalized ← set ← model ← api; and another column. */

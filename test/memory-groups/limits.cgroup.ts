@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { claimOwnGroup } from "../../src/engine/own-group.ts";
+import { claimDelegatedCgroup } from "../../src/engine/delegated-cgroup.ts";
 import { eventually } from "../harness/eventually.ts";
 import { root, TestServer } from "../harness/server.ts";
 
@@ -183,15 +183,15 @@ describe("a server with a control group of its own", () => {
 
 describe("a group that is not ours", () => {
   it("is left as it is where others are in it", () => {
-    expect(claimOwnGroup("python3")).toBeUndefined();
+    expect(claimDelegatedCgroup("python3")).toBeUndefined();
   });
 
   it("is left as it is where nobody gave it, and taken where somebody did", () => {
     const group = join(ROOT, "scope");
     mkdirSync(group);
-    const program = join(root, "dist", "engine", "own-group.js");
+    const program = join(root, "dist", "engine", "delegated-cgroup.js");
     const claim = () => {
-      const code = `import(${JSON.stringify(program)}).then((m) => console.log(m.claimOwnGroup("python3")))`;
+      const code = `import(${JSON.stringify(program)}).then((m) => console.log(m.claimDelegatedCgroup("python3")))`;
       const shell = 'echo $$ > "$0/cgroup.procs" && exec "$@"';
       return execFileSync("sh", ["-c", shell, group, process.execPath, "-e", code], {
         encoding: "utf8",

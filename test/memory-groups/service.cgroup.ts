@@ -165,8 +165,8 @@ it(
 );
 
 it("has it in a scope of a shell too", () => {
-  const program = join(root, "dist", "engine", "own-group.js");
-  const code = `import(${JSON.stringify(program)}).then((m) => console.log(m.claimOwnGroup("python3")))`;
+  const program = join(root, "dist", "engine", "delegated-cgroup.js");
+  const code = `import(${JSON.stringify(program)}).then((m) => console.log(m.claimDelegatedCgroup("python3")))`;
   const scope = ["--scope", "--unit=shell", "-p", "Delegate=yes", "-q"];
   const { stdout } = spawnSync("systemd-run", [...scope, process.execPath, "-e", code], { encoding: "utf8" });
   expect(stdout.trim()).toBe("/sys/fs/cgroup/system.slice/shell.scope");

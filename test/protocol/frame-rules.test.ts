@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkAck } from "../../src/batch/check-ack.ts";
-import { Outstanding } from "../../src/batch/outstanding.ts";
+import { checkAck } from "../../src/batch/dispatch/check-ack.ts";
+import { Outstanding } from "../../src/batch/dispatch/outstanding.ts";
 import {
   FAULT_DETAIL_BYTES_MAX,
   FAULT_MESSAGE_BYTES_MAX,
@@ -11,6 +11,7 @@ import {
   FAULT_TYPE_BYTES_MAX,
   FRAME_BODY_BYTES_MAX,
   MESSAGE_BYTES_MAX,
+  STREAM_PIECE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../src/contracts/limits.ts";
 import { checkFrame, ProtocolError } from "../../src/protocol/frame-rules.ts";
@@ -26,6 +27,7 @@ const limits = {
   FAULT_TRACEBACK_BYTES_MAX,
   FAULT_DETAIL_BYTES_MAX,
   FRAME_BODY_BYTES_MAX,
+  STREAM_PIECE_BYTES,
   STREAM_WINDOW_BYTES,
   MESSAGE_BYTES_MAX,
 };

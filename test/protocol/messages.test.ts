@@ -1,7 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
-import { decodeAck, decodeRelease, decodeResult, encodeGrant, MESSAGE } from "../../src/protocol/messages.ts";
+import {
+  decodeAck,
+  decodeRelease,
+  decodeResult,
+  encodeByteCount,
+  MESSAGE,
+} from "../../src/protocol/messages.ts";
 
 interface Fixture {
   message: keyof typeof MESSAGE;
@@ -91,7 +97,7 @@ function meaning({ message, form, value }: Fixture, id: number, body: Buffer): u
       return decodeRelease(id, body);
     case "WINDOW":
     case "CREDIT":
-      expect(encodeGrant(value.bytes as number)).toEqual(body);
+      expect(encodeByteCount(value.bytes as number)).toEqual(body);
       return value;
     case "LEASE":
       // Written by batch-worker.ts straight into its frame; read by the worker: the conformance suite has it whole.

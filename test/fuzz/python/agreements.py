@@ -1,4 +1,4 @@
-"""What the TypeScript side claims of an input, checked on this side: each function raises where the two do not agree."""
+"""Checks here what the TypeScript side claims of an input. Each function raises if the two do not agree."""
 
 import base64
 import hashlib

@@ -1,9 +1,8 @@
-"""Parts of the Python runtime that read what others send: each function runs one input, and raises for what must not be."""
+"""Parts of the Python runtime that read what others send. Each function runs one input, and raises for a finding."""
 
 import gc
 import json
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -41,7 +40,7 @@ class Place:
         self.directory = tempfile.mkdtemp(prefix="quern-fuzz-")
         with open(os.path.join(self.directory, "predictor.py"), "w") as file:
             file.write(PREDICTOR)
-        sys.stderr = sys.__stderr__ = open(os.devnull, "w")
+        sys.stderr = sys.__stderr__ = open(os.devnull, "w")  # noqa: SIM115
 
     def worker(self):
         for name in ("w.sock", "note"):
@@ -78,12 +77,19 @@ def callers(data):
             must_serve(worker)
     finally:
         worker._sockets.close_in_child()
-        # A worker freezes what it has when it is ready, once in its life; here it would be kept for good, a worker for each input.
+        # A worker freezes what it has when it is ready. Here that would be kept for good, a worker for each input.
         gc.unfreeze()
 
 
 def init():
-    return {"api_id": "a", "project": _place.directory, "path": "predictor.py", "api_config": "{}", "concurrency": 4, "threads": 1}
+    return {
+        "api_id": "a",
+        "project": _place.directory,
+        "path": "predictor.py",
+        "api_config": "{}",
+        "concurrency": 4,
+        "threads": 1,
+    }
 
 
 def must_serve(worker):
@@ -91,7 +97,9 @@ def must_serve(worker):
     caller = Caller(worker, _place.connect(), "gateway", 0)
     caller.send(protocol.PREDICT, 1, b'"fine"')
     types = [(message_type, body) for message_type, _, _, body in caller.turn()]
-    assert types[-1][0] == protocol.RESULT and types[-1][1].endswith(b'"fine"'), "a prediction was answered with %r" % types
+    assert types[-1][0] == protocol.RESULT and types[-1][1].endswith(b'"fine"'), (
+        "a prediction was answered with %r" % types
+    )
     caller.close()
     assert worker._predictions.is_settled, "requests of callers that are gone are still there"
 
@@ -134,7 +142,9 @@ class Caller:
                 break
             frames += self._reader.filled(count)
         for message_type, _, _, _ in frames:
-            assert message_type == protocol.WINDOW or protocol.WELCOME <= message_type <= protocol.END, "a worker sent a message of type %d" % message_type
+            assert message_type == protocol.WINDOW or protocol.WELCOME <= message_type <= protocol.END, (
+                "a worker sent a message of type %d" % message_type
+            )
         return frames
 
     def close(self):

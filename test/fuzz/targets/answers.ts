@@ -8,8 +8,8 @@ import type { AddressInfo, Server as SocketServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ApiRoute } from "../../../src/contracts/routes.ts";
-import { ApiPool } from "../../../src/gateway/api-pool.ts";
-import { Prediction } from "../../../src/gateway/prediction.ts";
+import { PredictionRequest } from "../../../src/gateway/answers/prediction-request.ts";
+import { ApiPool } from "../../../src/gateway/replicas/api-pool.ts";
 import { MESSAGE } from "../../../src/protocol/messages.ts";
 import { Finding, mustHold, type Target } from "../target.ts";
 import { FRAME_WORDS, fixtureFrames, frame, listenAsWorker } from "../wire.ts";
@@ -70,7 +70,7 @@ async function setUp(): Promise<() => Promise<void>> {
   http = createServer((incoming, response) => {
     const wantsEvents = incoming.headers.accept === "text/event-stream";
     const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents };
-    pool.submit(new Prediction(response, { ...common, body: [Buffer.from("1")] }));
+    pool.submit(new PredictionRequest(response, { ...common, body: [Buffer.from("1")] }));
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   return async () => {

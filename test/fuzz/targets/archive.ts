@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { unpackProject } from "../../../src/apis/project-store.ts";
+import { unpackProject } from "../../../src/apis/projects/project-store.ts";
 import { ServiceError } from "../../../src/contracts/errors.ts";
 import { mustEqual, mustHold, type Target } from "../target.ts";
 

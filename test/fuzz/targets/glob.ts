@@ -1,5 +1,5 @@
 /** Glob patterns: refused with a GlobError, or they match what a plain matcher of sets of positions does. */
-import { compileGlob, GlobError } from "../../../src/object-store/glob.ts";
+import { compileGlob, GlobError } from "../../../src/object-store/select/glob.ts";
 import { Finding, type Target } from "../target.ts";
 
 type Node =

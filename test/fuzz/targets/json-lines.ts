@@ -1,7 +1,7 @@
 /** Lines of a file of batches: what the validator in WebAssembly takes, JSON.parse takes, and Python; and the other way round. */
 import { isUtf8 } from "node:buffer";
 import { depthOf } from "../../../src/base/json-text.ts";
-import { LineScanner } from "../../../src/batch/line-scanner.ts";
+import { LineScanner } from "../../../src/batch/enqueue/line-scanner.ts";
 import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../../../src/contracts/limits.ts";
 import { Finding, type Target } from "../target.ts";
 

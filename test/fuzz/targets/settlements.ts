@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import type { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatchWorker } from "../../../src/batch/batch-worker.ts";
-import type { LoadedSegment } from "../../../src/batch/segment-reader.ts";
+import { BatchWorker } from "../../../src/batch/dispatch/batch-worker.ts";
+import type { LoadedSegment } from "../../../src/batch/dispatch/segment-reader.ts";
 import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import type { Init } from "../../../src/protocol/messages.ts";
 import { MESSAGE } from "../../../src/protocol/messages.ts";
@@ -70,11 +70,17 @@ async function run(input: Buffer): Promise<undefined> {
         settled.push(...worker.outstanding.takeAll());
         void worker.stop(0).then(resolve);
       },
-      onNoRoom: () => resolve(),
+      onDiskFull: () => resolve(),
       onFault: (error) => {
         throw error;
       },
-      onAck: (_, { upTo }) => {
+      onDeath: (_, { outstanding }) => {
+        settled.push(...outstanding);
+        resolve();
+      },
+    });
+    worker.serve({
+      acked: (_, { upTo }) => {
         for (
           let one = worker.outstanding.shiftUpTo(upTo);
           one !== undefined;
@@ -82,11 +88,7 @@ async function run(input: Buffer): Promise<undefined> {
         )
           settled.push(one.batchIndex);
       },
-      onReleased: (_, batches) => settled.push(...batches),
-      onDeath: (_, { outstanding }) => {
-        settled.push(...outstanding);
-        resolve();
-      },
+      released: (batches) => settled.push(...batches),
     });
     void worker.setUp(init, 1);
   });

@@ -1,5 +1,5 @@
 /** Bodies of submissions: taken or refused with the documented error; what is taken is what JSON.parse sees, and Python too. */
-import { parseSubmission } from "../../../src/batch/parse-submission.ts";
+import { parseSubmission } from "../../../src/batch/submit/parse-submission.ts";
 import { ServiceError, toProblem } from "../../../src/contracts/errors.ts";
 import { mustEqual, mustHold, type Target } from "../target.ts";
 

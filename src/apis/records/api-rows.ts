@@ -1,0 +1,193 @@
+/** The database rows of APIs and their versions. A version is kept as long as a job may need it. */
+import { createHash } from "node:crypto";
+import { notBefore } from "../../base/clock.ts";
+import { newToken } from "../../base/ids.ts";
+import { parseExact } from "../../base/json-text.ts";
+import { type Database, first, type Statements } from "../../database/database.ts";
+import type { DeployableConfig, SplitterConfig } from "../config/parse-config.ts";
+import { forgetMetrics } from "./api-metrics.ts";
+
+export interface ApiVersion {
+  name: string;
+  api_id: string;
+  predictor_id: string;
+  project_id: string;
+  deployed_time: string;
+  config: DeployableConfig;
+  /** `predictor.config` as JSON text. */
+  configText: string;
+  /** The entry as submitted, as JSON text. Versions of older releases and APIs of applications have none. */
+  submitted?: string;
+}
+
+/** A TrafficSplitter, which has no predictor and no workers. */
+export interface SplitterVersion extends Omit<ApiVersion, "config"> {
+  config: SplitterConfig;
+}
+
+export type AnyVersion = ApiVersion | SplitterVersion;
+
+export function hasPredictor(version: AnyVersion): version is ApiVersion {
+  return version.config.kind !== "TrafficSplitter";
+}
+
+interface VersionRow extends Omit<ApiVersion, "config" | "configText" | "submitted"> {
+  spec_json: string;
+}
+
+/** The ids of an API with this content: the same content has the same ids (docs/contract/configuration.md#identity). */
+export function identityOf(
+  config: DeployableConfig | SplitterConfig,
+  configText: string,
+  projectId: string,
+): { api_id: string; predictor_id: string } {
+  const { name, kind, predictor, compute, monitoring } = config;
+  const hash = (value: unknown) =>
+    createHash("sha256")
+      .update(JSON.stringify([value, configText, projectId]))
+      .digest("hex")
+      .slice(0, 24);
+  return { api_id: hash(config), predictor_id: hash({ name, kind, predictor, compute, monitoring }) };
+}
+
+export async function saveVersion(tx: Statements, version: AnyVersion): Promise<void> {
+  const { name, api_id, predictor_id, project_id, config, configText, submitted } = version;
+  // The history is sorted by these times, so the latest deployment must have the newest time even if the clock was
+  // changed.
+  const newest = await first<{ time: string | null }>(
+    tx,
+    "SELECT max(deployed_time) AS time FROM api_versions WHERE name = ?",
+    [name],
+  );
+  const deployed_time = notBefore(version.deployed_time, newest?.time ?? undefined);
+  await tx.run(
+    `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (name, api_id) DO UPDATE SET deployed_time = excluded.deployed_time, spec_json = excluded.spec_json`,
+    [
+      name,
+      api_id,
+      predictor_id,
+      JSON.stringify({ config, configText, submitted }),
+      project_id,
+      deployed_time,
+    ],
+  );
+  await tx.run(
+    `INSERT INTO apis (name, kind, api_id, deployed_time) VALUES (?, ?, ?, ?)
+     ON CONFLICT (name) DO UPDATE SET api_id = excluded.api_id, deployed_time = excluded.deployed_time`,
+    [name, config.kind, api_id, deployed_time],
+  );
+}
+
+export interface UnreadableApi extends Pick<ApiVersion, "name" | "api_id" | "deployed_time"> {
+  kind: AnyVersion["config"]["kind"];
+  why: string;
+}
+
+/** The deployed APIs, read one by one, so that an unreadable row does not affect the other APIs. */
+export interface Deployed {
+  versions: AnyVersion[];
+  /** These APIs are still deployed, and must not be treated as deleted. */
+  unreadable: UnreadableApi[];
+}
+
+const DEPLOYED =
+  "SELECT v.*, a.kind FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id";
+
+/** Reads the current versions of all deployed APIs, sorted by name, or of one API only. */
+export async function readDeployed(db: Database, name?: string): Promise<Deployed> {
+  const rows = await db.all<VersionRow & Pick<UnreadableApi, "kind">>(
+    `${DEPLOYED}${name === undefined ? "" : " WHERE a.name = ?"} ORDER BY a.name`,
+    name === undefined ? [] : [name],
+  );
+  const deployed: Deployed = { versions: [], unreadable: [] };
+  for (const { kind, ...row } of rows)
+    try {
+      deployed.versions.push(toVersion(row));
+    } catch (error) {
+      const { name, api_id, deployed_time } = row;
+      const why = `its row in the database cannot be read (${(error as Error).message}); deploy it again`;
+      deployed.unreadable.push({ name, kind, api_id, deployed_time, why });
+    }
+  return deployed;
+}
+
+/** The current versions that can be read. */
+export async function allCurrent(db: Database): Promise<AnyVersion[]> {
+  return (await readDeployed(db)).versions;
+}
+
+/** True even if the API's version cannot be read. */
+export async function isDeployed(db: Database, name: string): Promise<boolean> {
+  return (await first(db, "SELECT name FROM apis WHERE name = ?", [name])) !== undefined;
+}
+
+export async function currentVersion(db: Database, name: string): Promise<AnyVersion | undefined> {
+  const row = await first<VersionRow>(
+    db,
+    "SELECT v.* FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id WHERE a.name = ?",
+    [name],
+  );
+  return row === undefined ? undefined : toVersion(row);
+}
+
+export async function findVersion(
+  db: Database,
+  name: string,
+  apiId: string,
+): Promise<AnyVersion | undefined> {
+  const row = await first<VersionRow>(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [
+    name,
+    apiId,
+  ]);
+  return row === undefined ? undefined : toVersion(row);
+}
+
+/** The versions that were deployed under this name, newest first. */
+export function versionHistory(
+  db: Database,
+  name: string,
+): Promise<Pick<ApiVersion, "api_id" | "deployed_time">[]> {
+  return db.all("SELECT api_id, deployed_time FROM api_versions WHERE name = ? ORDER BY deployed_time DESC", [
+    name,
+  ]);
+}
+
+/** Gives the version a new predictor id: its replicas become outdated, and new ones start. */
+export async function renewPredictorId(
+  db: Database,
+  { name, api_id, predictor_id }: AnyVersion,
+): Promise<void> {
+  const renewed = `${predictor_id.replace(/~.*$/, "")}~${newToken().slice(0, 8)}`;
+  await db.run("UPDATE api_versions SET predictor_id = ? WHERE name = ? AND api_id = ?", [
+    renewed,
+    name,
+    api_id,
+  ]);
+}
+
+/** Deletes an API and its versions. Versions that jobs use stay, so that the status of those jobs can still be read. */
+export async function deleteApi(db: Database, name: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.run("DELETE FROM apis WHERE name = ?", [name]);
+    await forgetMetrics(tx, name);
+    await tx.run(
+      "DELETE FROM api_versions WHERE name = ? AND api_id NOT IN (SELECT api_id FROM jobs WHERE api_name = ?)",
+      [name, name],
+    );
+  });
+}
+
+/** The configuration as it was submitted, with every number as it was written. */
+export function exactSpec({ config, configText }: AnyVersion): unknown {
+  const { predictor } = config;
+  if (predictor?.config == null) return config;
+  return { ...config, predictor: { ...predictor, config: parseExact(configText) } };
+}
+
+function toVersion({ spec_json, ...row }: VersionRow): AnyVersion {
+  const stored = JSON.parse(spec_json) as Pick<AnyVersion, "config" | "configText" | "submitted"> | null;
+  if (typeof stored?.config?.kind !== "string" || typeof stored.configText !== "string")
+    throw new Error("there is no configuration in it");
+  return { ...row, ...stored } as AnyVersion;
+}

@@ -1,0 +1,116 @@
+/** The workers of one real-time API: how many are wanted, which exist, and why some are missing. */
+import type { ApiVersion } from "../records/api-rows.ts";
+import type { Fleet } from "./plan-rollout.ts";
+import type { Replica } from "./replica.ts";
+import type { ReplicaPlaces } from "./replica-places.ts";
+import { firstReplicas, scalingRules, updateStrategy } from "./scaling-rules.ts";
+
+const BACKOFF_FIRST_MS = 500;
+const BACKOFF_MAX_MS = 60_000;
+
+export class ReplicaGroup {
+  readonly version: ApiVersion;
+  readonly places: ReplicaPlaces;
+  /** The wanted replicas, each of `processes_per_replica` workers. */
+  wanted: number;
+  /** The reason for this number. */
+  wantedBecause: string;
+  workers: Replica[] = [];
+  starting = 0;
+  /** Why the newest version has no replica. */
+  failure: string | undefined;
+  failedForMemory = false;
+  /** A replica of this version has been ready. */
+  hasServed = false;
+  /** What the missing replicas wait for. */
+  lack: string | undefined;
+  /** The API's log has a line about it. */
+  hasToldOfLack = false;
+  backoffMs = 0;
+  private retryAtMs = 0;
+
+  /** `before`: the workers of the same API's former version, which serve until new ones do. */
+  constructor(version: ApiVersion, places: ReplicaPlaces, before?: ReplicaGroup) {
+    const { min, max } = scalingRules(version.config);
+    this.version = version;
+    this.places = places;
+    this.workers = before?.workers ?? [];
+    this.wanted = Math.min(max, Math.max(min, before?.wanted ?? firstReplicas(version.config)));
+    this.wantedBecause =
+      before?.wanted === this.wanted ? before.wantedBecause : "as the configuration has it";
+  }
+
+  get perReplica(): number {
+    return this.version.config.predictor.processes_per_replica;
+  }
+
+  /** Workers of all versions that serve. */
+  get serving(): Replica[] {
+    return this.workers.filter((worker) => worker.state === "ready");
+  }
+
+  /** Complete replicas of the newest version that serve. */
+  get upToDate(): number {
+    return Math.floor(this.fresh.filter(({ state }) => state === "ready").length / this.perReplica);
+  }
+
+  get fresh(): Replica[] {
+    return this.present.filter((worker) => worker.predictor_id === this.version.predictor_id);
+  }
+
+  get old(): Replica[] {
+    return this.present.filter((worker) => worker.predictor_id !== this.version.predictor_id);
+  }
+
+  /** The old workers in the order in which they are stopped: first those that do not serve yet. */
+  get oldInOrder(): Replica[] {
+    return inOrderOfLeaving(this.old);
+  }
+
+  fleet(nowMs: number): Fleet {
+    const { perReplica, wanted, places, oldInOrder } = this;
+    const { surge, unavailable } = updateStrategy(this.version.config, wanted);
+    const split = (workers: readonly Replica[]) => {
+      const ready = workers.filter(({ state }) => state === "ready").length;
+      return { ready, coming: workers.length - ready };
+    };
+    const fresh = split(this.fresh);
+    return {
+      wanted: wanted * perReplica,
+      perReplica,
+      fresh: { ...fresh, coming: fresh.coming + this.starting },
+      old: split(oldInOrder),
+      leaving: this.workers.length - this.present.length,
+      surge: surge * perReplica,
+      unavailable: unavailable * perReplica,
+      spare: places.spare,
+      capacityLeft: places.capacityLeft,
+      canBorrow: places.canBorrow(oldInOrder),
+      leavingForOne: places.leavingForOne(oldInOrder),
+      isBackingOff: nowMs < this.retryAtMs,
+      isFailing: this.failure !== undefined,
+      hasServed: this.hasServed,
+    };
+  }
+
+  /**
+   * After the first death, the next worker starts at once. Workers that repeatedly die early are restarted with growing
+   * pauses.
+   */
+  waitBeforeNext(waitMs: number): void {
+    this.retryAtMs = Math.max(this.retryAtMs, performance.now() + waitMs);
+    this.backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_FIRST_MS, waitMs * 2));
+  }
+
+  get nextBackoffMs(): number {
+    return Math.max(BACKOFF_FIRST_MS, this.backoffMs);
+  }
+
+  private get present(): Replica[] {
+    return this.workers.filter(({ state }) => state === "initializing" || state === "ready");
+  }
+}
+
+export function inOrderOfLeaving(workers: readonly Replica[]): Replica[] {
+  return [...workers].sort((a, b) => Number(a.state === "ready") - Number(b.state === "ready"));
+}

@@ -1,0 +1,123 @@
+/**
+ * One replica of a real-time API: a worker process and the controller's connection to it. Requests do not use this
+ * connection.
+ */
+import { contain } from "../../base/boundary.ts";
+import { delay } from "../../base/clock.ts";
+import type { Reservation } from "../../engine/compute-account.ts";
+import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
+import { type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
+import { readFault } from "../../protocol/read-fault.ts";
+import { ConnectionRefused, WorkerConnection } from "../../protocol/worker-connection.ts";
+
+const CONNECT_RETRY_MS = 5;
+/** Long, because a worker responds only after `__init__`, which may take minutes. */
+const HANDSHAKE_MS = 3_600_000;
+
+export interface ReplicaEvents {
+  onReady(replica: Replica): void;
+  onFailed(replica: Replica, fault: WorkerFault): void;
+  /** `wasServing`: it died while it was ready, and neither during its set-up nor on request. */
+  onGone(replica: Replica, exit: WorkerExit, wasServing: boolean): void;
+  /** An error that is reported nowhere else. */
+  onFault(error: Error): void;
+}
+
+export class Replica {
+  readonly api_name: string;
+  readonly predictor_id: string;
+  state: "initializing" | "ready" | "draining" | "gone" = "initializing";
+  wants: string[] = [];
+  isAsync = false;
+  /** The replica was asked to end. */
+  isLeaving = false;
+  /** Its compute reservation; undefined once another replica has taken it over. */
+  reservation: Reservation | undefined;
+  /** It may have received requests. */
+  hasServed = false;
+  readonly startedMs = performance.now();
+  private readonly worker: RunningWorker;
+  private readonly events: ReplicaEvents;
+  private connection: WorkerConnection | undefined;
+
+  constructor(
+    worker: RunningWorker,
+    api: { api_name: string; predictor_id: string; reservation: Reservation },
+    events: ReplicaEvents,
+  ) {
+    this.worker = worker;
+    this.api_name = api.api_name;
+    this.predictor_id = api.predictor_id;
+    this.reservation = api.reservation;
+    this.events = events;
+    contain("the end of a replica", async () => this.gone(await worker.exited), events.onFault);
+  }
+
+  get identity() {
+    return this.worker.identity;
+  }
+
+  /** Connects and sets the worker up, or finds that a former controller has done so. */
+  async connect(init: Init, epoch: number): Promise<void> {
+    const hello = { role: "controller", token: this.identity.token, epoch } as const;
+    const events = {
+      onMessage: (type: number, _id: number, body: Buffer) => this.onMessage(type, body),
+      onClose: () => this.worker.kill(),
+    };
+    while (this.state === "initializing" && this.connection === undefined) {
+      this.connection = await WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch(
+        (error: unknown) => {
+          // Another release's worker that does not speak this protocol: a retry would change nothing.
+          if (error instanceof ConnectionRefused && error.code === "protocol") this.worker.kill();
+          return undefined;
+        },
+      );
+      if (this.connection === undefined) await delay(CONNECT_RETRY_MS);
+    }
+    const welcome = this.connection?.welcome;
+    if (welcome?.state === "new") this.connection!.sendJson(MESSAGE.INIT, 0, init);
+    if (welcome?.state === "ready") this.ready(welcome);
+  }
+
+  /** Stops new requests. The replica finishes those that it has, then exits. It is killed after `graceMs`. */
+  drain(graceMs: number): void {
+    if (this.state === "draining" || this.state === "gone") return;
+    this.state = "draining";
+    this.isLeaving = true;
+    if (this.connection === undefined) this.worker.kill();
+    else this.connection.sendJson(MESSAGE.DRAIN, 0, {});
+    setTimeout(() => this.worker.kill(), graceMs).unref();
+  }
+
+  kill(): void {
+    this.worker.kill();
+  }
+
+  /** Keeps the process running for the next controller. */
+  detach(): void {
+    this.state = "gone";
+    this.connection?.detach();
+  }
+
+  private onMessage(type: number, body: Buffer): void {
+    if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
+    if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, readFault(body));
+  }
+
+  private ready({ wants, is_async }: Pick<Ready, "wants" | "is_async">): void {
+    if (this.state !== "initializing") return;
+    this.state = "ready";
+    this.hasServed = true;
+    this.wants = wants;
+    this.isAsync = is_async;
+    this.events.onReady(this);
+  }
+
+  private gone(exit: WorkerExit): void {
+    if (this.state === "gone") return;
+    const wasServing = this.state === "ready";
+    this.state = "gone";
+    this.connection?.close();
+    this.events.onGone(this, exit, wasServing);
+  }
+}

@@ -1,0 +1,22 @@
+/** Checks, purely, whether an ACK can be true. If not, none of its counts is believed. */
+import { ProtocolError } from "../../protocol/frame-rules.ts";
+import type { Ack } from "../../protocol/messages.ts";
+import type { Outstanding } from "./outstanding.ts";
+
+/** Throws if `ack` does not settle exactly the oldest deliveries at the worker, each once. */
+export function checkAck(ack: Ack, outstanding: Outstanding): void {
+  const { upTo, succeeded, failures } = ack;
+  const count = succeeded + failures.length;
+  if (!outstanding.endsAt(upTo, count))
+    throw new ProtocolError(
+      `an ACK up to delivery ${upTo} counts ${succeeded} successes and ${failures.length} failures, which is not what the worker had of ${outstanding.count}`,
+    );
+  let before = 0;
+  for (const { delivery } of failures) {
+    if (delivery <= before || delivery > upTo || !outstanding.has(delivery))
+      throw new ProtocolError(
+        `an ACK up to delivery ${upTo} has a failure of delivery ${delivery}, which is not among those that it settles`,
+      );
+    before = delivery;
+  }
+}

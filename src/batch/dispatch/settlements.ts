@@ -1,0 +1,149 @@
+/**
+ * Collects what workers reported and commits it together: done bits, counts and failures of a job in one transaction.
+ * Commits are at least COMMIT_INTERVAL_MS apart (docs/decisions/0004-commit-order.md).
+ */
+import { contain } from "../../base/boundary.ts";
+import type { ReachKillPoint } from "../../base/kill-points.ts";
+import { COMMIT_INTERVAL_MS } from "../../contracts/limits.ts";
+import type { Database } from "../../database/database.ts";
+import { markSettled, type Segment, writeSettled } from "../../database/segment-rows.ts";
+import { type DeadLetter, saveLetter } from "../letters/letters.ts";
+import { type FailedAttempt, type InHand, saveFailedAttempt, saveInHand } from "../records/batch-rows.ts";
+import { addSettled } from "../records/job-rows.ts";
+
+export interface SettlementsOptions {
+  jobId: string;
+  epoch: number;
+  round: number;
+  reach: ReachKillPoint;
+  /** After each commit; a worker's credit returns only now. */
+  onCommitted: () => void;
+  /** Messages for dead letter queues are durable: they may be sent. */
+  onLetters: () => void;
+  /** The commit failed: another owner has the job, or the disk is full. */
+  onError: (error: Error) => void;
+}
+
+export class Settlements {
+  /** The job's settled batches, as in its row after the last commit. */
+  settledBatches: number;
+  private readonly db: Database;
+  private readonly options: SettlementsOptions;
+  private touched = new Set<Segment>();
+  private failures: FailedAttempt[] = [];
+  private letters: DeadLetter[] = [];
+  /** Batches recorded as in hand; `inHand` has the changes that are not committed yet. */
+  private readonly recorded = new Set<number>();
+  private inHand = new Map<number, InHand>();
+  private succeeded = 0;
+  private successUs = 0;
+  private onDurable: (() => void)[] = [];
+  private timer: NodeJS.Timeout | NodeJS.Immediate | undefined;
+  private committing: Promise<void> | undefined;
+  private lastCommitMs = 0;
+
+  constructor(db: Database, settledBatches: number, options: SettlementsOptions) {
+    this.db = db;
+    this.settledBatches = settledBatches;
+    this.options = options;
+  }
+
+  /** False if the batch was settled before: it is not counted again then. */
+  succeed(segment: Segment, batchIndex: number): boolean {
+    if (!markSettled(segment, batchIndex)) return false;
+    this.touched.add(segment);
+    this.succeeded++;
+    if (this.recorded.size > 0) this.recordBack(batchIndex);
+    return true;
+  }
+
+  /** Records, in the next commit, that a batch goes out. */
+  recordInHand(batchIndex: number, inHand: "recorded" | "alone"): void {
+    this.recorded.add(batchIndex);
+    this.inHand.set(batchIndex, inHand);
+  }
+
+  /** Records that a batch is no longer in hand, if it was recorded as such. */
+  recordBack(batchIndex: number): void {
+    if (this.recorded.delete(batchIndex)) this.inHand.set(batchIndex, "no");
+  }
+
+  /** Records that no batch is in hand any more: results that still arrive do not count. */
+  recordAllBack(): void {
+    for (const batchIndex of this.recorded) this.recordBack(batchIndex);
+  }
+
+  addSuccessTime(microseconds: number): void {
+    this.successUs += microseconds;
+  }
+
+  /** Records a failed attempt. The final one settles the batch; its dead letter is in the same commit. */
+  fail(segment: Segment, failed: FailedAttempt, letter: DeadLetter | undefined): void {
+    if (failed.isFinal && !markSettled(segment, failed.batch_index)) return;
+    this.recordBack(failed.batch_index);
+    if (failed.isFinal) this.touched.add(segment);
+    this.failures.push(failed);
+    if (letter !== undefined) this.letters.push(letter);
+  }
+
+  /** Commits soon; `then` runs once all that was reported up to now is durable. */
+  commitSoon(then: () => void): void {
+    this.onDurable.push(then);
+    if (this.timer !== undefined || this.committing !== undefined) return;
+    const wait = this.lastCommitMs + COMMIT_INTERVAL_MS - performance.now();
+    const commit = () => {
+      this.timer = undefined;
+      contain("a job's commit", () => this.commit(), this.options.onError);
+    };
+    this.timer = wait <= 0 ? setImmediate(commit) : setTimeout(commit, wait);
+  }
+
+  /** Commits what was reported so far and waits for it. */
+  async drain(): Promise<void> {
+    await this.committing;
+    if (this.onDurable.length > 0 || this.touched.size > 0 || this.inHand.size > 0) await this.commit();
+  }
+
+  private async commit(): Promise<void> {
+    if (this.committing !== undefined) return this.committing;
+    this.committing = this.write().catch((error: Error) => this.options.onError(error));
+    await this.committing;
+    this.committing = undefined;
+    this.lastCommitMs = performance.now();
+    if (this.onDurable.length > 0) this.commitSoon(() => {});
+  }
+
+  private async write(): Promise<void> {
+    const { jobId, epoch, round, reach } = this.options;
+    // Copies: while a full disk delays the write, more batches may be marked.
+    const segments = [...this.touched].map((segment) => ({ ...segment, settled: segment.settled.slice() }));
+    const { failures, letters, inHand, succeeded, successUs, onDurable } = this;
+    const failedBatches = failures.filter(({ isFinal }) => isFinal).length;
+    this.touched = new Set();
+    this.failures = [];
+    this.letters = [];
+    this.inHand = new Map();
+    this.succeeded = 0;
+    this.successUs = 0;
+    this.onDurable = [];
+    await this.db.transaction(async (tx) => {
+      for (const segment of segments) await writeSettled(tx, jobId, segment);
+      for (const [batch, state] of inHand) await saveInHand(tx, jobId, round, batch, state);
+      for (const failed of failures) await saveFailedAttempt(tx, jobId, round, failed);
+      for (const letter of letters) await saveLetter(tx, letter);
+      const counts = {
+        succeeded,
+        failedAttempts: failures.length,
+        failedBatches,
+        successUs,
+      };
+      if (!(await addSettled(tx, jobId, epoch, counts))) throw new Error(`job ${jobId} has another owner`);
+      reach("ack-before-commit");
+    });
+    reach("ack-after-commit");
+    this.settledBatches += succeeded + failedBatches;
+    if (letters.length > 0) this.options.onLetters();
+    for (const then of onDurable) then();
+    this.options.onCommitted();
+  }
+}

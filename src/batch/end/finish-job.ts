@@ -1,0 +1,84 @@
+/**
+ * Ends a job, once: the closing record, for which all causes race, then the terminal status. Both are in the commit
+ * order (docs/decisions/0004-commit-order.md). A restart between them continues with the second.
+ */
+import { timestamp } from "../../base/clock.ts";
+import type { ReachKillPoint } from "../../base/kill-points.ts";
+import type { JobReason } from "../../contracts/jobs.ts";
+import type { Database } from "../../database/database.ts";
+import type { WorkerFault } from "../../protocol/messages.ts";
+import { batchId } from "../letters/letters.ts";
+import { countDeadly, firstDeadly } from "../records/batch-rows.ts";
+import { type JobRow, jobById, setClosing, setTerminal } from "../records/job-rows.ts";
+import { decideEnding, type EndCause, type SettledCounts } from "../records/job-status.ts";
+
+export interface EndDeps {
+  db: Database;
+  reach: ReachKillPoint;
+  /** Writes a line to the job's own log. */
+  jobLog: (jobId: string, line: string) => void;
+}
+
+/** True if `cause` decided the end; false if another cause was first. */
+export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): Promise<boolean> {
+  const { db, reach } = deps;
+  const job = await jobById(db, jobId);
+  if (job === undefined) return false;
+  const decided = decideEnding(cause, {
+    total: job.total_batch_count ?? 0,
+    succeeded: job.succeeded,
+    failedBatches: job.failed_batches,
+    ...(cause.kind === "settled" ? await deaths(db, jobId) : NO_DEATHS),
+  });
+  const ending = { ...decided, reason: decided.reason && named(decided.reason, job) };
+  reach("closing-before-commit");
+  const won = await setClosing(db, jobId, ending);
+  reach("closing-after-commit");
+  await makeTerminal(deps, jobId);
+  if (won)
+    deps.jobLog(
+      jobId,
+      `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`,
+    );
+  return won;
+}
+
+type Deaths = Omit<SettledCounts, "total" | "succeeded" | "failedBatches">;
+/** Only `settled` depends on them. After an end that failed, as little as possible is read. */
+const NO_DEATHS: Deaths = { failedByDeath: 0, failedByOom: 0 };
+
+async function deaths(db: Database, jobId: string): Promise<Deaths> {
+  return { ...(await countDeadly(db, jobId)), ...(await firstDeath(db, jobId)) };
+}
+
+/** Describes the first batch that finally failed because its worker died; one out of memory, if there is any. */
+async function firstDeath(
+  db: Database,
+  jobId: string,
+): Promise<Pick<SettledCounts, "firstDeath" | "evidence">> {
+  const row = await firstDeadly(db, jobId);
+  if (row === undefined) return {};
+  const { batch_index, error_json } = row;
+  const { evidence, message } = JSON.parse(error_json) as WorkerFault;
+  return {
+    firstDeath: `batch ${batch_index}: ${message}`,
+    evidence: { batch_id: batchId(jobId, batch_index), batch_index, ...evidence },
+  };
+}
+
+/** Puts the names of the API and the job into a hint's command, so that it can be copied. */
+function named(reason: JobReason, { api_name, job_id }: JobRow): JobReason {
+  return reason.hint === undefined
+    ? reason
+    : { ...reason, hint: reason.hint.replaceAll("API JOB", `${api_name} ${job_id}`) };
+}
+
+/** The last step, also for a job whose server was killed right before it. */
+export async function makeTerminal(
+  { db, reach }: Pick<EndDeps, "db" | "reach">,
+  jobId: string,
+): Promise<void> {
+  reach("terminal-before-commit");
+  await setTerminal(db, jobId, timestamp());
+  reach("terminal-after-commit");
+}

@@ -1,0 +1,115 @@
+/**
+ * Reads compressed files of lines like plain ones: `.gz` (RFC 1952) and `.zst` (RFC 8878), recognised by name. They are
+ * read only from beginning to end. After a restart, the finished part is read again and dropped.
+ */
+import { Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { ServiceError } from "../../contracts/errors.ts";
+import { COMPRESSION_FREE_BYTES, COMPRESSION_RATIO_MAX } from "../../contracts/limits.ts";
+import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
+import { EnqueueError } from "../records/enqueue-error.ts";
+import { ZstdReader } from "../zstd/reader.ts";
+
+export type Compression = "gz" | "zst";
+
+const READ_BYTES = 256 * 1024;
+
+export function compressionOf(path: string): Compression | undefined {
+  if (path.endsWith(".gz")) return "gz";
+  return path.endsWith(".zst") ? "zst" : undefined;
+}
+
+export function decompressed(object: OpenObject, compression: Compression): OpenObject {
+  return new DecompressedObject(object, compression);
+}
+
+class DecompressedObject implements OpenObject {
+  readonly path: string;
+  readonly bytes: number;
+  readonly etag: string;
+  private readonly object: OpenObject;
+  private readonly chunks: AsyncIterator<Uint8Array>;
+  private chunk: Uint8Array = new Uint8Array(0);
+  private taken = 0;
+  private bytesIn = 0;
+  private bytesOut = 0;
+  private position = 0;
+  private readonly zstd: ZstdReader | undefined;
+
+  constructor(object: OpenObject, compression: Compression) {
+    this.object = object;
+    this.path = object.path;
+    this.bytes = object.bytes;
+    this.etag = object.etag;
+    this.zstd = compression === "zst" ? new ZstdReader(object.path) : undefined;
+    const unpacked = this.zstd?.unpack(this.compressedBytes()) ?? this.gunzipped();
+    this.chunks = unpacked[Symbol.asyncIterator]();
+  }
+
+  async read(into: Buffer, offset: number, position: number, length: number): Promise<number> {
+    while (this.position < position) if ((await this.take(position - this.position)) === 0) return 0;
+    const bytes = await this.take(length);
+    into.set(this.chunk.subarray(this.taken - bytes, this.taken), offset);
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    await this.chunks.return?.();
+    this.zstd?.close();
+    await this.object.close();
+  }
+
+  /** Advances by up to `length` bytes of the current chunk; 0 at the end. */
+  private async take(length: number): Promise<number> {
+    while (this.taken === this.chunk.length) {
+      const { value, done } = await this.chunks.next().catch((error: Error) => {
+        throw error instanceof ObjectChanged || error instanceof ServiceError || error instanceof EnqueueError
+          ? error
+          : damaged(this.path, error);
+      });
+      if (done) return 0;
+      this.chunk = value as Uint8Array;
+      this.taken = 0;
+      this.bytesOut += this.chunk.length;
+      if (this.bytesOut > COMPRESSION_FREE_BYTES && this.bytesOut > this.bytesIn * COMPRESSION_RATIO_MAX)
+        throw tooDense(this.path);
+    }
+    const bytes = Math.min(length, this.chunk.length - this.taken);
+    this.taken += bytes;
+    this.position += bytes;
+    return bytes;
+  }
+
+  private gunzipped(): AsyncIterable<Uint8Array> {
+    const inflate = createGunzip();
+    const source = Readable.from(this.compressedBytes());
+    source.on("error", (error) => inflate.destroy(error));
+    return source.pipe(inflate);
+  }
+
+  private async *compressedBytes(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const buffer = Buffer.allocUnsafe(READ_BYTES);
+      const read = await this.object.read(buffer, 0, this.bytesIn, READ_BYTES);
+      if (read === 0) return;
+      this.bytesIn += read;
+      yield buffer.subarray(0, read);
+    }
+  }
+}
+
+function damaged(path: string, cause: Error): EnqueueError {
+  return new EnqueueError(
+    "input_unreadable",
+    `${path} cannot be decompressed: ${cause.message}`,
+    "the file is damaged, cut off, or not what its name says; write it again and submit the job again",
+  );
+}
+
+function tooDense(path: string): EnqueueError {
+  return new EnqueueError(
+    "compression_ratio",
+    `${path} unpacks to more than ${COMPRESSION_RATIO_MAX} times its size`,
+    "decompress the file yourself, where you know that it is what it should be",
+  );
+}

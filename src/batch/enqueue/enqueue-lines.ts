@@ -1,0 +1,218 @@
+/**
+ * Enqueues `delimited_files` and inline items: large reads, validated line by line. Segments refer to plain files; the
+ * lines of compressed files are copied into the job's own file. Memory use is the same for any size of input.
+ */
+import { isUtf8 } from "node:buffer";
+import { BATCH_BYTES_LIMIT, LINE_BYTES_LIMIT } from "../../contracts/limits.ts";
+import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
+import { EnqueueError } from "../records/enqueue-error.ts";
+import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
+import type { JobInput } from "../records/job-input.ts";
+import { compressionOf, decompressed } from "./decompress.ts";
+import { type EnqueueCommits, type EnqueueCursor, endCursor } from "./enqueue-commits.ts";
+import { LineScanner } from "./line-scanner.ts";
+import type { SegmentMaker } from "./make-segments.ts";
+
+const READ_BYTES = 512 * 1024;
+const NEWLINE = 0x0a;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+export interface EnqueueLinesOptions {
+  /** Files from the cursor's own file on. */
+  files: AsyncIterable<{ path: string; entry: number }[]>;
+  input: JobInput;
+  /** Each line must be a JSON object; the job's own items were checked when they were submitted. */
+  mustBeObjects: boolean;
+  maker: SegmentMaker;
+  commits: EnqueueCommits;
+  own: ItemsFileWriter;
+  cursor: EnqueueCursor | undefined;
+  /** Called between blocks: true ends the work early. */
+  isCancelled: () => boolean;
+}
+
+/** A file that is being read. */
+interface Source {
+  entry: number;
+  path: string;
+  etag: string;
+  /** Its lines are copied, so that positions are those of the job's own file. */
+  isCopied: boolean;
+}
+
+/** Whole lines of a source that are in the buffer. */
+interface Block extends Source {
+  /** Their start in the file that is read, and in the file that ranges refer to. */
+  position: number;
+  base: number;
+}
+
+/** One for all jobs, because nothing is awaited between loading a block and taking its last line. */
+let scanner: LineScanner | undefined;
+
+export class LineEnqueuer {
+  private readonly options: EnqueueLinesOptions;
+  private buffer = Buffer.allocUnsafe(2 * READ_BYTES);
+
+  constructor(options: EnqueueLinesOptions) {
+    this.options = options;
+  }
+
+  /** False if it was cancelled. Throws EnqueueError if the input is invalid. */
+  async run(): Promise<boolean> {
+    const { files, cursor, isCancelled, maker, commits, own } = this.options;
+    for await (const page of files) {
+      for (const { path, entry } of page) {
+        const resumed = cursor?.entry === entry && cursor.path === path ? cursor : undefined;
+        await this.enqueueFile(path, entry, resumed);
+        if (isCancelled()) return false;
+      }
+    }
+    const rest = maker.finish();
+    if (rest !== undefined) commits.keep(rest, endCursor(own));
+    await commits.commit();
+    return true;
+  }
+
+  private async enqueueFile(path: string, entry: number, resumed: EnqueueCursor | undefined): Promise<void> {
+    const compression = compressionOf(path);
+    const opened = await this.options.input.open(path);
+    const object = compression === undefined ? opened : decompressed(opened, compression);
+    try {
+      if (resumed !== undefined && resumed.etag !== object.etag) throw changed(path);
+      const source = { entry, path, etag: object.etag, isCopied: compression !== undefined };
+      await this.enqueueLines(object, source, resumed?.offset ?? 0, resumed?.line ?? 0);
+    } catch (error) {
+      throw error instanceof ObjectChanged ? changed(path) : error;
+    } finally {
+      await object.close();
+    }
+  }
+
+  private async enqueueLines(
+    object: OpenObject,
+    source: Source,
+    position: number,
+    line: number,
+  ): Promise<void> {
+    const { maker, commits, own, isCancelled } = this.options;
+    if (source.isCopied) maker.beginFile(ITEMS_PATH, ITEMS_ETAG, own.bytes);
+    else maker.beginFile(source.path, source.etag, position);
+    let kept = 0;
+    for (let isEnd = false; !isEnd && !isCancelled(); ) {
+      this.growBuffer(kept, source.path, line);
+      const read = await object.read(this.buffer, kept, position + kept, READ_BYTES);
+      isEnd = read === 0;
+      const filled = kept + read;
+      // The kept bytes have no newline.
+      const newline = this.buffer.subarray(kept, filled).lastIndexOf(NEWLINE);
+      const wholeLines = newline < 0 ? 0 : kept + newline + 1;
+      const end = isEnd ? filled : wholeLines;
+      if (end > 0) {
+        line = this.takeBlock(end, position, source, line);
+        if (source.isCopied) own.append(Buffer.from(this.buffer.subarray(0, end)));
+        await commits.commitWhereFull();
+        this.buffer.copyWithin(0, end, filled);
+        position += end;
+      }
+      kept = filled - end;
+    }
+    maker.endFile();
+  }
+
+  /**
+   * Takes the whole lines at the beginning of the buffer, which begin at `position` in the file. Returns the line
+   * count.
+   */
+  private takeBlock(end: number, position: number, source: Source, line: number): number {
+    const { mustBeObjects, maker, own } = this.options;
+    // The start of the block in the file that ranges refer to.
+    const base = source.isCopied ? own.bytes : position;
+    const block = { ...source, base, position };
+    if (!mustBeObjects) return this.takeItems(end, block, line);
+    if (!isUtf8(this.buffer.subarray(0, end))) throw this.invalidUtf8(end, source.path, line);
+    const hasMark = position === 0 && this.buffer.subarray(0, Math.min(3, end)).equals(BYTE_ORDER_MARK);
+    if (!hasMark) return this.takeObjects(0, end, block, line);
+    maker.skipTo(base + BYTE_ORDER_MARK.length);
+    return this.takeObjects(BYTE_ORDER_MARK.length, end, block, line);
+  }
+
+  /** Lines from `at` on, each of which must be a JSON object. */
+  private takeObjects(at: number, end: number, block: Block, line: number): number {
+    scanner ??= new LineScanner();
+    scanner.load(this.buffer, end);
+    while (at < end) {
+      const count = scanner.scan(at);
+      if (count === 0) throw badLine(block.path, line + 1, scanner.problem);
+      for (let i = 0; i < count; i++) {
+        at = scanner.lineEnd(i);
+        line++;
+        const bytes = scanner.compactBytes(i);
+        if (bytes === 0) this.options.maker.blankLine(block.base + at);
+        else this.takeItem(at, bytes, block, line);
+      }
+    }
+    return line;
+  }
+
+  /** The job's own lines, which were checked when they were submitted. */
+  private takeItems(end: number, block: Block, line: number): number {
+    for (let at = 0; at < end; ) {
+      const start = at;
+      at = this.buffer.indexOf(NEWLINE, at) + 1;
+      this.takeItem(at, at - start - 1, block, ++line);
+    }
+    return line;
+  }
+
+  /** One item, whose line ends at `at` of the buffer. */
+  private takeItem(at: number, compactBytes: number, block: Block, line: number): void {
+    const { maker, commits, own } = this.options;
+    const { entry, path, etag, isCopied, base, position } = block;
+    const segment = maker.item(base + at, compactBytes);
+    if (maker.batchBytes >= BATCH_BYTES_LIMIT) throw tooLarge(path, line, maker.batchBytes, compactBytes);
+    if (segment === undefined) return;
+    const own_bytes = isCopied ? base + at : own.bytes;
+    commits.keep(segment, { entry, path, etag, offset: position + at, line, own_bytes });
+  }
+
+  private growBuffer(kept: number, path: string, line: number): void {
+    if (kept > LINE_BYTES_LIMIT) throw badLine(path, line + 1, `is longer than ${LINE_BYTES_LIMIT} bytes`);
+    if (kept + READ_BYTES <= this.buffer.length) return;
+    const larger = Buffer.allocUnsafe(2 * (kept + READ_BYTES));
+    this.buffer.copy(larger, 0, 0, kept);
+    this.buffer = larger;
+  }
+
+  private invalidUtf8(end: number, path: string, line: number): EnqueueError {
+    for (let at = 0; at < end; ) {
+      const newline = this.buffer.indexOf(NEWLINE, at);
+      const stop = newline < 0 || newline >= end ? end : newline + 1;
+      line++;
+      if (!isUtf8(this.buffer.subarray(at, stop))) break;
+      at = stop;
+    }
+    return badLine(path, line, "is not valid UTF-8");
+  }
+}
+
+function badLine(path: string, line: number, problem: string): EnqueueError {
+  return new EnqueueError(
+    "invalid_line",
+    `${path}: line ${line} ${problem}; each line must be a JSON object`,
+    "correct the line and submit the job again",
+  );
+}
+
+function changed(path: string): EnqueueError {
+  return new EnqueueError(
+    "input_changed",
+    `${path} was changed while it was being enqueued`,
+    "submit the job again, and leave its input as it is until it has ended",
+  );
+}
+
+function tooLarge(path: string, line: number, batchBytes: number, lineBytes: number): EnqueueError {
+  const message = `${path}: with line ${line} (${lineBytes} bytes) its batch has ${batchBytes} bytes; a batch must be smaller than ${BATCH_BYTES_LIMIT}`;
+  return new EnqueueError("batch_too_large", message, "use a smaller batch_size, or smaller items");
+}

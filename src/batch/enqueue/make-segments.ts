@@ -1,0 +1,104 @@
+/**
+ * Groups lines into batches and batches into segments. Pure: positions in, segments out. A batch may span files; a
+ * segment never ends inside a batch.
+ */
+import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../contracts/limits.ts";
+import type { ByteRange, Segment } from "../../database/segment-rows.ts";
+
+export type NewSegment = Omit<Segment, "settled" | "settled_count">;
+
+export class SegmentMaker {
+  /** Compact bytes of the batch that the last item went into, brackets and commas included. */
+  batchBytes = 0;
+  nextBatch: number;
+  private readonly batchSize: number;
+  private firstBatch: number;
+  private itemsInBatch = 0;
+  private items = 0;
+  private bytes = 0;
+  private hasBlankLines = false;
+  private ranges: ByteRange[] = [];
+  private current: ByteRange | undefined;
+
+  constructor(batchSize: number, firstBatch: number) {
+    this.batchSize = batchSize;
+    this.firstBatch = firstBatch;
+    this.nextBatch = firstBatch;
+  }
+
+  beginFile(path: string, etag: string, start: number): void {
+    this.current = { path, etag, start, end: start };
+  }
+
+  endFile(): void {
+    this.closeRange(this.current!.end);
+    this.current = undefined;
+  }
+
+  /** Skips what comes before `position` of the file: a byte order mark, not a line. */
+  skipTo(position: number): void {
+    this.current!.start = position;
+    this.current!.end = position;
+  }
+
+  blankLine(end: number): void {
+    this.hasBlankLines = true;
+    this.bytes += end - this.current!.end;
+    this.current!.end = end;
+  }
+
+  /**
+   * One item that ends at `end` of the file and has `compactBytes` bytes. Returns a segment if the item completed one.
+   */
+  item(end: number, compactBytes: number): NewSegment | undefined {
+    const current = this.current!;
+    this.bytes += end - current.end;
+    current.end = end;
+    this.items++;
+    // The opening bracket once, then a comma or the closing bracket after each item.
+    if (this.itemsInBatch++ === 0) this.batchBytes = 1;
+    this.batchBytes += compactBytes + 1;
+    if (this.itemsInBatch < this.batchSize) return undefined;
+    this.closeBatch();
+    const isFull =
+      this.bytes >= SEGMENT_BYTES_TARGET || this.nextBatch - this.firstBatch >= SEGMENT_BATCHES_MAX;
+    return isFull ? this.cut() : undefined;
+  }
+
+  /** The rest, with a last batch that may be short; undefined if there is none. */
+  finish(): NewSegment | undefined {
+    if (this.itemsInBatch > 0) this.closeBatch();
+    return this.nextBatch > this.firstBatch ? this.cut() : undefined;
+  }
+
+  private closeBatch(): void {
+    this.nextBatch++;
+    this.itemsInBatch = 0;
+  }
+
+  private cut(): NewSegment {
+    if (this.current !== undefined) {
+      const { path, etag, end } = this.current;
+      this.closeRange(end);
+      this.current = { path, etag, start: end, end };
+    }
+    const segment = {
+      first_batch: this.firstBatch,
+      batch_count: this.nextBatch - this.firstBatch,
+      item_count: this.items,
+      ranges: this.ranges,
+      has_blank_lines: this.hasBlankLines,
+    };
+    this.firstBatch = this.nextBatch;
+    this.items = 0;
+    this.bytes = 0;
+    this.hasBlankLines = false;
+    this.ranges = [];
+    return segment;
+  }
+
+  private closeRange(end: number): void {
+    const { path, etag, start } = this.current!;
+    if (end > start) this.ranges.push({ path, etag, start, end });
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * The phase in which the input becomes batches. Workers start at the same time, so that they are ready when the batches
+ * are.
+ */
+import { itemsFile } from "../contracts/data-layout.ts";
+import { IDLE_DEATHS_MAX } from "../contracts/limits.ts";
+import type { BatchWorker, WorkerDeath } from "./dispatch/batch-worker.ts";
+import { JobWorkers, type WorkersOwner, wantedWorkers } from "./dispatch/job-workers.ts";
+import { IDLE_DEATHS, keepDying } from "./dispatch/worker-death.ts";
+import { enqueueJob } from "./enqueue/enqueue-job.ts";
+import type { JobApi } from "./job-deps.ts";
+import type { Phase, RunOfJob } from "./phase.ts";
+import { enqueueFailed } from "./records/job-reasons.ts";
+import { configText, setRunning } from "./records/job-rows.ts";
+import type { StoredInput } from "./records/stored-input.ts";
+
+export class Enqueuing implements Phase, WorkersOwner {
+  readonly workers: JobWorkers;
+  readonly totalBatches: number | undefined;
+  /** Workers that died in a row. */
+  idleDeaths = 0;
+  private readonly run: RunOfJob;
+  /** Known before all is enqueued if the items came with the submission. */
+  private readonly expectedBatches: number | undefined;
+
+  constructor(run: RunOfJob, api: JobApi, { batch_count }: Pick<StoredInput, "batch_count">) {
+    const { deps, job, startTime, diskWait } = run;
+    const { job_id, api_name, api_id } = job;
+    this.run = run;
+    this.totalBatches = job.total_batch_count ?? undefined;
+    this.expectedBatches = this.totalBatches ?? batch_count;
+    this.workers = new JobWorkers({
+      ...{
+        jobId: job_id,
+        epoch: deps.epoch,
+        account: deps.account,
+        compute: api.compute,
+        diskWait,
+        log: deps.log,
+      },
+      holder: `job ${job_id} of ${api_name}`,
+      start: (gpus) => deps.startWorker(api_name, api_id, job_id, gpus),
+      forget: deps.forgetWorker,
+      init: async (total) => ({
+        ...api.init,
+        job_config: await configText(deps.db, job_id),
+        job_spec: jobSpec(run.job, startTime, total),
+      }),
+      jobLog: (line) => deps.jobLog(job_id, line),
+      end: (cause) => run.endSoon(cause),
+      onFault: (error) => run.unexpected(error),
+    });
+    this.workers.serve(this);
+  }
+
+  get wantedWorkers(): number {
+    if (this.run.isEnding) return 0;
+    const { workers, succeeded, failed_batches } = this.run.job;
+    return wantedWorkers(workers, (this.expectedBatches ?? 1) - succeeded - failed_batches);
+  }
+
+  /** Enqueues the input. Resolves to the number of batches, all committed; undefined if the job ends instead. */
+  async enqueue(): Promise<number | undefined> {
+    const { deps, job, store, diskWait, input } = this.run;
+    const { job_id: jobId, enqueued_batches: before } = job;
+    if (job.status !== "status_enqueuing") return job.total_batch_count!;
+    deps.jobLog(
+      jobId,
+      before === 0 ? "started enqueuing batches" : `went on enqueuing after ${before} batches`,
+    );
+    try {
+      const itemsPath = itemsFile(deps.dataDir, jobId);
+      const isCancelled = () => this.run.isEnding;
+      const total = await enqueueJob({ ...deps, job, jobId, store, diskWait, input, itemsPath, isCancelled });
+      if (total === undefined || !(await setRunning(deps.db, jobId, deps.epoch, total))) return undefined;
+      deps.reach("enqueued-after-commit");
+      deps.jobLog(jobId, `enqueued ${total} batches`);
+      return total;
+    } catch (error) {
+      this.run.endSoon({ kind: "enqueue_failed", reason: enqueueFailed(error as Error) });
+      return undefined;
+    }
+  }
+
+  /** A ready worker waits for batches. */
+  ready(_: BatchWorker): void {}
+
+  /** No batch can have been in hand yet. */
+  died(_: BatchWorker, { exit }: WorkerDeath): void {
+    if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
+    const kind = exit.outOfMemory === undefined ? "worker_error" : "worker_oom";
+    this.run.endSoon({ kind, reason: keepDying(exit, IDLE_DEATHS) });
+  }
+
+  tick(nowMs: number): void {
+    this.workers.logWaiting(nowMs);
+  }
+
+  async close(): Promise<void> {}
+
+  async leave(): Promise<void> {}
+}
+
+/** The `job_spec` of a predictor that declares it. The worker adds `config` from the text in `job_config`. */
+function jobSpec(job: RunOfJob["job"], start_time: string, total: number | undefined) {
+  const { job_id, api_name, api_id, workers, created_time, round } = job;
+  const total_batch_count = total ?? null;
+  return { job_id, api_name, api_id, workers, total_batch_count, created_time, start_time, round };
+}

@@ -1,0 +1,54 @@
+/** The phases of a job's run: one at a time, each with all its parts. */
+import type { DiskWait } from "../base/disk-full.ts";
+import type { WorkerCounts } from "../contracts/jobs.ts";
+import type { ObjectStore } from "../object-store/object-store.ts";
+import type { JobWorkers } from "./dispatch/job-workers.ts";
+import type { JobDeps } from "./job-deps.ts";
+import type { JobInput } from "./records/job-input.ts";
+import type { JobRow } from "./records/job-rows.ts";
+import type { EndCause } from "./records/job-status.ts";
+
+export interface Phase {
+  readonly workers: Pick<JobWorkers, "counts" | "describeWaiting" | "stopAll">;
+  /** Called four times a second. */
+  tick(nowMs: number): void;
+  /** Stops leasing; results that still arrive do not count. Resolves when those that did arrive are durable. */
+  close(): Promise<void>;
+  /** Closes the phase and stops reading the input. */
+  leave(): Promise<void>;
+}
+
+/** The run of a job as its phases see it. */
+export interface RunOfJob {
+  readonly deps: JobDeps;
+  readonly job: JobRow;
+  /** How many workers the job had when the machine went down, if it did. */
+  readonly lostWorkers: number;
+  readonly startTime: string;
+  readonly store: ObjectStore;
+  readonly input: JobInput;
+  /** How to wait while the disk is full. */
+  readonly diskWait: DiskWait;
+  readonly isEnding: boolean;
+  /** Ends the job; the first cause wins. */
+  endSoon(cause: EndCause): void;
+  /** Ends the job because of a bug. */
+  unexpected(error: Error): void;
+}
+
+export const NO_WORKERS: WorkerCounts = {
+  ...{ pending: 0, initializing: 0, running: 0 },
+  ...{ succeeded: 0, failed: 0, stalled: 0 },
+};
+
+/** The API and the input of the job are being looked up: there is no worker yet. */
+export const PREPARING: Phase = {
+  workers: {
+    counts: () => NO_WORKERS,
+    describeWaiting: () => undefined,
+    stopAll: async () => {},
+  },
+  tick: () => {},
+  close: async () => {},
+  leave: async () => {},
+};

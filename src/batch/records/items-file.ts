@@ -1,0 +1,116 @@
+/**
+ * Reads and writes the job's own file, one JSON text a line. Inline items are written whole when the job is submitted.
+ * Selected paths and the lines of compressed files are appended while the job is enqueued. The file is append-only,
+ * because a reader may have it open.
+ */
+import { type FileHandle, open, readdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { makeDirectories } from "../../base/disk-full.ts";
+import { jobsDirectory } from "../../contracts/data-layout.ts";
+import type { OpenObject } from "../../object-store/object-store.ts";
+
+/** How ranges name the job's own file: an empty path, and a constant etag because committed content never changes. */
+export const ITEMS_PATH = "";
+export const ITEMS_ETAG = "own";
+const IDS_A_QUERY = 500;
+
+/** Removes the directories of submissions that were cut off before they were recorded. */
+export async function removeOrphans(
+  dataDir: string,
+  existing: (ids: readonly string[]) => Promise<Set<string>>,
+): Promise<void> {
+  const root = jobsDirectory(dataDir);
+  const names = await readdir(root).catch(() => [] as string[]);
+  for (let at = 0; at < names.length; at += IDS_A_QUERY) {
+    const page = names.slice(at, at + IDS_A_QUERY);
+    const known = await existing(page);
+    for (const name of page.filter((id) => !known.has(id)))
+      await rm(join(root, name), { recursive: true, force: true });
+  }
+}
+
+/** Opens the job's own file for reading. */
+export async function openItemsFile(path: string): Promise<OpenObject> {
+  const handle = await open(path, "r");
+  return {
+    path: ITEMS_PATH,
+    etag: ITEMS_ETAG,
+    bytes: (await handle.stat()).size,
+    read: async (into, offset, position, length) =>
+      (await handle.read(into, offset, length, position)).bytesRead,
+    close: () => handle.close(),
+  };
+}
+
+/** Writes the whole file durably: its content and its directory entries. */
+export async function writeItemsFile(path: string, content: Buffer): Promise<void> {
+  const writer = new ItemsFileWriter(path);
+  await writer.open(0);
+  try {
+    writer.append(content);
+    await writer.flush();
+  } finally {
+    await writer.close();
+  }
+}
+
+/** Appends; what was appended is durable after `flush`. */
+export class ItemsFileWriter {
+  /** Bytes, including those not yet flushed. */
+  bytes = 0;
+  private readonly path: string;
+  private file: FileHandle | undefined;
+  /** Bytes that `flush` still has to write. */
+  waitingBytes = 0;
+  private waiting: Buffer[] = [];
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Cuts the file to `committedBytes`: the rest was never committed. May be retried after an error. */
+  async open(committedBytes: number): Promise<void> {
+    const directory = dirname(this.path);
+    makeDirectories(directory);
+    await this.close();
+    this.file = await open(this.path, committedBytes === 0 ? "w" : "r+", 0o600);
+    await this.file.truncate(committedBytes);
+    this.bytes = committedBytes;
+    for (const parent of [directory, dirname(directory)]) await syncDirectory(parent);
+  }
+
+  /** `content` must not change until it is flushed. */
+  append(content: Buffer): void {
+    this.waiting.push(content);
+    this.bytes += content.length;
+    this.waitingBytes += content.length;
+  }
+
+  /** May be retried after an error. */
+  async flush(): Promise<void> {
+    const content = Buffer.concat(this.waiting);
+    if (content.length === 0) return;
+    const start = this.bytes - content.length;
+    for (let written = 0; written < content.length; )
+      written += (await this.file!.write(content, written, content.length - written, start + written))
+        .bytesWritten;
+    await this.file!.sync();
+    this.waiting = [];
+    this.waitingBytes = 0;
+  }
+
+  async close(): Promise<void> {
+    const { file } = this;
+    this.file = undefined;
+    await file?.close();
+  }
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

@@ -1,0 +1,66 @@
+/** Builds the `reason` of a job that ended early: what was wrong, and what to do. */
+import { ServiceError } from "../../contracts/errors.ts";
+import { describeFault } from "../../contracts/faults.ts";
+import type { JobReason } from "../../contracts/jobs.ts";
+import { EnvironmentError } from "../../engine/environments/installers.ts";
+import { ObjectChanged } from "../../object-store/object-store.ts";
+import type { WorkerFault } from "../../protocol/messages.ts";
+import { EnqueueError } from "./enqueue-error.ts";
+
+export function startFailed(error: Error): JobReason {
+  const code = error instanceof EnvironmentError ? "requirements_failed" : "worker_start_failed";
+  return {
+    code,
+    message: error.message,
+    hint: "correct it and deploy again; `quern logs API JOB` has the whole output",
+  };
+}
+
+export function setUpFailed(fault: WorkerFault): JobReason {
+  return {
+    code: "set_up_failed",
+    message: `a worker could not be set up: ${describeFault(fault)}`,
+    hint:
+      fault.evidence?.out_of_memory === undefined
+        ? "`quern logs API JOB` has the traceback; correct the predictor and deploy again"
+        : "give the API a larger compute.mem, or the machine more memory",
+    ...(fault.evidence === undefined ? {} : { evidence: fault.evidence }),
+  };
+}
+
+export function completionFailed(fault: WorkerFault): JobReason {
+  return {
+    code: "on_job_complete_failed",
+    message: `on_job_complete raised ${describeFault(fault)}`,
+    hint: "`quern logs API JOB` has the traceback",
+  };
+}
+
+export function enqueueFailed(error: Error): JobReason {
+  if (error instanceof EnqueueError) return { code: error.code, message: error.message, hint: error.hint };
+  return inputLost(error);
+}
+
+/** The input has changed, or cannot be read. */
+export function inputLost(error: Error): JobReason {
+  const changed = error instanceof ObjectChanged ? error : error.cause;
+  if (changed instanceof ObjectChanged)
+    return {
+      code: "input_changed",
+      message: changed.message,
+      hint: "submit the job again, and leave its input as it is until it has ended",
+    };
+  return {
+    code: error instanceof ServiceError ? error.code : "input_unreadable",
+    message: `the input could not be read: ${error.message}`,
+    hint: "see that the files are there, may be read and are not changed, then submit again",
+  };
+}
+
+export function unexpected(error: Error): JobReason {
+  return {
+    code: "unexpected_error",
+    message: error.message,
+    hint: "this is a fault of Quern; please report it with the server's log",
+  };
+}

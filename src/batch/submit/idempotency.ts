@@ -1,0 +1,66 @@
+/**
+ * `Idempotency-Key` (docs/contract/submitting.md#idempotency-key): the same key and body within a day return the first
+ * response again; another body is a conflict. The key is recorded in the job's own commit. So only one of two
+ * simultaneous submissions creates a job.
+ */
+import { createHash } from "node:crypto";
+import { ServiceError } from "../../contracts/errors.ts";
+import { IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_KEY_LENGTH_MAX } from "../../contracts/limits.ts";
+import { first, type Statements } from "../../database/database.ts";
+
+export interface SubmissionKey {
+  api_name: string;
+  idempotency_key: string;
+  body_sha256: string;
+}
+
+/** Throws if the header's value is not a legal key. */
+export function submissionKey(apiName: string, header: string, body: Buffer): SubmissionKey {
+  assertLegalKey(header);
+  const body_sha256 = createHash("sha256").update(body).digest("hex");
+  return { api_name: apiName, idempotency_key: header, body_sha256 };
+}
+
+export function assertLegalKey(header: string): void {
+  if (!/^[\x21-\x7e]+$/.test(header) || header.length > IDEMPOTENCY_KEY_LENGTH_MAX) {
+    throw new ServiceError(
+      "invalid_request",
+      `Idempotency-Key must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces (got ${JSON.stringify(header.slice(0, 40))}); use a UUID`,
+    );
+  }
+}
+
+/** The job that this key created before; undefined if the key is new. Throws `idempotency_key_reused`. */
+export async function findSubmission(
+  db: Statements,
+  key: SubmissionKey,
+  nowMs: number,
+): Promise<string | undefined> {
+  const row = await first<{ job_id: string; body_sha256: string }>(
+    db,
+    "SELECT job_id, body_sha256 FROM idempotency_keys WHERE api_name = ? AND idempotency_key = ? AND created_ms > ?",
+    [key.api_name, key.idempotency_key, nowMs - IDEMPOTENCY_KEPT_MS],
+  );
+  if (row === undefined || row.body_sha256 === key.body_sha256) return row?.job_id;
+  throw new ServiceError(
+    "idempotency_key_reused",
+    `Idempotency-Key "${key.idempotency_key}" was used for job ${row.job_id} with another body; use a new key for a new job`,
+  );
+}
+
+/** Records the key, and deletes expired ones. */
+export async function saveSubmission(
+  tx: Statements,
+  key: SubmissionKey,
+  jobId: string,
+  nowMs: number,
+): Promise<void> {
+  await tx.run("DELETE FROM idempotency_keys WHERE created_ms <= ?", [nowMs - IDEMPOTENCY_KEPT_MS]);
+  await tx.run("INSERT INTO idempotency_keys VALUES (?, ?, ?, ?, ?)", [
+    key.api_name,
+    key.idempotency_key,
+    key.body_sha256,
+    jobId,
+    nowMs,
+  ]);
+}

@@ -1,0 +1,29 @@
+/** Reads submissions: short ones here, long ones on a thread, so that a long one does not delay other requests. */
+import { ServiceError } from "../../contracts/errors.ts";
+import { READ_ASIDE_HEAP_MIB, READ_ASIDE_LIMIT_MS, READ_HERE_BYTES_MAX } from "../../contracts/limits.ts";
+import { SideThread } from "../../engine/side-work.ts";
+import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
+
+const aside = new SideThread<Uint8Array, ParsedSubmission>({
+  program: new URL("./submission-thread.js", import.meta.url),
+  limitMs: READ_ASIDE_LIMIT_MS,
+  heapMiB: READ_ASIDE_HEAP_MIB,
+  tooMuch: () =>
+    new ServiceError(
+      "invalid_request",
+      `the submission takes more than ${READ_ASIDE_LIMIT_MS / 1000} s or ${READ_ASIDE_HEAP_MIB} MiB to read: it has too many values; put them into a file and submit it as delimited_files`,
+    ),
+});
+
+/** `body` must not be used afterwards. `left`: aborted when the client is gone. Throws ServiceError with all errors. */
+export async function readSubmission(body: Buffer, left?: AbortSignal): Promise<ParsedSubmission> {
+  if (body.length <= READ_HERE_BYTES_MAX) return parseSubmission(body);
+  const isWhole = body.length === body.buffer.byteLength;
+  const transfer = isWhole ? [body.buffer as ArrayBuffer] : [];
+  const parsed = await aside.run(body, { bytes: body.length, transfer, left });
+  const { input } = parsed;
+  if (input.kind !== "items") return parsed;
+  // A Buffer arrives from the thread as a plain array of bytes.
+  const { buffer, byteOffset, byteLength } = input.lines;
+  return { ...parsed, input: { ...input, lines: Buffer.from(buffer, byteOffset, byteLength) } };
+}

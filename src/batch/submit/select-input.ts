@@ -1,0 +1,98 @@
+/** Checks that a submission selects any files, and previews them (docs/contract/submitting.md#refused-at-once). */
+import { ServiceError } from "../../contracts/errors.ts";
+import { quoted } from "../../contracts/field-errors.ts";
+import { FIRST_MATCH_MS } from "../../contracts/limits.ts";
+import type { ObjectStore } from "../../object-store/object-store.ts";
+import {
+  type FileSelection,
+  type SelectedFile,
+  selectFiles,
+} from "../../object-store/select/select-files.ts";
+import { assertLegalKey } from "./idempotency.ts";
+import type { ParsedSubmission } from "./parse-submission.ts";
+import { readSubmission } from "./read-submission.ts";
+
+/** Paths and patterns that a message names. */
+const SHOWN_MAX = 5;
+
+export interface Preview {
+  /** Pages of the selected files; none for inline items. */
+  files: AsyncGenerator<SelectedFile[]>;
+  /** Undefined if it depends on the content of the files. */
+  batchCount: (files: number) => number | undefined;
+}
+
+/** For `dryRun`: checks everything as for a submission, without creating a job. */
+export async function previewSubmission(
+  store: ObjectStore,
+  body: Buffer,
+  idempotencyKey: string | undefined,
+  left?: AbortSignal,
+): Promise<Preview> {
+  if (idempotencyKey !== undefined) assertLegalKey(idempotencyKey);
+  const { input } = await readSubmission(body, left);
+  const { batch_size } = input;
+  if (input.kind === "items")
+    return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };
+  await assertAnyFile(store, input);
+  return {
+    files: selectFiles(store, input, { sizes: true }),
+    batchCount: (files) => (input.kind === "paths" ? Math.ceil(files / batch_size) : undefined),
+  };
+}
+
+/**
+ * Throws `no_files_found`, or the error that prevents reading the first file. If the first match takes too long, the
+ * check passes; the job then reports any error.
+ */
+export async function assertAnyFile(
+  store: ObjectStore,
+  input: Extract<ParsedSubmission["input"], { kind: "lines" | "paths" }>,
+): Promise<void> {
+  const pages = selectFiles(store, input, { sizes: false });
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), FIRST_MATCH_MS);
+  });
+  const next = pages.next();
+  const first = await Promise.race([next, patience]).finally(() => clearTimeout(timer));
+  // A listing that continues has no caller for its error; the generator stops at its next page.
+  if (first === "late") next.catch(() => {});
+  pages.return(undefined).catch(() => {});
+  if (first === "late") return;
+  if (first.done) throw noFilesFound(input);
+  if (input.kind === "lines") await assertReadable(store, first.value[0]!.path);
+}
+
+/** Opens the file: if it may not be read, the submission fails now instead of the job later. */
+async function assertReadable(store: ObjectStore, path: string): Promise<void> {
+  const object = await store.open(path).catch((error: NodeJS.ErrnoException) => {
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError("invalid_request", `${path} cannot be read: ${error.message}`, { cause: error });
+  });
+  await object.close();
+}
+
+function noFilesFound({ store_paths, includes = [], excludes = [] }: FileSelection): ServiceError {
+  const filters = [
+    ...(includes.length > 0 ? [`includes ${someOf(includes)}`] : []),
+    ...(excludes.length > 0 ? [`excludes ${someOf(excludes)}`] : []),
+  ];
+  const filtered = filters.length > 0 ? ` with ${filters.join(" and ")}` : "";
+  const globHint =
+    includes.length > 0 ? '; a pattern matches the whole path, so write "**.jpg", not "*.jpg"' : "";
+  return new ServiceError(
+    "no_files_found",
+    `no file matches store_paths: ${someOf(store_paths)}${filtered}; an entry selects all files whose path begins with it${globHint}`,
+  );
+}
+
+/** The first few, if there are many. */
+function someOf(texts: readonly string[]): string {
+  const shown = texts.slice(0, SHOWN_MAX).map((text) => quoted(text).slice(1, -1));
+  return texts.length > SHOWN_MAX
+    ? `${shown.join(", ")} and ${texts.length - SHOWN_MAX} more`
+    : shown.join(", ");
+}
+
+async function* noFiles(): AsyncGenerator<SelectedFile[]> {}

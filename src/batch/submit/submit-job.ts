@@ -1,0 +1,122 @@
+/**
+ * Records a job durably. Its response may be sent when `submitJob` resolves; enqueuing follows
+ * (docs/contract/submitting.md#durable-before-the-answer).
+ */
+import { rm } from "node:fs/promises";
+import { timestamp, wallMs } from "../../base/clock.ts";
+import { newUlid } from "../../base/ids.ts";
+import type { ReachKillPoint } from "../../base/kill-points.ts";
+import { itemsFile, jobDirectory } from "../../contracts/data-layout.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import type { Database } from "../../database/database.ts";
+import type { ObjectStore } from "../../object-store/object-store.ts";
+import { writeItemsFile } from "../records/items-file.ts";
+import { insertJob, type NewJob } from "../records/job-rows.ts";
+import type { StoredInput } from "../records/stored-input.ts";
+import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
+import type { OlderName } from "./older-names.ts";
+import type { ParsedSubmission } from "./parse-submission.ts";
+import { readSubmission } from "./read-submission.ts";
+import { assertAnyFile } from "./select-input.ts";
+
+export interface SubmitDeps {
+  db: Database;
+  store: ObjectStore;
+  dataDir: string;
+  reach: ReachKillPoint;
+  /** Whether a dead letter queue certainly does not exist. */
+  isQueueMissing: (queue: string) => Promise<boolean>;
+}
+
+/** Refuses an SQS queue that certainly does not exist: every message to it would be refused. */
+async function assertQueue(
+  { isQueueMissing }: SubmitDeps,
+  { arn, queue }: { arn: string; queue: string },
+): Promise<void> {
+  if (!(await isQueueMissing(queue))) return;
+  const detail = `there is no queue ${arn}; create it first, or name a queue of Quern's own`;
+  const fields = [{ pointer: "/queue_dead_letter_queue/arn", detail }];
+  throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
+}
+
+export interface Submitted {
+  job_id: string;
+  /** The job was created before with this `Idempotency-Key`. */
+  isReplay: boolean;
+  /** Names of Cortex that the submission used; empty for a replay. */
+  olderNames: readonly OlderName[];
+}
+
+/**
+ * Throws ServiceError if the submission is not valid, or if its key was used for another one. `left`: aborted when the
+ * client is gone; a submission that is not read by then creates no job.
+ */
+export async function submitJob(
+  deps: SubmitDeps,
+  api: { name: string; api_id: string },
+  body: Buffer,
+  idempotencyKey: string | undefined,
+  left?: AbortSignal,
+): Promise<Submitted> {
+  const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
+  const before = key && (await findSubmission(deps.db, key, wallMs()));
+  if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
+  const submission = await readSubmission(body, left);
+  const { input } = submission;
+  if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
+  if (input.kind !== "items") await assertAnyFile(deps.store, input);
+  const jobId = newUlid();
+  const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
+  const make = async () => {
+    if (input.kind === "items") await writeItemsFile(itemsFile(deps.dataDir, jobId), input.lines);
+    deps.reach("submission-before-commit");
+    return record(deps.db, toNewJob(jobId, api, submission), key);
+  };
+  const recorded = await make().catch(async (error) => {
+    await forget();
+    throw error;
+  });
+  // Another submission with the same key was faster.
+  if (recorded !== jobId) await forget();
+  deps.reach("submission-after-commit");
+  const isReplay = recorded !== jobId;
+  return { job_id: recorded, isReplay, olderNames: isReplay ? [] : submission.olderNames };
+}
+
+/** Resolves to the id of the job that the key now names. */
+function record(db: Database, job: NewJob, key: SubmissionKey | undefined): Promise<string> {
+  return db.transaction(async (tx) => {
+    const before = key && (await findSubmission(tx, key, wallMs()));
+    if (before !== undefined) return before;
+    await insertJob(tx, job);
+    if (key !== undefined) await saveSubmission(tx, key, job.job_id, wallMs());
+    return job.job_id;
+  });
+}
+
+function toNewJob(
+  jobId: string,
+  api: { name: string; api_id: string },
+  submission: ParsedSubmission,
+): NewJob {
+  return {
+    job_id: jobId,
+    api_name: api.name,
+    api_id: api.api_id,
+    submission_json: JSON.stringify(toStored(submission)),
+    config_json: submission.configText,
+    workers: submission.workers,
+    timeout_s: submission.timeout ?? null,
+    max_receive_count: submission.deadLetters?.max_receive_count ?? 1,
+    dead_letter_arn: submission.deadLetters?.arn ?? null,
+    dead_letter_queue: submission.deadLetters?.queue ?? null,
+    created_time: timestamp(),
+    has_older_names: submission.olderNames.length > 0 ? 1 : 0,
+  };
+}
+
+function toStored({ input }: ParsedSubmission): StoredInput {
+  if (input.kind !== "items") return input;
+  const { batch_size, count } = input;
+  return { kind: "items", batch_size, batch_count: Math.ceil(count / batch_size) };
+}

@@ -1,0 +1,64 @@
+/** The dependencies of all verbs: where to print, how to reach the server, and the user's preferences. */
+import type { CreatedKey, KeyScope } from "../../contracts/keys.ts";
+import type { Client } from "./client.ts";
+
+export interface CliContext {
+  client: Client;
+  /** Reads the server's address and key again, because the server may have been started since. */
+  reconnect: () => CliContext;
+  /** The environment that `client` uses. */
+  environment: string;
+  output: "table" | "json";
+  /** `-a`: the declarative application of a verb. */
+  app: string | undefined;
+  /** Prints data only. Resolves when more can be printed. */
+  out: (text: string) => Promise<void>;
+  /** Prints data in place of the previous output. */
+  outAnew: (text: string) => Promise<void>;
+  /** Prints progress, hints and messages. */
+  err: (text: string) => void;
+  /** Prints a message in place of the previous line, if `isInteractive`. */
+  errLine: (text: string) => void;
+  /** Asks a question on the terminal. Resolves to the line that was entered. */
+  ask: (question: string) => Promise<string>;
+  /** Whether stderr is a terminal that may show a moving bar. */
+  isInteractive: boolean;
+  /** Whether a person reads the output: neither data nor messages go into a file or a pipe. */
+  isTerminal: boolean;
+  /** `-y`: ask no questions. */
+  isYes: boolean;
+  /** `-w`: repeat every two seconds. */
+  isWatch: boolean;
+  files: { environments: string; dataDir: string; examples: string };
+  /** The interpreter that predictors run with. */
+  python: string;
+  /** The error of the data directory's database; undefined if it is valid or does not exist yet. */
+  databaseFault: () => Promise<string | undefined>;
+  /** Creates a key in a data directory that no server uses. */
+  createKeyOffline: (dataDir: string, scope: KeyScope, api: string | null) => Promise<CreatedKey>;
+}
+
+/** The exit codes (docs/contract/command-line.md#exit-codes). */
+export const EXIT = {
+  success: 0,
+  failed: 1,
+  usage: 2,
+  notAllowed: 3,
+  notFound: 4,
+  conflict: 5,
+  unreachable: 6,
+  jobFailed: 10,
+  jobCompletedWithFailures: 11,
+  jobStopped: 12,
+  jobTimedOut: 13,
+  timeout: 124,
+} as const;
+
+export class CliError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}

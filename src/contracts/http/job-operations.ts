@@ -1,0 +1,184 @@
+/** The operations on jobs of a batch API (docs/contract/jobs.md). */
+import { redriveSchema } from "../jobs.ts";
+import { IDEMPOTENCY_KEY_LENGTH_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits.ts";
+import {
+  failureGroupsSchema,
+  failureListSchema,
+  jobEnvelopeSchema,
+  jobListSchema,
+  jobRecordSchema,
+  jobStatusNames,
+  messageSchema,
+  previewSchema,
+} from "./answers.ts";
+import { follow, jsonSchema, LOGS, type Operation, type Parameter, text } from "./operation.ts";
+import { JOB_ID_PATTERN, submissionDescription } from "./submission-description.ts";
+
+const jobIdText = { type: "string", pattern: JOB_ID_PATTERN };
+const api: Parameter = { name: "api", in: "path", about: "the API's name", schema: text };
+const job: Parameter = { name: "job", in: "path", about: "the job's id", schema: jobIdText };
+const jobId: Parameter = {
+  name: "jobID",
+  in: "query",
+  about: "the job's id, instead of the path",
+  schema: jobIdText,
+};
+const NEXT_PAGE = "next_cursor of the page before";
+const jobCursor: Parameter = { name: "cursor", in: "query", about: NEXT_PAGE, schema: jobIdText };
+const batchCursor: Parameter = {
+  name: "cursor",
+  in: "query",
+  about: NEXT_PAGE,
+  schema: { type: "string", pattern: "^[0-9]{1,15}$" },
+};
+const limit: Parameter = {
+  name: "limit",
+  in: "query",
+  about: "at most this many",
+  schema: { type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT },
+};
+const groupBy: Parameter = {
+  name: "group_by",
+  in: "query",
+  about: "count them by their errors instead",
+  schema: { type: "string", enum: ["error"] },
+};
+const status: Parameter = {
+  name: "status",
+  in: "query",
+  about: "only jobs in this status",
+  schema: { type: "string", enum: jobStatusNames.options },
+};
+const dryRun: Parameter = {
+  name: "dryRun",
+  in: "query",
+  about: "true, t or 1, in any case: check it and list its files; make no job",
+  schema: text,
+};
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  about: "the same key and body within 24 hours give the first answer again",
+  schema: { type: "string", pattern: "^[!-~]+$", minLength: 1, maxLength: IDEMPOTENCY_KEY_LENGTH_MAX },
+};
+
+const API_ERRORS = ["api_not_found", "unauthorized", "forbidden", "api_not_ready"] as const;
+const JOB_ERRORS = [...API_ERRORS, "job_not_found", "invalid_request"] as const;
+const SUBMIT_ERRORS = [
+  ...API_ERRORS,
+  "malformed_json",
+  "invalid_request",
+  "path_not_allowed",
+  "no_files_found",
+  "bucket_not_found",
+  "store_forbidden",
+  "store_unreachable",
+  "idempotency_key_reused",
+  "body_too_large",
+  "origin_not_allowed",
+] as const;
+
+export const JOB_OPERATIONS: readonly Operation[] = [
+  {
+    id: "submitJob",
+    method: "post",
+    path: "/{api}",
+    about: "submit a job",
+    scope: "submit",
+    parameters: [api, dryRun, idempotencyKey],
+    body: { type: "application/json", schema: submissionDescription() },
+    answers: { "application/json": jobRecordSchema.or(previewSchema), "text/plain": null },
+    errors: SUBMIT_ERRORS,
+  },
+  {
+    id: "listJobs",
+    method: "get",
+    path: "/{api}",
+    about: "list jobs, newest first, without their config; or, with jobID, read one",
+    scope: "submit",
+    parameters: [api, jobId, limit, jobCursor, status],
+    answers: { "application/json": jobListSchema.or(jobEnvelopeSchema) },
+    errors: [...JOB_ERRORS, "job_id_required"],
+  },
+  {
+    id: "stopJobByQuery",
+    method: "delete",
+    path: "/{api}",
+    about: "stop the job of jobID",
+    scope: "submit",
+    parameters: [api, { ...jobId, required: true }],
+    answers: { "application/json": messageSchema },
+    errors: [...JOB_ERRORS, "job_id_required", "wrong_state", "origin_not_allowed"],
+  },
+  {
+    id: "getJob",
+    method: "get",
+    path: "/{api}/{job}",
+    about: "read a job",
+    scope: "submit",
+    parameters: [api, job],
+    answers: { "application/json": jobEnvelopeSchema },
+    errors: JOB_ERRORS,
+  },
+  {
+    id: "stopJob",
+    method: "delete",
+    path: "/{api}/{job}",
+    about: "stop a job",
+    scope: "submit",
+    parameters: [api, job],
+    answers: { "application/json": messageSchema },
+    errors: [...JOB_ERRORS, "wrong_state", "origin_not_allowed"],
+  },
+  {
+    id: "getJobFailures",
+    method: "get",
+    path: "/{api}/{job}/failures",
+    about: "the batches that finally failed, with their errors and items",
+    scope: "submit",
+    parameters: [api, job, limit, batchCursor, groupBy],
+    answers: { "application/json": failureListSchema.or(failureGroupsSchema), "application/x-ndjson": null },
+    errors: JOB_ERRORS,
+  },
+  {
+    id: "redriveJob",
+    method: "post",
+    path: "/{api}/{job}/redrive",
+    about: "run the failed batches again, in a new round of the job; with an error, those that have it",
+    scope: "submit",
+    parameters: [api, job],
+    body: { type: "application/json", schema: jsonSchema(redriveSchema, "input"), isOptional: true },
+    answers: { "application/json": jobEnvelopeSchema },
+    errors: [...JOB_ERRORS, "wrong_state", "malformed_json", "body_too_large", "origin_not_allowed"],
+  },
+  {
+    id: "resumeJob",
+    method: "post",
+    path: "/{api}/{job}/resume",
+    about: "go on with a job that ended before all its batches were settled, in a new round",
+    scope: "submit",
+    parameters: [api, job],
+    answers: { "application/json": jobEnvelopeSchema },
+    errors: [...JOB_ERRORS, "wrong_state", "origin_not_allowed"],
+  },
+  {
+    id: "getJobEvents",
+    method: "get",
+    path: "/{api}/{job}/events",
+    about: "the status, without its config, on each change and once a second, as server-sent events",
+    scope: "submit",
+    parameters: [api, job],
+    answers: { "text/event-stream": null },
+    errors: JOB_ERRORS,
+  },
+  {
+    id: "getJobLogs",
+    method: "get",
+    path: "/{api}/{job}/logs",
+    about: "the log of a job: server, install, every worker",
+    scope: "submit",
+    parameters: [api, job, follow],
+    answers: LOGS,
+    errors: JOB_ERRORS,
+  },
+];

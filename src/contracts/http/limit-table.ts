@@ -1,0 +1,123 @@
+/**
+ * The largest request of each kind, and the error beyond it: the table of docs/reference/limits.md. The numbers are
+ * those that the checks use.
+ */
+import { QUANTITY_MAX_TEXT } from "../config/apis.ts";
+import type { ErrorCode } from "../errors.ts";
+import * as limits from "../limits.ts";
+
+interface LimitRow {
+  what: string;
+  most: string;
+  /** Undefined if Node itself responds. */
+  error: ErrorCode | undefined;
+  /** Undefined if the connection is closed. */
+  status: number | undefined;
+}
+
+interface LimitGroup {
+  title: string;
+  rows: readonly LimitRow[];
+}
+
+const bytes = (count: number) => `${count} bytes`;
+const invalid = (what: string, most: string): LimitRow => ({
+  what,
+  most,
+  error: "invalid_request",
+  status: 400,
+});
+const undeployed = (what: string, most: string): LimitRow => ({
+  what,
+  most,
+  error: "invalid_configuration",
+  status: 400,
+});
+
+const REQUESTS: readonly LimitRow[] = [
+  { what: "request line and headers together", most: "16 KiB", error: undefined, status: 431 },
+  {
+    what: "requests that a connection sends ahead of their answers",
+    most: String(limits.REQUESTS_OF_A_CONNECTION_MAX),
+    error: undefined,
+    status: undefined,
+  },
+  {
+    what: "TLS handshakes under way, on each listener of a gateway; the oldest goes for a new one",
+    most: String(limits.HANDSHAKES_MAX),
+    error: undefined,
+    status: undefined,
+  },
+  {
+    what: "body of a prediction",
+    most: `${bytes(limits.PREDICTION_BYTES_LIMIT_DEFAULT)}, or \`--max-body\``,
+    error: "body_too_large",
+    status: 413,
+  },
+  invalid("`limit` of a list", String(limits.LIST_LIMIT_MAX)),
+  invalid("`Idempotency-Key`", `${limits.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`),
+  {
+    what: "lists of failures that a key reads at once",
+    most: String(limits.LISTS_OF_A_KEY_MAX),
+    error: "rate_limited",
+    status: 429,
+  },
+  {
+    what: "body of a redrive",
+    most: `${bytes(limits.REDRIVE_BYTES_LIMIT - 1)}`,
+    error: "body_too_large",
+    status: 413,
+  },
+];
+
+const SUBMISSIONS: readonly LimitRow[] = [
+  { what: "body", most: bytes(limits.SUBMISSION_BYTES_LIMIT - 1), error: "body_too_large", status: 413 },
+  invalid("arrays and objects in one another, anywhere in the body", String(limits.BODY_DEPTH_MAX)),
+  invalid("`config`, as compact JSON", bytes(limits.CONFIG_BYTES_MAX)),
+  invalid("arrays and objects in one another, in `config`", String(limits.CONFIG_DEPTH_MAX)),
+  invalid("arrays and objects in one another, in an item", String(limits.ITEM_DEPTH_MAX)),
+  invalid("characters of a number", String(limits.NUMBER_CHARACTERS_MAX)),
+  invalid("a batch, as compact JSON", bytes(limits.BATCH_BYTES_LIMIT - 1)),
+  invalid(
+    "`workers`, `timeout`, `batch_size`, `max_receive_count`",
+    `${Number.MAX_SAFE_INTEGER}; workers beyond what the machine can hold wait`,
+  ),
+  invalid("elements of `store_paths`", String(limits.STORE_PATHS_MAX)),
+  invalid("characters of `store_paths` together", String(limits.STORE_PATHS_CHARACTERS_MAX)),
+  invalid("patterns of `includes`, of `excludes`", String(limits.GLOBS_MAX)),
+  invalid("characters of the patterns of a list together", String(limits.GLOB_CHARACTERS_MAX)),
+  invalid("keys of an object that are none of its own", String(limits.SUBMISSION_KEYS_MAX)),
+  invalid("a submission without its items", bytes(limits.SUBMISSION_HEAD_BYTES_MAX)),
+  invalid("one path", bytes(limits.PATH_BYTES_MAX)),
+  invalid("one pattern of `includes` or `excludes`", `${limits.GLOB_LENGTH_MAX} characters`),
+  invalid("name or ARN of a dead letter queue", `${limits.QUEUE_NAME_LENGTH_MAX} characters`),
+];
+
+const CONFIGURATIONS: readonly LimitRow[] = [
+  {
+    what: "project, unpacked",
+    most: bytes(limits.PROJECT_BYTES_LIMIT),
+    error: "invalid_project",
+    status: 400,
+  },
+  undeployed("the configuration's file", bytes(limits.CONFIG_FILE_BYTES_MAX)),
+  undeployed("APIs of a file", String(limits.APIS_MAX)),
+  undeployed("`predictor.config`, as compact JSON", bytes(limits.CONFIG_BYTES_MAX)),
+  undeployed("lists and maps in one another, anywhere", String(limits.CONFIG_DEPTH_MAX)),
+  undeployed("variables of `predictor.env`", String(limits.ENV_VARIABLES_MAX)),
+  undeployed("`predictor.env`, names and values together", bytes(limits.ENV_BYTES_MAX)),
+  undeployed("a path, or `networking.endpoint`", `${limits.CONFIG_TEXT_LENGTH_MAX} characters`),
+  undeployed("`networking.cors_origins`", String(limits.ORIGINS_MAX)),
+  undeployed("APIs of a TrafficSplitter", String(limits.SPLIT_APIS_MAX)),
+  undeployed("names of an application's resources", `${limits.RESOURCE_NAME_LENGTH_MAX} characters`),
+  undeployed("durations", `${limits.DURATION_MS_MAX / 3_600_000}h`),
+  undeployed("replicas", String(limits.REPLICAS_MAX)),
+  undeployed("`threads_per_process`", String(limits.THREADS_MAX)),
+  undeployed("`compute.cpu`, `compute.mem`", QUANTITY_MAX_TEXT),
+];
+
+export const LIMITS: readonly LimitGroup[] = [
+  { title: "Requests", rows: REQUESTS },
+  { title: "Submissions of jobs", rows: SUBMISSIONS },
+  { title: "Configurations of APIs", rows: CONFIGURATIONS },
+];

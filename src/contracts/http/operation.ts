@@ -1,0 +1,47 @@
+/** The types and helpers with which the tables of operations are written. */
+import * as z from "zod";
+import type { ErrorCode } from "../errors.ts";
+import type { KeyScope } from "../keys.ts";
+
+export interface Parameter {
+  name: string;
+  in: "path" | "query" | "header";
+  about: string;
+  /** JSON Schema. */
+  schema: object;
+  /** Parameters of a path are always required. */
+  required?: true;
+}
+
+export interface Operation {
+  id: string;
+  method: "get" | "post" | "delete";
+  /** With parameters as OpenAPI writes them. */
+  path: string;
+  about: string;
+  /** The scope of the key that the operation needs; undefined if it needs no key. */
+  scope: KeyScope | undefined;
+  parameters: readonly Parameter[];
+  body?: { type: string; schema: object; isOptional?: true };
+  /** By content type; `application/json` has its schema. */
+  answers: Readonly<Record<string, z.ZodType | null>>;
+  errors: readonly ErrorCode[];
+}
+
+export function jsonSchema(schema: z.ZodType, io: "input" | "output" = "output"): object {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+  return rest;
+}
+
+/** The schema of a text parameter. */
+export const text = { type: "string" };
+
+export const follow: Parameter = {
+  name: "follow",
+  in: "query",
+  about: "go on until it ends",
+  schema: { type: "boolean" },
+};
+
+/** Logs are sent as text or as records. */
+export const LOGS = { "text/plain": null, "application/x-ndjson": null };

@@ -1,0 +1,83 @@
+/** The operations on queues (docs/contract/failing-batches.md#shared-queues). */
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits.ts";
+import {
+  deadLetterQueueSchema,
+  letterListSchema,
+  messageSchema,
+  queueListSchema,
+  queueSchema,
+} from "./answers.ts";
+import type { Operation, Parameter } from "./operation.ts";
+import { text } from "./operation.ts";
+import { JOB_ID_PATTERN } from "./submission-description.ts";
+
+const queue: Parameter = { name: "queue", in: "path", about: "a dead letter queue", schema: text };
+const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
+const QUEUE_ERRORS = [...ADMIN_ERRORS, "queue_not_found"] as const;
+
+export const QUEUE_OPERATIONS: readonly Operation[] = [
+  {
+    id: "listQueues",
+    method: "get",
+    path: "/-/queues",
+    about: "the dead letter queues that jobs name; of SQS, what waits to be sent",
+    scope: "admin",
+    parameters: [],
+    answers: { "application/json": queueListSchema },
+    errors: ADMIN_ERRORS,
+  },
+  {
+    id: "getQueue",
+    method: "get",
+    path: "/-/queues/{queue}",
+    about: "the counts of a dead letter queue; or, by its id, of a job's own (scope submit)",
+    scope: "submit",
+    parameters: [{ ...queue, about: "a dead letter queue, or a job's id" }],
+    answers: { "application/json": queueSchema.or(deadLetterQueueSchema) },
+    errors: QUEUE_ERRORS,
+  },
+  {
+    id: "listMessages",
+    method: "get",
+    path: "/-/queues/{queue}/messages",
+    about: "the messages of a dead letter queue, oldest first",
+    scope: "admin",
+    parameters: [
+      queue,
+      {
+        name: "limit",
+        in: "query",
+        about: "at most this many",
+        schema: { type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT },
+      },
+      {
+        name: "cursor",
+        in: "query",
+        about: "next_cursor of the page before",
+        schema: { type: "string", pattern: JOB_ID_PATTERN },
+      },
+    ],
+    answers: { "application/json": letterListSchema },
+    errors: [...QUEUE_ERRORS, "invalid_request"],
+  },
+  {
+    id: "purgeQueue",
+    method: "delete",
+    path: "/-/queues/{queue}/messages",
+    about: "remove all messages of a dead letter queue",
+    scope: "admin",
+    parameters: [queue],
+    answers: { "application/json": messageSchema },
+    errors: [...QUEUE_ERRORS, "origin_not_allowed"],
+  },
+  {
+    id: "deleteMessage",
+    method: "delete",
+    path: "/-/queues/{queue}/messages/{message}",
+    about: "remove one message of a dead letter queue",
+    scope: "admin",
+    parameters: [queue, { name: "message", in: "path", about: "its message_id", schema: text }],
+    answers: { "application/json": messageSchema },
+    errors: [...QUEUE_ERRORS, "message_not_found", "origin_not_allowed"],
+  },
+];

@@ -1,0 +1,30 @@
+/**
+ * Responds with log lines, as text or as records with `Accept: application/x-ndjson`. `?follow=true` continues until
+ * the end.
+ */
+import type { Context } from "hono";
+import { hideOwnKeys } from "../../contracts/secrets.ts";
+import { type LogLine, readLogLines } from "../../observe/log-files.ts";
+import { isTrue, streamText } from "./http.ts";
+import type { OpenStreams } from "./open-streams.ts";
+
+const NDJSON = "application/x-ndjson";
+
+export function logsResponse(
+  c: Context,
+  streams: OpenStreams,
+  directory: string,
+  isOver: () => Promise<boolean>,
+): Response {
+  const isFollowed = isTrue(c.req.query("follow"));
+  const asRecords = (c.req.header("accept") ?? "").includes(NDJSON);
+  const write = asRecords
+    ? (line: LogLine) => `${JSON.stringify(line)}\n`
+    : (line: LogLine) => `${line.time} ${line.source} ${line.line}\n`;
+  async function* chunks() {
+    for await (const lines of readLogLines(directory, isFollowed, isOver))
+      yield hideOwnKeys(lines.map(write).join(""));
+  }
+  const type = asRecords ? NDJSON : "text/plain; charset=utf-8";
+  return isFollowed ? streams.answer(c, chunks(), type) : streamText(c, chunks(), type);
+}

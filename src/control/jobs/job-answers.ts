@@ -1,0 +1,55 @@
+/** Converts a job's row to the responses of the contract (docs/contract/jobs.md#job-record). */
+import type { Context } from "hono";
+import { stringifyExact, stringifyWithRaw } from "../../base/json-text.ts";
+import type { Jobs } from "../../batch/jobs.ts";
+import type { JobRow } from "../../batch/records/job-rows.ts";
+import { jobRecord, jobStatus } from "../../batch/records/read-job.ts";
+import { baseUrl, forwarded, jsonText } from "../answers/http.ts";
+import { encodeExact } from "../answers/message-pack.ts";
+import type { ShownConfig } from "../answers/shown-config.ts";
+
+export interface JobAnswerDeps {
+  jobs: Jobs;
+  shown: ShownConfig;
+  /** The configuration of the API version that a job uses. */
+  specOf: (apiName: string, apiId: string) => Promise<unknown>;
+}
+
+export function queueUrl(c: Context, row: Pick<JobRow, "job_id">): string {
+  return `${baseUrl(c)}/-/queues/${row.job_id}`;
+}
+
+/** A job's address for the client that makes the request. */
+export function jobAddress(c: Context, row: Pick<JobRow, "api_name" | "job_id">): string {
+  return `${baseUrl(c)}${forwarded(c).endpoint ?? `/${row.api_name}`}/${row.job_id}`;
+}
+
+/** The response to a submission. */
+export async function recordText(c: Context, jobs: Jobs, row: JobRow): Promise<string> {
+  const config = await jobs.configText(row.job_id);
+  return stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config });
+}
+
+/** The status for lists and events. It has no `config`, which never changes and may be large. */
+export function statusText(c: Context, jobs: Jobs, row: JobRow): string {
+  return stringifyExact(statusOf(c, jobs, row));
+}
+
+function statusOf(c: Context, jobs: Jobs, row: JobRow) {
+  return jobStatus(row, queueUrl(c, row), {
+    counts: jobs.workerCounts(row.job_id),
+    waiting: jobs.waiting(row.job_id),
+  });
+}
+
+/** docs/contract/jobs.md#status-envelope */
+export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRow): Promise<Response> {
+  const spec = await deps.specOf(row.api_name, row.api_id);
+  const envelope = {
+    api_spec: encodeExact(deps.shown.spec(c, row.api_id, spec)).toString("base64"),
+    endpoint: jobAddress(c, row),
+  };
+  const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.configText(row.job_id));
+  const job_status = stringifyWithRaw({ ...statusOf(c, deps.jobs, row) }, { config });
+  return jsonText(stringifyWithRaw(envelope, { job_status }));
+}

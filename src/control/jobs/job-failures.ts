@@ -1,0 +1,73 @@
+/**
+ * The failed batches of a job: in pages, counted by their errors, or all of them as JSON lines
+ * (docs/contract/jobs.md#failures).
+ */
+import type { Context } from "hono";
+import { stringifyWithRaw } from "../../base/json-text.ts";
+import type { Failure } from "../../batch/end/failures.ts";
+import type { Jobs } from "../../batch/jobs.ts";
+import type { JobRow } from "../../batch/records/job-rows.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import { LIST_LIMIT_DEFAULT } from "../../contracts/limits.ts";
+import { limitOf } from "../answers/http.ts";
+import type { OpenStreams } from "../answers/open-streams.ts";
+
+export async function failuresResponse(
+  c: Context,
+  { jobs, lists }: { jobs: Jobs; lists: OpenStreams },
+  job: JobRow,
+): Promise<Response> {
+  const group = c.req.query("group_by");
+  const limit = limitOf(c);
+  const after = cursorOf(c);
+  if (group === "error") return lists.answer(c, groupsAsJson(jobs, job), "application/json");
+  if (group !== undefined)
+    throw new ServiceError("invalid_request", `group_by can be "error" only (got "${group}")`);
+  if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
+    return lists.answer(c, allAsLines(jobs, job, after), "application/x-ndjson");
+  return lists.answer(c, pageAsJson(jobs, job, after, limit), "application/json");
+}
+
+function cursorOf(c: Context): number {
+  const text = c.req.query("cursor");
+  if (text === undefined) return -1;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ServiceError(
+    "invalid_request",
+    `cursor must be the next_cursor of the page before (got "${text}")`,
+  );
+}
+
+/** Streamed, because the payloads of a page may be many megabytes. */
+async function* pageAsJson(jobs: Jobs, job: JobRow, after: number, limit: number): AsyncGenerator<string> {
+  const page = await jobs.failures(job, after, limit);
+  let separator = '{"failures":[';
+  for await (const failure of page.failures) {
+    yield separator + failureText(failure);
+    separator = ",";
+  }
+  const { nextCursor } = page;
+  const next = nextCursor === null ? "null" : `"${nextCursor}"`;
+  yield `${separator === "," ? "" : separator}],"next_cursor":${next}}`;
+}
+
+async function* allAsLines(jobs: Jobs, job: JobRow, from: number): AsyncGenerator<string> {
+  for (let after: number | null = from; after !== null; ) {
+    const page = await jobs.failures(job, after, LIST_LIMIT_DEFAULT);
+    for await (const failure of page.failures) yield `${failureText(failure)}\n`;
+    after = page.nextCursor;
+  }
+}
+
+async function* groupsAsJson(jobs: Jobs, job: JobRow): AsyncGenerator<string> {
+  let separator = '{"groups":[';
+  for await (const group of jobs.failureGroups(job)) {
+    yield separator + JSON.stringify(group);
+    separator = ",";
+  }
+  yield separator === "," ? "]}" : `${separator}]}`;
+}
+
+function failureText({ payloadText, ...failure }: Failure): string {
+  return stringifyWithRaw(failure, { payload: payloadText ?? "null" });
+}

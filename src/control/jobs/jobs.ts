@@ -1,0 +1,232 @@
+/**
+ * The HTTP operations at a batch API's address: submit, read, list and stop jobs, in both forms of the contract
+ * (docs/contract/addresses.md#address-of-a-job).
+ */
+import { type Context, Hono } from "hono";
+import type { Keys } from "../../access/keys.ts";
+import { type Apis, apiNotFound } from "../../apis/apis.ts";
+import { endpointOf } from "../../apis/endpoints.ts";
+import { needsKey } from "../../apis/publish-routes.ts";
+import { isUlid } from "../../base/ids.ts";
+import { type Jobs, jobNotFound } from "../../batch/jobs.ts";
+import type { JobRow } from "../../batch/records/job-rows.ts";
+import { isTerminal } from "../../batch/records/job-status.ts";
+import { assertLegalKey } from "../../batch/submit/idempotency.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import { namedIssues, toFieldErrors } from "../../contracts/field-errors.ts";
+import { JOB_STATUSES, type JobStatus, redriveSchema } from "../../contracts/jobs.ts";
+import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../../contracts/limits.ts";
+import {
+  assertKey,
+  assertMayKnow,
+  bodyOwner,
+  clientLeft,
+  forwarded,
+  isInternal,
+  isTrue,
+  jsonText,
+  letAnybodyIn,
+  limitOf,
+  parseJson,
+  readBody,
+  streamText,
+} from "../answers/http.ts";
+import { logsResponse } from "../answers/logs.ts";
+import type { OpenStreams } from "../answers/open-streams.ts";
+import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText } from "./job-answers.ts";
+import { eventsResponse } from "./job-events.ts";
+import { failuresResponse } from "./job-failures.ts";
+import { previewResponse } from "./preview.ts";
+
+export interface JobRoutesDeps extends JobAnswerDeps {
+  apis: Apis;
+  keys: Keys;
+  streams: OpenStreams;
+  /** Of failures. */
+  lists: OpenStreams;
+  jobLogDirectory: (jobId: string) => string;
+}
+
+/** The first segment of an API's address. A name never begins with `-`, so it is never the control plane's. */
+export const API = "/:api{[^-/][^/]*}";
+
+export function jobRoutes(deps: JobRoutesDeps): Hono {
+  const app = new Hono();
+  addJobs(app, deps);
+  addJobParts(app, deps);
+  return app;
+}
+
+/** The operations of the contract. */
+function addJobs(app: Hono, deps: JobRoutesDeps): void {
+  const { jobs, keys } = deps;
+  app.post(API, async (c) => {
+    const asked = await batchApi(c, deps);
+    const key = c.req.header("idempotency-key");
+    if (key !== undefined) assertLegalKey(key);
+    const cure = "put the items into a file and submit it as delimited_files";
+    const body = await readBody(c, bodyOwner(c, keys, asked.config.name), {
+      limit: SUBMISSION_BYTES_LIMIT,
+      cure,
+    });
+    // The API may have been deleted, or have come to need a key, since the request's head.
+    const version = await batchApi(c, deps);
+    const left = clientLeft(c);
+    if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key, left));
+    const { row, isReplay } = await jobs.submit(version, body, key, left);
+    return jsonText(await recordText(c, jobs, row), 200, {
+      location: jobAddress(c, row),
+      ...(isReplay ? { "idempotent-replayed": "true" } : {}),
+    });
+  });
+  app.get(API, async (c) => {
+    const { name } = await batchApi(c, deps);
+    if (c.req.query("jobID") === undefined) return listJobs(c, deps, name);
+    return statusResponse(c, deps, await jobs.get(name, jobIdOf(c, name)));
+  });
+  app.get(`${API}/:job`, async (c) => {
+    const { name } = await batchApi(c, deps);
+    return statusResponse(c, deps, await jobs.get(name, jobIdOf(c, name)));
+  });
+  for (const path of [API, `${API}/:job`]) {
+    app.delete(path, async (c) => {
+      const { name } = await batchApi(c, deps);
+      const jobId = jobIdOf(c, name);
+      await jobs.stopJob(name, jobId);
+      return c.json({ message: `stopped job ${jobId}` });
+    });
+  }
+}
+
+/** The operations besides submit, read and stop (docs/contract/jobs.md#list-of-jobs). */
+function addJobParts(app: Hono, deps: JobRoutesDeps): void {
+  const { jobs } = deps;
+  const jobOf = async (c: Context) => {
+    const { name } = await batchApi(c, deps);
+    return jobs.get(name, jobIdOf(c, name));
+  };
+  app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c)));
+  app.post(`${API}/:job/redrive`, async (c) => {
+    await jobOf(c);
+    const error = await redriveError(c, deps.keys);
+    return statusResponse(c, deps, await jobs.redrive(await jobOf(c), error));
+  });
+  app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
+  app.get(`${API}/:job/events`, async (c) => {
+    const { api_name, job_id } = await jobOf(c);
+    return eventsResponse(c, deps, api_name, job_id);
+  });
+  app.get(`${API}/:job/logs`, async (c) => {
+    const { api_name, job_id } = await jobOf(c);
+    const isOver = async () => isTerminal((await jobs.get(api_name, job_id)).status);
+    return logsResponse(c, deps.streams, deps.jobLogDirectory(job_id), isOver);
+  });
+}
+
+/** The body of a redrive: empty, or `{"error": TEXT}`. */
+async function redriveError(c: Context, keys: Keys): Promise<string | undefined> {
+  const cure = "it has no more than the text of an error";
+  const body = await readBody(c, bodyOwner(c, keys, c.req.param("api")), {
+    limit: REDRIVE_BYTES_LIMIT,
+    cure,
+  });
+  if (body.length === 0) return undefined;
+  const parsed = redriveSchema.safeParse(parseJson(body));
+  if (parsed.success) return parsed.data.error;
+  const fields = toFieldErrors(namedIssues(parsed.error.issues, {}, () => ["error"]));
+  throw new ServiceError("invalid_request", `the redrive is not valid: ${fields[0]!.detail}`, { fields });
+}
+
+/** The API of the request, if the request's key permits it. */
+export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
+  const name = c.req.param("api")!;
+  const version = await reachedVersion(c, apis, name);
+  if (version === undefined) {
+    assertMayKnow(c, keys);
+    throw apiNotFound(name);
+  }
+  const { kind } = version.config;
+  if (!needsKey(version, keys.isAny)) letAnybodyIn(c, keys, () => needsKey(version, keys.isAny));
+  else assertKey(c, keys, { scope: kind === "BatchAPI" ? "submit" : "predict", api: name });
+  // The gateway names the endpoint of the request. It also forwards requests for names that it does not know.
+  const isElsewhere = forwarded(c).endpoint === undefined && endpointOf(version.config) !== `/${name}`;
+  if (isElsewhere) assertMayKnow(c, keys);
+  else if (kind === "BatchAPI") return version;
+  if (isElsewhere || c.req.param("job") !== undefined)
+    throw new ServiceError("route_not_found", `${c.req.path} is not an address of this server`);
+  // The gateway handles predictions itself. They come here only if it does not know yet about a very recent deployment.
+  throw new ServiceError("api_not_ready", `${name} was deployed a moment ago; try again in a second`, {
+    retryAfterS: 1,
+  });
+}
+
+/** Undefined if the API is not deployed, or hidden from this caller by `api_gateway: none`. */
+async function reachedVersion(c: Context, apis: Apis, name: string) {
+  const version = await apis.findVersion(name);
+  return version?.config.networking?.api_gateway === "none" && !isInternal(c) ? undefined : version;
+}
+
+/**
+ * The job in the path or in `?jobID=`. If both are given, they must agree
+ * (docs/contract/addresses.md#job-id-must-agree).
+ */
+function jobIdOf(c: Context, apiName: string): string {
+  const fromPath = c.req.param("job");
+  const fromQuery = c.req.query("jobID");
+  if (fromPath !== undefined && fromQuery !== undefined && fromPath !== fromQuery) {
+    throw new ServiceError(
+      "invalid_request",
+      `the path names job "${fromPath}" and jobID names "${fromQuery}"; give one of them`,
+    );
+  }
+  const jobId = fromPath ?? fromQuery;
+  if (jobId === undefined || jobId === "")
+    throw new ServiceError("job_id_required", `name the job: /${apiName}/<job_id>, or ?jobID=<job_id>`);
+  if (!isUlid(jobId)) throw jobNotFound(apiName, jobId);
+  return jobId;
+}
+
+async function listJobs(c: Context, { jobs }: JobRoutesDeps, apiName: string): Promise<Response> {
+  const limit = limitOf(c);
+  const before = c.req.query("cursor");
+  if (before !== undefined && !isUlid(before)) throw badCursor(before);
+  const pages = jobs.list(apiName, { limit, before, status: statusFilter(c) });
+  // Reads the first page before the response starts, so that a database error gets its status.
+  const first = await pages.next();
+  return streamText(c, listText(c, jobs, first, pages), "application/json");
+}
+
+/** Reads a few rows at a time, because reasons are long and a page has many. */
+async function* listText(
+  c: Context,
+  jobs: Jobs,
+  first: IteratorResult<JobRow[], boolean>,
+  pages: AsyncGenerator<JobRow[], boolean>,
+): AsyncGenerator<string> {
+  let last: string | undefined;
+  let page = first;
+  yield '{"jobs":[';
+  for (; !page.done; page = await pages.next()) {
+    const texts = page.value.map((row) => statusText(c, jobs, row)).join(",");
+    yield last === undefined ? texts : `,${texts}`;
+    last = page.value.at(-1)!.job_id;
+  }
+  yield `],"next_cursor":${JSON.stringify(page.value ? last : null)}}`;
+}
+
+function statusFilter(c: Context): JobStatus | undefined {
+  const status = c.req.query("status");
+  if (status === undefined || (JOB_STATUSES as readonly string[]).includes(status))
+    return status as JobStatus | undefined;
+  throw new ServiceError(
+    "invalid_request",
+    `status must be one of ${JOB_STATUSES.join(", ")} (got "${status}")`,
+  );
+}
+
+function badCursor(given: string): ServiceError {
+  return new ServiceError(
+    "invalid_request",
+    `cursor must be the next_cursor of the page before (got "${given}")`,
+  );
+}

@@ -1,0 +1,116 @@
+/**
+ * The dependencies of the controller's rooms: the locked data directory, its database, its instance, the engine, and
+ * the compute account.
+ */
+
+import { realpathSync } from "node:fs";
+import { describeShortage, whenDiskHasSpace } from "./base/disk-full.ts";
+import { type Log, openLog } from "./base/log.ts";
+import { processStartTime } from "./base/process-identity.ts";
+import { CannotStart } from "./contracts/cannot-start.ts";
+import { environmentsDirectory } from "./contracts/data-layout.ts";
+import { hideInText } from "./contracts/secrets.ts";
+import type { ControllerOptions, Infrastructure } from "./controller-rooms.ts";
+import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
+import { takeEpoch } from "./database/migrations.ts";
+import { assertFits, checkAfterUncleanStop, markInUse, openOwnDatabase } from "./database/open-database.ts";
+import { patientDatabase } from "./database/patient-database.ts";
+import type { OnLocked } from "./database/sqlite.ts";
+import { ComputeAccount } from "./engine/compute-account.ts";
+import { PythonEnvironments } from "./engine/environments/python-environment.ts";
+import { findGpus } from "./engine/gpus.ts";
+import { LocalEngine } from "./engine/local-processes.ts";
+import { watchLog } from "./observe/log-watch.ts";
+import { pythonRuntimeDir } from "./settings.ts";
+import { settleInstance } from "./settle-instance.ts";
+
+/** The longest time that a former controller takes to leave after its parent has died. */
+const LOCK_WAIT_MS = 20_000;
+
+function lockFor({ dataDir, parentPid }: ControllerOptions): Promise<DataDirectory> {
+  const isAlive = (pid: number) => processStartTime(pid) !== undefined;
+  return lockDataDirectory(dataDir, parentPid, LOCK_WAIT_MS, isAlive);
+}
+
+/** Opens all of these. It waits if the disk is too full for what a start must write. */
+export async function openInfrastructure(
+  options: ControllerOptions,
+): Promise<Infrastructure & { close: () => Promise<void> }> {
+  const { dataDir, runtimeDir, serverEnv, python } = options;
+  const directory = await lockFor(options);
+  // nvidia-smi may take a second, so it runs beside the rest.
+  const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
+  // Starting a Python also takes time.
+  const root = environmentsDirectory(dataDir);
+  const environments = new PythonEnvironments({ root, python, serverEnv, watchLog });
+  const refusing = environments.pythons.refusal();
+  const log = openLog("controller", undefined, hideInText);
+  const diskWait = {
+    onWait: (error: unknown) => log.error(`${describeShortage(error)}: waiting until there is room`),
+    signal: new AbortController().signal,
+  };
+  assertFits(dataDir);
+  const inUse = await whenDiskHasSpace(async () => markInUse(dataDir), diskWait);
+  if (inUse.wasUnclean)
+    await checkAfterUncleanStop(dataDir, (error) => log.error({ err: error }, "the database is damaged"));
+  const db = await whenDiskHasSpace(() => openOwnDatabase(dataDir, tellOfLock(log)), diskWait);
+  const patientDb = patientDatabase(db, diskWait);
+  const instance = await settleInstance({
+    dataDir,
+    continueJobs: options.continueJobs,
+    db: patientDb,
+    log,
+    diskWait,
+  });
+  const ownerOptions = { instanceId: instance.id, dataDir: realpathSync(dataDir) };
+  const engine = new LocalEngine({
+    ...ownerOptions,
+    runtimeDir,
+    pythonRuntime: pythonRuntimeDir,
+    serverEnv,
+    watchLog,
+    delegatedCgroup: options.delegatedCgroup,
+  });
+  const gpus = await finding;
+  const { apiPort } = options;
+  const workerDeps = { db: patientDb, engine, environments, dataDir, hasGpus: gpus.length > 0, apiPort };
+  const account = new ComputeAccount({ ...accountOf(options), gpus });
+  const close = async () => {
+    await engine.settled();
+    await db.close();
+    inUse.clear();
+    directory.release();
+  };
+  const refusal = await refusing;
+  if (refusal !== undefined) {
+    await close();
+    throw new CannotStart("option_unusable", refusal);
+  }
+  return {
+    options,
+    log,
+    db,
+    epoch: await takeEpoch(patientDb),
+    workerDeps,
+    account,
+    close,
+    knowsFiles: instance.knowsFiles,
+  };
+}
+
+/**
+ * The compute that all workers together may reserve: the operator's setting, which may exceed the machine, or else what
+ * the machine has.
+ */
+function accountOf({ cpus, memory, machine }: ControllerOptions) {
+  return { cpuMillis: cpus ?? machine.cpuMillis, memoryBytes: memory ?? machine.memoryBytes };
+}
+
+function tellOfLock(log: Log): OnLocked {
+  return ({ isOver, waitedMs }) => {
+    const seconds = Math.round(waitedMs / 1000);
+    if (isOver) log.warn(`another process had locked the database for ${seconds} s; going on`);
+    else
+      log.warn("another process has locked the database (a shell, a backup): jobs and changes wait for it");
+  };
+}

@@ -1,0 +1,129 @@
+/**
+ * Segments: runs of consecutive batches of a job, with a bitmap of the settled ones. These are rows only: the bytes
+ * stay in the input, or in the job's own file.
+ */
+import { first, type Statements } from "./database.ts";
+
+/** A piece of an input file. An empty `path` is the job's own file of items. */
+export interface ByteRange {
+  path: string;
+  etag: string;
+  start: number;
+  end: number;
+}
+
+export interface Segment {
+  first_batch: number;
+  batch_count: number;
+  item_count: number;
+  ranges: ByteRange[];
+  has_blank_lines: boolean;
+  /** One bit per batch, in order, lowest bit first; set when the batch succeeded or finally failed. */
+  settled: Uint8Array;
+  settled_count: number;
+}
+
+interface SegmentRow {
+  first_batch: number;
+  batch_count: number;
+  item_count: number;
+  ranges_json: string;
+  has_blank_lines: number;
+  settled: Uint8Array | null;
+  settled_count: number;
+}
+
+export async function appendSegment(
+  tx: Statements,
+  jobId: string,
+  segment: Omit<Segment, "settled" | "settled_count">,
+): Promise<void> {
+  const { first_batch, batch_count, item_count, ranges, has_blank_lines } = segment;
+  await tx.run(
+    "INSERT INTO segments (job_id, first_batch, batch_count, item_count, ranges_json, has_blank_lines) VALUES (?, ?, ?, ?, ?, ?)",
+    [jobId, first_batch, batch_count, item_count, JSON.stringify(ranges), has_blank_lines ? 1 : 0],
+  );
+}
+
+/** Up to `limit` segments from `fromBatch` on that still have batches to settle, in order. */
+export async function unsettledSegments(
+  db: Statements,
+  jobId: string,
+  fromBatch: number,
+  limit: number,
+): Promise<Segment[]> {
+  const rows = await db.all<SegmentRow>(
+    "SELECT * FROM segments WHERE job_id = ? AND first_batch >= ? AND settled_count < batch_count ORDER BY first_batch LIMIT ?",
+    [jobId, fromBatch, limit],
+  );
+  return rows.map(toSegment);
+}
+
+/** The batch after the first `count` unsettled ones, rounded up to the end of a segment. */
+export async function afterUnsettled(db: Statements, jobId: string, count: number): Promise<number> {
+  const row = await first<{ next: number | null }>(
+    db,
+    `SELECT max(first_batch + batch_count) AS next FROM
+       (SELECT first_batch, batch_count, sum(batch_count - settled_count) OVER (ORDER BY first_batch)
+          - (batch_count - settled_count) AS unsettled_before
+        FROM segments WHERE job_id = ? AND settled_count < batch_count) AS counted
+     WHERE unsettled_before < ?`,
+    [jobId, count],
+  );
+  return Number(row?.next ?? 0);
+}
+
+/** The segment that holds a batch. */
+export async function findSegment(
+  db: Statements,
+  jobId: string,
+  batchIndex: number,
+): Promise<Segment | undefined> {
+  const row = await first<SegmentRow>(
+    db,
+    "SELECT * FROM segments WHERE job_id = ? AND first_batch <= ? ORDER BY first_batch DESC LIMIT 1",
+    [jobId, batchIndex],
+  );
+  return row === undefined ? undefined : toSegment(row);
+}
+
+function toSegment({ ranges_json, ...row }: SegmentRow): Segment {
+  return {
+    ...row,
+    ranges: JSON.parse(ranges_json) as ByteRange[],
+    has_blank_lines: row.has_blank_lines === 1,
+    settled:
+      row.settled === null ? new Uint8Array(Math.ceil(row.batch_count / 8)) : Uint8Array.from(row.settled),
+  };
+}
+
+export async function writeSettled(tx: Statements, jobId: string, segment: Segment): Promise<void> {
+  await tx.run("UPDATE segments SET settled = ?, settled_count = ? WHERE job_id = ? AND first_batch = ?", [
+    segment.settled,
+    segment.settled_count,
+    jobId,
+    segment.first_batch,
+  ]);
+}
+
+export function isSettled(segment: Segment, batchIndex: number): boolean {
+  const bit = batchIndex - segment.first_batch;
+  return (segment.settled[bit >> 3]! & (1 << (bit & 7))) !== 0;
+}
+
+/** Sets the bit; false when it was set already, so that nothing is counted twice. */
+export function markSettled(segment: Segment, batchIndex: number): boolean {
+  if (isSettled(segment, batchIndex)) return false;
+  const bit = batchIndex - segment.first_batch;
+  segment.settled[bit >> 3]! |= 1 << (bit & 7);
+  segment.settled_count++;
+  return true;
+}
+
+/** Clears the bit: the batch must run again. */
+export function clearSettled(segment: Segment, batchIndex: number): void {
+  if (!isSettled(segment, batchIndex)) return;
+  const bit = batchIndex - segment.first_batch;
+  segment.settled[bit >> 3]! &= ~(1 << (bit & 7));
+  segment.settled_count--;
+}

@@ -1,0 +1,261 @@
+/** One request for a prediction on its way through the gateway: waiting, at a replica, streaming, or answered. */
+import type { ServerResponse } from "node:http";
+import { reportFault } from "../../base/boundary.ts";
+import { asServiceError, problemHeaders, ServiceError, toProblem } from "../../contracts/errors.ts";
+import type { ReplicaRoute } from "../../contracts/routes.ts";
+import type { AnswerHead, StreamHead, WorkerFault } from "../../protocol/messages.ts";
+import { ownFaults } from "./own-faults.ts";
+import { bodyFormat, StreamedAnswer } from "./streamed-answer.ts";
+
+const NO_BODY: readonly Buffer[] = [];
+/** A larger body is not copied: the copy costs more than a second buffer in the write. */
+const JOINED_BYTES_MAX = 4096;
+/** Headers that only the gateway sets, or that are for one hop only. A predictor's values for them are dropped. */
+const NOT_THE_PREDICTORS = new Set([
+  "connection",
+  "content-length",
+  "date",
+  "keep-alive",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "x-request-id",
+]);
+/**
+ * Responses with these statuses end after the head and have no length. A client that believed a length would wait for
+ * the body (RFC 9110, section 8.6).
+ */
+const WITHOUT_BODY = new Set([204, 304]);
+
+/** The replica that has a request. */
+export interface ServingReplica {
+  readonly route: ReplicaRoute;
+  has(prediction: PredictionRequest): boolean;
+  /** Nobody waits for the response any more. */
+  abandon(prediction: PredictionRequest): void;
+}
+
+/** The request as it arrived. */
+interface Owner {
+  /** The body is no longer needed. */
+  bodyDone(): void;
+  /** Whether the request would still be admitted; if not, its stream ends. */
+  isStillOpen(): boolean;
+}
+
+export class PredictionRequest {
+  /** The body of PREDICT, in the parts that came from the client. Dropped after the response. */
+  body: readonly Buffer[];
+  /** The body of META, if one is needed. */
+  readonly meta: string | undefined;
+  /** When the request arrived (performance.now()). */
+  readonly startedMs: number;
+  readonly requestId: string;
+  /** The client asked for server-sent events. */
+  readonly wantsEvents: boolean;
+  /** The deadline (performance.now()), set by `Deadlines`. */
+  deadlineMs = Number.POSITIVE_INFINITY;
+  isAnswered = false;
+  /** The client left before the response. */
+  isAbandoned = false;
+  /** The replica to which the request was last sent. */
+  replica: ServingReplica | undefined;
+  /** Set when a streamed response begins. */
+  stream: StreamedAnswer | undefined;
+  /** The owner while a stream lasts: see `isStillOpen`. */
+  private streamOwner: Owner | undefined;
+  /** Dropped after the response, because lists keep a prediction for longer. */
+  private owner: Owner | undefined;
+  /** Dropped after the response. A copy for a shadow has none. */
+  private response: ServerResponse | undefined;
+
+  /** `response` is undefined for the copy of a request: the copy's response is dropped. */
+  constructor(
+    response: ServerResponse | undefined,
+    request: {
+      startedMs: number;
+      requestId: string;
+      meta: string | undefined;
+      body: readonly Buffer[];
+      wantsEvents: boolean;
+      owner?: Owner;
+    },
+  ) {
+    this.response = response;
+    this.startedMs = request.startedMs;
+    this.requestId = request.requestId;
+    this.meta = request.meta;
+    this.body = request.body;
+    this.wantsEvents = request.wantsEvents;
+    this.owner = request.owner;
+  }
+
+  /** Responds with the prediction. */
+  succeed(head: AnswerHead | undefined, body: Buffer): void {
+    const status = head?.status ?? 200;
+    if (head?.headers === undefined) this.answer(status, body);
+    else this.answerWith(status, head.headers, body);
+  }
+
+  /** Responds with JSON. */
+  answer(status: number, body: Buffer): void {
+    const response = this.take();
+    response?.writeHead(status, {
+      "content-type": "application/json",
+      "content-length": body.length,
+      "x-request-id": this.requestId,
+    });
+    // One write for head and body: Node joins strings, and in Latin-1 each byte is one character.
+    if (body.length <= JOINED_BYTES_MAX) response?.end(body.toString("latin1"), "latin1");
+    else response?.end(body);
+  }
+
+  /**
+   * Begins a streamed response. `onTaken` is called with the number of bytes that the client has taken. No stream begins
+   * if nobody reads it, or if its head cannot be sent.
+   */
+  beginStream(head: StreamHead, onTaken: (bytes: number) => void): void {
+    const { owner } = this;
+    const response = this.take();
+    this.isAnswered = false;
+    if (response === undefined) return;
+    this.streamOwner = owner;
+    const status = head.status ?? 200;
+    const headers = answerHeaders(head.headers ?? [], this.requestId, !WITHOUT_BODY.has(status));
+    try {
+      this.stream = new StreamedAnswer(
+        response,
+        status,
+        headers,
+        bodyFormat(head.format, this.wantsEvents),
+        onTaken,
+      );
+    } catch (error) {
+      this.sendRefused(response, error);
+    }
+  }
+
+  /** Whether the request of a stream would still be admitted. */
+  get isStillOpen(): boolean {
+    return this.streamOwner?.isStillOpen() !== false;
+  }
+
+  /** The last piece has come. */
+  endStream(): void {
+    this.isAnswered = true;
+    this.stream?.end();
+  }
+
+  abandon(): void {
+    this.take();
+    this.stream?.abandon();
+    this.isAbandoned = true;
+  }
+
+  fail(error: ServiceError): void {
+    const response = this.take();
+    if (this.stream !== undefined) {
+      ownFaults.record(error, this);
+      this.stream.fail(toProblem(error, this.requestId));
+    }
+    if (response !== undefined) sendError(response, error, this.requestId);
+  }
+
+  private answerWith(status: number, headers: readonly [string, string][], body: Buffer): void {
+    const response = this.take();
+    if (response === undefined) return;
+    const hasBody = !WITHOUT_BODY.has(status);
+    try {
+      response.writeHead(status, [
+        ...answerHeaders(headers, this.requestId, false),
+        ...(hasBody ? ["content-length", String(body.length)] : []),
+      ]);
+    } catch (error) {
+      return this.sendRefused(response, error);
+    }
+    response.end(hasBody ? body : undefined);
+  }
+
+  /** Node refused to write the head. The worker has checked the head (answer_heads.py), so this is rare. */
+  private sendRefused(response: ServerResponse, error: unknown): void {
+    response.statusMessage = "";
+    const message = `the predictor's response cannot be sent: ${(error as Error).message}`;
+    sendError(response, new ServiceError("prediction_failed", message), this.requestId);
+  }
+
+  /** Returns the response the first time, and undefined after that. */
+  private take(): ServerResponse | undefined {
+    const { response, owner } = this;
+    this.isAnswered = true;
+    this.response = undefined;
+    this.body = NO_BODY;
+    this.owner = undefined;
+    owner?.bodyDone();
+    return response;
+  }
+}
+
+/** Headers as `writeHead` takes them if names may repeat: names and values in turn. */
+function answerHeaders(
+  headers: readonly [string, string][],
+  requestId: string,
+  keepsLength: boolean,
+): string[] {
+  const kept = headers.filter(([name]) => {
+    const lower = name.toLowerCase();
+    return !NOT_THE_PREDICTORS.has(lower) || (keepsLength && lower === "content-length");
+  });
+  return [...kept.flat(), "x-request-id", requestId];
+}
+
+/** Never throws: if the error cannot be written, the connection ends. */
+export function sendError(response: ServerResponse, error: unknown, requestId: string): void {
+  const problem = asServiceError(error);
+  const { method, url } = response.req;
+  ownFaults.record(problem, { requestId, method: method!, url: url! });
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  try {
+    writeProblem(response, problem, requestId);
+  } catch (again) {
+    reportFault(again, "an error's answer");
+    response.destroy();
+  }
+}
+
+function writeProblem(response: ServerResponse, problem: ServiceError, requestId: string): void {
+  const body = JSON.stringify(toProblem(problem, requestId));
+  response.writeHead(problem.status, {
+    ...problemHeaders(problem),
+    "content-length": Buffer.byteLength(body),
+    "x-request-id": requestId,
+  });
+  response.end(body);
+}
+
+/** Converts an exception of user code to an error for the caller (docs/contract/predictor.md#exceptions). */
+export function faultToError(fault: WorkerFault, apiName: string, exposeErrors: boolean): ServiceError {
+  if (fault.stage === "payload")
+    return new ServiceError(
+      fault.type === "JsonError" ? "malformed_json" : "malformed_payload",
+      fault.message,
+    );
+  const exposed = exposeErrors ? `\n${fault.traceback}` : "";
+  if (fault.stage === "serialize") {
+    return new ServiceError(
+      "prediction_not_serializable",
+      `the prediction cannot be sent: ${fault.message}; return plain values from predict()${exposed}`,
+    );
+  }
+  if (fault.stage === "response")
+    return new ServiceError("prediction_failed", `the predictor's response cannot be sent: ${fault.message}`);
+  const cure = `\`quern logs ${apiName}\` has the traceback`;
+  return new ServiceError(
+    "prediction_failed",
+    exposeErrors
+      ? `${fault.type}: ${fault.message}; ${cure}${exposed}`
+      : `predict() raised an exception; ${cure}`,
+  );
+}

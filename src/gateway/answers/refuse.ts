@@ -1,0 +1,16 @@
+/** Refuses requests of which only the head is wanted. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { closeUnasked, discardRest } from "./discard-rest.ts";
+import { sendError } from "./prediction-request.ts";
+
+/** Responds without reading the body. Never throws. */
+export function refuse(
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+  requestId: string,
+): void {
+  closeUnasked(request, response);
+  sendError(response, error, requestId);
+  discardRest(request);
+}

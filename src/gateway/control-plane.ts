@@ -1,0 +1,105 @@
+/** Requests that are not predictions: they go to the controller, with what the gateway knows about the sender. */
+import type { BodyBudget } from "../access/body-budget.ts";
+import { HeldBody } from "../access/held-body.ts";
+import type { Principal } from "../access/permission.ts";
+import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
+import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
+import { sendError } from "./answers/prediction-request.ts";
+import { collectBody } from "./collect-body.ts";
+import type { Authorization } from "./door/authorization.ts";
+import type { ClientAddress } from "./door/client-address.ts";
+import { foreignOrigin, isForeign } from "./door/cors.ts";
+import { forward } from "./forward.ts";
+import { pathEnd } from "./target-errors.ts";
+import type { Visit } from "./visit.ts";
+
+export interface ControlPlaneDeps {
+  authorization: Authorization;
+  bodies: BodyBudget;
+  clients: ClientAddress;
+  controllerSocket: string;
+}
+
+export interface Target {
+  /** The path at the controller, which addresses a batch API by its name. */
+  path: string;
+  endpoint?: string;
+  /** Responds instead if the controller does not admit the caller, or cannot be reached. */
+  onNothing?: (() => void) | undefined;
+}
+
+export class ControlPlane {
+  private readonly deps: ControlPlaneDeps;
+
+  constructor(deps: ControlPlaneDeps) {
+    this.deps = deps;
+  }
+
+  take(visit: Visit, target: Target = { path: visit.request.url! }): void {
+    const { request, response, requestId, entrance } = visit;
+    const { authorization, clients } = this.deps;
+    const fail = (error: unknown) => {
+      closeUnasked(request, response);
+      sendError(response, error, requestId);
+    };
+    if (isForeign(request, entrance.rules, clients))
+      return fail(foreignOrigin(request.headers.origin!, undefined));
+    let signer: Principal | undefined;
+    try {
+      authorization.countOnly(request, response);
+      if (authorization.isSigned(request)) signer = authorization.assertSignedHead(request);
+    } catch (error) {
+      return fail(error);
+    }
+    if (authorization.isSigned(request)) return this.takeSigned(visit, target, signer);
+    // The controller decides. Tokens are verified here, because gateways remember verified tokens.
+    const principal = authorization.tokenPrincipal(request);
+    const pass = (known: Principal | undefined) => this.pass(visit, target, known, undefined, fail);
+    if (principal instanceof Promise) principal.then(pass).catch(fail);
+    else pass(principal);
+  }
+
+  /** A signature covers the body too, so the body is read before the request is judged. */
+  private takeSigned(visit: Visit, target: Target, signer: Principal | undefined): void {
+    const { request, response, requestId } = visit;
+    const { authorization, bodies } = this.deps;
+    let isAsked = false;
+    const fail = (error: unknown) => {
+      if (!isAsked) closeUnasked(request, response);
+      sendError(response, error, requestId);
+    };
+    const sender = signer?.id ?? request.socket.remoteAddress ?? "";
+    const { path } = target;
+    const held = new HeldBody(bodies, { sender, api: path.slice(0, pathEnd(path)).split("/")[1]! });
+    response.once("close", () => held.release());
+    const ask = () => {
+      isAsked = true;
+      if (request.headers.expect !== undefined) response.writeContinue();
+    };
+    collectBody(request, held, SUBMISSION_BYTES_LIMIT, ask)
+      .then((body) => this.pass(visit, target, authorization.signer(request, body, "other"), body, fail))
+      .catch((error: unknown) => {
+        fail(error);
+        discardRest(request);
+      });
+  }
+
+  private pass(
+    { request, response, requestId, entrance }: Visit,
+    { path, endpoint, onNothing }: Target,
+    principal: Principal | undefined,
+    body: readonly Buffer[] | undefined,
+    fail: (error: unknown) => void,
+  ): void {
+    const { clients, controllerSocket } = this.deps;
+    const forwarded = {
+      baseUrl: clients.baseUrl(request),
+      listener: entrance.name,
+      client: request.socket.remoteAddress,
+      isLocal: clients.isLocal(request),
+      ...{ principal, endpoint },
+    };
+    const options = { controllerSocket, requestId, forwarded, body, path, onNothing };
+    forward(request, response, options).catch(fail);
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * Decides who sends a request and whether it may pass: by keys of the route snapshot, tokens of a trusted issuer, and
+ * AWS signatures.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { keyOf } from "../../access/admin-token.ts";
+import type { JwtVerifier } from "../../access/jwt.ts";
+import {
+  assertOpens,
+  assertPermission,
+  type Need,
+  type Principal,
+  sha256Of,
+  unauthorized,
+} from "../../access/permission.ts";
+import { checkSignedHead, isHeadVerified, type SignatureRules, verifySignature } from "../../access/sigv4.ts";
+import { isSigned, refused } from "../../access/sigv4-header.ts";
+import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
+import { wallMs } from "../../base/clock.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import { RateLimits } from "./rate-limits.ts";
+
+export interface AuthorizationOptions {
+  findKey: (sha256: string) => Principal | undefined;
+  /** Returns another object as soon as the keys change. */
+  keysVersion: () => object;
+  jwt: JwtVerifier | undefined;
+  /** For clients that sign with AWS Signature Version 4; undefined if signatures are not accepted. */
+  signatures: (SignatureRules & { repeats: SignatureRepeats }) | undefined;
+  /** How many gateways share the load. */
+  gateways: number;
+}
+
+/** Which requests may repeat a signature within a few seconds. */
+export type SignatureRepeats = "reads" | "predictions";
+
+export class Authorization {
+  private readonly options: AuthorizationOptions;
+  private readonly limits: RateLimits;
+  private readonly usedSignatures: UsedSignatures;
+
+  constructor(options: AuthorizationOptions) {
+    this.options = options;
+    this.limits = new RateLimits(options.gateways);
+    this.usedSignatures = new UsedSignatures(options.signatures?.credentials.size ?? 0);
+  }
+
+  /**
+   * The principal of the request's token: a promise the first time that the token is seen. Undefined if the request has
+   * no token.
+   */
+  tokenPrincipal({ headers }: IncomingMessage): Principal | Promise<Principal> | undefined {
+    const { jwt } = this.options;
+    const token = jwt === undefined ? undefined : presented(headers);
+    if (jwt === undefined || token === undefined || !isToken(token)) return undefined;
+    return jwt.known(token) ?? jwt.verify(token);
+  }
+
+  /** Whether the request is signed; its signature can be verified only with the whole body. */
+  isSigned({ headers }: IncomingMessage): boolean {
+    return this.options.signatures !== undefined && isSigned(headers.authorization);
+  }
+
+  /**
+   * Throws `unauthorized` if the head already shows that a signed request cannot pass. Returns the signer if the head
+   * already proves it.
+   */
+  assertSignedHead({ method, url, headers }: IncomingMessage): Principal | undefined {
+    const head = checkSignedHead(headers, this.options.signatures!, wallMs());
+    return isHeadVerified({ method: method!, url: url!, headers }, head) ? head.principal : undefined;
+  }
+
+  /** Throws `unauthorized` if the signature does not match this request, or was used before. */
+  signer(
+    { method, url, headers }: IncomingMessage,
+    body: readonly Buffer[],
+    what: "prediction" | "other",
+  ): Principal {
+    const rules = this.options.signatures!;
+    const nowMs = wallMs();
+    const head = checkSignedHead(headers, rules, nowMs);
+    verifySignature({ method: method!, url: url!, headers, body }, head);
+    const isRead = method === "GET" || method === "HEAD" || method === "OPTIONS";
+    const mayRepeat = isRead || (what === "prediction" && rules.repeats === "predictions");
+    const verdict = this.usedSignatures.use(head, nowMs);
+    if (verdict === "new" || (verdict === "repeated" && mayRepeat)) return head.principal;
+    throw usedBefore(verdict);
+  }
+
+  /**
+   * Returns who sends the request, and sets the headers of a rate limit. Throws `unauthorized`, `forbidden` or
+   * `rate_limited`. `tokenPrincipal` is the principal of a verified token.
+   */
+  assert(
+    request: IncomingMessage,
+    response: ServerResponse,
+    need: Need,
+    tokenPrincipal: Principal | undefined,
+  ): Principal {
+    const principal =
+      tokenPrincipal === undefined
+        ? assertPermission(presented(request.headers), this.options.findKey, need)
+        : assertOpens(tokenPrincipal, need);
+    this.count(principal, response);
+    return principal;
+  }
+
+  /** The same object as before only if no key was created or revoked since. */
+  get keysVersion(): object {
+    return this.options.keysVersion();
+  }
+
+  /** Whether the request presents nothing that could admit it: no known key, no token, no signature. */
+  isStranger(request: IncomingMessage): boolean {
+    if (this.isSigned(request)) return false;
+    const key = presented(request.headers);
+    if (key === undefined) return true;
+    if (this.options.jwt !== undefined && isToken(key)) return false;
+    return !this.hasKey(request);
+  }
+
+  /** Whether the request presents a known key. */
+  hasKey({ headers }: IncomingMessage): boolean {
+    const key = presented(headers);
+    return key !== undefined && this.options.findKey(sha256Of(key)) !== undefined;
+  }
+
+  /** Whether the request's key or token is still valid. A signature is good for its one response. */
+  isStillOpen(request: IncomingMessage): boolean {
+    // A key that came with the signature did not admit the request.
+    if (this.isSigned(request)) return true;
+    const key = presented(request.headers);
+    if (key === undefined) return true;
+    if (this.options.jwt !== undefined && isToken(key)) return this.options.jwt.isCurrent(key);
+    return this.options.findKey(sha256Of(key)) !== undefined;
+  }
+
+  /** Counts a request that the controller will judge, if its key has a rate limit. Throws `rate_limited`. */
+  countOnly({ headers }: IncomingMessage, response: ServerResponse): void {
+    const key = presented(headers);
+    const principal = key === undefined ? undefined : this.options.findKey(sha256Of(key));
+    if (principal !== undefined) this.count(principal, response);
+  }
+
+  private count(principal: Principal, response: ServerResponse): void {
+    if (principal.rate === null) return;
+    const { limit, remaining, resetS, isAllowed } = this.limits.take(
+      principal.id,
+      principal.rate,
+      performance.now(),
+    );
+    response.setHeader("ratelimit-limit", limit);
+    response.setHeader("ratelimit-remaining", remaining);
+    response.setHeader("ratelimit-reset", resetS);
+    if (isAllowed) return;
+    const message = `the key ${principal.id} may make ${principal.rate.requests} requests in ${principal.rate.seconds} s; try again in ${resetS} s`;
+    throw new ServiceError("rate_limited", message, { retryAfterS: resetS });
+  }
+}
+
+function usedBefore(verdict: Verdict): ServiceError {
+  if (verdict === "too_old")
+    return refused(
+      "this access key has signed so much that only its newest signatures are taken; sign the request anew",
+    );
+  return refused(
+    "it was used before; sign each request anew. Equal requests of one second have one signature: sign a header that differs too, such as X-Amz-Nonce",
+  );
+}
+
+/** The error for a caller without a key, the same at every address. */
+export function refusal({ headers }: IncomingMessage): ServiceError {
+  return unauthorized(presented(headers), "predict");
+}
+
+function presented(headers: IncomingMessage["headers"]): string | undefined {
+  return keyOf({ authorization: headers.authorization, "x-api-key": headers["x-api-key"] as string });
+}
+
+/** Whether the text has the form of a token. Quern's keys contain no dots. */
+function isToken(text: string): boolean {
+  return text.split(".").length === 3;
+}

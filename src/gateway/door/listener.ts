@@ -1,0 +1,150 @@
+/** One listening socket, plain or TLS: its limits on connections, and how it closes them. */
+import { readFileSync, statSync } from "node:fs";
+import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import { type Socket, Server as TcpServer } from "node:net";
+import { reportFault } from "../../base/boundary.ts";
+import { delay } from "../../base/clock.ts";
+import type { Service } from "../../base/service.ts";
+import { say } from "../../observe/words.ts";
+import { AskedAtOnce } from "./asked-at-once.ts";
+import { boundHandshakes } from "./handshakes.ts";
+
+/** Longer than the idle time of common load balancers (60 s), so that they close first. */
+const KEEP_ALIVE_MS = 75_000;
+/**
+ * Time for a client's TLS handshake, for its headers, and for a whole request. Clients that send a byte now and then
+ * are cut off.
+ */
+const HEADERS_MS = 20_000;
+const REQUEST_MS = 300_000;
+const CONNECTIONS_POLL_MS = 2_000;
+const IDLE_GRACE_MS = 500;
+const LAST_ANSWERS_MS = 1_000;
+const CERTIFICATE_POLL_MS = 1_000;
+
+/** "parent": the parent passes connections to `accept`. */
+export type ListenOn = { fd: number } | { host: string; port: number } | "parent";
+
+export interface TlsFiles {
+  cert: string;
+  key: string;
+}
+
+export class Listener implements Service {
+  private readonly listenOn: ListenOn;
+  private readonly tls: TlsFiles | undefined;
+  private readonly server: Server | TlsServer;
+  private certificateTimer: NodeJS.Timeout | undefined;
+  private isDraining = false;
+  /** Connections that came through `accept`. */
+  private readonly dealt = new Set<Socket>();
+  private readonly askedAtOnce = new AskedAtOnce();
+
+  constructor(listenOn: ListenOn, tls: TlsFiles | undefined, take: RequestListener) {
+    this.listenOn = listenOn;
+    this.tls = tls;
+    const limits = {
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: REQUEST_MS,
+      connectionsCheckingInterval: CONNECTIONS_POLL_MS,
+    };
+    this.server = tls === undefined ? createServer(limits) : tlsServer(limits, tls);
+    const listener: RequestListener = (request, response) => {
+      if (!this.askedAtOnce.take(request, response)) return;
+      if (this.isDraining) response.setHeader("connection", "close");
+      take(request, response);
+    };
+    const refuseExpectation: RequestListener = (request, response) => {
+      if (this.askedAtOnce.take(request, response)) response.writeHead(417, { connection: "close" }).end();
+    };
+    this.server.on("request", listener).on("checkContinue", listener);
+    this.server.on("checkExpectation", refuseExpectation);
+  }
+
+  async start(): Promise<void> {
+    const { listenOn } = this;
+    // Without a listening socket, this event starts Node's timeouts for slow request heads.
+    if (listenOn === "parent") this.server.emit("listening");
+    else
+      await new Promise<void>((resolve, reject) => {
+        this.server.once("error", reject);
+        this.server.listen(listenOn, resolve);
+      });
+    this.server.on("error", (error) => reportFault(error, "a listening socket"));
+    if (this.tls !== undefined) this.followCertificate(this.tls);
+  }
+
+  async stop(): Promise<void> {
+    await this.drain(() => true);
+  }
+
+  /** Takes a connection that another process has accepted. */
+  accept(socket: Socket): void {
+    this.dealt.add(socket);
+    socket.once("close", () => this.dealt.delete(socket));
+    // As in Node's server: a client may end its side before it has the response.
+    socket.allowHalfOpen = true;
+    this.server.emit("connection", socket);
+  }
+
+  /**
+   * Accepts no new connections. Keep-alive connections close with their next response. Idle ones are closed only a
+   * moment later, because a request may already be on its way.
+   */
+  async drain(isIdle: () => boolean): Promise<void> {
+    if (this.isDraining) return;
+    this.isDraining = true;
+    clearInterval(this.certificateTimer);
+    // Not http's own `close`, which closes idle connections at once.
+    const closed =
+      this.listenOn === "parent"
+        ? this.allDealtAreGone()
+        : new Promise<void>((resolve) => TcpServer.prototype.close.call(this.server, () => resolve()));
+    while (!isIdle()) await delay(10);
+    await Promise.race([closed, delay(IDLE_GRACE_MS)]);
+    while (!isIdle()) await delay(10);
+    this.server.closeIdleConnections();
+    await Promise.race([closed, delay(LAST_ANSWERS_MS)]);
+    this.server.closeAllConnections();
+  }
+
+  private async allDealtAreGone(): Promise<void> {
+    while (this.dealt.size > 0) await delay(10);
+  }
+
+  /** Uses a renewed certificate without a restart. If it cannot be read, this is reported and the old one stays. */
+  private followCertificate(tls: TlsFiles): void {
+    let known = changedAt(tls);
+    this.certificateTimer = setInterval(() => {
+      const now = changedAt(tls);
+      if (now === known) return;
+      known = now;
+      try {
+        (this.server as TlsServer).setSecureContext(readPair(tls));
+      } catch (error) {
+        say(`quern: the new certificate cannot be used: ${(error as Error).message}`);
+      }
+    }, CERTIFICATE_POLL_MS).unref();
+  }
+}
+
+function tlsServer(limits: ServerOptions, tls: TlsFiles): TlsServer {
+  const server = createTlsServer({ ...limits, ...readPair(tls), handshakeTimeout: HEADERS_MS });
+  boundHandshakes(server);
+  return server;
+}
+
+function readPair({ cert, key }: TlsFiles): { cert: Buffer; key: Buffer } {
+  return { cert: readFileSync(cert), key: readFileSync(key) };
+}
+
+/** Empty while a file is being replaced. */
+function changedAt({ cert, key }: TlsFiles): string {
+  try {
+    return [cert, key].map((file) => `${statSync(file).mtimeMs} ${statSync(file).ino}`).join();
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Requests with their deadlines, in any order. A request may be due before one that was added earlier: its body came
+ * slowly, it waited for a first replica, or `predictor.timeout` was changed. Requests that are done are forgotten at
+ * once.
+ */
+import type { PredictionRequest } from "../answers/prediction-request.ts";
+
+export class Deadlines {
+  private readonly open = new Set<PredictionRequest>();
+  /** No request is due before this, so nothing is searched until then. */
+  private soonestMs = Number.POSITIVE_INFINITY;
+
+  add(prediction: PredictionRequest, atMs: number): void {
+    prediction.deadlineMs = atMs;
+    this.open.add(prediction);
+    if (atMs < this.soonestMs) this.soonestMs = atMs;
+  }
+
+  delete(prediction: PredictionRequest): void {
+    this.open.delete(prediction);
+  }
+
+  /** Forgets each request past its deadline, and passes it to `onExpired`. */
+  expire(nowMs: number, onExpired: (prediction: PredictionRequest) => void): void {
+    if (nowMs < this.soonestMs) return;
+    this.soonestMs = Number.POSITIVE_INFINITY;
+    for (const prediction of this.open) {
+      if (prediction.deadlineMs <= nowMs) {
+        this.open.delete(prediction);
+        onExpired(prediction);
+      } else if (prediction.deadlineMs < this.soonestMs) this.soonestMs = prediction.deadlineMs;
+    }
+  }
+
+  /** Removes and returns all requests, in the order in which they came. */
+  take(): PredictionRequest[] {
+    const taken = [...this.open];
+    this.open.clear();
+    this.soonestMs = Number.POSITIVE_INFINITY;
+    return taken;
+  }
+
+  get size(): number {
+    return this.open.size;
+  }
+}

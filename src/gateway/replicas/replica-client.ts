@@ -1,0 +1,266 @@
+/**
+ * The gateway's connection to one replica. When the replica dies, this client reports which requests may have started.
+ * The worker bounds streams. The bounds of other outstanding requests are:
+ * - as many as the replica runs at once
+ * - at least two while predictions take 1 to 10 ms
+ * - a growing window while they take less
+ */
+
+import { contain, reportFault } from "../../base/boundary.ts";
+import { delay } from "../../base/clock.ts";
+import { PREDICTION_WINDOW_MAX } from "../../contracts/limits.ts";
+import type { ReplicaRoute } from "../../contracts/routes.ts";
+import { readDeliveryNote } from "../../protocol/delivery-note.ts";
+import { ProtocolError } from "../../protocol/frame-rules.ts";
+import {
+  type AnswerHead,
+  encodeByteCount,
+  MESSAGE,
+  type StreamHead,
+  type WorkerFault,
+} from "../../protocol/messages.ts";
+import { readFault } from "../../protocol/read-fault.ts";
+import { readResult, readStreamHead, UnreadableHead } from "../../protocol/read-heads.ts";
+import { WorkerConnection } from "../../protocol/worker-connection.ts";
+import type { PredictionRequest } from "../answers/prediction-request.ts";
+
+const RECONNECT_MS = 50;
+const FAST_US = 1000;
+/**
+ * If predictions take less than this, the next request is sent before the response is back, so the replica need not
+ * wait for it. No such request waits there longer than this.
+ */
+const PREFETCH_US = 10_000;
+const PREFETCHED = 2;
+/** A fast replica gets about this much work in advance. */
+const WINDOW_WORK_US = 2000;
+
+/** Besides CHUNK. */
+const IS_ANSWER = new Set<number>([MESSAGE.RESULT, MESSAGE.ERROR, MESSAGE.BUSY, MESSAGE.STREAM, MESSAGE.END]);
+
+export interface ReplicaClientEvents {
+  /** `head` is missing if the response is JSON with status 200. */
+  onResult(prediction: PredictionRequest, head: AnswerHead | undefined, body: Buffer): void;
+  onStream(prediction: PredictionRequest, head: StreamHead, onTaken: (bytes: number) => void): void;
+  onStreamEnd(prediction: PredictionRequest): void;
+  onFault(prediction: PredictionRequest, fault: WorkerFault): void;
+  /** The bytes of the response are wrong: only this request fails. */
+  onUnreadable(prediction: PredictionRequest, why: string): void;
+  /** The replica does not accept the request now: it must be sent elsewhere. */
+  onBusy(prediction: PredictionRequest): void;
+  onConnected(): void;
+  /** `begun` may have started; `notBegun` certainly did not. */
+  onLost(begun: PredictionRequest[], notBegun: PredictionRequest[]): void;
+  /** The replica broke the protocol, so nothing that it sends can be believed. */
+  onBroken(why: string): void;
+}
+
+export class ReplicaClient {
+  readonly route: ReplicaRoute;
+  /** How many requests the replica runs at once. */
+  parallel = 1;
+  private readonly events: ReplicaClientEvents;
+  /** Sent and not answered; streams are here only until they begin. */
+  private readonly outstanding = new Map<number, PredictionRequest>();
+  private readonly streams = new Map<number, PredictionRequest>();
+  private connection: WorkerConnection | undefined;
+  private nextId = 1;
+  /** How many fast predictions may be outstanding. */
+  private ahead = 1;
+  private predictUs = FAST_US;
+  private isClosed = false;
+  private busyUntilMs = 0;
+
+  constructor(route: ReplicaRoute, parallel: number, events: ReplicaClientEvents) {
+    this.route = route;
+    this.parallel = parallel;
+    this.events = events;
+    this.connectSoon();
+  }
+
+  get load(): number {
+    return this.outstanding.size + this.streams.size;
+  }
+
+  /** How many more requests the replica accepts now. */
+  get freeSlots(): number {
+    if (this.connection === undefined || (this.busyUntilMs > 0 && performance.now() < this.busyUntilMs))
+      return 0;
+    return Math.max(this.ahead, this.parallel) - this.outstanding.size;
+  }
+
+  get isFast(): boolean {
+    return this.predictUs < FAST_US;
+  }
+
+  send(prediction: PredictionRequest): void {
+    const id = this.nextId;
+    this.nextId = id === 0xffff_ffff ? 1 : id + 1;
+    this.outstanding.set(id, prediction);
+    const { meta, body } = prediction;
+    if (meta !== undefined) this.connection!.send(MESSAGE.META, id, Buffer.from(meta));
+    this.connection!.sendParts(MESSAGE.PREDICT, id, body);
+  }
+
+  /** The client has left: a request that has not started will not run. */
+  abandon(prediction: PredictionRequest): void {
+    const id = this.idOf(prediction);
+    if (id !== undefined) this.connection?.cancel(id);
+  }
+
+  has(prediction: PredictionRequest): boolean {
+    return this.idOf(prediction) !== undefined;
+  }
+
+  /** Accepts no more requests; closes after the last response. */
+  retire(): void {
+    this.isClosed = true;
+    if (this.load === 0) this.connection?.close();
+  }
+
+  private idOf(prediction: PredictionRequest): number | undefined {
+    for (const requests of [this.outstanding, this.streams]) {
+      for (const [id, other] of requests) if (other === prediction) return id;
+    }
+    return undefined;
+  }
+
+  private async connect(): Promise<void> {
+    const events = {
+      onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
+      onClose: (broken: ProtocolError | undefined) => this.closed(broken),
+    };
+    while (!this.isClosed && this.connection === undefined) {
+      const hello = { role: "gateway", token: this.route.token, epoch: 0 } as const;
+      this.connection = await WorkerConnection.open({ path: this.route.socket }, hello, events).catch(
+        () => undefined,
+      );
+      if (this.connection === undefined) await delay(RECONNECT_MS);
+    }
+    if (this.isClosed) this.connection?.close();
+    else this.events.onConnected();
+  }
+
+  /** An exception ends the connection. A fault in one request fails that request only. */
+  private onMessage(type: number, id: number, body: Buffer): void {
+    if (type === MESSAGE.CHUNK) {
+      this.streams.get(id)?.stream?.write(body);
+      return;
+    }
+    if (!IS_ANSWER.has(type)) throw new ProtocolError(`a message of type ${type} came to a gateway`);
+    const waiting = this.outstanding.get(id);
+    const prediction = waiting ?? this.streams.get(id);
+    if (prediction === undefined) return;
+    checkOrder(type, waiting === undefined, prediction);
+    this.outstanding.delete(id);
+    if (type === MESSAGE.STREAM) return this.onStream(prediction, id, body);
+    this.streams.delete(id);
+    if (type === MESSAGE.RESULT) {
+      this.onResult(prediction, body);
+    } else if (type === MESSAGE.END) {
+      this.events.onStreamEnd(prediction);
+    } else if (type === MESSAGE.ERROR) {
+      this.events.onFault(prediction, readFault(body));
+    } else {
+      // BUSY. As the reply to a CANCEL it says nothing about the replica's load.
+      if (!prediction.isAnswered) this.busyUntilMs = performance.now() + RECONNECT_MS;
+      this.events.onBusy(prediction);
+    }
+    if (this.isClosed && this.load === 0) this.connection?.close();
+  }
+
+  private onResult(prediction: PredictionRequest, message: Buffer): void {
+    const result = readResult(message);
+    if (result instanceof UnreadableHead) return this.events.onUnreadable(prediction, result.message);
+    this.learn(result.predictUs);
+    this.events.onResult(prediction, result.head, result.body);
+  }
+
+  /** The id stays in use until the stream ends, even if its head cannot be read: the worker replies to a CANCEL. */
+  private onStream(prediction: PredictionRequest, id: number, body: Buffer): void {
+    this.streams.set(id, prediction);
+    const head = readStreamHead(body);
+    if (head instanceof UnreadableHead) {
+      this.events.onUnreadable(prediction, head.message);
+      this.connection?.cancel(id);
+      return;
+    }
+    const onTaken = (bytes: number) => this.connection?.send(MESSAGE.CREDIT, id, encodeByteCount(bytes));
+    this.events.onStream(prediction, head, onTaken);
+  }
+
+  private learn(predictUs: number): void {
+    this.predictUs += (predictUs - this.predictUs) / 8;
+    if (this.predictUs >= PREFETCH_US) this.ahead = 1;
+    else if (this.predictUs >= FAST_US) this.ahead = PREFETCHED;
+    else this.ahead = Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
+  }
+
+  private onClose(broken: ProtocolError | undefined): void {
+    const { connection } = this;
+    const begunUpTo = this.begunUpTo(connection?.welcome.connection);
+    this.connection = undefined;
+    const begun = [...this.streams.values()];
+    const notBegun: PredictionRequest[] = [];
+    for (const [id, prediction] of this.outstanding) {
+      // Ids start in any order, because a long body arrives later than a short one. So all up to the highest may have
+      // started, except those whose body the worker cannot have in full.
+      const mayHaveBegun = id <= begunUpTo && connection?.isSending(id) !== true;
+      (mayHaveBegun ? begun : notBegun).push(prediction);
+    }
+    this.outstanding.clear();
+    this.streams.clear();
+    this.ahead = 1;
+    if (broken !== undefined) this.events.onBroken(broken.message);
+    this.events.onLost(begun, notBegun);
+  }
+
+  private connectSoon(): void {
+    contain(
+      "the connection to a replica",
+      () => this.connect(),
+      (error, unit) => {
+        reportFault(error, unit);
+        if (this.connection === undefined) this.connectLater();
+      },
+    );
+  }
+
+  private connectLater(): void {
+    if (!this.isClosed) setTimeout(() => this.connectSoon(), RECONNECT_MS).unref();
+  }
+
+  /** Reconnects to the replica, whatever happens to its requests. */
+  private closed(broken: ProtocolError | undefined): void {
+    try {
+      this.onClose(broken);
+    } finally {
+      this.connection = undefined;
+      this.connectLater();
+    }
+  }
+
+  /**
+   * The highest id that may have started. A note of another connection, or no note, says nothing about our requests,
+   * unless no request ever started. After 2^32 - 1 requests ids begin again; the note keeps the highest, so all count
+   * as started.
+   */
+  private begunUpTo(ours: number | undefined): number {
+    const note = readDeliveryNote(this.route.note);
+    if (note?.connection === 0) return 0;
+    return note !== undefined && note.connection === ours ? note.delivery : Number.POSITIVE_INFINITY;
+  }
+}
+
+/**
+ * Throws if a reply is out of order: it would not end the request, and the client would wait forever. A stream that has
+ * begun gets BUSY only if nobody waits for it, because a client that waits has its first pieces.
+ */
+function checkOrder(type: number, isStream: boolean, { isAnswered }: PredictionRequest): void {
+  const isWrong = isStream
+    ? type === MESSAGE.RESULT || type === MESSAGE.STREAM || (type === MESSAGE.BUSY && !isAnswered)
+    : type === MESSAGE.END;
+  if (!isWrong) return;
+  const when = isStream ? "inside of a stream" : "without a stream before it";
+  throw new ProtocolError(`a message of type ${type} came ${when}`);
+}

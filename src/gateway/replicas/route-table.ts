@@ -1,0 +1,219 @@
+/**
+ * The gateway's view of what is deployed: the newest snapshot, from the file at the start, then from the controller's
+ * stream while there is one. An older snapshot is never applied. If a route cannot be read, the one before it serves
+ * on, and the gateway reports this to the controller.
+ */
+
+import { readFileSync } from "node:fs";
+import { get, request as httpRequest } from "node:http";
+import { principalOf } from "../../access/keys.ts";
+import type { Principal } from "../../access/permission.ts";
+import { contain, reportFault } from "../../base/boundary.ts";
+import { delay, wallMs } from "../../base/clock.ts";
+import { newToken } from "../../base/ids.ts";
+import type { Service } from "../../base/service.ts";
+import { ADMIN_KEY_ID } from "../../contracts/keys.ts";
+import type { Report } from "../../contracts/reports.ts";
+import {
+  isNewer,
+  NO_ROUTES,
+  type RefusedRoute,
+  type RouteSnapshot,
+  readSnapshot,
+} from "../../contracts/routes.ts";
+import { say } from "../../observe/words.ts";
+import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
+import { Endpoints } from "./endpoints.ts";
+
+const RECONNECT_MS = 50;
+
+type GatewayKey = RouteSnapshot["keys"][number];
+
+export interface RouteTableOptions {
+  file: string;
+  internalSocket: string;
+  pool: ApiPoolDeps;
+  /** Called after a newer snapshot was applied. */
+  onApplied?: () => void;
+}
+
+export class RouteTable implements Service {
+  private readonly options: RouteTableOptions;
+  private readonly pools = new Map<string, ApiPool>();
+  private keys = new Map<string, GatewayKey>();
+  /** The APIs whose workers have capabilities, by the hashes of the capabilities. */
+  private capabilities = new Map<string, string>();
+  /** Replaced as a whole: a request sees one snapshot or the next, never half of each. */
+  endpoints = new Endpoints(NO_ROUTES, () => undefined);
+  private snapshot = NO_ROUTES;
+  /** The routes of the newest snapshot that could not be read. */
+  private refused: readonly RefusedRoute[] = [];
+  /** Tells the controller which gateway has applied what. */
+  private readonly id = newToken();
+  /** How often this gateway found a controller: each gets everything again. */
+  connections = 0;
+  private isStopped = false;
+
+  constructor(options: RouteTableOptions) {
+    this.options = options;
+  }
+
+  async start(): Promise<void> {
+    this.readFile();
+    contain("the routes", () => this.follow());
+  }
+
+  async stop(): Promise<void> {
+    this.isStopped = true;
+  }
+
+  /** Whether any snapshot has been seen. */
+  get isReady(): boolean {
+    return this.snapshot !== NO_ROUTES;
+  }
+
+  /** The principal of a key, by the key's hash; undefined if the key opens nothing now. */
+  principal(sha256: string): Principal | undefined {
+    return principalOf(this.keys.get(sha256), wallMs());
+  }
+
+  /** Another object with each snapshot. */
+  get keysVersion(): object {
+    return this.keys;
+  }
+
+  /** The API whose workers have this capability now, by its hash. */
+  capabilityOwner(sha256: string): string | undefined {
+    return this.capabilities.get(sha256);
+  }
+
+  /** The hash of the data directory's admin token; undefined before the first snapshot. */
+  get adminTokenSha256(): string | undefined {
+    return this.snapshot.keys.find(({ id }) => id === ADMIN_KEY_ID)?.sha256;
+  }
+
+  /** False if no request is left. */
+  expire(nowMs: number): boolean {
+    let isAny = false;
+    for (const pool of this.pools.values()) isAny = expireIn(pool, nowMs) || isAny;
+    return isAny;
+  }
+
+  get underWay(): number {
+    let sum = 0;
+    for (const pool of this.pools.values()) sum += pool.underWay;
+    return sum;
+  }
+
+  /** The report that the controller gets once a second. */
+  report(): Report {
+    const apis = [...this.pools].map(([name, pool]) => {
+      return { name, in_flight: pool.underWay, waiting: pool.waitingCount, tally: pool.tally.counts };
+    });
+    return { gateway: this.id, apis };
+  }
+
+  /** Reads a snapshot, and applies it if it is newer. */
+  private read(text: string): void {
+    try {
+      const { snapshot, refused } = readSnapshot(JSON.parse(text), this.snapshot);
+      if (!isNewer(snapshot, this.snapshot)) return;
+      this.apply(snapshot);
+      this.refuse(refused);
+    } catch (error) {
+      this.refuse([{ name: "the snapshot", detail: (error as Error).message }]);
+    }
+  }
+
+  /** Reports what could not be read: once on stderr, and to the controller with each confirmation. */
+  private refuse(refused: readonly RefusedRoute[]): void {
+    for (const { name, detail } of refused) {
+      if (this.refused.some((item) => item.name === name && item.detail === detail)) continue;
+      say(`quern: cannot read the route of ${name}, so its last good one serves on: ${detail}`);
+    }
+    this.refused = refused;
+  }
+
+  private apply(snapshot: RouteSnapshot): void {
+    this.keys = new Map(snapshot.keys.map((key) => [key.sha256, key]));
+    const realtime = snapshot.apis.filter((api) => api.kind === "RealtimeAPI");
+    for (const route of realtime) contain(`the route of ${route.name}`, () => this.applyRoute(route));
+    for (const [name, pool] of this.pools) {
+      if (realtime.some((route) => route.name === name)) continue;
+      this.pools.delete(name);
+      contain(`the end of ${name}`, () => pool.retire());
+    }
+    this.endpoints = new Endpoints(snapshot, (name) => this.pools.get(name));
+    this.capabilities = new Map(snapshot.capabilities.map(({ sha256, api }) => [sha256, api]));
+    this.snapshot = snapshot;
+    this.options.onApplied?.();
+  }
+
+  private applyRoute(route: RouteSnapshot["apis"][number]): void {
+    const pool = this.pools.get(route.name);
+    if (pool === undefined) this.pools.set(route.name, new ApiPool(route, this.options.pool));
+    else pool.update(route);
+  }
+
+  /** Tells the controller which snapshot is applied; it waits for that when a key is revoked. */
+  private confirm(): void {
+    const { epoch, version } = this.snapshot;
+    const path = "/routes/applied";
+    const request = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
+    // A controller that is gone waits for nothing.
+    request.on("error", () => {});
+    request.on("response", (answer) => answer.resume());
+    request.end(JSON.stringify({ gateway: this.id, epoch, version, refused: this.refused }));
+  }
+
+  private readFile(): void {
+    try {
+      this.read(readFileSync(this.options.file, "utf8"));
+    } catch (error) {
+      // There is no file before the first deployment. After any other error, the controller will write the file again.
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT")
+        say(`quern: the route snapshot cannot be read: ${(error as Error).message}`);
+    }
+  }
+
+  private async follow(): Promise<void> {
+    while (!this.isStopped) {
+      await this.followOnce();
+      await delay(RECONNECT_MS);
+    }
+  }
+
+  /** Takes snapshots, one per line, until the controller goes away. */
+  private followOnce(): Promise<void> {
+    return new Promise((resolve) => {
+      const request = get(
+        { socketPath: this.options.internalSocket, path: `/routes?gateway=${this.id}` },
+        (answer) => {
+          this.connections++;
+          let rest = "";
+          answer.setEncoding("utf8");
+          answer.on("data", (text: string) => {
+            const lines = (rest + text).split("\n");
+            rest = lines.pop()!;
+            for (const line of lines) this.read(line);
+            if (lines.length > 0) this.confirm();
+          });
+          answer.on("close", resolve);
+          answer.on("error", () => resolve());
+        },
+      );
+      request.on("error", () => resolve());
+      request.setTimeout(0);
+    });
+  }
+}
+
+/** An error in one API's deadlines does not hold up those of others. */
+function expireIn(pool: ApiPool, nowMs: number): boolean {
+  try {
+    return pool.expire(nowMs);
+  } catch (error) {
+    reportFault(error, `requests of API ${pool.route.name}`);
+    return true;
+  }
+}

@@ -1,0 +1,145 @@
+/** Routes a request by its host and path: to a real-time API, to the controller, or nowhere. */
+import type { ServerResponse } from "node:http";
+import { isOurHost } from "../access/host-check.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import { PROOF_PATH } from "../contracts/server-proof.ts";
+import { refuse } from "./answers/refuse.ts";
+import type { ControlPlane, Target } from "./control-plane.ts";
+import { destinationOf, type PredictionEndpoint } from "./destination.ts";
+import type { Authorization } from "./door/authorization.ts";
+import type { ClientAddress } from "./door/client-address.ts";
+import { allowOrigin, answerOptions, foreignOrigin, isForeign, originsOf } from "./door/cors.ts";
+import { answerProof } from "./door/proof.ts";
+import { targetFault } from "./door/request-target.ts";
+import { refuseStranger, StrangersAskedFor } from "./door/strangers.ts";
+import type { Predictions } from "./predictions.ts";
+import type { RouteTable } from "./replicas/route-table.ts";
+import { misdirected, notCanonical, pathEnd, unknownAddress } from "./target-errors.ts";
+import type { Visit } from "./visit.ts";
+
+export interface RouterDeps {
+  routes: RouteTable;
+  authorization: Authorization;
+  clients: ClientAddress;
+  predictions: Predictions;
+  controlPlane: ControlPlane;
+}
+
+export class Router {
+  private readonly deps: RouterDeps;
+  private readonly strangers = new StrangersAskedFor();
+
+  constructor(deps: RouterDeps) {
+    this.deps = deps;
+  }
+
+  /** An unexpected exception becomes a 500 for this request only. */
+  take(visit: Visit): void {
+    try {
+      this.route(visit);
+    } catch (error) {
+      refuseVisit(visit, error);
+    }
+  }
+
+  private route(visit: Visit): void {
+    const { request, entrance } = visit;
+    const { routes, authorization } = this.deps;
+    if (!isOurHost(request.headers.host, entrance.rules))
+      return refuseVisit(visit, misdirected(request.headers.host));
+    const url = request.url!;
+    const path = url.slice(0, pathEnd(url));
+    const fault = targetFault(path);
+    if (fault !== undefined) return refuseVisit(visit, notCanonical(path, fault));
+    if (path.startsWith("/-")) return this.takeControl(visit, path);
+    const endpoint = routes.endpoints.find(path);
+    const isReached = endpoint?.address.is_public === true || this.isInternal(visit);
+    if (endpoint === undefined || !isReached) return this.takeUnknown(visit, path);
+    if (endpoint.kind !== "BatchAPI") return this.takePrediction(endpoint, visit);
+    if (endpoint.address.needs_key && authorization.isStranger(request))
+      return refuseStranger(request, visit.response, visit.requestId);
+    this.forward(visit, {
+      path: `/${endpoint.address.name}${url.slice(endpoint.address.endpoint.length)}`,
+      endpoint: endpoint.address.endpoint,
+    });
+  }
+
+  private takePrediction(endpoint: PredictionEndpoint, visit: Visit): void {
+    const { request, response, entrance } = visit;
+    const { address } = endpoint;
+    const { origin } = request.headers;
+    const isAllowed =
+      origin !== undefined && allowOrigin(origin, response, originsOf(address, entrance.rules));
+    if (request.method === "OPTIONS")
+      return answerOptions(request, response, { isAllowed, isListed: address.cors_origins !== null });
+    // If the address needs no key, any web page could send requests to it through its visitors' browsers.
+    if (origin !== undefined && !isAllowed && !address.needs_key && this.isForeign(visit))
+      return refuseVisit(visit, foreignOrigin(origin, address.name));
+    const destination = destinationOf(endpoint, request);
+    if (destination === undefined) return refuseVisit(visit, unknownAddress(address.endpoint));
+    this.deps.predictions.take(destination, visit);
+  }
+
+  /**
+   * Handles a path that this gateway does not know. The controller may have deployed the API a moment ago, or may still
+   * know its jobs.
+   */
+  private takeUnknown(visit: Visit, path: string): void {
+    const { request, response, requestId } = visit;
+    const { routes, authorization } = this.deps;
+    const { endpoints } = routes;
+    const name = path.slice(1).split("/")[0]!;
+    if (name === "") return refuseVisit(visit, unknownAddress(path));
+    if (!endpoints.asksForKeys) {
+      if (endpoints.knows(name) && endpoints.find(path) === undefined)
+        return refuseVisit(visit, unknownAddress(path));
+      return this.forward(visit);
+    }
+    const isStranger = authorization.isStranger(request);
+    const isRefused = request.method === "OPTIONS" || endpoints.knows(name) || this.isForeign(visit);
+    if (isStranger && (isRefused || !this.strangers.take(response)))
+      return refuseStranger(request, response, requestId);
+    const onNothing = isStranger ? () => refuseStranger(request, response, requestId) : undefined;
+    this.forward(visit, { path: request.url!, onNothing });
+  }
+
+  private takeControl(visit: Visit, path: string): void {
+    const { request, response, requestId, entrance } = visit;
+    const { routes } = this.deps;
+    const isProof = path === PROOF_PATH && entrance.hasControl;
+    const isProbe = path === "/-/livez" || path === "/-/readyz" || isProof;
+    if (isProbe && request.method !== "GET" && request.method !== "HEAD") {
+      const message = `${request.method} is not allowed here; allowed: GET`;
+      return refuseVisit(visit, new ServiceError("method_not_allowed", message, { allow: "GET" }));
+    }
+    if (path === "/-/livez") return sendText(response, 200, "ok\n", requestId);
+    if (path === "/-/readyz")
+      return routes.isReady
+        ? sendText(response, 200, "ok\n", requestId)
+        : sendText(response, 503, "starting\n", requestId);
+    if (isProof) answerProof(request, response, requestId, routes.adminTokenSha256);
+    else if (entrance.hasControl) this.forward(visit);
+    else refuseVisit(visit, unknownAddress(path));
+  }
+
+  private forward(visit: Visit, target?: Target): void {
+    this.deps.controlPlane.take(visit, target);
+  }
+
+  private isInternal({ request, entrance }: Visit): boolean {
+    return entrance.name === "control" || this.deps.clients.isLocal(request);
+  }
+
+  private isForeign({ request, entrance }: Visit): boolean {
+    return isForeign(request, entrance.rules, this.deps.clients);
+  }
+}
+
+function refuseVisit({ request, response, requestId }: Visit, error: unknown): void {
+  refuse(request, response, error, requestId);
+}
+
+function sendText(response: ServerResponse, status: number, text: string, requestId: string): void {
+  response.writeHead(status, { "content-type": "text/plain; charset=utf-8", "x-request-id": requestId });
+  response.end(text);
+}

@@ -1,0 +1,23 @@
+/** Limits the responses that the SDK of AWS reads: it reads each to its end, which a server need not send. */
+import type { Readable } from "node:stream";
+import { textOfStore } from "../text-of-store.ts";
+
+interface Client {
+  middlewareStack: { addRelativeTo(step: never, where: never): void };
+}
+/** The step of the SDK that receives a response. */
+type Next = (args: object) => Promise<{ response: unknown; output: object }>;
+
+/** `bytesMax`: the most bytes of a response with this status. If undefined, the caller reads the body. */
+export function boundAnswers(client: Client, bytesMax: (status: number) => number | undefined): void {
+  const step = (next: Next) => async (args: object) => {
+    const result = await next(args);
+    const response = result.response as { statusCode: number; body: Readable };
+    const bytes = bytesMax(response.statusCode);
+    if (bytes === undefined) return result;
+    const body = Buffer.from(await textOfStore(response.body, bytes));
+    return { ...result, response: Object.assign(response, { body }) };
+  };
+  const where = { name: "boundAnswers", relation: "after", toMiddleware: "deserializerMiddleware" };
+  client.middlewareStack.addRelativeTo(step as never, where as never);
+}

@@ -1,0 +1,58 @@
+/**
+ * Opens the S3 client with the usual credentials: environment, profile, instance role. Without any, it is anonymous.
+ * The SDK itself reads `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` and profiles.
+ */
+import type { S3Client } from "@aws-sdk/client-s3";
+import { STORE_ERROR_BYTES_MAX, STORE_SILENCE_MS } from "../../contracts/limits.ts";
+import { boundAnswers } from "./bound-answers.ts";
+
+export interface S3Options {
+  /** The address of a store other than Amazon's, if the environment configures one. */
+  endpoint: string | undefined;
+}
+
+export interface S3Access {
+  client: S3Client;
+  /** The identity of the requests, for messages. */
+  identity: string;
+  isAnonymous: boolean;
+}
+
+/** Amazon redirects from here to the right region; other stores ignore it. */
+const REGION_DEFAULT = "us-east-1";
+/** Few: jobs wait for a store themselves (patient-store.ts). */
+const TRIES = 2;
+const CONNECT_MS = 5_000;
+
+export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
+  const { S3Client } = await import("@aws-sdk/client-s3");
+  const chain = new S3Client({});
+  const found = await chain.config.credentials().then(
+    ({ accessKeyId }) => ({ isAnonymous: false, identity: `the access key …${accessKeyId.slice(-4)}` }),
+    (error: Error) => ({ isAnonymous: true, identity: `no credentials (${error.message})` }),
+  );
+  const client = new S3Client({
+    region: () => chain.config.region().catch(() => REGION_DEFAULT),
+    credentials: chain.config.credentials,
+    followRegionRedirects: true,
+    // Buckets as host names need DNS entries, which a self-hosted store rarely has.
+    forcePathStyle: endpoint !== undefined && !/\.amazonaws\.com(\.cn)?(:|\/|$)/.test(endpoint),
+    maxAttempts: TRIES,
+    requestHandler: {
+      connectionTimeout: CONNECT_MS,
+      requestTimeout: STORE_SILENCE_MS,
+      throwOnRequestTimeout: true,
+    },
+    // Ranges have no checksum, and stores other than Amazon's do not know the newer ones.
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    ...(found.isAnonymous ? UNSIGNED : {}),
+  });
+  boundAnswers(client, (status) => (status < 300 ? undefined : STORE_ERROR_BYTES_MAX));
+  return { client, ...found };
+}
+
+const UNSIGNED = {
+  signer: { sign: async <T>(request: T) => request },
+  credentials: { accessKeyId: "", secretAccessKey: "" },
+};

@@ -1,0 +1,53 @@
+/** Takes a page of a listing (ListObjectsV2) out of the response before the SDK reads it. The SDK handles errors. */
+import type { Readable } from "node:stream";
+import type {
+  ListObjectsV2Command,
+  ListObjectsV2CommandInput,
+  ListObjectsV2CommandOutput,
+} from "@aws-sdk/client-s3";
+import { STORE_PAGE_BYTES_MAX } from "../../contracts/limits.ts";
+import { textOfStore } from "../text-of-store.ts";
+import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "./listing-xml.ts";
+
+/** The step of the SDK in which a response becomes an output. */
+type Next = (args: { input: ListObjectsV2CommandInput; request: unknown }) => Promise<{
+  response: unknown;
+  output: ListObjectsV2CommandOutput;
+}>;
+
+const NOTHING = Buffer.from("<ListBucketResult></ListBucketResult>");
+
+/**
+ * Takes the page out of the response before the SDK reads it. `onPage` is called before the command's promise resolves.
+ */
+export function takePage(command: ListObjectsV2Command, onPage: (page: ListingPage) => void): void {
+  command.middlewareStack.addRelativeTo(
+    (next: Next) => async (args: Parameters<Next>[0]) => {
+      const result = await next(args);
+      const response = result.response as { statusCode: number; body: Readable };
+      if (response.statusCode !== 200) return result;
+      onPage(parseListing(await textOfStore(response.body, STORE_PAGE_BYTES_MAX)));
+      return { ...result, response: Object.assign(response, { body: NOTHING }) };
+    },
+    { name: "takePage", relation: "after", toMiddleware: "deserializerMiddleware" },
+  );
+}
+
+/** Throws if a listing is incomplete. If it counted as the last page, a job would process only a part of its input. */
+export function parseListing(xml: string): ListingPage {
+  if (!isWhole(xml, "ListBucketResult"))
+    throw new Error(`it answered a listing with something else: ${JSON.stringify(xml.slice(0, 100))}`);
+  // Not every store encodes keys when asked to.
+  const isEncoded = xml.includes("<EncodingType>url</EncodingType>");
+  const names = { key: "Key", size: "Size", decode: isEncoded ? urlDecoded : (key: string) => key };
+  const objects = entriesOf(xml, "Contents").map((entry) => objectOf(entry, names));
+  const token = elementOf(xml, "NextContinuationToken");
+  if (token === undefined && elementOf(xml, "IsTruncated") === "true")
+    throw new Error("its listing goes on, but has no NextContinuationToken");
+  return { objects, nextToken: token === undefined ? undefined : unescaped(token) };
+}
+
+/** `EncodingType: url` is the encoding of forms. */
+function urlDecoded(key: string): string {
+  return /[%+]/.test(key) ? decodeURIComponent(key.replaceAll("+", "%20")) : key;
+}

@@ -1,0 +1,150 @@
+/** `s3://`: Amazon S3 and stores with its protocol. It lists in pages of 1,000, one page ahead, and reads by ranges. */
+import type { S3ServiceException } from "@aws-sdk/client-s3";
+import { ServiceError } from "../../contracts/errors.ts";
+import { PARALLEL_LISTINGS } from "../../contracts/limits.ts";
+import {
+  type ListedObject,
+  type ListOptions,
+  ObjectChanged,
+  ObjectMissing,
+  type ObjectStore,
+  type OpenObject,
+} from "../object-store.ts";
+import { RangedObject, type RangeSource } from "../ranged-object.ts";
+import { storeError } from "../store-errors.ts";
+import { bucketAndKey } from "../store-path.ts";
+import type { ListingPage } from "./listing-xml.ts";
+import { openS3, type S3Access, type S3Options } from "./s3-client.ts";
+import { takePage } from "./s3-listing.ts";
+
+/** Credentials may appear later: while it is anonymous, the store looks for them again after this time. */
+const ANONYMOUS_KEPT_MS = 60_000;
+
+export class S3Store implements ObjectStore {
+  parallelListings(): number {
+    return PARALLEL_LISTINGS;
+  }
+
+  private readonly options: S3Options;
+  private opened: Promise<S3Access> | undefined;
+  private openedMs = 0;
+
+  constructor(options: S3Options) {
+    this.options = options;
+  }
+
+  async *list(prefix: string, { after }: ListOptions): AsyncGenerator<ListedObject[]> {
+    const { bucket, key } = bucketAndKey(prefix);
+    const abort = new AbortController();
+    const startAfter = after === undefined ? undefined : bucketAndKey(after).key;
+    let coming: Promise<ListingPage> | undefined = this.page(bucket, key, { startAfter }, abort.signal);
+    try {
+      while (coming !== undefined) {
+        const { objects, nextToken: token }: ListingPage = await coming;
+        coming = token === undefined ? undefined : this.page(bucket, key, { token }, abort.signal);
+        coming?.catch(() => {});
+        if (objects.length > 0)
+          yield objects.map((object) => ({ path: `s3://${bucket}/${object.key}`, bytes: object.bytes }));
+      }
+    } finally {
+      abort.abort();
+    }
+  }
+
+  async open(path: string, etag?: string): Promise<OpenObject> {
+    const source =
+      etag === undefined ? await this.head(path) : { path, etag, bytes: Number.POSITIVE_INFINITY };
+    return new RangedObject({
+      ...source,
+      request: (start, end, signal) => this.range(path, source.etag, `bytes=${start}-${end - 1}`, signal),
+    });
+  }
+
+  private async page(
+    bucket: string,
+    key: string,
+    from: { startAfter?: string | undefined; token?: string },
+    abortSignal: AbortSignal,
+  ): Promise<ListingPage> {
+    const { ListObjectsV2Command } = await import("@aws-sdk/client-s3");
+    const command = new ListObjectsV2Command({
+      Bucket: bucket,
+      Prefix: key,
+      StartAfter: from.startAfter,
+      ContinuationToken: from.token,
+      // Keys may have characters that XML does not allow.
+      EncodingType: "url",
+    });
+    const { client, identity } = await this.access();
+    let page: ListingPage | undefined;
+    takePage(command, (taken) => {
+      page = taken;
+    });
+    await client.send(command, { abortSignal }).catch((error: S3ServiceException) => {
+      throw toStoreError(error, `s3://${bucket}/${key}`, identity);
+    });
+    return page!;
+  }
+
+  private async head(path: string): Promise<Omit<RangeSource, "request">> {
+    const { HeadObjectCommand } = await import("@aws-sdk/client-s3");
+    const { bucket, key } = bucketAndKey(path);
+    const { client, identity } = await this.access();
+    try {
+      const { ETag, ContentLength } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
+      return { path, etag: ETag!, bytes: ContentLength! };
+    } catch (error) {
+      throw toObjectError(error as S3ServiceException, path, identity);
+    }
+  }
+
+  private async range(path: string, etag: string, range: string, abortSignal: AbortSignal) {
+    const { GetObjectCommand } = await import("@aws-sdk/client-s3");
+    const { bucket, key } = bucketAndKey(path);
+    const { client, identity } = await this.access();
+    const command = new GetObjectCommand({ Bucket: bucket, Key: key, Range: range, IfMatch: etag });
+    try {
+      const { Body, ETag, ContentRange } = await client.send(command, { abortSignal });
+      const stream = Body as import("node:stream").Readable;
+      // Some stores ignore If-Match.
+      if (ETag === etag) return { stream, contentRange: ContentRange };
+      stream.destroy();
+    } catch (error) {
+      const { $metadata } = error as S3ServiceException;
+      if ($metadata?.httpStatusCode === 416) return undefined;
+      if ($metadata?.httpStatusCode !== 412) throw toObjectError(error as S3ServiceException, path, identity);
+    }
+    throw new ObjectChanged(path);
+  }
+
+  private async access(): Promise<S3Access> {
+    const isStale = performance.now() - this.openedMs > ANONYMOUS_KEPT_MS;
+    if (this.opened === undefined || (isStale && (await this.opened).isAnonymous)) {
+      this.opened = openS3(this.options);
+      this.openedMs = performance.now();
+    }
+    return this.opened;
+  }
+}
+
+function toObjectError(error: S3ServiceException, path: string, identity: string): Error {
+  return error.$metadata?.httpStatusCode === 404
+    ? new ObjectMissing(path, error)
+    : toStoreError(error, path, identity);
+}
+
+function toStoreError(error: S3ServiceException, path: string, identity: string): Error {
+  const status = error.$metadata?.httpStatusCode;
+  if (error.name === "NoSuchBucket")
+    return new ServiceError(
+      "bucket_not_found",
+      `there is no bucket for ${path}: check its name, and that AWS_ENDPOINT_URL_S3 and AWS_REGION lead to the right store`,
+      { cause: error },
+    );
+  return storeError(error, {
+    path,
+    status,
+    identity,
+    cure: "give the server credentials that may list and read it (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role), and check AWS_REGION",
+  });
+}

@@ -1,0 +1,167 @@
+/**
+ * Selects the files of a submission, in the order of its prefixes and then of key bytes
+ * (docs/contract/submitting.md#file-order). A file that two prefixes select is taken once. Keys that end in `/` are
+ * directory markers, which are skipped. Then `includes` apply, then `excludes`.
+ */
+import { TimeSlices } from "../../base/clock.ts";
+import { GLOB_STATES_KEPT, SLICE_MS } from "../../contracts/limits.ts";
+import type { ListedObject, ObjectStore } from "../object-store.ts";
+import { compileGlob, type Glob } from "./glob.ts";
+
+export interface FileSelection {
+  store_paths: readonly string[];
+  includes?: readonly string[];
+  excludes?: readonly string[];
+}
+
+export interface SelectedFile extends ListedObject {
+  /** Index of the prefix that selected it. */
+  entry: number;
+}
+
+/** A file that was selected before, from which the selection resumes. */
+export interface Selected {
+  entry: number;
+  path: string;
+}
+
+export interface SelectOptions {
+  sizes: boolean;
+  from?: Selected | undefined;
+}
+
+/**
+ * Pages of selected files; no page is empty. If `from` is given, the selection resumes with this file, which was
+ * selected before.
+ */
+export async function* selectFiles(
+  store: ObjectStore,
+  selection: FileSelection,
+  { sizes, from }: SelectOptions,
+): AsyncGenerator<SelectedFile[]> {
+  const filter = fileFilter(selection);
+  const slices = new TimeSlices(SLICE_MS);
+  const { store_paths } = selection;
+  if (from !== undefined && from.entry < store_paths.length) yield [{ ...from, bytes: undefined }];
+  const listings = listingsOf(store_paths).filter(({ entry }) => entry >= (from?.entry ?? 0));
+  const list = ({ prefix, entry }: Listing) =>
+    store.list(prefix, { sizes, after: entry === from?.entry ? from.path : undefined });
+  const parallel = listings.reduce(
+    (least, { prefix }) => Math.min(least, store.parallelListings(prefix)),
+    64,
+  );
+  for await (const { of, page } of listAhead(listings, list, parallel)) {
+    const { entry, inside } = of;
+    const selected: SelectedFile[] = [];
+    for (const file of page) {
+      const { path } = file;
+      if (path.endsWith("/") || isInside(inside, path)) continue;
+      if (await isWanted(filter, path, slices)) selected.push({ ...file, entry });
+    }
+    if (selected.length > 0) yield selected;
+  }
+}
+
+/** One entry of `store_paths` that is worth listing. */
+interface Listing {
+  prefix: string;
+  entry: number;
+  /** Earlier prefixes that select some of what this one does: sorted, and none begins with another. */
+  inside: string[];
+}
+
+/**
+ * The prefixes in order, without those whose files an earlier one selects. After sorting, a prefix comes before all
+ * that begin with it. So the prefixes of the current one form a stack, in which the innermost came first in the
+ * submission. (A prefix that came after one that covers it is not on the stack.)
+ */
+function listingsOf(prefixes: readonly string[]): Listing[] {
+  const entries = new Map<string, number>();
+  for (const [entry, prefix] of prefixes.entries()) if (!entries.has(prefix)) entries.set(prefix, entry);
+  const around: { prefix: string; entry: number; inside: string[] }[] = [];
+  const listed = new Map<number, Listing>();
+  for (const prefix of [...entries.keys()].sort()) {
+    while (around.length > 0 && !prefix.startsWith(around.at(-1)!.prefix)) around.pop();
+    const innermost = around.at(-1);
+    const entry = entries.get(prefix)!;
+    if (innermost !== undefined && innermost.entry < entry) continue;
+    innermost?.inside.push(prefix);
+    const listing = { prefix, entry, inside: [] };
+    around.push(listing);
+    listed.set(entry, listing);
+  }
+  return [...entries.values()].flatMap((entry) => listed.get(entry) ?? []);
+}
+
+/** Only the last prefix that does not sort after the path can be its beginning. */
+function isInside(prefixes: readonly string[], path: string): boolean {
+  let [from, to] = [0, prefixes.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (prefixes[middle]! <= path) from = middle + 1;
+    else to = middle;
+  }
+  return from > 0 && path.startsWith(prefixes[from - 1]!);
+}
+
+/**
+ * The pages of several listings, one listing after the other. The first pages of the next listings are requested ahead.
+ */
+async function* listAhead<T>(
+  listings: readonly T[],
+  list: (listing: T) => AsyncGenerator<ListedObject[]>,
+  parallel: number,
+): AsyncGenerator<{ of: T; page: ListedObject[] }> {
+  const ahead: {
+    of: T;
+    pages: AsyncGenerator<ListedObject[]>;
+    first: Promise<IteratorResult<ListedObject[]>>;
+  }[] = [];
+  let next = 0;
+  try {
+    while (next < listings.length || ahead.length > 0) {
+      while (next < listings.length && ahead.length < parallel) {
+        const of = listings[next++]!;
+        const pages = list(of);
+        const first = pages.next();
+        first.catch(() => {});
+        ahead.push({ of, pages, first });
+      }
+      const { of, pages, first } = ahead[0]!;
+      for (let page = await first; !page.done; page = await pages.next()) yield { of, page: page.value };
+      ahead.shift();
+    }
+  } finally {
+    for (const { pages } of ahead) pages.return(undefined).catch(() => {});
+  }
+}
+
+interface FileFilter {
+  included: readonly Glob[];
+  excluded: readonly Glob[];
+}
+
+function fileFilter({ includes = [], excludes = [] }: FileSelection): FileFilter {
+  const statesKept = Math.max(8, Math.floor(GLOB_STATES_KEPT / (includes.length + excludes.length)));
+  const compile = (pattern: string) => compileGlob(pattern, statesKept);
+  return { included: includes.map(compile), excluded: excludes.map(compile) };
+}
+
+/** Whether a path passes `includes` and then `excludes`; an empty list passes all. */
+async function isWanted(
+  { included, excluded }: FileFilter,
+  path: string,
+  slices: TimeSlices,
+): Promise<boolean> {
+  const isAny = async (globs: readonly Glob[]) => {
+    for (const glob of globs) {
+      if (glob.matches(path)) return true;
+      if (slices.isOver) await slices.rest();
+    }
+    return false;
+  };
+  if (slices.isOver) await slices.rest();
+  return (
+    (included.length === 0 || (await isAny(included))) && !(excluded.length > 0 && (await isAny(excluded)))
+  );
+}

@@ -1,0 +1,95 @@
+/**
+ * The options of a server: one value for each setting of the table (settings.ts), and values derived from several. The
+ * parent reads them, and its children check that they have the same table.
+ */
+import { SERVER_SETTINGS } from "./settings.ts";
+
+export type ServerSetting = keyof typeof SERVER_SETTINGS;
+/** The texts as given, or the defaults. */
+export type SettingTexts = Record<ServerSetting, string>;
+type Values = { [Name in ServerSetting]: ReturnType<(typeof SERVER_SETTINGS)[Name]["parse"]> };
+
+export interface ServerOptions extends Values {
+  /** `--tls-cert` and `--tls-key`. */
+  tls: { cert: string; key: string } | undefined;
+  /** Set if tokens of an issuer are accepted. */
+  jwt: { issuer: string; audience: string; jwks: string; scopesClaim: string } | undefined;
+  /** Set if AWS signatures are accepted. */
+  sigv4:
+    | { credentials: string; regions: string[]; services: string[]; repeats: "reads" | "predictions" }
+    | undefined;
+}
+
+export const SERVER_SETTING_NAMES = Object.keys(SERVER_SETTINGS) as ServerSetting[];
+
+/** Throws an error that names the option, what was given and what is allowed. */
+export function readServerOptions(texts: SettingTexts): ServerOptions {
+  const values = Object.fromEntries(SERVER_SETTING_NAMES.map((name) => [name, settingOf(name, texts[name])]));
+  const options = values as unknown as Values;
+  return { ...options, tls: tlsOf(options), jwt: jwtOf(options), sigv4: sigv4Of(options) };
+}
+
+function settingOf(name: ServerSetting, text: string): unknown {
+  const { option, env, parse } = SERVER_SETTINGS[name];
+  try {
+    return parse(text);
+  } catch (error) {
+    const [called] = (option || env).split(" ");
+    throw new Error(`${called} ${(error as Error).message} (got "${text}")`, { cause: error });
+  }
+}
+
+function tlsOf({ tlsCert: cert, tlsKey: key }: Values): ServerOptions["tls"] {
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert !== undefined && key !== undefined) return { cert, key };
+  throw new Error(`${cert === undefined ? "--tls-cert" : "--tls-key"} must be a file: both are needed`);
+}
+
+function jwtOf({ jwtIssuer: issuer, jwtAudience: audience, jwtJwks, jwtScopesClaim }: Values) {
+  if (issuer === undefined) return undefined;
+  if (audience === "") throw new Error("--jwt-audience must say whom tokens are for");
+  const jwks = jwtJwks || `${issuer.replace(/\/+$/, "")}/.well-known/jwks.json`;
+  return { issuer, audience, jwks, scopesClaim: jwtScopesClaim };
+}
+
+function sigv4Of({ sigv4Credentials, sigv4Region, sigv4Service, sigv4Repeats }: Values) {
+  if (sigv4Credentials === undefined) return undefined;
+  return {
+    credentials: sigv4Credentials,
+    regions: sigv4Region,
+    services: sigv4Service,
+    repeats: sigv4Repeats,
+  };
+}
+
+/** Facts about one run that no setting contains. */
+export interface RunOptions {
+  /** The directory of the sockets. */
+  runtimeDir: string;
+  /** The control group that was delegated to the server (engine/delegated-cgroup.ts). */
+  delegatedCgroup: string | undefined;
+  /** The resources of the machine. */
+  machine: { cpuMillis: number; memoryBytes: number };
+  parentPid: number;
+  /** The port on loopback where gateways listen for calls from user code. */
+  apiPort: number;
+  /** The main listener's address for clients on this machine. */
+  mainUrl: string;
+}
+
+export type ChildOptions = ServerOptions & RunOptions;
+
+/**
+ * Writes the message with which a child starts. It has the values, not the texts: a child has another working
+ * directory, and must start even if a file that an option names is being replaced.
+ */
+export function writeChildOptions(options: ServerOptions, run: RunOptions): string {
+  return JSON.stringify({ settings: SERVER_SETTING_NAMES, ...options, ...run });
+}
+
+/** Throws if the parent has another table of settings: Quern was upgraded, and the server was not restarted. */
+export function readChildOptions(message: string): ChildOptions {
+  const { settings, ...options } = JSON.parse(message) as ChildOptions & { settings?: string[] };
+  if (String(settings) === String(SERVER_SETTING_NAMES)) return options;
+  throw new Error("the server was started by another release of Quern: restart it");
+}

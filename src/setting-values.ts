@@ -1,0 +1,113 @@
+/** Reads the text of a setting. Each reader throws an error whose message follows the option's name. */
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseCredentials } from "./access/sigv4.ts";
+import { parseBytes, parseCpuMillis } from "./contracts/config/quantities.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Reads "" as undefined: the setting is not given. */
+export function optional<T>(read: (text: string) => T): (text: string) => T | undefined {
+  return (text) => (text === "" ? undefined : read(text));
+}
+
+export function asGiven(text: string): string {
+  return text;
+}
+
+export function flag(text: string): boolean {
+  return text !== "";
+}
+
+/** Reads a TCP address. `localhost` and an empty host mean 127.0.0.1. */
+export function address(text: string): { host: string; port: number } {
+  const [, host, port] = /^(.*):(\d+)$/.exec(text) ?? [];
+  if (host === undefined || Number(port) > 65_535) throw new Error("must be HOST:PORT");
+  const isLocal = host === "localhost" || host === "";
+  return { host: isLocal ? "127.0.0.1" : host.replace(/^\[|\]$/g, ""), port: Number(port) };
+}
+
+/** Reads a program: a name is looked up in PATH, and a path stays the same in every working directory. */
+export function command(text: string): string {
+  return text.includes("/") ? resolve(text) : text;
+}
+
+export function urlOrFile(text: string): string {
+  return text === "" || /^https?:/.test(text) ? text : resolve(text);
+}
+
+export function directory(text: string): string {
+  return resolve(text);
+}
+
+export function file(text: string): string {
+  if (!existsSync(text)) throw new Error("must be a file");
+  return resolve(text);
+}
+
+/** Reads values that are separated by commas. */
+export function list(text: string): string[] {
+  return text.split(",").filter(Boolean);
+}
+
+/** Reads paths that are separated by NUL, which no path contains. */
+export function directories(text: string): string[] {
+  return text.split("\0").filter(Boolean).map(directory);
+}
+
+/** Converts days to milliseconds. */
+export function days(text: string): number {
+  const number = Number(text);
+  if (text === "" || !(number >= 0 && Number.isFinite(number))) throw new Error("must be a number of days");
+  return number * DAY_MS;
+}
+
+export function integer(least: number, most: number, what: string): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (Number.isInteger(number) && number >= least && number <= most) return number;
+    throw new Error(`must be ${what}`);
+  };
+}
+
+export function oneOf<Word extends string>(...words: Word[]): (text: string) => Word {
+  return (text) => {
+    const word = words.find((each) => each === text);
+    if (word === undefined) throw new Error(`must be ${words.join(" or ")}`);
+    return word;
+  };
+}
+
+export function cpuMillis(text: string): number {
+  const millis = parseCpuMillis(text);
+  if (millis === undefined) throw new Error("must be a number of CPUs such as 4 or 500m");
+  return millis;
+}
+
+export function bytes(text: string): number {
+  const number = parseBytes(text);
+  if (number === undefined) throw new Error("must be a size such as 8Gi or 500M");
+  return number;
+}
+
+export function url(text: string): string {
+  if (!URL.canParse(text)) throw new Error("must be a URL");
+  return text;
+}
+
+/** Reads a URL for use in headers: always ASCII, and without a trailing slash. */
+export function publicUrl(text: string): string {
+  if (!/^https?:\/\/[^?#@]+$/.test(text) || !URL.canParse(text))
+    throw new Error("must be a URL such as https://example.com/models");
+  return new URL(text).href.replace(/\/+$/, "");
+}
+
+/** Checks a file of credentials for AWS signatures by reading it once. */
+export function credentials(text: string): string {
+  try {
+    parseCredentials(readFileSync(text, "utf8"));
+  } catch (error) {
+    throw new Error(`cannot be used: ${(error as Error).message}`, { cause: error });
+  }
+  return resolve(text);
+}

@@ -1,0 +1,197 @@
+/** What a gateway makes of a snapshot that it cannot read: the rest serves, and the controller hears of it. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RoutePublisher } from "../../../src/apis/publish-routes.ts";
+import {
+  type ApiRoute,
+  isNewer,
+  type RefusedRoute,
+  type RouteSnapshot,
+} from "../../../src/contracts/routes.ts";
+import { RouteTable } from "../../../src/gateway/replicas/route-table.ts";
+import { eventually } from "../../harness/eventually.ts";
+
+const route = (name: string, more: Partial<ApiRoute> = {}): ApiRoute => ({
+  ...{ name, endpoint: `/${name}`, is_public: true, cors_origins: [], needs_key: false },
+  ...{ kind: "RealtimeAPI", api_id: "1", status: "live", timeout_ms: 1000, capacity: 8, parallel: 1 },
+  ...{
+    is_blocking: true,
+    can_sleep: false,
+    expose_errors: false,
+    pass_credentials: false,
+    wants: [],
+    replicas: [],
+  },
+  ...more,
+});
+const snapshot = (epoch: number, version: number, apis: unknown[]) =>
+  ({ epoch, version, apis, splitters: [], keys: [] }) as unknown as RouteSnapshot;
+
+let directory: string;
+let file: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "quern-routes-"));
+  file = join(directory, "routes.json");
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+describe("a gateway", () => {
+  let table: RouteTable | undefined;
+  let stream: ServerResponse | undefined;
+  const applied: { epoch: number; version: number; refused: RefusedRoute[] }[] = [];
+  const controller = createServer((request, response) => {
+    if (request.url!.startsWith("/routes?")) {
+      response.flushHeaders();
+      stream = response;
+      return;
+    }
+    let text = "";
+    request.on("data", (data) => (text += String(data)));
+    request.on("end", () => {
+      applied.push(JSON.parse(text));
+      response.end("{}");
+    });
+  });
+  beforeEach(async () => {
+    applied.length = 0;
+    stream = undefined;
+    await new Promise<void>((resolve) => controller.listen(join(directory, "c.sock"), resolve));
+  });
+  afterEach(async () => {
+    await table?.stop();
+    stream?.destroy();
+    await new Promise((resolve) => controller.close(resolve));
+  });
+  const start = async () => {
+    const pool = {
+      kill: () => {},
+      onDeadline: () => {},
+      replace: () => {},
+      wake: () => {},
+      broken: () => {},
+    };
+    table = new RouteTable({ file, internalSocket: join(directory, "c.sock"), pool });
+    await table.start();
+    await eventually("it listens to the controller", () => stream !== undefined);
+    return table;
+  };
+  const send = async (value: unknown) => {
+    const before = applied.length;
+    stream!.write(`${typeof value === "string" ? value : JSON.stringify(value)}\n`);
+    await eventually("it has confirmed", () => applied.length > before);
+    return applied.at(-1)!;
+  };
+  const statusOf = (name: string) => {
+    const found = table!.endpoints.find(`/${name}`);
+    return found?.kind === "RealtimeAPI" ? found.pool.route.status : undefined;
+  };
+
+  it("serves the last good route of an API whose new one it cannot read, and all others by their new ones", async () => {
+    await start();
+    await send(snapshot(1, 1, [route("bad"), route("good")]));
+    const confirmed = await send(
+      snapshot(1, 2, [
+        route("bad", { timeout_ms: 2009.9999999999998, status: "new" }),
+        route("good", { status: "new" }),
+        route("more"),
+      ]),
+    );
+    expect([statusOf("bad"), statusOf("good"), statusOf("more")]).toEqual(["live", "new", "live"]);
+    expect(confirmed).toMatchObject({ epoch: 1, version: 2, refused: [{ name: "bad" }] });
+    expect(confirmed.refused[0]!.detail).toContain("timeout_ms");
+    expect((await send(snapshot(1, 3, [route("bad", { status: "mended" })]))).refused).toEqual([]);
+    expect(statusOf("bad")).toBe("mended");
+  });
+
+  it("serves on where a snapshot is none at all, and does not confirm it", async () => {
+    await start();
+    await send(snapshot(1, 1, [route("good")]));
+    for (const nonsense of ["{", "null", '{"version":"two"}']) {
+      const confirmed = await send(nonsense);
+      expect(confirmed).toMatchObject({ version: 1, refused: [{ name: "the snapshot" }] });
+      expect(statusOf("good")).toBe("live");
+    }
+  });
+
+  it("starts from a file with a route that it cannot read", async () => {
+    writeFileSync(file, JSON.stringify(snapshot(1, 1, [route("bad", { capacity: 0.5 }), route("good")])));
+    await start();
+    expect([table!.isReady, statusOf("good"), statusOf("bad")]).toEqual([true, "live", undefined]);
+  });
+
+  it("takes the next controller's snapshots, however many the one before had published", async () => {
+    writeFileSync(file, JSON.stringify(snapshot(1, 2_000_000, [route("old")])));
+    await start();
+    expect(await send(snapshot(2, 1, [route("new")]))).toMatchObject({ epoch: 2, version: 1 });
+    expect([statusOf("old"), statusOf("new")]).toEqual([undefined, "live"]);
+    // A former controller's, late.
+    expect(await send(snapshot(1, 3_000_000, [route("old")]))).toMatchObject({ epoch: 2, version: 1 });
+    expect(isNewer({ epoch: 1, version: 2 }, { epoch: 1, version: 1 })).toBe(true);
+  });
+
+  it("takes the snapshots of a controller over the file of a release that had no epochs in it", async () => {
+    const { epoch: _, ...old } = snapshot(1, 7_000_123, [route("old")]);
+    writeFileSync(file, JSON.stringify(old));
+    await start();
+    expect(statusOf("old")).toBe("live");
+    expect(await send(snapshot(8, 1, [route("new")]))).toMatchObject({ epoch: 8, version: 1 });
+  });
+});
+
+describe("the publisher of routes", () => {
+  const routesOf = (...apis: ApiRoute[]) => ({ apis, splitters: [], keys: [] });
+  const published = () => (JSON.parse(readFileSync(file, "utf8")) as RouteSnapshot).apis;
+
+  it("publishes nothing that a gateway could not read, and says so", () => {
+    const refused: RefusedRoute[] = [];
+    const first = new RoutePublisher(file, 1, (item) => refused.push(item));
+    first.publish(routesOf(route("a"), route("b")));
+    // Also a controller that starts has the last good one, from the file.
+    for (const publisher of [first, new RoutePublisher(file, 2, (item) => refused.push(item))]) {
+      for (let i = 0; i < 2; i++)
+        publisher.publish(routesOf(route("a", { capacity: 1e300 }), route("b", { status: "new" })));
+      expect(published()).toEqual([route("a"), route("b", { status: "new" })]);
+      expect(publisher.warnings).toEqual([
+        expect.stringMatching(/the last good route of a serves: capacity/),
+      ]);
+    }
+    expect(refused.map(({ name }) => name)).toEqual(["a", "a"]);
+  });
+
+  it("closes a route that it keeps when the first key is made, and no other", () => {
+    const key = (id: string) => ({
+      ...{ id, sha256: id, scope: "admin" as const, api: null, created_time: "" },
+      ...{ rate: null, expires_time: null, revoked_time: null },
+    });
+    const missing = [{ name: "a", detail: "its row cannot be read" }];
+    const publisher = new RoutePublisher(file, 1, () => {});
+    const publish = (apis: ApiRoute[], ids: string[]) => {
+      publisher.publish({ apis, splitters: [], keys: ids.map(key) }, apis.length === 2 ? [] : missing);
+      return published().map(({ needs_key }) => needs_key);
+    };
+    expect(publish([route("a"), route("b")], ["admin"])).toEqual([false, false]);
+    expect(publish([route("b")], ["admin"])).toEqual([false, false]);
+    expect(publish([route("b")], ["admin", "first"])).toEqual([true, false]);
+    expect(publish([route("b")], ["admin", "first"])).toEqual([true, false]);
+    // Whoever was open while there were keys is so by `auth: none`.
+    expect(publish([route("a"), route("b")], ["admin", "first"])).toEqual([false, false]);
+    expect(publish([route("b")], ["admin", "first"])).toEqual([false, false]);
+  });
+
+  it("counts a gateway's confirmation of another epoch for nothing", async () => {
+    const publisher = new RoutePublisher(file, 2, () => {});
+    publisher.subscribe("g", () => {});
+    publisher.publish(routesOf(route("a")));
+    publisher.applied("g", { epoch: 1, version: 999_999 }, []);
+    let isEverywhere = false;
+    const waitUntilApplied = publisher.waitUntilApplied().then(() => (isEverywhere = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isEverywhere).toBe(false);
+    publisher.applied("g", { epoch: 2, version: 1 }, [{ name: "a", detail: "no" }]);
+    await waitUntilApplied;
+    expect(publisher.warnings).toEqual(["the last good route of a serves: no"]);
+  });
+});

@@ -1,0 +1,105 @@
+/** Lists that nobody reads, many at once: what they hold, and whom they keep waiting. */
+import { EventEmitter } from "node:events";
+import { readFileSync } from "node:fs";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import type { Context } from "hono";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LISTS_OF_A_KEY_MAX, SLICE_MS } from "../../src/contracts/limits.ts";
+import { streamText } from "../../src/control/answers/http.ts";
+import { eventually } from "../harness/eventually.ts";
+import { TestServer } from "../harness/server.ts";
+
+const FAILS = `
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload): raise ValueError("E" * 90000)
+`;
+/** With their items far more bytes than the sockets on the way hold. */
+const BATCHES = 60;
+const ITEM = "i".repeat(95_000);
+
+describe("lists of failures that are not read", () => {
+  const server = new TestServer();
+  const open: IncomingMessage[] = [];
+  let jobId = "";
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+  const create = async () => {
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const answer = await server.post("/-/keys", { scope: "submit" }, bearer(token));
+    return ((await answer.json()) as { key: string }).key;
+  };
+  const list = (key: string, query = "?limit=500", accept = "*/*") =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { ...bearer(key), accept };
+      const ask = httpRequest(`${server.baseUrl}/fails/${jobId}/failures${query}`, { headers }, (answer) => {
+        open.push(answer.on("error", () => {}));
+        resolve(answer.statusCode!);
+      });
+      ask.on("error", reject).end();
+    });
+  let own = "";
+
+  beforeAll(async () => {
+    await server.start();
+    server.deploy({
+      "quern.yaml": "- {name: fails, kind: BatchAPI, predictor: {path: fails.py}}\n",
+      "fails.py": FAILS,
+    });
+    own = await create();
+    const items = Array.from({ length: BATCHES }, () => ITEM);
+    const job = { workers: 1, item_list: { items, batch_size: 1 } };
+    const answer = await server.post("/fails", job, bearer(own));
+    jobId = ((await answer.json()) as { job_id: string }).job_id;
+    await eventually("all batches have failed", async () => {
+      const job = await server.fetch(`/fails/${jobId}`, { headers: bearer(own) });
+      return (await job.text()).includes("status_completed_with_failures");
+    });
+  });
+  afterAll(async () => {
+    for (const answer of open) answer.destroy();
+    await server.stop();
+  });
+
+  it("are ten of one key, and another key has its own", async () => {
+    const other = await create();
+    const forms = ["application/json", "application/x-ndjson"];
+    const lists = Array.from({ length: LISTS_OF_A_KEY_MAX }, (_, i) => list(own, "?limit=500", forms[i % 2]));
+    expect(new Set(await Promise.all(lists))).toEqual(new Set([200]));
+    const refused = await server.fetch(`/fails/${jobId}/failures`, { headers: bearer(own) });
+    expect([refused.status, await refused.json()]).toEqual([
+      429,
+      expect.objectContaining({
+        code: "rate_limited",
+        message: expect.stringContaining("lists of failures"),
+      }),
+    ]);
+    expect(await list(other)).toBe(200);
+    open.shift()!.destroy();
+    await eventually("there is room for another", async () => (await list(own)) === 200);
+  });
+});
+
+it("take one slice in a turn of the event loop together, so that others come between", async () => {
+  const [ANSWERS, CHUNKS] = [20, 5];
+  let turns = 0;
+  let isOver = false as boolean;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  async function* chunks() {
+    for (let i = 0; i < CHUNKS; i++) {
+      const endMs = performance.now() + SLICE_MS;
+      while (performance.now() < endMs);
+      yield "x";
+    }
+  }
+  const context = { env: { outgoing: new EventEmitter().setMaxListeners(ANSWERS) } } as unknown as Context;
+  const read = () => streamText(context, chunks(), "text/plain").text();
+  const texts = await Promise.all(Array.from({ length: ANSWERS }, read));
+  isOver = true;
+  expect(new Set(texts)).toEqual(new Set(["x".repeat(CHUNKS)]));
+  expect(turns).toBeGreaterThanOrEqual(ANSWERS * CHUNKS);
+});

@@ -1,0 +1,289 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Worker } from "node:worker_threads";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { FileStore, resolveRoots } from "../../../src/object-store/backends/file-store.ts";
+import { sortedNames } from "../../../src/object-store/backends/sorted-names.ts";
+import { ObjectChanged, type OpenObject } from "../../../src/object-store/object-store.ts";
+import { type FileSelection, selectFiles } from "../../../src/object-store/select/select-files.ts";
+
+let directory: string;
+let root: string;
+let temporary: string;
+let store: FileStore;
+beforeEach(() => {
+  directory = realpathSync(mkdtempSync(join(tmpdir(), "quern-files-")));
+  root = join(directory, "root");
+  temporary = join(directory, "temporary");
+  mkdirSync(root);
+  mkdirSync(temporary);
+  store = new FileStore([root], temporary, join(directory, "data"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+function write(...names: string[]): void {
+  for (const name of names) {
+    mkdirSync(dirname(join(root, name)), { recursive: true });
+    writeFileSync(join(root, name), name);
+  }
+}
+
+async function select(selection: FileSelection, from?: { entry: number; path: string }): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const page of selectFiles(store, selection, { sizes: false, from }))
+    paths.push(...page.map(({ path }) => path.slice(`file://${root}/`.length)));
+  return paths;
+}
+
+const under = (...prefixes: string[]) => ({
+  store_paths: prefixes.map((prefix) => `file://${root}/${prefix}`),
+});
+
+describe("a file that is open", () => {
+  const path = () => join(root, "in.jsonl");
+  const change = () => writeFileSync(path(), "{2}\n", { flag: "r+" });
+  const read = async (object: OpenObject) => object.read(Buffer.alloc(4), 0, 0, 4);
+
+  it("is not read any more once it was changed in place", async () => {
+    writeFileSync(path(), "{1}\n");
+    // Two writes within one tick of the kernel's clock have one time.
+    utimesSync(path(), 1, 1);
+    const object = await store.open(`file://${path()}`);
+    expect(await read(object)).toBe(4);
+    change();
+    await expect(read(object)).rejects.toThrow("was changed");
+    await object.close();
+  });
+
+  it("that is a pipe or a directory by now is told at once, and holds no thread", async () => {
+    execFileSync("mkfifo", [path()]);
+    mkdirSync(join(root, "directory"));
+    const pipes = Array.from({ length: 8 }, path);
+    const opened = await Promise.allSettled(
+      [...pipes, `${root}/directory`].map((name) => store.open(`file://${name}`)),
+    );
+    for (const one of opened)
+      expect(one).toMatchObject({ status: "rejected", reason: expect.any(ObjectChanged) as unknown });
+  });
+
+  it("is read on when only its rights or its names have changed", async () => {
+    writeFileSync(path(), "{1}\n");
+    const object = await store.open(`file://${path()}`);
+    chmodSync(path(), 0o640);
+    linkSync(path(), `${path()}.link`);
+    expect(await read(object)).toBe(4);
+    await object.close();
+  });
+});
+
+describe("the files that a submission selects", () => {
+  it.each<[string, string[], FileSelection["store_paths"], string[]]>([
+    ["a prefix that ends in /", ["a/1", "a/b/2", "ab"], ["a/"], ["a/1", "a/b/2"]],
+    ["a partial stem", ["img_1.png", "img_2.png", "im"], ["img"], ["img_1.png", "img_2.png"]],
+    ["a stem that is a directory too", ["img/1", "img_2"], ["img"], ["img/1", "img_2"]],
+    [
+      "a complete path, and what it is a prefix of",
+      ["a.txt", "a.txt.bak"],
+      ["a.txt"],
+      ["a.txt", "a.txt.bak"],
+    ],
+    [
+      "the order of full keys: / sorts behind -",
+      ["a/1", "a-b", "a.c", "a0"],
+      ["a"],
+      ["a-b", "a.c", "a/1", "a0"],
+    ],
+    [
+      "the order of bytes, not of UTF-16",
+      ["\u{10000}", "\ufffd", "é", "z"],
+      [""],
+      ["z", "é", "\ufffd", "\u{10000}"],
+    ],
+    ["the order of the entries", ["a", "b"], ["b", "a"], ["b", "a"]],
+    ["a file that two entries select, once", ["a/1", "a/2"], ["a/2", "a/"], ["a/2", "a/1"]],
+    [
+      "files that several entries around one another select, once",
+      ["a/1", "a/b/2", "a/b/c/3", "a/b/d/4", "a/e/5"],
+      ["a/b/c/", "a/b/d", "a/", "a/b/", "a/b/c/3", "a/e/"],
+      ["a/b/c/3", "a/b/d/4", "a/1", "a/b/2", "a/e/5"],
+    ],
+    ["names that a URL would have encoded", ["a b%20#?.txt"], ["a b%20#"], ["a b%20#?.txt"]],
+    ["nothing", ["a"], ["b"], []],
+    ["nothing below a file", ["a"], ["a/b"], []],
+  ])("%s", async (_, files, prefixes, expected) => {
+    write(...files);
+    expect(await select(under(...prefixes))).toEqual(expected);
+  });
+
+  it("are filtered by includes, then by excludes, on the whole path", async () => {
+    write("x/1.jpg", "x/2_3.jpg", "x/3.png");
+    expect(await select({ ...under("x/"), includes: ["*.jpg"] })).toEqual([]);
+    expect(await select({ ...under("x/"), includes: ["**.jpg"] })).toEqual(["x/1.jpg", "x/2_3.jpg"]);
+    expect(await select({ ...under("x/"), includes: ["**.jpg"], excludes: ["**_3.jpg"] })).toEqual([
+      "x/1.jpg",
+    ]);
+    expect(await select({ ...under("x/"), excludes: ["**.{jpg,png}"] })).toEqual([]);
+  });
+
+  it("go on with a file that was selected before", async () => {
+    write("a/1", "a/2", "b/1");
+    const selection = under("b/", "a/");
+    const [, second] = await select(selection);
+    expect(await select(selection, { entry: 1, path: `file://${root}/${second}` })).toEqual(["a/1", "a/2"]);
+    expect(await select(selection, { entry: 1, path: `file://${root}/a/2` })).toEqual(["a/2"]);
+  });
+
+  it("are those of the root where the root itself is named, with a slash or without", async () => {
+    write("a");
+    expect(await select({ store_paths: [`file://${root}`] })).toEqual(["a"]);
+    expect(await select({ store_paths: [`file://${root}/`] })).toEqual(["a"]);
+  });
+});
+
+describe("the data directory inside a root", () => {
+  it("is left out of listings and never opened, by whatever path it is reached", async () => {
+    write("a/1", "srv/data/admin-token", "srv/data/logs/x", "srv/data-2/1", "srv/z");
+    const data = join(root, "srv", "data");
+    store = new FileStore([root], temporary, data);
+    const others = ["a/1", "srv/data-2/1", "srv/z"];
+    expect(await select(under(""))).toEqual(others);
+    expect(await select(under("srv/"))).toEqual(others.slice(1));
+    expect(await select(under("srv/data"))).toEqual(["srv/data-2/1"]);
+    // By another name: a link to it, to what is in it, and a root that is itself reached by a link.
+    symlinkSync(data, join(root, "door"));
+    symlinkSync(join(data, "admin-token"), join(root, "token"));
+    symlinkSync(root, join(directory, "by-link"));
+    expect(await select(under(""))).toEqual(others);
+    const byLink = { store_paths: [`file://${directory}/by-link/`] };
+    const found: string[] = [];
+    for await (const page of selectFiles(store, byLink, { sizes: false, from: undefined }))
+      found.push(...page.map(({ path }) => path));
+    expect(found).toEqual(others.map((name) => `file://${directory}/by-link/${name}`));
+    for (const name of ["srv/data/", "srv/data/admin", "door/", "srv/data/logs/../"])
+      await expect(select(under(name))).rejects.toMatchObject({ code: "path_not_allowed" });
+    for (const name of ["srv/data/admin-token", "door/admin-token", "token", "srv/data/logs/../admin-token"])
+      await expect(store.open(`file://${root}/${name}`)).rejects.toMatchObject({ code: "path_not_allowed" });
+    await (await store.open(`file://${root}/srv/z`)).close();
+  });
+
+  it("makes no root of it, nor of what is in it; one around it is fine", async () => {
+    write("srv/data/logs/x");
+    const data = join(root, "srv", "data");
+    symlinkSync(data, join(directory, "data-link"));
+    expect(await resolveRoots([root, "/"], join(directory, "data-link"))).toEqual([root, "/"]);
+    for (const inside of [data, join(data, "logs"), join(directory, "data-link")])
+      await expect(resolveRoots([inside], data)).rejects.toThrow("it is in the data directory");
+  });
+});
+
+describe("a link", () => {
+  it("to a file inside the root is a file; to one outside, to a directory or to nothing, it is not there", async () => {
+    write("in/1");
+    writeFileSync(join(directory, "secret"), "s");
+    symlinkSync(join(root, "in/1"), join(root, "good"));
+    symlinkSync(join(directory, "secret"), join(root, "bad"));
+    symlinkSync(root, join(root, "loop"));
+    symlinkSync("nowhere", join(root, "broken"));
+    expect(await select(under(""))).toEqual(["good", "in/1"]);
+  });
+
+  it.runIf(process.platform === "linux")("that come and go meanwhile lead nowhere else", async () => {
+    const [outside, file, inner] = [join(directory, "outside"), join(root, "file"), join(root, "inner")];
+    mkdirSync(outside);
+    writeFileSync(join(outside, "secret"), "secret");
+    write("file", "inner/name");
+    const turns = `
+      const { renameSync, symlinkSync, unlinkSync, writeFileSync } = require("node:fs");
+      const [outside, file, inner, next] = require("node:worker_threads").workerData;
+      for (;;) {
+        symlinkSync(outside + "/secret", next);
+        renameSync(next, file);
+        renameSync(inner, next);
+        symlinkSync(outside, inner);
+        writeFileSync(inner + "-file", "inside");
+        renameSync(inner + "-file", file);
+        unlinkSync(inner);
+        renameSync(next, inner);
+      }`;
+    const workerData = [outside, file, inner, join(directory, "next")];
+    const flipping = new Worker(turns, { eval: true, workerData });
+    const seen = new Set<string>();
+    const content = Buffer.alloc(6);
+    for (const end = Date.now() + 2_000; Date.now() < end; ) {
+      const opened = await store.open(`file://${file}`).catch(() => undefined);
+      await opened?.read(content, 0, 0, 6).then(
+        () => seen.add(content.toString()),
+        () => {},
+      );
+      await opened?.close();
+      for (const path of await select(under("")).catch(() => [])) seen.add(path);
+    }
+    await flipping.terminate();
+    expect(seen).toContain("inside");
+    expect(seen).toContain("inner/name");
+    expect(seen).not.toContain("secret");
+    expect(seen).not.toContain("inner/secret");
+  });
+
+  it("to a directory outside the root does not let its names out", async () => {
+    mkdirSync(join(directory, "private"));
+    writeFileSync(join(directory, "private", "name"), "");
+    symlinkSync(join(directory, "private"), join(root, "door"));
+    await expect(select(under("door/"))).rejects.toMatchObject({ code: "path_not_allowed" });
+    await expect(select(under("door/name"))).rejects.toMatchObject({ code: "path_not_allowed" });
+  });
+});
+
+describe("a directory that cannot be there", () => {
+  it.each(["none/", "file/", `${"long".repeat(100)}/name`])(
+    "has no files, and is nobody's outage: %s",
+    async (prefix) => {
+      write("file");
+      expect(await select(under(prefix))).toEqual([]);
+    },
+  );
+});
+
+describe("a name that is not valid UTF-8", () => {
+  it("is an error, not a file that is silently left out", async () => {
+    writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "");
+    await expect(select(under(""))).rejects.toThrow("not valid UTF-8");
+  });
+});
+
+describe("sorted names", () => {
+  it("come out the same through runs on the disk as through memory", async () => {
+    const name = fc
+      .string({ unit: "binary", minLength: 1, maxLength: 5 })
+      .filter((text) => !/[\0\u0100-\u{10ffff}]/u.test(text));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(name, { maxLength: 60 }),
+        fc.integer({ min: 1, max: 20 }),
+        async (names, run) => {
+          const given = (async function* () {
+            yield* names;
+          })();
+          const sorted: string[] = [];
+          for await (const page of sortedNames(given, temporary, run)) sorted.push(...page);
+          expect(sorted).toEqual([...names].sort());
+        },
+      ),
+    );
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+});

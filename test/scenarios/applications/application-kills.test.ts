@@ -1,0 +1,350 @@
+/** An application whose pipeline is killed, at every stage and whoever is killed: it goes on where it was. */
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ApplicationState } from "../../../src/contracts/config/applications.ts";
+import { eventually } from "../../harness/eventually.ts";
+import { applicationServer, type Edit, IrisExample, SETOSA } from "../../harness/iris-example.ts";
+import { killAll, root } from "../../harness/server.ts";
+import { SteadyLoad } from "../../harness/steady-load.ts";
+
+/** Notes each time that it is asked, and ends once nobody holds it. */
+function held(log: string, hold: string, name: string): string {
+  const lines = [
+    "import os, time",
+    `with open(${JSON.stringify(log)}, "a") as log: log.write("${name}\\n")`,
+    `while os.path.exists(${JSON.stringify(hold)}): time.sleep(0.02)`,
+  ];
+  return lines.join("\n    ");
+}
+
+describe("a pipeline that is killed", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  const log = join(server.dir, "computed.txt");
+  const holdFile = (name: string) => join(server.dir, `hold-${name}`);
+  /** From now on it does not come to its end before `letGo`. */
+  const hold = (name: string) => {
+    writeFileSync(log, "");
+    writeFileSync(holdFile(name), "");
+  };
+  const letGo = (name: string) => rmSync(holdFile(name));
+  const edits: Edit[] = [
+    {
+      file: "resources/slow.yaml",
+      text: `- kind: aggregator
+  name: slow_sum
+  output_type: FLOAT
+  inputs: {columns: {col: FLOAT_COLUMN}}
+- kind: aggregate
+  name: slow
+  aggregator: slow_sum
+  inputs: {columns: {col: petal_width}}
+`,
+    },
+    {
+      file: "implementations/models/dnn.py",
+      from: "    return",
+      to: `    ${held(log, holdFile("dnn"), "dnn")}\n    return`,
+    },
+  ];
+  const aggregator = `def aggregate_python(data, columns, args):
+    ${held(log, holdFile("slow"), "slow")}
+    return data.sum(columns["col"]).fetchall()[0][0]
+`;
+  const counts = () => readFileSync(log, "utf8").trim().split("\n").sort();
+  /** And in the user's own code. */
+  const isRunning = (name: string, status: string) =>
+    eventually(
+      `${name} is ${status}`,
+      () => counts().includes(name) && iris.resource(name)?.status === status,
+    );
+  const isReady = () =>
+    eventually(
+      "everything is ready",
+      () => iris.state().resources?.every(({ status }) => status === "ready"),
+      100_000,
+    );
+  /** Name, and when its computation began, of what is done. */
+  const done = () =>
+    iris
+      .state()
+      .resources.filter(({ status, kind }) => status === "ready" && kind !== "api")
+      .map(({ name, started_time }) => [name, started_time]);
+
+  beforeAll(async () => {
+    await server.start();
+    iris.write(...edits);
+    const directory = join(iris.directory, "implementations", "aggregators");
+    mkdirSync(directory);
+    writeFileSync(join(directory, "slow_sum.py"), aggregator);
+    iris.deploy();
+  });
+  afterAll(() => server.stop());
+
+  const STAGES = [
+    { name: "slow", status: "aggregating", stage: ["slow", "slow", "dnn"], other: ["slow", "dnn"] },
+    { name: "dnn", status: "training", stage: ["slow", "dnn", "dnn"], other: ["slow", "dnn"] },
+  ];
+
+  it.each(STAGES)(
+    "goes on when its process is killed while $name is $status",
+    async ({ name, status, stage }) => {
+      hold(name);
+      server.cli(["refresh", "-a", "iris"]);
+      await isRunning(name, status);
+      const before = done();
+      killAll(server.stages());
+      letGo(name);
+      await isReady();
+      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(counts()).toEqual([...stage].sort());
+      expect(server.cli(["logs", "-a", "iris", "dnn"]).out).not.toContain("Traceback");
+    },
+  );
+
+  it.each(STAGES)(
+    "is waited for by the next controller when that is killed while $name is $status",
+    async ({ name, status, other }) => {
+      hold(name);
+      server.cli(["refresh", "-a", "iris"]);
+      await isRunning(name, status);
+      const before = done();
+      process.kill(server.child("controller"), "SIGKILL");
+      await eventually("the next controller answers", () => server.cli(["get", "-a", "iris"]).code === 0);
+      letGo(name);
+      await isReady();
+      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(counts()).toEqual([...other].sort());
+    },
+  );
+
+  it.each(STAGES)(
+    "goes on when everything was killed while $name was $status",
+    async ({ name, status, stage }) => {
+      hold(name);
+      server.cli(["refresh", "-a", "iris"]);
+      await isRunning(name, status);
+      const before = done();
+      const pids = [
+        server.parent!.pid!,
+        server.child("controller"),
+        server.child("gateway"),
+        ...server.stages(),
+      ];
+      killAll(pids);
+      letGo(name);
+      await eventually("the server is gone", () => server.parent!.signalCode !== null);
+      await server.start();
+      await isReady();
+      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(counts()).toEqual([...stage].sort());
+      expect((await server.post("/iris/iris-type", SETOSA)).status).toBe(200);
+    },
+  );
+
+  it("is given up when it is killed again and again, with the reason, and begun again by the next deploy", async () => {
+    hold("dnn");
+    server.cli(["refresh", "-a", "iris"]);
+    for (let kills = 0; kills < 3; kills++) {
+      await isRunning("dnn", "training");
+      writeFileSync(log, "");
+      const pids = server.stages();
+      killAll(pids);
+      await eventually("they are gone", () => !server.stages().some((pid) => pids.includes(pid)));
+    }
+    letGo("dnn");
+    await eventually("it has failed", () => iris.resource("dnn").status === "error");
+    expect(iris.resource("dnn").reason).toMatch(/^the process was killed by SIGKILL/);
+    expect(iris.resource("iris-type").status).toBe("update skipped");
+    expect(iris.deploy()).toBe("Deployment started");
+  });
+
+  it("can be overridden by another deployment, by force only", async () => {
+    hold("slow");
+    server.cli(["refresh", "-a", "iris"]);
+    await isRunning("slow", "aggregating");
+    expect(server.cli(["refresh", "-a", "iris"])).toMatchObject({
+      code: 5,
+      err: "error: Another deployment is running, use --force to override\n",
+    });
+    iris.write(...edits.slice(0, 1).map((edit) => ({ ...edit, text: "" }) as Edit));
+    expect(server.cli(["deploy", iris.directory]).err).toContain(
+      "Another deployment is running, use --force to override",
+    );
+    expect(iris.deploy("--force")).toBe("Running deployment stopped, new deployment started");
+    letGo("slow");
+    expect(server.stages()).toEqual([]);
+  });
+});
+
+describe("a data stage that is killed", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  const ROWS = 3_000_000;
+  beforeAll(async () => {
+    await server.start();
+    const row = readFileSync(join(root, "examples", "iris-app", "iris.csv"), "utf8").split("\n", 1)[0]!;
+    server.writeInput("many.csv", `${`${row}\n`.repeat(ROWS)}7.0,3.2,4.7,1.4,Iris-versicolor\n`);
+    iris.write(
+      { file: "resources/environments.yaml", from: "iris.csv", to: `file://${server.inputs}/many.csv` },
+      {
+        file: "resources/slowly.yaml",
+        text: `- kind: transformer
+  name: slowly
+  path: slowly.py
+  output_type: FLOAT_COLUMN
+  inputs: {columns: {num: FLOAT_COLUMN}}
+- kind: transformed_column
+  name: looked-at
+  transformer: slowly
+  inputs: {columns: {num: petal_width}}
+`,
+      },
+      {
+        file: "slowly.py",
+        text: "import time\n\ndef transform_python(sample, args):\n    time.sleep(0.01)\n    return sample['num']\n",
+      },
+    );
+  });
+  afterAll(() => server.stop());
+
+  it.each([
+    ["sepal_length", "ingesting"],
+    ["looked-at", "transforming"],
+    ["dnn/training_dataset", "generating"],
+  ])("goes on when it is killed while %s is %s", async (name, status) => {
+    let before: ApplicationState["resources"] = [];
+    let killed: number[] = [];
+    // It may be over with it before it is killed.
+    while (killed.length === 0) {
+      server.cli(["delete", "-a", "iris"]);
+      expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
+      await eventually(`${name} is ${status}`, async () => (await iris.statusOf(name)) === status);
+      const pids = server.stages();
+      killAll(pids);
+      before = iris.state().resources.filter((resource) => resource.status === "ready");
+      if (!before.some((resource) => resource.name === name)) killed = pids;
+    }
+    await eventually("it was begun again", () => server.stages().some((pid) => !killed.includes(pid)));
+    await eventually(
+      "the data is there",
+      async () => (await iris.statusOf("dnn/training_dataset")) === "ready",
+      50_000,
+    );
+    for (const { name: ready, started_time } of before)
+      expect([ready, iris.resource(ready).started_time]).toEqual([ready, started_time]);
+  });
+});
+
+describe("a model's part of the machine", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  beforeAll(() => server.start({}, ["--gpus", "7", "--cpus", "2"]));
+  afterAll(() => server.stop());
+  const wants = (compute: string): Edit => ({
+    file: "resources/models.yaml",
+    from: "  aggregates: [class_index]",
+    to: `  aggregates: [class_index]\n  compute: {${compute}}`,
+  });
+  const says: Edit = {
+    file: "implementations/models/dnn.py",
+    from: "    return",
+    to: "    import os\n    print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'))\n    return",
+  };
+
+  it("is the GPUs that it asks for, and no others", () => {
+    iris.write(wants("gpu: 1"), says);
+    iris.deploy();
+    expect(server.cli(["logs", "-a", "iris", "dnn"]).out).toMatch(/sees 7$/m);
+  });
+
+  it("is refused where the machine never has as many", () => {
+    iris.write(wants("gpu: 2"));
+    expect(server.cli(["deploy", iris.directory]).err).toContain(
+      "model: dnn: compute.gpu: 2 asked for, and this machine has 1 to give out",
+    );
+  });
+
+  it("is waited for", async () => {
+    const another: Edit = { file: "resources/models.yaml", from: "[4, 2]", to: "[5, 2]" };
+    iris.write(wants("cpu: 64"), another);
+    expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
+    await eventually("it waits", async () => (await iris.statusOf("dnn")) === "compute unavailable");
+    expect(iris.resource("dnn").reason).toMatch(
+      /^each takes 64 CPU; of 2 CPU and .* are free(; held by .*)?; it never fits here: lower compute.cpu, or start the server with a larger --cpus$/,
+    );
+    iris.write(wants("cpu: 1"), another);
+    expect(iris.deploy("--force")).toMatch(/^Running deployment stopped, new deployment /);
+  });
+});
+
+describe("an estimator's code", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+
+  it.each([
+    ["ends the process", "import os; os._exit(0)", "the process exited with code 0; its last words: "],
+    ["exits with a message", "import sys; sys.exit('no more')", "SystemExit: no more"],
+    ["crashes", "import ctypes; ctypes.string_at(0)", "the process was killed by SIGSEGV"],
+    [
+      "takes more memory than it may",
+      "import time; hog = bytearray(700 << 20); hog[::4096] = b'1' * len(hog[::4096]); time.sleep(9)",
+      "over its compute.mem of 500 MiB",
+    ],
+    ["is no Python", "def (", "SyntaxError: invalid syntax"],
+  ])("that %s is a failure with its reason", (_, code, reason) => {
+    iris.write(
+      {
+        file: "implementations/models/dnn.py",
+        text: `print("the last word")\n\ndef create_estimator(run_config, model_config):\n    ${code}\n`,
+      },
+      {
+        file: "resources/models.yaml",
+        from: "  aggregates: [class_index]",
+        to: "  aggregates: [class_index]\n  compute: {mem: 500Mi}",
+      },
+    );
+    const { code: exitCode, err } = server.cli(["deploy", iris.directory, "--wait"]);
+    expect(exitCode).toBe(1);
+    expect(err).toContain("error: model dnn: ");
+    expect(err).toContain(reason);
+    expect(server.stages()).toEqual([]);
+  });
+});
+
+describe("an API whose model is trained anew", () => {
+  const server = applicationServer();
+  const iris = new IrisExample(server);
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+
+  it("loses no request, and never goes back to the former model", async () => {
+    iris.write();
+    iris.deploy();
+    const ids = [iris.resource("iris-type").resource_id];
+    const load = new SteadyLoad(`${server.baseUrl}/iris/iris-type`, 8, JSON.parse(SETOSA), 20);
+    for (const units of ["[5, 2]", "[6, 2]", "[7, 2]"]) {
+      iris.write({ file: "resources/models.yaml", from: "[4, 2]", to: units });
+      await server.deployBeside(iris.directory);
+      ids.push(iris.resource("iris-type").resource_id);
+    }
+    const answers = await load.stop();
+    expect(new Set(ids).size).toBe(4);
+    expect(answers.length).toBeGreaterThan(500);
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    const served = answers
+      .sort((a, b) => a.endedMs - b.endedMs)
+      .map(({ body }) => ids.indexOf((JSON.parse(body) as { resource_id: string }).resource_id));
+    expect(new Set(served)).toEqual(new Set([0, 1, 2, 3]));
+    // While a rollout goes on both answer; two rollouts apart they do not.
+    let latest = 0;
+    for (const id of served) {
+      latest = Math.max(latest, id);
+      expect(latest - id).toBeLessThanOrEqual(1);
+    }
+    // Four trainings, which leave the machine to the requests.
+  }, 240_000);
+});

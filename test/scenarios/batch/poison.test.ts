@@ -1,0 +1,229 @@
+/**
+ * Batches that raise, exit, crash, hang and eat memory: who is charged, and what a person finds
+ * (docs/contract/failing-batches.md).
+ */
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../harness/eventually.ts";
+import { type JobView, TestServer } from "../../harness/server.ts";
+
+const PREDICTOR = `
+import ctypes, os, subprocess, sys, time
+class PythonPredictor:
+    def __init__(self, config):
+        if config.get("init_mib"):
+            self.held = bytearray(config["init_mib"] << 20)
+            self.held[::4096] = b"x" * (config["init_mib"] << 8)
+            time.sleep(20)
+    def predict(self, payload):
+        for item in payload:
+            do = item.get("do")
+            if do: print("about to %s, batch of %s" % (do, item.get("id")), flush=True)
+            if do == "raise": raise ValueError("no good")
+            if do == "exit": os._exit(7)
+            if do == "segfault": ctypes.string_at(0)
+            if do == "hang": time.sleep(20)
+            if do == "slow": time.sleep(item["seconds"])
+            if do == "hog":
+                held = []
+                for _ in range(item.get("mib", 4096)):
+                    held.append(bytearray(1 << 20)); held[-1][::4096] = b"x" * 256
+                    time.sleep(0.002)
+            if do == "children":
+                code = "import time; held = bytearray(%d << 20); held[::4096] = b'x' * (%d << 8); time.sleep(30)" % (item["mib"], item["mib"])
+                [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+                time.sleep(20)
+`;
+
+type Evidence = NonNullable<NonNullable<JobView["reason"]>["evidence"]>;
+
+const server = new TestServer();
+beforeAll(async () => {
+  await server.start();
+  server.deploy({
+    "quern.yaml":
+      "- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, timeout: 3s}\n  compute: {mem: 200Mi}\n" +
+      "- name: heavy\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: {init_mib: 300}}\n  compute: {mem: 200Mi}\n" +
+      "- name: unlimited\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
+    "predictor.py": PREDICTOR,
+  });
+});
+afterAll(() => server.stop());
+
+interface Failure {
+  batch_index: number;
+  receive_count: number;
+  error: { type: string; message: string; traceback: string };
+}
+const failuresOf = async (api: string, id: string) =>
+  ((await (await server.fetch(`/${api}/${id}/failures`)).json()) as { failures: Failure[] }).failures;
+
+it("poison of every kind is charged to its own batches only, and can be found", async () => {
+  const poison = ["raise", "exit", "segfault", "hog", "hang"];
+  const items: Record<string, unknown>[] = Array.from({ length: 10_000 }, (_, id) => ({ id }));
+  for (const [i, kind] of poison.entries()) items.splice(1000 + i * 1999, 0, { do: kind, id: kind });
+  const id = await server.submit("jobs", {
+    workers: 2,
+    queue_dead_letter_queue: { arn: "poison", max_receive_count: 2 },
+    item_list: { items, batch_size: 1 },
+  });
+  const job = await server.ended("jobs", id, 120_000);
+  expect(job).toMatchObject({
+    status: "status_worker_oom",
+    total_batch_count: 10_005,
+    batches_in_queue: 0,
+    batch_metrics: { succeeded: 10_000, failed: 10 },
+  });
+  expect(job.reason).toMatchObject({
+    code: "out_of_memory",
+    evidence: {
+      batch_index: items.findIndex((item) => item.do === "hog"),
+      out_of_memory: "limit",
+      memory_limit_bytes: 200 * 2 ** 20,
+    },
+  });
+  const evidence = job.reason!.evidence as Evidence;
+  expect(evidence.peak_memory_bytes).toBeGreaterThan(200 * 2 ** 20);
+  expect(evidence.last_lines!.join("\n")).toContain("about to hog, batch of hog");
+
+  const failures = await failuresOf("jobs", id);
+  expect(failures.map(({ batch_index }) => items[batch_index]!.do)).toEqual(poison);
+  expect(failures.map(({ receive_count }) => receive_count)).toEqual([2, 2, 2, 2, 2]);
+  const [raised, exited, crashed, hogged, hung] = failures.map(({ error }) => error);
+  expect(raised).toMatchObject({ type: "ValueError", message: "no good" });
+  expect(exited!.message).toContain("exited with code 7");
+  expect(exited!.traceback).toContain("about to exit, batch of exit");
+  expect(crashed!.message).toContain("SIGSEGV");
+  expect(hogged!.type).toBe("OutOfMemory");
+  expect(hogged!.message).toMatch(/used [2-9]\d\d MiB, over its compute\.mem of 200 MiB/);
+  expect(hung).toMatchObject({ type: "PredictionTimeout" });
+  const { out } = server.cli(["queue", "messages", "poison", "-o", "json"]);
+  const letters = (JSON.parse(out) as { messages: { body: string; attributes: Record<string, string> }[] })
+    .messages;
+  expect(letters.map(({ body }) => (JSON.parse(body) as { do: string }[])[0]!.do).sort()).toEqual(
+    [...poison].sort(),
+  );
+  expect(new Set(letters.map(({ attributes }) => attributes.receive_count))).toEqual(new Set(["2"]));
+  const shown = server.cli(["get", "jobs", id]).out;
+  expect(shown).toContain("status: out of memory");
+}, 150_000);
+
+describe("memory over compute.mem", () => {
+  it("counts what children use", async () => {
+    const items = [{ do: "children", mib: 90 }];
+    const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+    const job = await server.ended("jobs", id);
+    expect(job.status).toBe("status_worker_oom");
+    expect(job.reason!.evidence!.peak_memory_bytes).toBeGreaterThan(200 * 2 ** 20);
+    await eventually("its children are gone", () => server.workers().length === 0);
+  });
+
+  it("in __init__ ends the job at once, and says what to do", async () => {
+    const id = await server.submit("heavy", { workers: 1, item_list: { items: [{}], batch_size: 1 } });
+    const job = await server.ended("heavy", id);
+    expect(job).toMatchObject({
+      status: "status_worker_oom",
+      reason: { code: "set_up_failed", hint: expect.stringContaining("compute.mem") as string },
+    });
+  });
+
+  it("is not what ends a worker that stays below it, or has no limit", async () => {
+    for (const api of ["jobs", "unlimited"]) {
+      const items = [{ do: "hog", mib: api === "jobs" ? 80 : 400 }];
+      const id = await server.submit(api, { workers: 1, item_list: { items, batch_size: 1 } });
+      expect((await server.ended(api, id)).status).toBe("status_succeeded");
+    }
+  });
+});
+
+/** A memory group of the kernel, where we may make one. */
+function memoryGroup(name: string, bytes: number): ((pid: number) => void) | undefined {
+  const [v1, v2] = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
+  const root = existsSync(join(v1, "memory.limit_in_bytes")) ? v1 : v2;
+  try {
+    mkdirSync(join(root, name));
+    writeFileSync(join(root, name, root === v1 ? "memory.limit_in_bytes" : "memory.max"), String(bytes));
+  } catch {
+    return undefined;
+  }
+  return (pid) => writeFileSync(join(root, name, "cgroup.procs"), String(pid));
+}
+
+describe("a worker that the kernel kills", () => {
+  const name = `quern-test-${process.pid}`;
+  const enter = memoryGroup(name, 120 * 2 ** 20);
+  afterAll(() => {
+    for (const root of ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"])
+      if (existsSync(join(root, name))) rmdirSync(join(root, name));
+  });
+
+  it.runIf(enter !== undefined)(
+    "for memory is told from one that somebody kills",
+    async () => {
+      const run = async (item: unknown, act: (pid: number, id: string) => void | Promise<void>) => {
+        const items = [{ do: "slow", seconds: 1 }, item];
+        const id = await server.submit("unlimited", { workers: 1, item_list: { items, batch_size: 1 } });
+        await eventually(
+          "its worker runs",
+          async () => (await server.job("unlimited", id)).worker_counts?.running === 1,
+        );
+        await act(server.workers()[0]!, id);
+        return server.ended("unlimited", id);
+      };
+      const killed = await run({ do: "slow", seconds: 20 }, async (pid, id) => {
+        await eventually("it is at the second batch", async () => {
+          return (await server.job("unlimited", id)).batch_metrics.succeeded === 1;
+        });
+        process.kill(pid, "SIGKILL");
+      });
+      expect(killed).toMatchObject({
+        status: "status_worker_error",
+        reason: { evidence: { signal: "SIGKILL" } },
+      });
+      expect(killed.reason!.evidence!.out_of_memory).toBeUndefined();
+      const oom = await run({ do: "hog" }, enter!);
+      expect(oom).toMatchObject({
+        status: "status_worker_oom",
+        reason: { evidence: { signal: "SIGKILL", out_of_memory: "kernel" } },
+      });
+      expect((await failuresOf("unlimited", oom.job_id))[0]!.error.message).toContain("killed by the kernel");
+    },
+    60_000,
+  );
+});
+
+describe("GPUs", () => {
+  const project = (gpu: number) => ({
+    "quern.yaml": `- name: seen\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: {log: ${JSON.stringify(join(server.dir, "gpus.log"))}}}\n  compute: {gpu: ${gpu}}\n`,
+    "predictor.py": `
+import os, time
+class PythonPredictor:
+    def __init__(self, config): self.log = config["log"]
+    def predict(self, payload):
+        with open(self.log, "a") as log: log.write(os.environ.get("CUDA_VISIBLE_DEVICES", "all") + "\\n")
+        time.sleep(0.05)
+`,
+  });
+  const seen = () => readFileSync(join(server.dir, "gpus.log"), "utf8").trim().split("\n");
+  const job = { workers: 2, item_list: { items: Array.from({ length: 30 }, () => ({})), batch_size: 1 } };
+
+  it("are refused at deploy where there are not so many", () => {
+    expect(() => server.deploy(project(9))).toThrow(
+      /quern\.yaml:4:\d+: seen: compute\.gpu: 9 asked for, and this machine has/,
+    );
+  });
+
+  it("are given out by masks, one to a worker; who asks for none sees none", async () => {
+    await server.stopProcesses();
+    await server.start({}, ["--gpus", "4,6"]);
+    server.deploy(project(1));
+    writeFileSync(join(server.dir, "gpus.log"), "");
+    await server.ended("seen", await server.submit("seen", job));
+    expect(new Set(seen())).toEqual(new Set(["4", "6"]));
+    server.deploy(project(0));
+    writeFileSync(join(server.dir, "gpus.log"), "");
+    await server.ended("seen", await server.submit("seen", job));
+    expect(new Set(seen())).toEqual(new Set([""]));
+  });
+});

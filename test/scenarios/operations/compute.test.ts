@@ -1,0 +1,170 @@
+/** One account of CPUs and memory for replicas and workers of jobs: what does not fit waits, and says for what. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../harness/eventually.ts";
+import { OBEDIENT } from "../../harness/projects.ts";
+import { type ApiView, TestServer } from "../../harness/server.ts";
+import { SteadyLoad } from "../../harness/steady-load.ts";
+
+const server = new TestServer({ QUERN_CPUS: "1", QUERN_MEMORY: "1Gi" });
+beforeAll(() => server.start());
+afterAll(() => server.stop());
+
+const PREDICTOR = `
+import os, time
+class PythonPredictor:
+    def __init__(self, config):
+        self.version = config["version"]
+    def predict(self, payload):
+        time.sleep((payload or {}).get("seconds", 0))
+        return [self.version, os.getpid()]
+`;
+
+function deploy(name: string, compute: string, more = "", version = 1): void {
+  const yaml = `- name: ${name}\n  predictor: {path: p.py, config: {version: ${version}}}\n  compute: {${compute}}\n${more}`;
+  server.deploy({ "quern.yaml": yaml, "p.py": PREDICTOR }, { wait: false });
+}
+
+const view = (name: string) => server.api(name);
+const isLive = (name: string) => async () => (await view(name)).status === "live";
+const remove = (...names: string[]) => {
+  for (const name of names) expect(server.cli(["delete", name, "-y"]).code).toBe(0);
+};
+const answer = async (name: string) => (await (await server.post(`/${name}`, {})).json()) as [number, number];
+
+/** A job of two batches that go on until its file is there; its worker takes 0.4 CPU. */
+async function startJob(name: string): Promise<{ id: string; end: () => void }> {
+  const path = join(server.dir, `${name}-may-end`);
+  const items = [
+    { do: "await", path },
+    { do: "await", path },
+  ];
+  const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+  return { id, end: () => writeFileSync(path, "") };
+}
+
+describe("an API that does not fit", () => {
+  beforeAll(() => {
+    const yaml = "- name: jobs\n  kind: BatchAPI\n  predictor: {path: p.py}\n  compute: {cpu: 400m}\n";
+    server.deploy({ "quern.yaml": yaml, "p.py": OBEDIENT });
+  });
+
+  it("waits like a job's worker, says for what and who has it, and comes when that is given back", async () => {
+    const job = await startJob("first");
+    deploy("large", "cpu: 600m");
+    await eventually("both have their part", async () => {
+      const { worker_counts } = await server.job("jobs", job.id);
+      return worker_counts?.running === 1 && (await isLive("large")());
+    });
+    deploy("late", "cpu: 300m");
+    await eventually("it waits", async () => (await view("late")).status === "compute unavailable");
+    expect((await view("late")).message).toMatch(
+      /^1 of 1 replicas wait for compute: each takes 0.3 CPU; of 1 CPU and 1024 MiB, 0 CPU .* are free; held by .*; it starts when/,
+    );
+    const holders = ["API large (0.6 CPU)", `job ${job.id} of jobs (0.4 CPU)`];
+    for (const holder of holders) expect(server.cli(["describe", "late"]).out).toContain(holder);
+    expect(server.cli(["get", "late"]).out).toContain("held by API large (0.6 CPU)");
+    await eventually("its log says it", () =>
+      server.cli(["logs", "late"]).out.includes("1 of 1 replicas wait for compute: each takes 0.3 CPU"),
+    );
+    // Its successor takes the place of a worker that died.
+    const replica = (await view("large")).replicas[0]!.pid;
+    const [worker, ...others] = server.workers().filter((pid) => pid !== replica);
+    expect(others).toEqual([]);
+    process.kill(worker!, "SIGKILL");
+    await eventually("another works", async () => {
+      const isAnother = server.workers().some((pid) => pid !== replica && pid !== worker);
+      return isAnother && (await server.job("jobs", job.id)).worker_counts?.running === 1;
+    });
+    expect((await view("late")).status).toBe("compute unavailable");
+    job.end();
+    await eventually("it serves", isLive("late"));
+    remove("large", "late");
+  }, 120_000);
+
+  it("says so where it never fits, and the version before it serves on", async () => {
+    deploy("a", "cpu: 600m");
+    await eventually("it serves", isLive("a"));
+    const before = await answer("a");
+    deploy("a", "cpu: 1500m", "", 2);
+    await eventually("it is told", async () =>
+      /it never fits here: lower compute.cpu, or start the server with a larger --cpus$/.test(
+        (await view("a")).message ?? "",
+      ),
+    );
+    expect((await view("a")).status).toBe("compute unavailable");
+    expect(await answer("a")).toEqual(before);
+    remove("a");
+  });
+
+  it("is told of as held back where load asks for more replicas than there is room for", async () => {
+    const rules =
+      "window: 1s, upscale_stabilization_period: 0s, target_replica_concurrency: 1, max_replica_concurrency: 1000";
+    deploy("a", "cpu: 400m", `  autoscaling: {min_replicas: 1, max_replicas: 4, ${rules}}\n`);
+    await eventually("it serves", isLive("a"));
+    const load = new SteadyLoad(`${server.baseUrl}/a`, 4, { seconds: 0.05 });
+    let seen: ApiView | undefined;
+    await eventually("it is held back", async () => {
+      seen = await view("a");
+      return seen.up_to_date_replicas === 2 && seen.requested_replicas > 2 && seen.message !== undefined;
+    });
+    await load.stop();
+    expect(seen).toMatchObject({
+      status: "live",
+      requested_because: expect.stringContaining("requests in flight"),
+      message: expect.stringMatching(/^[12] of [34] replicas wait for compute: each takes 0.4 CPU/),
+    });
+    remove("a");
+  });
+});
+
+describe("what fits", () => {
+  it("is kept while it is replaced, whoever waits: after a death, in an update, and when the server starts again", async () => {
+    deploy("a", "cpu: 700m");
+    await eventually("it serves", isLive("a"));
+    const [, first] = await answer("a");
+    const job = await startJob("second");
+    const isPending = async () => (await server.job("jobs", job.id)).worker_counts?.pending === 1;
+    await eventually("the job waits", isPending);
+    process.kill(first, "SIGKILL");
+    await eventually("another serves", async () => {
+      const { status } = await view("a");
+      return status === "live" && (await answer("a"))[1] !== first;
+    });
+    expect(await isPending()).toBe(true);
+    // There is no room for two: the second uses what the first leaves, and no request is lost.
+    const load = new SteadyLoad(`${server.baseUrl}/a`, 2, { seconds: 0.01 });
+    deploy("a", "cpu: 800m", "", 2);
+    await eventually("the new one serves", async () => (await answer("a"))[0] === 2);
+    const answers = await load.stop();
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(await isPending()).toBe(true);
+    await server.stopProcesses();
+    await server.start();
+    await eventually("it serves again", isLive("a"));
+    expect(await isPending()).toBe(true);
+    remove("a");
+    job.end();
+    expect((await server.ended("jobs", job.id)).status).toBe("status_succeeded");
+  }, 120_000);
+
+  it("is replaced one by one where memory is not there twice, and requests wait", async () => {
+    const scaling = "  autoscaling: {min_replicas: 2, max_replicas: 2}\n";
+    deploy("a", "cpu: 100m, mem: 500Mi", scaling);
+    await eventually("both serve", isLive("a"));
+    const load = new SteadyLoad(`${server.baseUrl}/a`, 2, { seconds: 0.01 });
+    deploy("a", "cpu: 100m, mem: 500Mi", scaling, 2);
+    let most = 0;
+    await eventually("both are replaced", async () => {
+      const { status, replicas } = await view("a");
+      most = Math.max(most, replicas.length);
+      return status === "live" && replicas.every(({ is_up_to_date }) => is_up_to_date);
+    });
+    const answers = await load.stop();
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(most).toBe(2);
+    remove("a");
+    await eventually("all is given back", () => server.workers().length === 0);
+  });
+});

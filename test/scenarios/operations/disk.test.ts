@@ -1,0 +1,300 @@
+/** A full disk, a small one of its own: submissions are refused, running jobs wait and lose nothing; and what is kept how long. */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openLog } from "../../../src/base/log.ts";
+import { Retention } from "../../../src/batch/end/retention.ts";
+import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { runtimeDirectory } from "../../../src/settings.ts";
+import { eventually } from "../../harness/eventually.ts";
+import { ECHO } from "../../harness/projects.ts";
+import { TestServer } from "../../harness/server.ts";
+
+const DISK_MIB = 24;
+const PREDICTOR = `
+import time
+class PythonPredictor:
+    def __init__(self, config): self.config = config
+    def predict(self, payload):
+        print("x" * 2000)
+        time.sleep(self.config.get("slow", 0))
+        with open(self.config["handled"], "a") as file: file.write("".join("%s\\n" % item["id"] for item in payload))
+        if payload[0].get("bad"): raise ValueError("bad")
+`;
+
+/** Only root may mount one. */
+function mount(path: string, options = ""): boolean {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const all = `size=${DISK_MIB}m,mode=0700${options}`;
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", all, "tmpfs", path], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe("a full disk", () => {
+  const server = new TestServer();
+  const isMounted = mount(server.dataDir);
+  const filler = join(server.dataDir, "filler");
+  const handled = join(server.dir, "handled");
+  const fill = () => {
+    for (let mib = 1024 * 1024; mib >= 1; mib = Math.floor(mib / 4))
+      for (;;)
+        try {
+          writeFileSync(filler, Buffer.alloc(mib), { flag: "a" });
+        } catch {
+          break;
+        }
+  };
+  beforeAll(async () => {
+    if (!isMounted) return;
+    await server.start();
+    const config = JSON.stringify({ handled, slow: 0.02 });
+    server.deploy({
+      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n- name: echo\n  predictor: {path: echo.py}\n`,
+      "predictor.py": PREDICTOR,
+      "echo.py": ECHO,
+    });
+  });
+  afterAll(async () => {
+    rmSync(filler, { force: true });
+    await server.stopProcesses();
+    if (isMounted) execFileSync("umount", ["-l", server.dataDir]);
+    await server.stop();
+  });
+  const ids = () => readFileSync(handled, "utf8").trim().split("\n");
+
+  it.runIf(isMounted)(
+    "refuses submissions with 507, while jobs wait and lose nothing",
+    async () => {
+      const items = Array.from({ length: 300 }, (_, id) => ({ id, ...(id % 10 === 9 ? { bad: true } : {}) }));
+      const id = await server.submit("jobs", {
+        workers: 2,
+        queue_dead_letter_queue: { arn: "full", max_receive_count: 2 },
+        item_list: { items, batch_size: 1 },
+      });
+      await eventually("it runs", async () => (await server.job("jobs", id)).batch_metrics.succeeded > 10);
+      fill();
+      const padded = { workers: 1, item_list: { items: [{ id: "x".repeat(200_000) }], batch_size: 1 } };
+      const refused = await server.post("/jobs", padded);
+      expect([refused.status, await refused.json()]).toMatchObject([507, { code: "disk_full" }]);
+      expect((await server.job("jobs", id)).end_time).toBeUndefined();
+      let before = -1;
+      await eventually("nothing moves", async () => {
+        const { succeeded } = (await server.job("jobs", id)).batch_metrics;
+        const isStill = succeeded === before;
+        before = succeeded;
+        fill();
+        await new Promise((resolve) => setTimeout(resolve, 700));
+        return isStill;
+      });
+      expect((await server.job("jobs", id)).end_time).toBeUndefined();
+      rmSync(filler);
+      const job = await server.ended("jobs", id);
+      expect(job).toMatchObject({
+        status: "status_completed_with_failures",
+        batch_metrics: { succeeded: 270, failed: 60 },
+      });
+      expect(new Set(ids()).size).toBe(300);
+      expect(JSON.parse(server.cli(["queue", "get", "full", "-o", "json"]).out)).toMatchObject({
+        messages: 30,
+      });
+      await server.ended("jobs", await server.submit("jobs", padded));
+    },
+    90_000,
+  );
+
+  it.runIf(isMounted)(
+    "ends nothing when controller and gateway die meanwhile: predictions go on, the start waits for room",
+    async () => {
+      const answers = async () => (await server.post("/echo", 1).catch(() => undefined))?.status === 200;
+      fill();
+      const said = server.stderr.length;
+      process.kill(server.child("controller"), "SIGKILL");
+      await eventually("the start has met the full disk", () => {
+        fill();
+        return /disk (of the data directory )?is full|no space left/i.test(server.stderr.slice(said));
+      });
+      for (let i = 0; i < 20; i++) expect(await answers()).toBe(true);
+      process.kill(server.child("gateway"), "SIGKILL");
+      await eventually("another gateway answers", answers);
+      expect(server.parent!.exitCode).toBeNull();
+      rmSync(filler);
+      await eventually("the controller is back", async () => (await server.fetch("/jobs")).status === 200);
+      const job = { workers: 1, item_list: { items: [{ id: 1 }], batch_size: 1 } };
+      const ended = await server.ended("jobs", await server.submit("jobs", job));
+      expect(ended.status).toBe("status_succeeded");
+    },
+    90_000,
+  );
+
+  it.runIf(isMounted)(
+    "holds up enqueuing, which goes on when there is room",
+    async () => {
+      writeFileSync(handled, "");
+      const line = (id: number) => `{"id":${id},"p":"${"y".repeat(900)}"}\n`;
+      const path = server.writeInput("large.jsonl", "");
+      writeFileSync(
+        path.slice("file://".length).replace("large.jsonl", "large.jsonl.gz"),
+        gzipSync(Array.from({ length: 12_000 }, (_, id) => line(id)).join("")),
+      );
+      writeFileSync(filler, Buffer.alloc((DISK_MIB - 12) * 2 ** 20));
+      const id = await server.submit("jobs", {
+        workers: 2,
+        delimited_files: { store_paths: [`${path}.gz`], batch_size: 200 },
+      });
+      await eventually("enqueuing has met the end of the disk", () => {
+        fill();
+        return server.cli(["logs", "jobs", id]).out.includes("disk is full");
+      });
+      expect((await server.job("jobs", id)).status).toBe("status_enqueuing");
+      rmSync(filler);
+      expect(await server.ended("jobs", id)).toMatchObject({
+        status: "status_succeeded",
+        total_batch_count: 60,
+      });
+      expect(ids()).toHaveLength(12_000);
+    },
+    60_000,
+  );
+
+  it.runIf(isMounted)(
+    "keeps no controller whose parent is gone: the job goes on with the next",
+    async () => {
+      const items = Array.from({ length: 400 }, (_, id) => ({ id, bad: true }));
+      const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
+      await eventually("failed batches meet the end of the disk", () => {
+        fill();
+        return server.cli(["logs", "jobs", id]).out.includes("disk is full");
+      });
+      const controller = server.child("controller");
+      server.parent!.kill("SIGKILL");
+      await eventually("the controller has ended", () => !existsSync(`/proc/${controller}`), 90_000);
+      rmSync(filler);
+      await server.start();
+      const ended = await server.ended("jobs", id, 120_000);
+      expect(ended.batch_metrics).toMatchObject({ succeeded: 0, failed: 400 });
+    },
+    240_000,
+  );
+});
+
+describe("a disk that has no inode left", () => {
+  const server = new TestServer();
+  const sockets = runtimeDirectory(server.dataDir);
+  const isMounted = [server.dataDir, sockets].every((path) => mount(path, ",nr_inodes=500"));
+  const handled = join(server.dir, "handled");
+  const useUp = (directory: string) => {
+    mkdirSync(join(directory, "filler"));
+    for (let i = 0; ; i++)
+      try {
+        writeFileSync(join(directory, "filler", String(i)), "");
+      } catch {
+        return;
+      }
+  };
+  const free = (directory: string) => rmSync(join(directory, "filler"), { recursive: true, force: true });
+  beforeAll(async () => {
+    if (!isMounted) return;
+    await server.start();
+    server.deploy({
+      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${JSON.stringify({ handled })}}\n`,
+      "predictor.py": PREDICTOR,
+    });
+  });
+  afterAll(async () => {
+    for (const path of [server.dataDir, sockets]) free(path);
+    await server.stopProcesses();
+    if (isMounted) for (const path of [server.dataDir, sockets]) execFileSync("umount", ["-l", path]);
+    await server.stop();
+  });
+
+  it.runIf(isMounted)(
+    "holds up a job at its directory, its worker's files and its worker's socket, and ends none",
+    async () => {
+      const path = server.writeInput("in.jsonl", '{"id":1}\n{"id":2}\n');
+      for (const directory of [server.dataDir, sockets]) useUp(directory);
+      const items = { workers: 1, item_list: { items: [{ id: 0 }], batch_size: 1 } };
+      const refused = await server.post("/jobs", items);
+      expect([refused.status, await refused.json()]).toMatchObject([507, { code: "disk_full" }]);
+      const id = await server.submit("jobs", {
+        workers: 1,
+        delimited_files: { store_paths: [path], batch_size: 1 },
+      });
+      const untilMs = Date.now() + 1_500;
+      await eventually("it has waited for a while", async () => {
+        expect(await server.job("jobs", id)).toMatchObject({ status: "status_enqueuing" });
+        return Date.now() > untilMs;
+      });
+      free(server.dataDir);
+      const logs = async () => (await server.fetch(`/jobs/${id}/logs`)).text();
+      await eventually("a worker has no inode for its socket, and says so", async () =>
+        (await logs()).includes("cannot start now: [Errno 28]"),
+      );
+      expect(await server.job("jobs", id)).toMatchObject({ status: "status_running" });
+      free(sockets);
+      expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
+      expect(readFileSync(handled, "utf8").trim().split("\n").sort()).toEqual(["1", "2"]);
+    },
+    60_000,
+  );
+});
+
+describe("the retention", () => {
+  const server = new TestServer();
+  const data = (id: string) => [join(server.dataDir, "jobs", id), join(server.dataDir, "logs", "jobs", id)];
+  afterAll(() => server.stop());
+
+  it("removes the data of jobs that ended before it, sooner where they succeeded; records stay", async () => {
+    await server.start({}, ["--keep-jobs", "14", "--keep-failed-jobs", "60"]);
+    const config = JSON.stringify({ handled: join(server.dir, "handled") });
+    server.deploy({
+      "quern.yaml": `- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py, config: ${config}}\n`,
+      "predictor.py": PREDICTOR,
+    });
+    const job = (bad: boolean) => ({
+      workers: 1,
+      item_list: { items: [{ id: 1, ...(bad ? { bad } : {}) }], batch_size: 1 },
+    });
+    const fine = await server.submit("jobs", job(false));
+    const failed = await server.submit("jobs", job(true));
+    for (const id of [fine, failed]) await server.ended("jobs", id);
+    await server.stopProcesses();
+    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    const log = openLog("test", "/dev/null");
+    const day = 86_400_000;
+    const logDirectory = (id: string) => join(server.dataDir, "logs", "jobs", id);
+    const retention = new Retention({
+      db,
+      log,
+      dataDir: server.dataDir,
+      logDirectory,
+      keepMs: 14 * day,
+      keepFailedMs: 60 * day,
+    });
+    expect(await retention.runOnce(Date.now() + 13 * day)).toEqual([]);
+    expect(await retention.runOnce(Date.now() + 15 * day)).toEqual([fine]);
+    expect(data(fine).filter(existsSync)).toEqual([]);
+    expect(data(failed).filter(existsSync)).toHaveLength(2);
+    expect(await retention.runOnce(Date.now() + 61 * day)).toEqual([failed]);
+    expect(await db.all("SELECT * FROM segments")).toEqual([]);
+    expect(await retention.runOnce(Date.now() + 61 * day)).toEqual([]);
+    await db.close();
+    await server.start();
+    expect(await server.job("jobs", failed)).toMatchObject({
+      status: "status_completed_with_failures",
+      batch_metrics: { failed: 1 },
+    });
+    const redriven = await server.fetch(`/jobs/${failed}/redrive`, { method: "POST" });
+    expect([redriven.status, await redriven.text()]).toEqual([409, expect.stringContaining("retention")]);
+    expect(server.cli(["doctor"]).out).toMatch(/^disk use +ok +[\d.]+ [KM]iB: .*database [\d.]+ KiB/m);
+  }, 60_000);
+
+  it("is a number of days", () => {
+    expect(server.cli(["up", "--keep-jobs", "soon"])).toMatchObject({ code: 2 });
+  });
+});

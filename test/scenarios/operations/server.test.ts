@@ -1,0 +1,286 @@
+/** The server itself: its data directory, environments, updates, restarts. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { eventually } from "../../harness/eventually.ts";
+import { ECHO, OBEDIENT, project } from "../../harness/projects.ts";
+import { killAll, TestServer } from "../../harness/server.ts";
+
+describe("a server", () => {
+  let server: TestServer;
+  afterEach(() => server.stop());
+
+  it("keeps its data to itself: directory 0700, token 0600", async () => {
+    server = new TestServer();
+    await server.start();
+    expect(statSync(server.dataDir).mode & 0o777).toBe(0o700);
+    expect(statSync(join(server.dataDir, "admin-token")).mode & 0o777).toBe(0o600);
+  });
+
+  it("does not share its data directory with another", async () => {
+    server = new TestServer();
+    await server.start();
+    const second = server.cli(["up", "--listen", "127.0.0.1:0"]);
+    expect(second).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`is in use by the Quern with process id ${server.parent!.pid}`),
+    });
+    expect((await server.fetch("/-/livez")).status).toBe(200);
+  });
+
+  it.each([
+    [["--listen", "0.0.0.0:0"], 1, "--insecure-no-auth"],
+    [["--listen", "nonsense"], 2, "HOST:PORT"],
+    [["--max-body", "x"], 2, "number of bytes"],
+    [["--listen", "127.0.0.1:0", "--allow-local-root", "/nowhere"], 1, "no such directory"],
+  ])("refuses to start with %j", (args, code, message) => {
+    server = new TestServer();
+    const result = server.cli(["up", ...args]);
+    expect([result.code, result.err]).toEqual([code, expect.stringContaining(message)]);
+  });
+
+  it("takes relative paths from the directory where it was started", async () => {
+    server = new TestServer();
+    server.workingDirectory = server.dir;
+    mkdirSync(join(server.dir, "more"));
+    writeFileSync(join(server.dir, "more", "x.txt"), "");
+    await server.start({ QUERN_DATA_DIR: "data" }, ["--allow-local-root", "more"]);
+    server.deploy(project(OBEDIENT), { wait: false });
+    const input = { store_paths: [`file://${server.dir}/more/`], batch_size: 1 };
+    const answer = await server.post("/jobs?dryRun=true", { workers: 1, file_path_lister: input });
+    expect(await answer.json()).toMatchObject({ files: [`file://${server.dir}/more/x.txt`] });
+    expect(existsSync(join(server.dataDir, "quern.db"))).toBe(true);
+  });
+
+  it("under an allowed root keeps its data directory to itself", async () => {
+    server = new TestServer();
+    await server.start({}, ["--allow-local-root", server.dir]);
+    server.deploy(project(OBEDIENT), { wait: false });
+    writeFileSync(join(server.inputs, "x.txt"), "");
+    const preview = async (path: string) => {
+      const input = { store_paths: [`file://${path}`], batch_size: 1 };
+      const answer = await server.post("/jobs?dryRun=true", { workers: 1, file_path_lister: input });
+      return (await answer.json()) as { files: string[]; code?: string };
+    };
+    const { files } = await preview(`${server.dir}/`);
+    expect(files).toContain(`file://${server.inputs}/x.txt`);
+    expect(files.filter((file) => file.includes(server.dataDir))).toEqual([]);
+    for (const path of [`${server.dataDir}/`, join(server.dataDir, "admin-token")])
+      expect((await preview(path)).code).toBe("path_not_allowed");
+  });
+
+  it("says so when its address is in use", async () => {
+    server = new TestServer();
+    await server.start();
+    const second = new TestServer();
+    const { port } = new URL(server.baseUrl);
+    const result = second.cli(["up", "--listen", `127.0.0.1:${port}`]);
+    expect(result).toMatchObject({ code: 1, err: expect.stringContaining("choose another with --listen") });
+    await second.stop();
+  });
+
+  it("starts a replica that dies young again, at first at once and then more and more slowly", async () => {
+    server = new TestServer();
+    await server.start();
+    const log = join(server.dir, "starts");
+    server.deploy(
+      project(
+        `import os, threading\nclass PythonPredictor:\n  def __init__(self, config):\n    open(${JSON.stringify(log)}, "a").write("start\\n")\n    threading.Timer(0.05, os._exit, [1]).start()\n  def predict(self, payload): pass\n`,
+      ),
+      { wait: false },
+    );
+    const starts = () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n").length : 0);
+    await eventually("it was started four times", () => starts() >= 4);
+    expect(starts()).toBeLessThan(6);
+  });
+
+  it("refuses a data directory that a newer Quern wrote", async () => {
+    server = new TestServer();
+    await server.start();
+    server.parent!.kill("SIGTERM");
+    await eventually("it has ended", () => server.parent!.exitCode === 0);
+    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    await db.run("UPDATE schema_version SET version = 999");
+    await db.close();
+    expect(server.cli(["up", "--listen", "127.0.0.1:0"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("start it with the newer Quern"),
+    });
+  });
+
+  it("on SIGTERM answers what is running, ends with 0, and goes on with its jobs at the next start", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(OBEDIENT));
+    const log = join(server.dir, "log");
+    writeFileSync(log, "");
+    const items = Array.from({ length: 40 }, (_, id) => ({ id, do: "sleep", seconds: 0.1 }));
+    const id = await server.submit("jobs", {
+      workers: 2,
+      config: { log },
+      item_list: { items, batch_size: 1 },
+    });
+    await eventually(
+      "some batches are done",
+      async () => (await server.job("jobs", id)).batch_metrics.succeeded > 5,
+    );
+    const touch = join(server.dir, "begun");
+    const running = server.post("/echo", { do: "sleep", seconds: 1, id: "finished", touch });
+    await eventually("it has begun", () => existsSync(touch));
+    server.parent!.kill("SIGTERM");
+    expect(await (await running).json()).toBe("finished");
+    await eventually("it has ended", () => server.parent!.exitCode !== null);
+    expect(server.parent!.exitCode).toBe(0);
+    expect(server.workers()).toEqual([]);
+    await server.start();
+    expect(await server.ended("jobs", id)).toMatchObject({
+      status: "status_succeeded",
+      batch_metrics: { succeeded: 40, failed: 0 },
+    });
+    expect(readFileSync(log, "utf8").trim().split("\n")).toHaveLength(40);
+    await eventually("the API is back", async () => (await server.post("/echo", { id: 1 })).status === 200);
+  });
+
+  it("serves predictions while there is no controller, and adopts the replica with the next one", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(OBEDIENT));
+    const pid = await (await server.post("/echo", { do: "pid" })).json();
+    const controller = server.child("controller");
+    process.kill(controller, "SIGSTOP");
+    expect((await server.post("/echo", { id: 1 })).status).toBe(200);
+    process.kill(controller, "SIGKILL");
+    for (let i = 0; i < 50; i++) expect((await server.post("/echo", { id: i })).status).toBe(200);
+    await eventually("the controller is back", () => server.cli(["get"]).code === 0);
+    expect(await (await server.post("/echo", { do: "pid" })).json()).toBe(pid);
+    expect(server.cli(["get"]).out).toContain("live");
+  });
+
+  it("with a new version answers from the old one until the new one is ready, and loses no request", async () => {
+    server = new TestServer();
+    await server.start();
+    const version = (name: string, wait: number) =>
+      project(
+        `import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(${wait})\n  def predict(self, payload): return "${name}"\n`,
+      );
+    server.deploy(version("one", 0));
+    const answers: string[] = [];
+    let isOver = false;
+    const caller = (async () => {
+      while (!isOver) {
+        const response = await server.post("/echo", 1);
+        answers.push(`${response.status} ${await response.text()}`);
+      }
+    })();
+    server.deploy(version("two", 1), { wait: false });
+    await eventually("the new version answers", () => answers.at(-1) === '200 "two"');
+    isOver = true;
+    await caller;
+    const changes = answers.filter((answer, i) => answer !== answers[i - 1]);
+    expect(changes).toEqual(['200 "one"', '200 "two"']);
+  });
+
+  it("with a version that cannot start shows why, and keeps the old one serving", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(ECHO));
+    expect(() =>
+      server.deploy(project(ECHO.replace("self.config = config", "raise RuntimeError('no model')"))),
+    ).toThrow("RuntimeError: no model");
+    expect(server.cli(["get"]).out).toMatch(/echo {11}error/);
+    expect((await server.post("/echo", 1)).status).toBe(200);
+    server.deploy(project(ECHO));
+    expect(server.cli(["get"]).out).toMatch(/echo {11}live/);
+  });
+
+  it("installs requirements.txt once for all with the same content, and shows pip's words when it fails", async () => {
+    server = new TestServer();
+    await server.start();
+    const wheel = join(server.dir, "tiny");
+    mkdirSync(join(wheel, "tiny_quern_test"), { recursive: true });
+    writeFileSync(
+      join(wheel, "setup.py"),
+      "from setuptools import setup; setup(name='tiny-quern-test', version='1.0', packages=['tiny_quern_test'])\n",
+    );
+    writeFileSync(join(wheel, "tiny_quern_test", "__init__.py"), "WORD = 'installed'\n");
+    const files = project(
+      "import os, shutil, sys, tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n" +
+        "  def predict(self, payload): return [tiny_quern_test.WORD, shutil.which('python'), shutil.which('pip'), os.environ['VIRTUAL_ENV'], sys.prefix]\n",
+    );
+    server.deploy({ ...files, "requirements.txt": `${wheel}\n` }, { wait: false });
+    // pip builds the package, with a setuptools that it downloads.
+    const answers = async () => (await server.post("/echo", 1)).status === 200;
+    await eventually("it is installed", answers, 150_000);
+    // Its commands are the environment's, not the host's.
+    const [word, python, pip, virtualEnv, prefix] = (await (
+      await server.post("/echo", 1)
+    ).json()) as string[];
+    expect([word, python, pip, virtualEnv]).toEqual([
+      ...["installed", `${prefix}/bin/python`, `${prefix}/bin/pip`, prefix],
+    ]);
+    expect(prefix).toContain(join(server.dataDir, "environments"));
+    const id = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
+    expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
+    // Nothing was installed for it.
+    expect(existsSync(join(server.dataDir, "logs", "jobs", id, "install.log"))).toBe(false);
+    server.deploy({ ...files, "requirements.txt": "/nowhere/not-a-package\n" }, { wait: false });
+    const failed = await server.ended(
+      "jobs",
+      await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } }),
+    );
+    expect(failed).toMatchObject({ status: "status_worker_error", reason: { code: "requirements_failed" } });
+    expect(failed.reason!.message).toContain("/nowhere/not-a-package");
+  }, 200_000);
+
+  it("leaves nothing of a submission that was cut off before it was recorded", async () => {
+    server = new TestServer();
+    await server.start({ QUERN_TEST_KILL_AT: "submission-before-commit" });
+    server.deploy(project(OBEDIENT), { wait: false });
+    const job = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+    expect((await server.post("/jobs", job)).status).toBe(503);
+    await eventually("it is back", async () => (await server.fetch("/jobs")).status === 200);
+    expect(readdirSync(join(server.dataDir, "jobs"))).toEqual([]);
+    const { status } = await server.ended("jobs", await server.submit("jobs", job));
+    expect([status, readdirSync(join(server.dataDir, "jobs"))]).toEqual([
+      "status_succeeded",
+      [expect.any(String)],
+    ]);
+  });
+
+  it("comes back when gateway and controller are killed at the same moment", async () => {
+    server = new TestServer();
+    await server.start();
+    for (let round = 0; round < 3; round++) {
+      const before = [server.child("controller"), server.child("gateway")];
+      killAll(before);
+      await eventually("both were started again", () =>
+        (["controller", "gateway"] as const).every((role) => {
+          try {
+            return !before.includes(server.child(role));
+          } catch {
+            return false;
+          }
+        }),
+      );
+      await eventually(
+        "the server answers",
+        async () => (await server.fetch("/-/version").catch(() => undefined))?.status === 401,
+      );
+    }
+  });
+
+  it("waits for an __init__ of several seconds, and says that the API is updating meanwhile", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(
+      project(
+        "import time\nclass PythonPredictor:\n  def __init__(self, config): time.sleep(4)\n  def predict(self, payload): return 'ready'\n",
+      ),
+      { wait: false },
+    );
+    expect(server.cli(["get"]).out).toMatch(/echo {11}updating/);
+    process.kill(server.child("controller"), "SIGKILL");
+    expect(await (await server.post("/echo", 1)).json()).toBe("ready");
+  });
+});
