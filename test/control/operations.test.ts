@@ -16,6 +16,10 @@ describe("the table of operations", () => {
     expect(new Set([...routes, ...ELSEWHERE])).toEqual(new Set([...described, ...ELSEWHERE]));
   });
 
+  it("has no version in its addresses", () => {
+    expect(OPERATIONS.map(({ path }) => path).filter((path) => /\/v\d+(\/|$)/.test(path))).toEqual([]);
+  });
+
   it("names each operation once", () => {
     const ids = OPERATIONS.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);

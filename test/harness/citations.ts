@@ -109,8 +109,6 @@ function slug(heading: string): string {
 export interface Rule {
   anchor: string;
   tests: { file: string; name: string }[];
-  /** "No test yet" stands below it. */
-  isUntested: boolean;
 }
 
 /** The rules of a page of the contract. */
@@ -118,10 +116,9 @@ export function rulesIn(page: string): Rule[] {
   const rules: Rule[] = [];
   for (const line of page.split("\n")) {
     const anchor = RULE.exec(line)?.[1];
-    if (anchor !== undefined) rules.push({ anchor, tests: [], isUntested: false });
+    if (anchor !== undefined) rules.push({ anchor, tests: [] });
     const test = TEST.exec(line);
     if (test !== null) rules.at(-1)?.tests.push({ file: test[1]!, name: test[2]! });
-    if (line === "  - No test yet.") rules.at(-1)!.isUntested = true;
   }
   return rules;
 }

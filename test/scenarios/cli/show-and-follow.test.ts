@@ -212,6 +212,7 @@ describe("quern get -w", () => {
     await eventually("it printed twice", () => out.split("realtime api").length > 2);
     child.kill("SIGINT");
     await eventually("it has ended", () => child.exitCode !== null || child.signalCode !== null);
+    expect(child.signalCode).toBe("SIGINT");
     const head = spawnSync(
       "sh",
       ["-c", `'${process.execPath}' '${join(root, "bin", "quern")}' get -w | head -1`],

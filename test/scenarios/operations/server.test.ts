@@ -18,6 +18,35 @@ describe("a server", () => {
     expect(statSync(join(server.dataDir, "admin-token")).mode & 0o777).toBe(0o600);
   });
 
+  it("says on standard error where it takes requests, once it does", async () => {
+    server = new TestServer();
+    await server.start();
+    await eventually("the line", () => server.stderr.includes(`quern is ready at ${server.baseUrl}\n`));
+  });
+
+  it("shows the state of each API to an admin only", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(ECHO));
+    expect((await server.fetch("/-/healthz")).status).toBe(401);
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const health = await server.fetch("/-/healthz", { headers: { authorization: `Bearer ${token}` } });
+    expect(await health.json()).toMatchObject({
+      status: "ok",
+      apis: [
+        { name: "echo", kind: "RealtimeAPI", status: "live" },
+        { name: "jobs", kind: "BatchAPI", status: "live" },
+      ],
+    });
+  });
+
+  it("may reserve more CPUs and memory than the machine has", async () => {
+    server = new TestServer();
+    await server.start({}, ["--cpus", "5000", "--memory", "900Ti"]);
+    server.deploy(project(ECHO, { realtime: "  compute: {cpu: 3000, mem: 500Ti}\n" }));
+    expect(await (await server.post("/echo", { a: 1 })).json()).toEqual({ a: 1 });
+  });
+
   it("does not share its data directory with another", async () => {
     server = new TestServer();
     await server.start();
