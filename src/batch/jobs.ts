@@ -8,7 +8,7 @@ import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { type FailurePage, failurePage } from "./end/failures.ts";
 import { finishJob, makeTerminal } from "./end/finish-job.ts";
-import { redrive, resume } from "./end/new-round.ts";
+import { NewRounds } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRun } from "./job-run.ts";
 import { NO_WORKERS } from "./phase.ts";
@@ -41,12 +41,14 @@ export class Jobs implements Service {
   private readonly deps: JobDeps;
   private readonly lostWorkers: ReadonlyMap<string, number>;
   private readonly runs = new Map<string, JobRun>();
+  private readonly newRounds: NewRounds;
   private readonly gone = new AbortController();
 
   /** `lostWorkers`: how many workers each job had when the machine went down, if it did. */
   constructor(deps: JobDeps, lostWorkers: ReadonlyMap<string, number>) {
     this.deps = deps;
     this.lostWorkers = lostWorkers;
+    this.newRounds = new NewRounds(deps.db);
   }
 
   async start(): Promise<void> {
@@ -189,7 +191,7 @@ export class Jobs implements Service {
   /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state`. */
   async redrive(job: JobRow, error: string | undefined): Promise<JobRow> {
     await this.leftBy(job.job_id);
-    const batches = await redrive(this.deps.db, job.job_id, error);
+    const batches = await this.newRounds.redrive(job.job_id, error);
     this.deps.jobLog(job.job_id, `redriving ${batches} failed batches`);
     return this.nextRound(job);
   }
@@ -197,7 +199,7 @@ export class Jobs implements Service {
   /** Begins a new round for the batches that were never settled. Throws `wrong_state`. */
   async resume(job: JobRow): Promise<JobRow> {
     await this.leftBy(job.job_id);
-    await resume(this.deps.db, job.job_id);
+    await this.newRounds.resume(job.job_id);
     this.deps.jobLog(job.job_id, "resuming");
     return this.nextRound(job);
   }

@@ -1,7 +1,11 @@
 /**
  * Begins new rounds of an ended job (docs/contract/jobs.md#round-rules). `redrive` puts failed batches back with fresh
- * attempts; `resume` continues with the batches that were never settled. Each is one commit. The run that follows works
- * as after a restart of the server.
+ * attempts; `resume` continues with the batches that were never settled. The run that follows works as after a restart
+ * of the server.
+ *
+ * A job may have millions of failed batches, so that a redrive takes many commits, each with its counts. The last one
+ * begins the round. If the server ends before it, the job is one with batches that were never settled: `resume`
+ * continues it.
  */
 import { timestamp } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
@@ -9,51 +13,77 @@ import { describeFault } from "../../contracts/faults.ts";
 import type { Database, Statements } from "../../database/database.ts";
 import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
-import { failedBatches, forgetBatches } from "../records/batch-rows.ts";
-import { beginRound, type JobRow, jobById } from "../records/job-rows.ts";
+import { type FailedBatchRow, failedBatches, forgetBatches } from "../records/batch-rows.ts";
+import { beginRound, countFewerFailed, type JobRow, jobById } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
 
-const BATCHES_A_PAGE = 500;
+/** Few: an error has up to 97 KiB. */
+const BATCHES_A_PIECE = 20;
 
-/** `error`: only batches whose error contains this text. Throws `wrong_state`. */
-export async function redrive(db: Database, jobId: string, error: string | undefined): Promise<number> {
-  return db.transaction(async (tx) => {
-    const job = await endedJob(tx, jobId);
-    if (!isSettled(job))
-      throw wrongState(
-        job,
-        `it ended before all its batches were settled; resume it first (\`quern job resume ${job.api_name} ${jobId}\`)`,
-      );
-    const batches = await matchingFailures(tx, jobId, error);
-    if (batches.length === 0)
-      throw wrongState(
-        job,
-        error === undefined
-          ? "it has no failed batch"
-          : `none of its failed batches has "${error}" in its error`,
-      );
-    await unsettle(tx, jobId, batches);
-    await forgetBatches(tx, jobId, batches);
-    await beginRound(tx, jobId, {
-      status: "status_running",
-      redriven: batches.length,
-      startedTime: timestamp(),
+export class NewRounds {
+  private readonly db: Database;
+  /** Jobs that a new round is being prepared for. */
+  private readonly preparing = new Set<string>();
+
+  constructor(db: Database) {
+    this.db = db;
+  }
+
+  /**
+   * Puts failed batches back; resolves to their number. `error`: only batches whose error contains this text. Throws
+   * `wrong_state`.
+   */
+  redrive(jobId: string, error: string | undefined): Promise<number> {
+    return this.alone(jobId, async () => {
+      const job = await endedJob(this.db, jobId);
+      if (!isSettled(job))
+        throw wrongState(
+          job,
+          `it ended before all its batches were settled; resume it first (\`quern job resume ${job.api_name} ${jobId}\`)`,
+        );
+      const batches = await putBackMatching(this.db, jobId, error);
+      if (batches === 0)
+        throw wrongState(
+          job,
+          error === undefined
+            ? "it has no failed batch"
+            : `none of its failed batches has "${error}" in its error`,
+        );
+      await this.begin(jobId, "status_running");
+      return batches;
     });
-    return batches.length;
-  });
-}
+  }
 
-export async function resume(db: Database, jobId: string): Promise<void> {
-  await db.transaction(async (tx) => {
-    const job = await endedJob(tx, jobId);
-    if (isSettled(job))
-      throw wrongState(
-        job,
-        `all its batches are settled${job.failed_batches > 0 ? `; \`quern job redrive ${job.api_name} ${jobId}\` runs the failed ones again` : ""}`,
-      );
-    const status = job.total_batch_count === null ? "status_enqueuing" : "status_running";
-    await beginRound(tx, jobId, { status, redriven: 0, startedTime: timestamp() });
-  });
+  /** Begins a round for the batches that were never settled. Throws `wrong_state`. */
+  resume(jobId: string): Promise<void> {
+    return this.alone(jobId, async () => {
+      const job = await endedJob(this.db, jobId);
+      if (isSettled(job))
+        throw wrongState(
+          job,
+          `all its batches are settled${job.failed_batches > 0 ? `; \`quern job redrive ${job.api_name} ${jobId}\` runs the failed ones again` : ""}`,
+        );
+      await this.begin(jobId, job.total_batch_count === null ? "status_enqueuing" : "status_running");
+    });
+  }
+
+  private async begin(jobId: string, status: "status_enqueuing" | "status_running"): Promise<void> {
+    await this.db.transaction(async (tx) => {
+      await endedJob(tx, jobId);
+      await beginRound(tx, jobId, { status, startedTime: timestamp() });
+    });
+  }
+
+  private async alone<T>(jobId: string, work: () => Promise<T>): Promise<T> {
+    if (this.preparing.has(jobId))
+      throw wrongState((await jobById(this.db, jobId))!, "one is being prepared");
+    this.preparing.add(jobId);
+    try {
+      return await work();
+    } finally {
+      this.preparing.delete(jobId);
+    }
+  }
 }
 
 async function endedJob(tx: Statements, jobId: string): Promise<JobRow> {
@@ -71,18 +101,31 @@ function isSettled({ total_batch_count, succeeded, failed_batches }: JobRow): bo
   return total_batch_count !== null && succeeded + failed_batches >= total_batch_count;
 }
 
-async function matchingFailures(tx: Statements, jobId: string, error: string | undefined): Promise<number[]> {
-  const found: number[] = [];
+/** Piece by piece, so that others have the event loop and the database between two of them. */
+async function putBackMatching(db: Database, jobId: string, error: string | undefined): Promise<number> {
+  let count = 0;
   for (let after = -1; ; ) {
-    const rows = await failedBatches(tx, jobId, after, BATCHES_A_PAGE);
-    for (const { batch_index, error_json } of rows) {
-      const isMatch =
-        error === undefined || describeFault(JSON.parse(error_json) as WorkerFault).includes(error);
-      if (isMatch) found.push(batch_index);
-    }
-    if (rows.length < BATCHES_A_PAGE) return found;
+    const rows = await failedBatches(db, jobId, after, BATCHES_A_PIECE);
+    if (rows.length === 0) return count;
+    const batches = rows.filter((row) => isMatch(row, error)).map(({ batch_index }) => batch_index);
+    if (batches.length > 0) await putBack(db, jobId, batches);
+    count += batches.length;
     after = rows[rows.length - 1]!.batch_index;
   }
+}
+
+function isMatch({ error_json }: FailedBatchRow, error: string | undefined): boolean {
+  return error === undefined || describeFault(JSON.parse(error_json) as WorkerFault).includes(error);
+}
+
+/** One commit: the batches have never run, and the job has so many fewer failed ones. */
+async function putBack(db: Database, jobId: string, batches: readonly number[]): Promise<void> {
+  await db.transaction(async (tx) => {
+    await endedJob(tx, jobId);
+    await unsettle(tx, jobId, batches);
+    await forgetBatches(tx, jobId, batches);
+    await countFewerFailed(tx, jobId, batches.length);
+  });
 }
 
 /** `batches` must be in order, so that each segment is written once. */

@@ -306,18 +306,23 @@ export async function setTerminal(db: Statements, jobId: string, endTime: string
   );
 }
 
-/** Begins the next round of an ended job, with `redriven` fewer failed batches. */
+/** So many of its failed batches are to run again. */
+export async function countFewerFailed(tx: Statements, jobId: string, batches: number): Promise<void> {
+  await tx.run("UPDATE jobs SET failed_batches = failed_batches - ? WHERE job_id = ?", [batches, jobId]);
+}
+
+/** Begins the next round of an ended job. */
 export async function beginRound(
   tx: Statements,
   jobId: string,
-  round: { status: "status_enqueuing" | "status_running"; redriven: number; startedTime: string },
+  round: { status: "status_enqueuing" | "status_running"; startedTime: string },
 ): Promise<void> {
   const from = movesInto(round.status, "new round");
   await tx.run(
     `UPDATE jobs SET status = ?, closing = NULL, reason_json = NULL, end_time = NULL, round = round + 1,
-       paused = NULL, paused_time = NULL, round_started_time = ?, failed_batches = failed_batches - ?
+       paused = NULL, paused_time = NULL, round_started_time = ?
      WHERE job_id = ? AND status IN (${from.map(() => "?").join(", ")})`,
-    [round.status, round.startedTime, round.redriven, jobId, ...from],
+    [round.status, round.startedTime, jobId, ...from],
   );
 }
 

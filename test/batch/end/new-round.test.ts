@@ -1,0 +1,132 @@
+/** New rounds of a job with many failed batches, over a real database. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { NewRounds } from "../../../src/batch/end/new-round.ts";
+import { saveFailedAttempt } from "../../../src/batch/records/batch-rows.ts";
+import { insertJob, jobById } from "../../../src/batch/records/job-rows.ts";
+import type { Database, Statements } from "../../../src/database/database.ts";
+import { migrate } from "../../../src/database/migrations.ts";
+import {
+  appendSegment,
+  findSegment,
+  markSettled,
+  unsettledSegments,
+  writeSettled,
+} from "../../../src/database/segment-rows.ts";
+import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+
+const JOB = "job";
+const BATCHES = 500;
+/** Of one segment. */
+const SEGMENT = 200;
+
+describe("a redrive", () => {
+  let directory: string;
+  let db: Database;
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), "quern-rounds-"));
+    db = openSqliteDatabase(join(directory, "quern.db"));
+    await migrate(db);
+    await db.transaction(endedJob);
+  });
+  afterEach(async () => {
+    await db.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  /** All its batches failed: the even ones with "even", the odd ones with "odd". */
+  async function endedJob(tx: Statements): Promise<void> {
+    await insertJob(tx, {
+      job_id: JOB,
+      api_name: "jobs",
+      api_id: "v1",
+      submission_json: "{}",
+      config_json: "{}",
+      workers: 1,
+      timeout_s: null,
+      max_receive_count: 1,
+      dead_letter_arn: null,
+      dead_letter_queue: null,
+      created_time: "2026-01-01T00:00:00.000000000Z",
+      has_older_names: 0,
+    });
+    for (let first_batch = 0; first_batch < BATCHES; first_batch += SEGMENT) {
+      const batch_count = Math.min(SEGMENT, BATCHES - first_batch);
+      const counts = { batch_count, item_count: batch_count };
+      await appendSegment(tx, JOB, { first_batch, ...counts, ranges: [], has_blank_lines: false });
+      const segment = (await findSegment(tx, JOB, first_batch))!;
+      for (let batch = first_batch; batch < first_batch + batch_count; batch++) {
+        markSettled(segment, batch);
+        const message = batch % 2 === 0 ? "even" : "odd";
+        const fault = {
+          type: "ValueError",
+          message,
+          traceback: "x".repeat(1_000),
+          stage: "predict" as const,
+        };
+        await saveFailedAttempt(tx, JOB, 1, { batch_index: batch, cause: "fault", fault, isFinal: true });
+      }
+      await writeSettled(tx, JOB, segment);
+    }
+    await tx.run(
+      `UPDATE jobs SET status = 'status_completed_with_failures', closing = status, total_batch_count = ?,
+         failed_batches = ?, end_time = created_time`,
+      [BATCHES, BATCHES],
+    );
+  }
+
+  const unsettled = async () =>
+    (await unsettledSegments(db, JOB, 0, BATCHES)).reduce(
+      (sum, { batch_count, settled_count }) => sum + batch_count - settled_count,
+      0,
+    );
+  const failedRows = async () => (await db.all("SELECT 1 FROM batches WHERE failed = 1")).length;
+
+  it("puts back all, or those with the text", async () => {
+    expect(await new NewRounds(db).redrive(JOB, "odd")).toBe(BATCHES / 2);
+    expect(await unsettled()).toBe(BATCHES / 2);
+    expect(await failedRows()).toBe(BATCHES / 2);
+    const job = await jobById(db, JOB);
+    expect(job).toMatchObject({ status: "status_running", round: 2, failed_batches: BATCHES / 2 });
+  });
+
+  it("lets others use the database meanwhile", async () => {
+    let isOver = false;
+    const redrive = new NewRounds(db).redrive(JOB, undefined).finally(() => {
+      isOver = true;
+    });
+    let statements = 0;
+    for (; !isOver; statements++) await db.all("SELECT 1");
+    expect(await redrive).toBe(BATCHES);
+    expect(statements).toBeGreaterThan(BATCHES / 50);
+  });
+
+  it("is refused while another of the job is on its way", async () => {
+    const rounds = new NewRounds(db);
+    const first = rounds.redrive(JOB, undefined);
+    await expect(rounds.redrive(JOB, undefined)).rejects.toThrow("one is being prepared");
+    await expect(rounds.resume(JOB)).rejects.toThrow("one is being prepared");
+    expect(await first).toBe(BATCHES);
+  });
+
+  it("that is cut off leaves a job with right counts, which can be resumed", async () => {
+    let left = 5;
+    const failing: Database = {
+      ...{ all: db.all.bind(db), run: db.run.bind(db), close: db.close.bind(db) },
+      transaction: (work) => {
+        if (left-- === 0) return Promise.reject(new Error("cut off"));
+        return db.transaction(work);
+      },
+    };
+    await expect(new NewRounds(failing).redrive(JOB, undefined)).rejects.toThrow("cut off");
+    const failed = await failedRows();
+    expect(failed).toBeGreaterThan(0);
+    expect(await unsettled()).toBe(BATCHES - failed);
+    expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: failed });
+    await expect(new NewRounds(db).redrive(JOB, undefined)).rejects.toThrow("resume it first");
+    await new NewRounds(db).resume(JOB);
+    expect(await jobById(db, JOB)).toMatchObject({ status: "status_running", round: 2 });
+  });
+});
