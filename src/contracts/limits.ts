@@ -327,6 +327,14 @@ export const HANDSHAKES_MAX = 1_000;
  */
 export const STRANGERS_ASKED_FOR_MAX = 8;
 /**
+ * Requests that a gateway has with the controller at once. The controller takes up to 7 ms for one, and keeps everybody
+ * else waiting meanwhile. A request counts until it is answered, for at most a second: a body may come slowly.
+ */
+export const FORWARDED_AT_ONCE_MAX = 32;
+export const FORWARDED_HOLD_MS = 1_000;
+/** Requests of one key, or of one address without a key, that wait for their turn at the controller. */
+export const FORWARDED_WAITING_OF_A_SENDER_MAX = 500;
+/**
  * Streams that one key may have open: events of jobs, and logs that are followed. Each polls the database or the disk
  * five times a second, for 0.1 ms. A hundred take a twentieth of a core; all that may be open take a quarter.
  */

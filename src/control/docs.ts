@@ -12,11 +12,27 @@ import { baseUrl } from "./answers/http.ts";
 /** The page may load nothing. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+/** Stands for the server's address in what is made once. */
+const BASE = "http://base.invalid";
+
 export function docsRoutes(version: string): Hono {
   const app = new Hono();
-  app.get("/-/openapi.json", (c) => c.json(openApiDocument(version, baseUrl(c))));
-  app.get("/-/docs", (c) => c.html(page(version, baseUrl(c)), 200, { "content-security-policy": POLICY }));
+  const description = JSON.stringify(openApiDocument(version, BASE));
+  const docs = page(version, BASE);
+  app.get("/-/openapi.json", (c) => {
+    const text = description.replaceAll(BASE, inJson(baseUrl(c)));
+    return c.body(text, 200, { "content-type": "application/json" });
+  });
+  app.get("/-/docs", (c) => {
+    const text = docs.replaceAll(BASE, () => escaped(baseUrl(c)));
+    return c.html(text, 200, { "content-security-policy": POLICY });
+  });
   return app;
+}
+
+/** As between the quotes of a JSON string. */
+function inJson(text: string): () => string {
+  return () => JSON.stringify(text).slice(1, -1);
 }
 
 function page(version: string, base: string): string {

@@ -6,6 +6,7 @@ import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/prediction-request.ts";
 import { collectBody } from "./collect-body.ts";
+import type { ControllerConnections } from "./controller-connections.ts";
 import type { Authorization } from "./door/authorization.ts";
 import type { ClientAddress } from "./door/client-address.ts";
 import { foreignOrigin, isForeign } from "./door/cors.ts";
@@ -17,7 +18,7 @@ export interface ControlPlaneDeps {
   authorization: Authorization;
   bodies: BodyBudget;
   clients: ClientAddress;
-  controllerSocket: string;
+  controller: ControllerConnections;
 }
 
 export interface Target {
@@ -91,7 +92,7 @@ export class ControlPlane {
     body: readonly Buffer[] | undefined,
     fail: (error: unknown) => void,
   ): void {
-    const { clients, controllerSocket } = this.deps;
+    const { authorization, clients, controller } = this.deps;
     const forwarded = {
       baseUrl: clients.baseUrl(request),
       listener: entrance.name,
@@ -99,7 +100,9 @@ export class ControlPlane {
       isLocal: clients.isLocal(request),
       ...{ principal, endpoint },
     };
-    const options = { controllerSocket, requestId, forwarded, body, path, onNothing };
+    const sender =
+      principal?.id ?? authorization.keyPrincipal(request)?.id ?? request.socket.remoteAddress ?? "";
+    const options = { controller, sender, requestId, forwarded, body, path, onNothing };
     forward(request, response, options).catch(fail);
   }
 }

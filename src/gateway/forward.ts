@@ -3,21 +3,20 @@
  * restarts, requests wait for it for a few seconds instead of failing.
  */
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
-import { connect, type Socket } from "node:net";
 import { contain } from "../base/boundary.ts";
-import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/prediction-request.ts";
+import type { ControllerConnections } from "./controller-connections.ts";
 
-const WAIT_MS = 5_000;
-const RETRY_MS = 20;
 /** Headers of one hop only (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade"]);
 
 export interface ForwardOptions {
-  controllerSocket: string;
+  controller: ControllerConnections;
+  /** Whose turn the request takes: a key, or the client's address. */
+  sender: string;
   requestId: string;
   forwarded: Forwarded;
   /** The path at the controller, which addresses a batch API by its name. */
@@ -42,17 +41,19 @@ export async function forward(
     sendError(response, error, options.requestId);
   };
   const { requestId, onNothing = () => fail(unavailable()) } = options;
-  const socket = await connectWithin(options.controllerSocket, WAIT_MS, () => response.destroyed);
+  const connection = await options.controller.connect(options.sender, () => response.destroyed);
   // The client left while we connected: no "close" event will follow.
   if (response.destroyed) {
-    socket?.destroy();
+    connection?.socket.destroy();
     return;
   }
-  if (socket === undefined) return onNothing();
+  if (connection === undefined) return onNothing();
+  const { socket, answered } = connection;
   const { method } = request;
   const headers = headersOf(request, options);
   const upstream = httpRequest({ createConnection: () => socket, method, path: options.path, headers });
   const pass = (answer: IncomingMessage) => {
+    answered();
     if (answer.statusCode === 401 && options.onNothing !== undefined) {
       request.unpipe(upstream);
       socket.destroy();
@@ -120,24 +121,4 @@ function unavailable(): ServiceError {
     "the controller is starting or stopping; try again in a second",
     { retryAfterS: 1 },
   );
-}
-
-/** Connects to a Unix socket, and tries again while nobody listens. */
-async function connectWithin(
-  path: string,
-  waitMs: number,
-  isOver: () => boolean,
-): Promise<Socket | undefined> {
-  for (
-    const deadline = performance.now() + waitMs;
-    performance.now() < deadline && !isOver();
-    await delay(RETRY_MS)
-  ) {
-    const socket = await new Promise<Socket | undefined>((resolve) => {
-      const attempt = connect({ path });
-      attempt.once("connect", () => resolve(attempt)).once("error", () => resolve(undefined));
-    });
-    if (socket !== undefined) return socket;
-  }
-  return undefined;
 }

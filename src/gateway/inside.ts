@@ -10,6 +10,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import type { Forwarded } from "../contracts/forwarded.ts";
 import type { Permission } from "../contracts/keys.ts";
 import { refuse } from "./answers/refuse.ts";
+import type { ControllerConnections } from "./controller-connections.ts";
 import { destinationOf } from "./destination.ts";
 import { foreignOrigin } from "./door/cors.ts";
 import { targetFault } from "./door/request-target.ts";
@@ -31,7 +32,7 @@ export interface InsideDeps {
   predictions: Predictions;
   /** The listener's port. */
   port: number;
-  controllerSocket: string;
+  controller: ControllerConnections;
   /**
    * The server's address for clients outside, used for addresses in responses. User code may pass these on, so they
    * must not contain a capability.
@@ -136,18 +137,19 @@ export class Inside {
   /** The controller knows a batch API by its name. */
   private forward(exchange: Exchange, { address }: Endpoint, rest: string, caller: string): void {
     const { request, response, requestId } = exchange;
-    const { controllerSocket, baseUrl } = this.deps;
+    const { controller, baseUrl } = this.deps;
+    const sender = `api:${caller}`;
     const query = request.url!.slice(pathEnd(request.url!));
     const forwarded: Forwarded = {
       baseUrl,
       listener: "inside",
       client: request.socket.remoteAddress,
       isLocal: true,
-      principal: { id: `api:${caller}`, permissions: OPENS, rate: null },
+      principal: { id: sender, permissions: OPENS, rate: null },
       endpoint: address.endpoint,
     };
     const path = `/${address.name}${rest}${query}`;
-    forward(request, response, { controllerSocket, requestId, forwarded, path }).catch((error: unknown) =>
+    forward(request, response, { controller, sender, requestId, forwarded, path }).catch((error: unknown) =>
       refuse(request, response, error, requestId),
     );
   }

@@ -18,6 +18,7 @@ import type { AddressRoute } from "../contracts/routes.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { ControlPlane } from "./control-plane.ts";
+import { ControllerConnections } from "./controller-connections.ts";
 import { Authorization, type SignatureRepeats } from "./door/authorization.ts";
 import { ClientAddress } from "./door/client-address.ts";
 import { Listener, type ListenOn, type TlsFiles } from "./door/listener.ts";
@@ -118,15 +119,16 @@ export class Gateway {
       this.routes.endpoints.find(endpoint)?.address.needs_key === true;
     const predictions = new Predictions({ maxBodyBytes, authorization, bodies, asksForKey });
     const clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
-    const { listen, controlListen, rules, controllerSocket, mainUrl } = options;
-    const controlPlane = new ControlPlane({ authorization, bodies, clients, controllerSocket });
+    const { listen, controlListen, rules, mainUrl } = options;
+    const controller = new ControllerConnections(options.controllerSocket);
+    const controlPlane = new ControlPlane({ authorization, bodies, clients, controller });
     this.router = new Router({ routes: this.routes, authorization, clients, predictions, controlPlane });
     this.inside = new Inside({
       routes: this.routes,
       // User code needs its capability and no key.
       predictions: new Predictions({ maxBodyBytes, authorization, bodies, asksForKey: () => false }),
       port: options.apiPort,
-      controllerSocket,
+      controller,
       baseUrl: publicUrl ?? mainUrl,
     });
     this.insideListener = new Listener(options.insideListen, undefined, (request, response) => {

@@ -63,6 +63,12 @@ const REQUESTS: readonly LimitRow[] = [
     status: 429,
   },
   {
+    what: "requests of a key, or of an address without one, that wait for the controller",
+    most: String(limits.FORWARDED_WAITING_OF_A_SENDER_MAX),
+    error: "server_unavailable",
+    status: 503,
+  },
+  {
     what: "body of a redrive",
     most: `${bytes(limits.REDRIVE_BYTES_LIMIT - 1)}`,
     error: "body_too_large",

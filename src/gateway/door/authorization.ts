@@ -120,9 +120,14 @@ export class Authorization {
   }
 
   /** Whether the request presents a known key. */
-  hasKey({ headers }: IncomingMessage): boolean {
+  hasKey(request: IncomingMessage): boolean {
+    return this.keyPrincipal(request) !== undefined;
+  }
+
+  /** The principal of the key that the request presents; undefined if it presents none that is known. */
+  keyPrincipal({ headers }: IncomingMessage): Principal | undefined {
     const key = presented(headers);
-    return key !== undefined && this.options.findKey(sha256Of(key)) !== undefined;
+    return key === undefined ? undefined : this.options.findKey(sha256Of(key));
   }
 
   /** Whether the request's key or token is still valid. A signature is good for its one response. */
@@ -136,9 +141,8 @@ export class Authorization {
   }
 
   /** Counts a request that the controller will judge, if its key has a rate limit. Throws `rate_limited`. */
-  countOnly({ headers }: IncomingMessage, response: ServerResponse): void {
-    const key = presented(headers);
-    const principal = key === undefined ? undefined : this.options.findKey(sha256Of(key));
+  countOnly(request: IncomingMessage, response: ServerResponse): void {
+    const principal = this.keyPrincipal(request);
     if (principal !== undefined) this.count(principal, response);
   }
 

@@ -1,0 +1,115 @@
+/**
+ * Connections to the controller, one for each request. Few requests are with the controller at once: it handles them on
+ * one thread, where each may take milliseconds, and the jobs of everybody run there too. The others wait their turn, by
+ * sender.
+ */
+import { connect, type Socket } from "node:net";
+import { delay } from "../base/clock.ts";
+import { ServiceError } from "../contracts/errors.ts";
+import {
+  FORWARDED_AT_ONCE_MAX,
+  FORWARDED_HOLD_MS,
+  FORWARDED_WAITING_OF_A_SENDER_MAX,
+} from "../contracts/limits.ts";
+import { FairQueue } from "./fair-queue.ts";
+
+/** How long a request waits for its turn, and then for a controller that restarts. */
+const WAIT_MS = 5_000;
+const RETRY_MS = 20;
+
+export interface ControllerConnection {
+  socket: Socket;
+  /** The controller has answered: the next request may go. Implied after FORWARDED_HOLD_MS. */
+  answered(): void;
+}
+
+export class ControllerConnections {
+  private readonly path: string;
+  private atOnce = 0;
+  private readonly waiting = new FairQueue<() => boolean>(FORWARDED_WAITING_OF_A_SENDER_MAX);
+
+  /** `path`: the controller's Unix socket. */
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Undefined if the controller does not answer in time, or `isOver`: the client has left. Throws `server_unavailable`
+   * if too many requests of the sender wait already.
+   */
+  async connect(sender: string, isOver: () => boolean): Promise<ControllerConnection | undefined> {
+    if (!(await this.turn(sender, isOver))) return undefined;
+    const socket = await connectWithin(this.path, WAIT_MS, isOver);
+    if (socket === undefined) {
+      this.leave();
+      return undefined;
+    }
+    let isHeld = true;
+    const answered = () => {
+      clearTimeout(timer);
+      if (isHeld) this.leave();
+      isHeld = false;
+    };
+    const timer = setTimeout(answered, FORWARDED_HOLD_MS);
+    socket.once("close", answered);
+    return { socket, answered };
+  }
+
+  /** False if its turn does not come in time. */
+  private turn(sender: string, isOver: () => boolean): Promise<boolean> | boolean {
+    if (this.atOnce < FORWARDED_AT_ONCE_MAX) {
+      this.atOnce++;
+      return true;
+    }
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        resolve(false);
+      }, WAIT_MS);
+      const begin = () => {
+        clearTimeout(timer);
+        if (!isLate) resolve(!isOver());
+        return !isLate && !isOver();
+      };
+      if (this.waiting.push(sender, begin)) return;
+      clearTimeout(timer);
+      reject(tooManyWaiting());
+    });
+  }
+
+  /** Passes the place on to the first that still wants it. */
+  private leave(): void {
+    for (let begin = this.waiting.shift(); begin !== undefined; begin = this.waiting.shift())
+      if (begin()) return;
+    this.atOnce--;
+  }
+}
+
+function tooManyWaiting(): ServiceError {
+  return new ServiceError(
+    "server_unavailable",
+    `${FORWARDED_WAITING_OF_A_SENDER_MAX} requests of this sender wait for the controller already; try again in a second`,
+    { retryAfterS: 1 },
+  );
+}
+
+/** Connects to a Unix socket, and tries again while nobody listens. */
+async function connectWithin(
+  path: string,
+  waitMs: number,
+  isOver: () => boolean,
+): Promise<Socket | undefined> {
+  for (
+    const deadline = performance.now() + waitMs;
+    performance.now() < deadline && !isOver();
+    await delay(RETRY_MS)
+  ) {
+    const socket = await new Promise<Socket | undefined>((resolve) => {
+      const attempt = connect({ path });
+      attempt.once("connect", () => resolve(attempt)).once("error", () => resolve(undefined));
+    });
+    if (socket !== undefined) return socket;
+  }
+  return undefined;
+}

@@ -1,0 +1,60 @@
+/** Bursts of requests for the controller, from callers without a key: they wait their turn, and keep nobody else waiting. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { FORWARDED_AT_ONCE_MAX } from "../../src/contracts/limits.ts";
+import { eventually } from "../harness/eventually.ts";
+import { ECHO, project } from "../harness/projects.ts";
+import { type RawRequest, RawRequests } from "../harness/raw-requests.ts";
+import { TestServer } from "../harness/server.ts";
+
+/** Of one connection. */
+const AHEAD = 19;
+
+describe("a burst of requests for the controller", () => {
+  const server = new TestServer();
+  let requests: RawRequests;
+  beforeAll(async () => {
+    await server.start();
+    server.deploy(project(ECHO));
+    requests = new RawRequests(server.baseUrl);
+  });
+  afterEach(() => requests.close());
+  afterAll(() => server.stop());
+
+  const burst = (connections: number, path: string): RawRequest[] =>
+    Array.from({ length: connections }, () => {
+      const request = requests.send(`GET ${path}`, {}, "127.0.0.2");
+      for (let i = 1; i < AHEAD; i++) request.socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+      return request;
+    });
+  const answers = (burst: RawRequest[], status: number) =>
+    burst.reduce((sum, { text }) => sum + text.split(`HTTP/1.1 ${status}`).length - 1, 0);
+
+  it("waits, by sender: another's request is next but for what is under way", async () => {
+    const controller = server.child("controller");
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    process.kill(controller, "SIGSTOP");
+    const strangers = burst(25, "/-/version");
+    let answered = -1;
+    const admin = requests.send("GET /-/version", { authorization: `Bearer ${token}` });
+    admin.socket.once("data", () => {
+      answered = answers(strangers, 401);
+    });
+    process.kill(controller, "SIGCONT");
+    expect(await admin.firstStatus()).toBe("200");
+    expect(answered).toBeLessThan((25 * AHEAD * 2) / 3);
+    await eventually("all are answered", () => answers(strangers, 401) === 25 * AHEAD);
+  });
+
+  it("is refused beyond what may wait, and predictions pass", async () => {
+    const controller = server.child("controller");
+    const strangers = burst(200, "/-/openapi.json");
+    expect((await server.post("/echo", { a: 1 })).status).toBe(200);
+    const all = () => answers(strangers, 200) + answers(strangers, 503);
+    await eventually("all are answered", () => all() === 200 * AHEAD);
+    expect(answers(strangers, 200)).toBeGreaterThan(FORWARDED_AT_ONCE_MAX);
+    expect(answers(strangers, 503)).toBeGreaterThan(0);
+    expect(server.child("controller")).toBe(controller);
+  });
+});
