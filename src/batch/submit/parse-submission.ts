@@ -24,7 +24,8 @@ import {
   STORE_PATHS_MAX,
 } from "../../contracts/limits.ts";
 import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../../contracts/queues.ts";
-import { compileGlob, GlobError } from "../../object-store/select/glob.ts";
+import { compileGlob } from "../../object-store/select/glob.ts";
+import { GlobError } from "../../object-store/select/parse-glob.ts";
 import type { FileSelection } from "../../object-store/select/select-files.ts";
 import { normalizedPath, pathProblem } from "../../object-store/store-path.ts";
 import { itemLines } from "./item-lines.ts";

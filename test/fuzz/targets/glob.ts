@@ -1,5 +1,6 @@
 /** Glob patterns: refused with a GlobError, or they match what a plain matcher of sets of positions does. */
-import { compileGlob, GlobError } from "../../../src/object-store/select/glob.ts";
+import { compileGlob } from "../../../src/object-store/select/glob.ts";
+import { GlobError } from "../../../src/object-store/select/parse-glob.ts";
 import { Finding, type Target } from "../target.ts";
 
 type Node =
@@ -107,7 +108,7 @@ export const glob: Target = {
     "s3://b/",
   ],
   maxBytes: 4 * 1024,
-  covers: /\/src\/object-store\/glob/,
+  covers: /\/src\/object-store\/select\/(parse-)?glob/,
   run(input) {
     const text = input.toString();
     const cut = text.indexOf("\n");
