@@ -33,7 +33,7 @@ import {
   type ControllerOptions,
   type Infrastructure,
 } from "./controller-rooms.ts";
-import { resolveRoots } from "./object-store/backends/file-store.ts";
+import { resolveRoots } from "./object-store/backends/allowed-paths.ts";
 import { RuntimeWatch } from "./runtime-watch.ts";
 import { pythonRuntimeDir } from "./settings.ts";
 
