@@ -1,21 +1,21 @@
 /**
- * One connection to one worker, over a Unix socket or TCP. It owns the handshake, long bodies, and the joining of
- * writes: one per event-loop turn, or one per FLUSH_FRAMES. Its owner interprets the messages.
+ * One connection to one worker, over a Unix socket or TCP. It owns long bodies and the joining of writes: one per
+ * event-loop turn, or one per FLUSH_FRAMES. Its owner interprets the messages.
  */
 import { createConnection, type Socket } from "node:net";
 import { contain } from "../base/boundary.ts";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
+import { FrameInbox } from "./frame-inbox.ts";
 import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
-import { FLAG_MORE, FrameReader, FrameWriter, type OnFrame } from "./frames.ts";
+import { FLAG_MORE, FrameReader, FrameWriter } from "./frames.ts";
+import { shakeHands } from "./handshake.ts";
 import { LongBodyReceiver, LongBodySender } from "./long-bodies.ts";
-import { isMap } from "./loose-json.ts";
 import {
   encodeByteCount,
   encodeJson,
   type Hello,
   MESSAGE,
   PROTOCOL_VERSION,
-  type Refusal,
   type Welcome,
 } from "./messages.ts";
 
@@ -29,9 +29,6 @@ const NO_BYTES = Buffer.alloc(0);
 /** Keep-alive detects a TCP peer that is gone. The peer's kernel replies to it, however busy the process is. */
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
-/** A worker replies only after its predict() returns, so a worker that accepts the connection gets this long. */
-const HANDSHAKE_MS = 600_000;
-
 export interface WorkerConnectionEvents {
   /** The owner may keep `body`: a response may wait for an earlier one on its way to the client. */
   onMessage(type: number, id: number, body: Buffer): void;
@@ -39,16 +36,6 @@ export interface WorkerConnectionEvents {
    * Called once, also after `close()`. `broken` names the rule of the protocol that the worker, or this side, broke.
    */
   onClose(broken: ProtocolError | undefined): void;
-}
-
-/** The worker refused the connection, and said why. */
-export class ConnectionRefused extends Error {
-  readonly code: Refusal["code"];
-
-  constructor({ code, reason }: Refusal) {
-    super(`the worker refused the connection: ${reason}`);
-    this.code = code;
-  }
 }
 
 export class WorkerConnection {
@@ -71,27 +58,11 @@ export class WorkerConnection {
     address: WorkerAddress,
     hello: Omit<Hello, "protocol">,
     events: WorkerConnectionEvents,
-    timeoutMs = HANDSHAKE_MS,
+    timeoutMs?: number,
   ): Promise<WorkerConnection> {
-    const frames = new Inbox((error) => socket.destroy(asProtocolError(error)));
+    const frames = new FrameInbox((error) => socket.destroy(asProtocolError(error)));
     const reader = new FrameReader((type, flags, id, body) => frames.take(type, flags, id, body));
-    const socket: Socket = createConnection({
-      ...address,
-      onread: {
-        buffer: () => reader.space(),
-        callback: (bytes) => {
-          try {
-            if (!reader.filled(bytes)) return true;
-          } catch (error) {
-            socket.destroy(asProtocolError(error));
-            return true;
-          }
-          setImmediate(() => socket.resume());
-          return false;
-        },
-      },
-    });
-    socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_FIRST_MS);
+    const socket: Socket = connectSocket(address, reader);
     try {
       const welcome = await shakeHands(socket, frames, { protocol: PROTOCOL_VERSION, ...hello }, timeoutMs);
       const connection = new WorkerConnection(socket, welcome);
@@ -150,7 +121,7 @@ export class WorkerConnection {
     this.socket.destroy();
   }
 
-  private listen(events: WorkerConnectionEvents, frames: Inbox): void {
+  private listen(events: WorkerConnectionEvents, frames: FrameInbox): void {
     const receiver = new LongBodyReceiver();
     frames.open((type, flags, id, body) => {
       if (this.broken !== undefined) return;
@@ -207,89 +178,23 @@ export class WorkerConnection {
   }
 }
 
-/** Passes the first frame to the handshake, and later frames to the connection, in a later turn. */
-class Inbox {
-  private early: Parameters<OnFrame>[] = [];
-  private onFrame: OnFrame | undefined;
-  private readonly onBroken: (error: unknown) => void;
-
-  constructor(onBroken: (error: unknown) => void) {
-    this.onBroken = onBroken;
-  }
-
-  take(type: number, flags: number, id: number, body: Buffer): void {
-    if (this.onFrame !== undefined) this.onFrame(type, flags, id, body);
-    else this.early.push([type, flags, id, Buffer.from(body)]);
-  }
-
-  /** Passes the first frame to `onFirst`, once. */
-  first(onFirst: OnFrame): void {
-    this.onFrame = (...frame) => {
-      this.onFrame = undefined;
-      onFirst(...frame);
-    };
-  }
-
-  /** Passes frames to `onFrame` from now on. Earlier frames come first, once the owner has the connection. */
-  open(onFrame: OnFrame): void {
-    if (this.early.length === 0) {
-      this.onFrame = onFrame;
-      return;
-    }
-    setImmediate(() => {
-      this.onFrame = onFrame;
-      try {
-        for (const frame of this.early) onFrame(...frame);
-      } catch (error) {
-        this.onBroken(error);
-      }
-      this.early = [];
-    });
-  }
-}
-
-/** Sends HELLO and waits for WELCOME. */
-function shakeHands(socket: Socket, frames: Inbox, hello: Hello, timeoutMs: number): Promise<Welcome> {
-  return new Promise((resolve, reject) => {
-    const writer = new FrameWriter();
-    writer.frame(MESSAGE.HELLO, 0, 0, encodeJson(hello));
-    for (const chunk of writer.take()) socket.write(chunk);
-    const timer = setTimeout(
-      () => reject(new Error(`the worker did not answer within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
-    const onError = (error: Error) => reject(error);
-    const onClose = () => reject(new Error("the worker closed the connection before its WELCOME"));
-    frames.first((type, _flags, _id, body) => {
-      clearTimeout(timer);
-      socket.off("close", onClose).off("error", onError);
-      // From here on `close` follows each error, and the owner handles `close`.
-      socket.on("error", () => {});
-      const text = body.toString();
-      try {
-        if (type === MESSAGE.WELCOME) resolve(readWelcome(text));
-        else reject(new ConnectionRefused(readRefusal(text)));
-      } catch (error) {
-        reject(asProtocolError(error));
-      }
-    });
-    socket.on("close", onClose).on("error", onError);
-    socket.on("close", () => clearTimeout(timer));
+/** A socket that reads into the memory of `reader`. Bytes that are not frames end it. */
+function connectSocket(address: WorkerAddress, reader: FrameReader): Socket {
+  const socket = createConnection({
+    ...address,
+    onread: {
+      buffer: () => reader.space(),
+      callback: (bytes) => {
+        try {
+          if (!reader.filled(bytes)) return true;
+        } catch (error) {
+          socket.destroy(asProtocolError(error));
+          return true;
+        }
+        setImmediate(() => socket.resume());
+        return false;
+      },
+    },
   });
-}
-
-/** Throws if it is not a WELCOME, because the owner of the connection relies on it. */
-function readWelcome(text: string): Welcome {
-  const welcome: unknown = JSON.parse(text);
-  if (!isMap(welcome) || !Number.isInteger(welcome.connection))
-    throw new ProtocolError("the WELCOME does not say which connection this is");
-  return welcome as unknown as Welcome;
-}
-
-/** Workers that speak an older protocol send no code. Their only reason here is the protocol, which they check first. */
-function readRefusal(text: string): Refusal {
-  const refusal: unknown = JSON.parse(text);
-  if (!isMap(refusal) || typeof refusal.reason !== "string")
-    throw new ProtocolError("the REFUSED does not say why");
-  return { code: "protocol", ...refusal } as unknown as Refusal;
+  return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_FIRST_MS);
 }

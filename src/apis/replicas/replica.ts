@@ -6,9 +6,10 @@ import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { Reservation } from "../../engine/compute-account.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
+import { ConnectionRefused } from "../../protocol/handshake.ts";
 import { type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
-import { ConnectionRefused, WorkerConnection } from "../../protocol/worker-connection.ts";
+import { WorkerConnection } from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
 /** Long, because a worker responds only after `__init__`, which may take minutes. */
