@@ -4,7 +4,7 @@ import { HeldBody } from "../access/held-body.ts";
 import type { Principal } from "../access/permission.ts";
 import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
-import { sendError } from "./answers/prediction-request.ts";
+import { sendError } from "./answers/send-error.ts";
 import { collectBody } from "./collect-body.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 import type { Authorization } from "./door/authorization.ts";

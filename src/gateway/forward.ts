@@ -7,7 +7,7 @@ import { contain } from "../base/boundary.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
-import { sendError } from "./answers/prediction-request.ts";
+import { sendError } from "./answers/send-error.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 
 /** Headers of one hop only (RFC 9110, section 7.6.1). */

@@ -1,32 +1,16 @@
 /** One request for a prediction on its way through the gateway: waiting, at a replica, streaming, or answered. */
 import type { ServerResponse } from "node:http";
-import { reportFault } from "../../base/boundary.ts";
-import { asServiceError, problemHeaders, ServiceError, toProblem } from "../../contracts/errors.ts";
+import { ServiceError, toProblem } from "../../contracts/errors.ts";
 import type { ReplicaRoute } from "../../contracts/routes.ts";
-import type { AnswerHead, StreamHead, WorkerFault } from "../../protocol/messages.ts";
+import type { AnswerHead, StreamHead } from "../../protocol/messages.ts";
+import { answerHeaders, WITHOUT_BODY } from "./answer-headers.ts";
 import { ownFaults } from "./own-faults.ts";
+import { sendError } from "./send-error.ts";
 import { bodyFormat, StreamedAnswer } from "./streamed-answer.ts";
 
 const NO_BODY: readonly Buffer[] = [];
 /** A larger body is not copied: the copy costs more than a second buffer in the write. */
 const JOINED_BYTES_MAX = 4096;
-/** Headers that only the gateway sets, or that are for one hop only. A predictor's values for them are dropped. */
-const NOT_THE_PREDICTORS = new Set([
-  "connection",
-  "content-length",
-  "date",
-  "keep-alive",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  "x-request-id",
-]);
-/**
- * Responses with these statuses end after the head and have no length. A client that believed a length would wait for
- * the body (RFC 9110, section 8.6).
- */
-const WITHOUT_BODY = new Set([204, 304]);
-
 /** The replica that has a request. */
 export interface ServingReplica {
   readonly route: ReplicaRoute;
@@ -193,69 +177,4 @@ export class PredictionRequest {
     owner?.bodyDone();
     return response;
   }
-}
-
-/** Headers as `writeHead` takes them if names may repeat: names and values in turn. */
-function answerHeaders(
-  headers: readonly [string, string][],
-  requestId: string,
-  keepsLength: boolean,
-): string[] {
-  const kept = headers.filter(([name]) => {
-    const lower = name.toLowerCase();
-    return !NOT_THE_PREDICTORS.has(lower) || (keepsLength && lower === "content-length");
-  });
-  return [...kept.flat(), "x-request-id", requestId];
-}
-
-/** Never throws: if the error cannot be written, the connection ends. */
-export function sendError(response: ServerResponse, error: unknown, requestId: string): void {
-  const problem = asServiceError(error);
-  const { method, url } = response.req;
-  ownFaults.record(problem, { requestId, method: method!, url: url! });
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  try {
-    writeProblem(response, problem, requestId);
-  } catch (again) {
-    reportFault(again, "an error's answer");
-    response.destroy();
-  }
-}
-
-function writeProblem(response: ServerResponse, problem: ServiceError, requestId: string): void {
-  const body = JSON.stringify(toProblem(problem, requestId));
-  response.writeHead(problem.status, {
-    ...problemHeaders(problem),
-    "content-length": Buffer.byteLength(body),
-    "x-request-id": requestId,
-  });
-  response.end(body);
-}
-
-/** Converts an exception of user code to an error for the caller (docs/contract/predictor.md#exceptions). */
-export function faultToError(fault: WorkerFault, apiName: string, exposeErrors: boolean): ServiceError {
-  if (fault.stage === "payload")
-    return new ServiceError(
-      fault.type === "JsonError" ? "malformed_json" : "malformed_payload",
-      fault.message,
-    );
-  const exposed = exposeErrors ? `\n${fault.traceback}` : "";
-  if (fault.stage === "serialize") {
-    return new ServiceError(
-      "prediction_not_serializable",
-      `the prediction cannot be sent: ${fault.message}; return plain values from predict()${exposed}`,
-    );
-  }
-  if (fault.stage === "response")
-    return new ServiceError("prediction_failed", `the predictor's response cannot be sent: ${fault.message}`);
-  const cure = `\`quern logs ${apiName}\` has the traceback`;
-  return new ServiceError(
-    "prediction_failed",
-    exposeErrors
-      ? `${fault.type}: ${fault.message}; ${cure}${exposed}`
-      : `predict() raised an exception; ${cure}`,
-  );
 }

@@ -1,7 +1,7 @@
 /** Refuses requests of which only the head is wanted. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { closeUnasked, discardRest } from "./discard-rest.ts";
-import { sendError } from "./prediction-request.ts";
+import { sendError } from "./send-error.ts";
 
 /** Responds without reading the body. Never throws. */
 export function refuse(

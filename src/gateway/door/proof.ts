@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ServiceError } from "../../contracts/errors.ts";
 import { NONCE_PATTERN, proofOf } from "../../contracts/server-proof.ts";
-import { sendError } from "../answers/prediction-request.ts";
+import { sendError } from "../answers/send-error.ts";
 
 export function answerProof(
   request: IncomingMessage,

@@ -8,7 +8,8 @@ import { asServiceError, revoked, ServiceError } from "../../contracts/errors.ts
 import { CANCEL_GRACE_MS, STREAM_POLL_MS, WAKE_UP_MS } from "../../contracts/limits.ts";
 import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
-import { faultToError, type PredictionRequest } from "../answers/prediction-request.ts";
+import { faultToError } from "../answers/fault-to-error.ts";
+import type { PredictionRequest } from "../answers/prediction-request.ts";
 import { Deadlines } from "./deadlines.ts";
 import { ReplicaClient } from "./replica-client.ts";
 import { RequestTally } from "./tally.ts";
