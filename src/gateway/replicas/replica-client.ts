@@ -8,7 +8,6 @@
 
 import { contain, reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
-import { PREDICTION_WINDOW_MAX } from "../../contracts/limits.ts";
 import type { ReplicaRoute } from "../../contracts/routes.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
@@ -23,17 +22,10 @@ import { readFault } from "../../protocol/read-fault.ts";
 import { readResult, readStreamHead, UnreadableHead } from "../../protocol/read-heads.ts";
 import { WorkerConnection } from "../../protocol/worker-connection.ts";
 import type { PredictionRequest } from "../answers/prediction-request.ts";
+import { PredictionWindow } from "./prediction-window.ts";
+import { SentRequests } from "./sent-requests.ts";
 
 const RECONNECT_MS = 50;
-const FAST_US = 1000;
-/**
- * If predictions take less than this, the next request is sent before the response is back, so the replica need not
- * wait for it. No such request waits there longer than this.
- */
-const PREFETCH_US = 10_000;
-const PREFETCHED = 2;
-/** A fast replica gets about this much work in advance. */
-const WINDOW_WORK_US = 2000;
 
 /** Besides CHUNK. */
 const IS_ANSWER = new Set<number>([MESSAGE.RESULT, MESSAGE.ERROR, MESSAGE.BUSY, MESSAGE.STREAM, MESSAGE.END]);
@@ -60,14 +52,9 @@ export class ReplicaClient {
   /** How many requests the replica runs at once. */
   parallel = 1;
   private readonly events: ReplicaClientEvents;
-  /** Sent and not answered; streams are here only until they begin. */
-  private readonly outstanding = new Map<number, PredictionRequest>();
-  private readonly streams = new Map<number, PredictionRequest>();
+  private readonly sent = new SentRequests();
+  private readonly window = new PredictionWindow();
   private connection: WorkerConnection | undefined;
-  private nextId = 1;
-  /** How many fast predictions may be outstanding. */
-  private ahead = 1;
-  private predictUs = FAST_US;
   private isClosed = false;
   private busyUntilMs = 0;
 
@@ -79,24 +66,22 @@ export class ReplicaClient {
   }
 
   get load(): number {
-    return this.outstanding.size + this.streams.size;
+    return this.sent.count;
   }
 
   /** How many more requests the replica accepts now. */
   get freeSlots(): number {
     if (this.connection === undefined || (this.busyUntilMs > 0 && performance.now() < this.busyUntilMs))
       return 0;
-    return Math.max(this.ahead, this.parallel) - this.outstanding.size;
+    return Math.max(this.window.size, this.parallel) - this.sent.outstandingCount;
   }
 
   get isFast(): boolean {
-    return this.predictUs < FAST_US;
+    return this.window.isFast;
   }
 
   send(prediction: PredictionRequest): void {
-    const id = this.nextId;
-    this.nextId = id === 0xffff_ffff ? 1 : id + 1;
-    this.outstanding.set(id, prediction);
+    const id = this.sent.add(prediction);
     const { meta, body } = prediction;
     if (meta !== undefined) this.connection!.send(MESSAGE.META, id, Buffer.from(meta));
     this.connection!.sendParts(MESSAGE.PREDICT, id, body);
@@ -104,25 +89,18 @@ export class ReplicaClient {
 
   /** The client has left: a request that has not started will not run. */
   abandon(prediction: PredictionRequest): void {
-    const id = this.idOf(prediction);
+    const id = this.sent.idOf(prediction);
     if (id !== undefined) this.connection?.cancel(id);
   }
 
   has(prediction: PredictionRequest): boolean {
-    return this.idOf(prediction) !== undefined;
+    return this.sent.idOf(prediction) !== undefined;
   }
 
   /** Accepts no more requests; closes after the last response. */
   retire(): void {
     this.isClosed = true;
     if (this.load === 0) this.connection?.close();
-  }
-
-  private idOf(prediction: PredictionRequest): number | undefined {
-    for (const requests of [this.outstanding, this.streams]) {
-      for (const [id, other] of requests) if (other === prediction) return id;
-    }
-    return undefined;
   }
 
   private async connect(): Promise<void> {
@@ -144,17 +122,13 @@ export class ReplicaClient {
   /** An exception ends the connection. A fault in one request fails that request only. */
   private onMessage(type: number, id: number, body: Buffer): void {
     if (type === MESSAGE.CHUNK) {
-      this.streams.get(id)?.stream?.write(body);
+      this.sent.streamOf(id)?.stream?.write(body);
       return;
     }
     if (!IS_ANSWER.has(type)) throw new ProtocolError(`a message of type ${type} came to a gateway`);
-    const waiting = this.outstanding.get(id);
-    const prediction = waiting ?? this.streams.get(id);
+    const prediction = this.sent.replied(type, id);
     if (prediction === undefined) return;
-    checkOrder(type, waiting === undefined, prediction);
-    this.outstanding.delete(id);
     if (type === MESSAGE.STREAM) return this.onStream(prediction, id, body);
-    this.streams.delete(id);
     if (type === MESSAGE.RESULT) {
       this.onResult(prediction, body);
     } else if (type === MESSAGE.END) {
@@ -172,13 +146,12 @@ export class ReplicaClient {
   private onResult(prediction: PredictionRequest, message: Buffer): void {
     const result = readResult(message);
     if (result instanceof UnreadableHead) return this.events.onUnreadable(prediction, result.message);
-    this.learn(result.predictUs);
+    this.window.learn(result.predictUs);
     this.events.onResult(prediction, result.head, result.body);
   }
 
   /** The id stays in use until the stream ends, even if its head cannot be read: the worker replies to a CANCEL. */
   private onStream(prediction: PredictionRequest, id: number, body: Buffer): void {
-    this.streams.set(id, prediction);
     const head = readStreamHead(body);
     if (head instanceof UnreadableHead) {
       this.events.onUnreadable(prediction, head.message);
@@ -189,28 +162,12 @@ export class ReplicaClient {
     this.events.onStream(prediction, head, onTaken);
   }
 
-  private learn(predictUs: number): void {
-    this.predictUs += (predictUs - this.predictUs) / 8;
-    if (this.predictUs >= PREFETCH_US) this.ahead = 1;
-    else if (this.predictUs >= FAST_US) this.ahead = PREFETCHED;
-    else this.ahead = Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
-  }
-
   private onClose(broken: ProtocolError | undefined): void {
     const { connection } = this;
     const begunUpTo = this.begunUpTo(connection?.welcome.connection);
     this.connection = undefined;
-    const begun = [...this.streams.values()];
-    const notBegun: PredictionRequest[] = [];
-    for (const [id, prediction] of this.outstanding) {
-      // Ids start in any order, because a long body arrives later than a short one. So all up to the highest may have
-      // started, except those whose body the worker cannot have in full.
-      const mayHaveBegun = id <= begunUpTo && connection?.isSending(id) !== true;
-      (mayHaveBegun ? begun : notBegun).push(prediction);
-    }
-    this.outstanding.clear();
-    this.streams.clear();
-    this.ahead = 1;
+    const { begun, notBegun } = this.sent.lose(begunUpTo, connection);
+    this.window.shrink();
     if (broken !== undefined) this.events.onBroken(broken.message);
     this.events.onLost(begun, notBegun);
   }
@@ -250,17 +207,4 @@ export class ReplicaClient {
     if (note?.connection === 0) return 0;
     return note !== undefined && note.connection === ours ? note.delivery : Number.POSITIVE_INFINITY;
   }
-}
-
-/**
- * Throws if a reply is out of order: it would not end the request, and the client would wait forever. A stream that has
- * begun gets BUSY only if nobody waits for it, because a client that waits has its first pieces.
- */
-function checkOrder(type: number, isStream: boolean, { isAnswered }: PredictionRequest): void {
-  const isWrong = isStream
-    ? type === MESSAGE.RESULT || type === MESSAGE.STREAM || (type === MESSAGE.BUSY && !isAnswered)
-    : type === MESSAGE.END;
-  if (!isWrong) return;
-  const when = isStream ? "inside of a stream" : "without a stream before it";
-  throw new ProtocolError(`a message of type ${type} came ${when}`);
 }
