@@ -1,0 +1,179 @@
+/**
+ * The requests of one real-time API that have no complete response yet. Each is settled once: answered, failed, or left
+ * by its client. Those past their deadline are failed here, and so are streams whose key was revoked.
+ */
+import { contain } from "../../base/boundary.ts";
+import { asServiceError, revoked } from "../../contracts/errors.ts";
+import { CANCEL_GRACE_MS, STREAM_POLL_MS, WAKE_UP_MS } from "../../contracts/limits.ts";
+import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";
+import type { PredictionRequest } from "../answers/prediction-request.ts";
+import { Deadlines } from "./deadlines.ts";
+import { neverStarted, tooLong } from "./pool-errors.ts";
+import type { RequestTally } from "./tally.ts";
+
+/** What is done with a replica that goes on with a request which has ended. */
+export interface ReplicaEnds {
+  /** Kills a replica: a request there is past its deadline, and nothing else ends it. */
+  kill: (replica: ReplicaRoute) => void;
+  /** Replaces a replica, which finishes its other requests first. */
+  replace: (replica: ReplicaRoute) => void;
+}
+
+export class OpenRequests {
+  /** The newest route: its timeout is that of later requests, its name that of all errors. */
+  route: ApiRoute;
+  private readonly tally: RequestTally;
+  private readonly ends: ReplicaEnds;
+  private readonly deadlines = new Deadlines();
+  /** Requests that came while there was no replica: their timeout starts when there is one. */
+  private readonly asleep = new Deadlines();
+  private readonly streaming = new Set<PredictionRequest>();
+  /** When the keys of streams were last checked (performance.now()). */
+  private keysLookedMs = 0;
+  private pending = 0;
+
+  constructor(route: ApiRoute, tally: RequestTally, ends: ReplicaEnds) {
+    this.route = route;
+    this.tally = tally;
+    this.ends = ends;
+  }
+
+  get count(): number {
+    return this.pending;
+  }
+
+  get asleepCount(): number {
+    return this.asleep.size;
+  }
+
+  /** A request whose timeout began when it arrived. */
+  add(prediction: PredictionRequest): void {
+    this.pending++;
+    this.deadlines.add(prediction, prediction.startedMs + this.route.timeout_ms);
+  }
+
+  /** A request that waits for a first replica. */
+  addAsleep(prediction: PredictionRequest): void {
+    this.pending++;
+    this.asleep.add(prediction, performance.now() + WAKE_UP_MS);
+  }
+
+  /** There is a replica: the timeout of those that waited for it starts. Returns them in the order of their arrival. */
+  awake(): PredictionRequest[] {
+    const awoken = this.asleep.take();
+    for (const prediction of awoken)
+      this.deadlines.add(prediction, performance.now() + this.route.timeout_ms);
+    return awoken;
+  }
+
+  takeAsleep(): PredictionRequest[] {
+    return this.asleep.take();
+  }
+
+  /** The response has begun: from now on its pieces are timed, not the whole. */
+  stream(prediction: PredictionRequest): void {
+    this.deadlines.delete(prediction);
+    this.streaming.add(prediction);
+  }
+
+  /** Ends a request that is not answered yet by `answer`. */
+  settle(prediction: PredictionRequest, answer: () => void): void {
+    if (prediction.isAnswered) return;
+    try {
+      answer();
+    } catch (error) {
+      // Fails this request only: other requests share the connection that brought the answer.
+      prediction.fail(asServiceError(error));
+    }
+    this.forget(prediction);
+    this.streaming.delete(prediction);
+    this.pending--;
+  }
+
+  /** Drops the request's deadlines. */
+  forget(prediction: PredictionRequest): void {
+    this.deadlines.delete(prediction);
+    this.asleep.delete(prediction);
+  }
+
+  /** The client has left. */
+  abandon(prediction: PredictionRequest): void {
+    if (prediction.isAnswered) return;
+    this.settle(prediction, () => prediction.abandon());
+    this.leave(prediction);
+  }
+
+  /**
+   * Fails requests past their deadline. If a replica works on one, it gets CANCEL, and is replaced if it goes on. A
+   * replica whose `predict` blocks is killed. Returns false if no request is left.
+   */
+  expire(nowMs: number): boolean {
+    this.deadlines.expire(nowMs, (prediction) => this.expireOne(prediction));
+    this.asleep.expire(nowMs, (prediction) => this.expireOne(prediction));
+    for (const prediction of this.streaming) {
+      if (prediction.stream!.lastTakenMs + this.route.timeout_ms < nowMs) this.expireStream(prediction);
+    }
+    if (nowMs - this.keysLookedMs >= STREAM_POLL_MS) this.endRevoked(nowMs);
+    return this.pending > 0 || this.deadlines.size > 0 || this.asleep.size > 0;
+  }
+
+  private expireOne(prediction: PredictionRequest): void {
+    const replica = prediction.replica?.has(prediction) ? prediction.replica : undefined;
+    const error = replica === undefined ? neverStarted(this.route) : tooLong(this.route, "in predict()");
+    this.settle(prediction, () => {
+      this.tally.rejected(error.code);
+      prediction.fail(error);
+    });
+    if (replica === undefined) return;
+    replica.abandon(prediction);
+    if (this.route.is_blocking) return this.ends.kill(replica.route);
+    this.replaceUnlessEnded(prediction);
+  }
+
+  /** Cuts off a client that does not read, or ends a producer that stands still. */
+  private expireStream(prediction: PredictionRequest): void {
+    const stream = prediction.stream!;
+    const isReaderSlow = stream.isFull;
+    this.settle(prediction, () =>
+      isReaderSlow
+        ? prediction.abandon()
+        : prediction.fail(tooLong(this.route, "between two pieces of the answer")),
+    );
+    if (isReaderSlow) stream.cut();
+    prediction.replica?.abandon(prediction);
+    this.replaceUnlessEnded(prediction);
+  }
+
+  /** A stream ends with the key that opened it. If it needed no key, it ends when the first key is created. */
+  private endRevoked(nowMs: number): void {
+    this.keysLookedMs = nowMs;
+    for (const prediction of this.streaming) {
+      const stream = prediction.stream!;
+      if (prediction.isStillOpen) continue;
+      this.settle(prediction, () => prediction.fail(revoked()));
+      if (stream.isFull) stream.cut();
+      // The predictor did nothing wrong, and may need its time for a piece.
+      this.leave(prediction);
+    }
+  }
+
+  /** Cancels a request at its replica. The replica is healthy, so the request may run until its deadline. */
+  private leave(prediction: PredictionRequest): void {
+    const { replica } = prediction;
+    if (replica?.has(prediction) !== true) return;
+    replica.abandon(prediction);
+    // A stream gets the time of one more piece to end.
+    const isStream = prediction.stream !== undefined;
+    const atMs = isStream ? performance.now() + this.route.timeout_ms : prediction.deadlineMs;
+    this.deadlines.add(prediction, atMs);
+  }
+
+  private replaceUnlessEnded(prediction: PredictionRequest): void {
+    const replace = () => {
+      const { replica } = prediction;
+      if (replica?.has(prediction)) this.ends.replace(replica.route);
+    };
+    const unit = `requests of API ${this.route.name}`;
+    setTimeout(() => contain(unit, replace), CANCEL_GRACE_MS).unref();
+  }
+}

@@ -1,0 +1,35 @@
+/** The errors with which Quern itself refuses or ends a request to a real-time API. Pure. */
+import { ServiceError } from "../../contracts/errors.ts";
+import type { ApiRoute } from "../../contracts/routes.ts";
+
+const RETRY_AFTER_S = 1;
+
+export function queueFull({ name, capacity }: ApiRoute, underWay: number): ServiceError {
+  const message = `${underWay} requests of ${name} are under way, the limit is ${capacity}; try again later, or raise autoscaling.max_replica_concurrency or the number of replicas`;
+  return new ServiceError("queue_full", message, { retryAfterS: RETRY_AFTER_S });
+}
+
+export function noReplicaStarts({ name }: ApiRoute): ServiceError {
+  const message = `${name} has no replica that could start; \`quern logs ${name}\` tells why`;
+  return new ServiceError("api_not_ready", message, { retryAfterS: RETRY_AFTER_S });
+}
+
+/** `where`: in which part of the work the time ran out. */
+export function tooLong({ timeout_ms }: ApiRoute, where: string): ServiceError {
+  const message = `the prediction was not done within predictor.timeout (${timeout_ms} ms), which ran out ${where}`;
+  return new ServiceError("prediction_timeout", message);
+}
+
+export function neverStarted({ name, timeout_ms }: ApiRoute): ServiceError {
+  const message = `no replica of ${name} was free for the request within predictor.timeout (${timeout_ms} ms), or none came up; try again later, or raise autoscaling.min_replicas`;
+  return new ServiceError("queue_timeout", message, { retryAfterS: RETRY_AFTER_S });
+}
+
+export function workerDied({ name }: ApiRoute): ServiceError {
+  const message = `the worker died while it was at work on the request; \`quern logs ${name}\` has what it said last`;
+  return new ServiceError("worker_died", message);
+}
+
+export function apiDeleted({ name }: ApiRoute): ServiceError {
+  return new ServiceError("api_not_found", `${name} was deleted`);
+}
