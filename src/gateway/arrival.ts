@@ -1,67 +1,35 @@
 /**
- * One request to a real-time API, from its head until its body is complete and the request may pass. On the hot path:
- * body bytes are kept as they came, and nothing is parsed.
+ * One request to a real-time API, from its head until its body is complete and the request may pass, and its end. On
+ * the hot path.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
-import { keepPart } from "../access/body-parts.ts";
-import { bodiesFull, bodyTooSlow, watchPace } from "../access/held-body.ts";
-import type { Need, Principal } from "../access/permission.ts";
+import type { BodyBudget } from "../access/body-budget.ts";
+import { bodiesFull, bodyTooSlow } from "../access/held-body.ts";
+import type { Principal } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
-import { asServiceError, ServiceError } from "../contracts/errors.ts";
-import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
-import type { AddressRoute } from "../contracts/routes.ts";
-import { discardRest } from "./answers/discard-rest.ts";
-import { PredictionRequest } from "./answers/prediction-request.ts";
+import { asServiceError, type ServiceError } from "../contracts/errors.ts";
+import { describeEndpoint } from "./answers/describe-endpoint.ts";
+import { type ArrivedRequest, PredictionRequest } from "./answers/prediction-request.ts";
 import { refuse } from "./answers/refuse.ts";
-import { type Authorization, refusal } from "./door/authorization.ts";
+import { ArrivingBody, bodyTooLarge } from "./arriving-body.ts";
+import type { Destination } from "./destination.ts";
+import { Admission, type AdmissionRules } from "./door/admission.ts";
 import { metaOf } from "./payload-meta.ts";
-import type { ApiPool } from "./replicas/api-pool.ts";
 
-/** If a body is complete this soon after its head, the key's expiry is not checked again. */
-const BODY_AT_ONCE_MS = 10;
-
-/** The destination of a request: the address that the client used, and the API that responds. */
-export interface Destination {
-  address: AddressRoute;
-  pool: ApiPool;
-  /** True if a TrafficSplitter chose the API; the response then names it. */
-  isChosen?: boolean;
-  /** Gets a copy of the request; its response is dropped. */
-  shadow?: ApiPool | undefined;
-}
-
-export interface ArrivalDeps {
-  authorization: Authorization;
+export interface ArrivalDeps extends AdmissionRules {
   maxBodyBytes: number;
   bodies: BodyBudget;
-  /** Whether an address that needed no key before needs one now. */
-  asksForKey: (address: AddressRoute) => boolean;
 }
 
-export class Arrival {
+export class Arrival implements ArrivedRequest {
   private readonly deps: ArrivalDeps;
   private readonly destination: Destination;
   private readonly request: IncomingMessage;
   private readonly response: ServerResponse;
-  private readonly requestId: string;
-  private readonly startedMs = performance.now();
-  private readonly chunks: Buffer[] = [];
-  /** Total bytes of `chunks`. */
-  private bytes = 0;
-  /** The block into which small chunks are merged. */
-  private block: Buffer | undefined;
-  /** The id of the key that admitted the request; undefined if none was needed. */
-  private key: string | undefined;
-  /** The version of the keys when the request was admitted. */
-  private keysVersion: object | undefined;
-  /** Bytes of the budget that this body has reserved. */
-  private reserved = 0;
-  /** The sender and API that these bytes are charged to; undefined if the budget had plenty. */
-  private bodyOwner: BodyOwner | undefined;
-  private stopWatching: (() => void) | undefined;
-  /** How many predictions still need the body: the request itself, and its copy for a shadow. */
-  private bodyUsers = 0;
+  readonly requestId: string;
+  readonly startedMs = performance.now();
+  private readonly admission: Admission;
+  private readonly body: ArrivingBody;
   private prediction: PredictionRequest | undefined;
   /** The fault in the request's head, if there is one. Only callers that are admitted learn it. */
   private problem: ServiceError | undefined;
@@ -76,6 +44,8 @@ export class Arrival {
     this.request = exchange.request;
     this.response = exchange.response;
     this.requestId = exchange.requestId;
+    this.admission = new Admission(deps, exchange.request, destination.address);
+    this.body = new ArrivingBody(deps.bodies);
     this.response.on("close", () => this.onClose());
   }
 
@@ -85,9 +55,8 @@ export class Arrival {
   begin(problem: ServiceError | undefined): void {
     this.problem = problem;
     const { authorization } = this.deps;
-    const { address } = this.destination;
-    if (!address.needs_key) {
-      this.keysVersion = authorization.keysVersion;
+    if (!this.destination.address.needs_key) {
+      this.admission.admitAnyone();
       return this.receive(false);
     }
     if (authorization.isSigned(this.request)) return this.receiveSigned();
@@ -108,16 +77,16 @@ export class Arrival {
     const error = asServiceError(thrown);
     this.destination.pool.tally.rejected(error.code);
     this.request.removeAllListeners("data");
-    this.chunks.length = 0;
-    this.stopWatching?.();
-    this.releaseBody();
+    this.body.parts.length = 0;
+    this.body.close();
+    this.body.release();
     refuse(this.request, this.response, error, this.requestId);
   }
 
   /** If the head already shows that the request cannot pass, nothing of the body is kept. */
   private receiveSigned(): void {
     try {
-      this.key = this.deps.authorization.assertSignedHead(this.request)?.id;
+      this.admission.assertSignedHead();
     } catch (error) {
       return this.refuse(error);
     }
@@ -135,10 +104,10 @@ export class Arrival {
     if (refusal !== undefined) return this.refuse(refusal);
     const announced = request.headers["content-length"];
     if (announced === undefined || !this.deps.bodies.isPlenty(Number(announced)))
-      this.bodyOwner = { sender: this.sender(), api: this.destination.address.name };
+      this.body.charge({ sender: this.admission.sender, api: this.destination.address.name });
     if (announced !== undefined && !this.reserve(Number(announced))) return this.refuse(bodiesFull());
     if (request.headers.expect !== undefined) this.response.writeContinue();
-    if (announced !== undefined) request.on("data", (chunk: Buffer) => this.keep(chunk));
+    if (announced !== undefined) request.on("data", (chunk: Buffer) => this.body.keep(chunk));
     else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
     request.on("end", () => this.onBody(isSigned, isPost));
   }
@@ -146,10 +115,10 @@ export class Arrival {
   /** Catches everything, because no caller above this belongs to the request. */
   private onBody(isSigned: boolean, isPost: boolean): void {
     try {
-      this.stopWatching?.();
+      this.body.close();
       if (this.response.headersSent) return;
-      if (isSigned && !this.isSignerAllowed()) return;
-      if (!this.isStillAllowed(isSigned)) return;
+      if (isSigned) this.admission.assertSigned(this.response, this.body.parts);
+      else this.admission.assertStillOpen(performance.now() - this.startedMs);
       if (isSigned) this.nameChoice();
       if (isPost) this.submit();
       else this.describe();
@@ -167,131 +136,56 @@ export class Arrival {
   /** Takes a chunk of a body whose length was not announced. */
   private takeChunk(chunk: Buffer): void {
     const { maxBodyBytes } = this.deps;
-    if (this.bytes + chunk.length > maxBodyBytes) this.refuse(bodyTooLarge(maxBodyBytes));
-    else if (this.reserve(chunk.length)) this.keep(chunk);
+    if (this.body.bytes + chunk.length > maxBodyBytes) this.refuse(bodyTooLarge(maxBodyBytes));
+    else if (this.reserve(chunk.length)) this.body.keep(chunk);
     else this.refuse(bodiesFull());
   }
 
-  private keep(chunk: Buffer): void {
-    this.bytes += chunk.length;
-    this.block = keepPart(this.chunks, chunk, this.block);
-  }
-
   private reserve(bytes: number): boolean {
-    const inAll = this.reserved + bytes;
-    if (!this.deps.bodies.reserve(bytes, this.bodyOwner, inAll)) return false;
-    this.reserved = inAll;
-    if (inAll > SMALL_BODY_BYTES) this.stopWatching ??= this.watch();
+    const { body } = this;
+    if (!body.reserve(bytes)) return false;
+    // Refuses a large body that stops coming, so that others get its bytes of the budget.
+    if (body.needsWatch) body.watch(() => this.refuse(bodyTooSlow()));
     return true;
   }
 
-  /** Refuses a large body that stops coming, so that others get its bytes of the budget. */
-  private watch(): () => void {
-    return watchPace(
-      () => this.reserved,
-      () => this.bytes,
-      () => this.refuse(bodyTooSlow()),
-    );
-  }
-
-  private sender(): string {
-    return this.key ?? this.request.socket.remoteAddress ?? "";
+  /** The body, in the parts that came. */
+  get parts(): readonly Buffer[] {
+    return this.body.parts;
   }
 
   /** One of the predictions no longer needs the body. */
   bodyDone(): void {
-    if (--this.bodyUsers === 0) this.releaseBody();
+    this.body.done();
   }
 
-  private releaseBody(): void {
-    this.deps.bodies.release(this.reserved, this.bodyOwner);
-    this.reserved = 0;
+  /** Whether the request would still be admitted. */
+  isStillOpen(): boolean {
+    return this.admission.isStillOpen();
   }
 
   private submit(): void {
-    const { request, requestId, startedMs, chunks: body } = this;
+    const { request } = this;
     const { pool, shadow } = this.destination;
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
     const meta = metaOf(pool.route, request);
-    this.bodyUsers = shadow === undefined ? 1 : 2;
-    // Each field is named, because spreading an object here costs 6 us, a sixth of a request.
-    this.prediction = new PredictionRequest(this.response, {
-      startedMs,
-      requestId,
-      meta,
-      body,
-      wantsEvents,
-      owner: this,
-    });
+    this.body.usedBy(shadow === undefined ? 1 : 2);
+    this.prediction = new PredictionRequest(this.response, this, meta, wantsEvents);
     if (shadow !== undefined) {
       const theirs = metaOf(shadow.route, request);
-      shadow.submit(
-        new PredictionRequest(undefined, {
-          startedMs,
-          requestId,
-          meta: theirs,
-          body,
-          wantsEvents: false,
-          owner: this,
-        }),
-      );
+      shadow.submit(new PredictionRequest(undefined, this, theirs, false));
     }
     pool.submit(this.prediction);
   }
 
-  /** GET says what the address is. */
   private describe(): void {
-    const { name, endpoint } = this.destination.address;
-    const message = "make a prediction by sending a POST request to this endpoint with a JSON payload";
-    const body = Buffer.from(JSON.stringify({ message, api: name, endpoint }));
-    this.response.writeHead(200, {
-      "content-type": "application/json",
-      "content-length": body.length,
-      "x-request-id": this.requestId,
-    });
-    this.response.end(this.request.method === "HEAD" ? undefined : body);
-    discardRest(this.request);
+    describeEndpoint(this.request, this.response, this.requestId, this.destination.address);
   }
 
   private isAllowed(tokenPrincipal: Principal | undefined): boolean {
-    const need: Need = { scope: "predict", api: this.destination.address.name };
     try {
-      this.key = this.deps.authorization.assert(this.request, this.response, need, tokenPrincipal).id;
-      this.keysVersion = this.deps.authorization.keysVersion;
+      this.admission.assert(this.response, tokenPrincipal);
       return true;
-    } catch (error) {
-      this.refuse(error);
-      return false;
-    }
-  }
-
-  /**
-   * A body may arrive minutes after its head was checked. By then the key may be revoked, or the server's first key
-   * created.
-   */
-  private isStillAllowed(isSigned: boolean): boolean {
-    const { authorization } = this.deps;
-    if (isSigned) return true;
-    const isAtOnce = performance.now() - this.startedMs < BODY_AT_ONCE_MS;
-    if (isAtOnce && authorization.keysVersion === this.keysVersion) return true;
-    if (this.isStillOpen()) return true;
-    this.refuse(refusal(this.request));
-    return false;
-  }
-
-  /**
-   * Whether the request would still be admitted: its key is valid, or the address still needs none. If the address
-   * needs a key only now, the request must present a known one.
-   */
-  isStillOpen(): boolean {
-    const { authorization, asksForKey } = this.deps;
-    if (this.key !== undefined) return authorization.isStillOpen(this.request);
-    return !asksForKey(this.destination.address) || authorization.hasKey(this.request);
-  }
-
-  private isSignerAllowed(): boolean {
-    try {
-      return this.isAllowed(this.deps.authorization.signer(this.request, this.chunks, "prediction"));
     } catch (error) {
       this.refuse(error);
       return false;
@@ -301,8 +195,8 @@ export class Arrival {
   private onClose(): void {
     const { pool } = this.destination;
     try {
-      this.stopWatching?.();
-      if (this.prediction === undefined) this.releaseBody();
+      this.body.close();
+      if (this.prediction === undefined) this.body.release();
       pool.tally.answered(this.status(), performance.now() - this.startedMs);
       if (this.prediction !== undefined) pool.abandon(this.prediction);
     } catch (error) {
@@ -318,11 +212,4 @@ export class Arrival {
     const isBroken = prediction?.stream !== undefined && !response.writableEnded;
     return isBroken && prediction!.isAnswered && !prediction!.isAbandoned ? 500 : 0;
   }
-}
-
-export function bodyTooLarge(maxBodyBytes: number): ServiceError {
-  return new ServiceError(
-    "body_too_large",
-    `the body has more than ${maxBodyBytes} bytes; start the server with a larger --max-body, or send less`,
-  );
 }

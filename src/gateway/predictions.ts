@@ -2,7 +2,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ServiceError } from "../contracts/errors.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
-import { Arrival, type ArrivalDeps, bodyTooLarge, type Destination } from "./arrival.ts";
+import { Arrival, type ArrivalDeps } from "./arrival.ts";
+import { bodyTooLarge } from "./arriving-body.ts";
+import type { Destination } from "./destination.ts";
 
 const METHODS = "GET, HEAD, POST, OPTIONS";
 

@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/access/body-budget.ts";
 import type { Principal } from "../../src/access/permission.ts";
 import type { PredictionRequest } from "../../src/gateway/answers/prediction-request.ts";
-import { Arrival, type Destination } from "../../src/gateway/arrival.ts";
+import { Arrival } from "../../src/gateway/arrival.ts";
+import type { Destination } from "../../src/gateway/destination.ts";
 import { Authorization } from "../../src/gateway/door/authorization.ts";
 import { eventually } from "../harness/eventually.ts";
 

@@ -20,7 +20,12 @@ export interface ServingReplica {
 }
 
 /** The request as it arrived. */
-interface Owner {
+export interface ArrivedRequest {
+  /** When it arrived (performance.now()). */
+  readonly startedMs: number;
+  readonly requestId: string;
+  /** The body, in the parts that came from the client. */
+  readonly parts: readonly Buffer[];
   /** The body is no longer needed. */
   bodyDone(): void;
   /** Whether the request would still be admitted; if not, its stream ends. */
@@ -46,32 +51,27 @@ export class PredictionRequest {
   replica: ServingReplica | undefined;
   /** Set when a streamed response begins. */
   stream: StreamedAnswer | undefined;
-  /** The owner while a stream lasts: see `isStillOpen`. */
-  private streamOwner: Owner | undefined;
+  /** The arrived request while a stream lasts: see `isStillOpen`. */
+  private streamArrived: ArrivedRequest | undefined;
   /** Dropped after the response, because lists keep a prediction for longer. */
-  private owner: Owner | undefined;
+  private arrived: ArrivedRequest | undefined;
   /** Dropped after the response. A copy for a shadow has none. */
   private response: ServerResponse | undefined;
 
   /** `response` is undefined for the copy of a request: the copy's response is dropped. */
   constructor(
     response: ServerResponse | undefined,
-    request: {
-      startedMs: number;
-      requestId: string;
-      meta: string | undefined;
-      body: readonly Buffer[];
-      wantsEvents: boolean;
-      owner?: Owner;
-    },
+    arrived: ArrivedRequest,
+    meta: string | undefined,
+    wantsEvents: boolean,
   ) {
     this.response = response;
-    this.startedMs = request.startedMs;
-    this.requestId = request.requestId;
-    this.meta = request.meta;
-    this.body = request.body;
-    this.wantsEvents = request.wantsEvents;
-    this.owner = request.owner;
+    this.startedMs = arrived.startedMs;
+    this.requestId = arrived.requestId;
+    this.meta = meta;
+    this.body = arrived.parts;
+    this.wantsEvents = wantsEvents;
+    this.arrived = arrived;
   }
 
   /** Responds with the prediction. */
@@ -99,11 +99,11 @@ export class PredictionRequest {
    * if nobody reads it, or if its head cannot be sent.
    */
   beginStream(head: StreamHead, onTaken: (bytes: number) => void): void {
-    const { owner } = this;
+    const { arrived } = this;
     const response = this.take();
     this.isAnswered = false;
     if (response === undefined) return;
-    this.streamOwner = owner;
+    this.streamArrived = arrived;
     const status = head.status ?? 200;
     const headers = answerHeaders(head.headers ?? [], this.requestId, !WITHOUT_BODY.has(status));
     try {
@@ -121,7 +121,7 @@ export class PredictionRequest {
 
   /** Whether the request of a stream would still be admitted. */
   get isStillOpen(): boolean {
-    return this.streamOwner?.isStillOpen() !== false;
+    return this.streamArrived?.isStillOpen() !== false;
   }
 
   /** The last piece has come. */
@@ -169,12 +169,12 @@ export class PredictionRequest {
 
   /** Returns the response the first time, and undefined after that. */
   private take(): ServerResponse | undefined {
-    const { response, owner } = this;
+    const { response, arrived } = this;
     this.isAnswered = true;
     this.response = undefined;
     this.body = NO_BODY;
-    this.owner = undefined;
-    owner?.bodyDone();
+    this.arrived = undefined;
+    arrived?.bodyDone();
     return response;
   }
 }

@@ -69,8 +69,9 @@ async function setUp(): Promise<() => Promise<void>> {
   );
   http = createServer((incoming, response) => {
     const wantsEvents = incoming.headers.accept === "text/event-stream";
-    const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents };
-    pool.submit(new PredictionRequest(response, { ...common, body: [Buffer.from("1")] }));
+    const arrived = { startedMs: performance.now(), requestId: "r", parts: [Buffer.from("1")] };
+    const owner = { ...arrived, bodyDone: nothing, isStillOpen: () => true };
+    pool.submit(new PredictionRequest(response, owner, undefined, wantsEvents));
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   return async () => {

@@ -132,24 +132,23 @@ describe("a pool of an API", () => {
     pool = new ApiPool(route(names, fields), deps);
   }
 
+  const arrived = (parts: Buffer[]) => ({
+    ...{ startedMs: performance.now(), requestId: "r", parts },
+    ...{ bodyDone: () => {}, isStillOpen: () => true },
+  });
   /** `bytes`: white space that the body has beside. */
   function submit(payload: unknown, bytes = 0): PredictionRequest {
     const body = [Buffer.alloc(bytes, " "), Buffer.from(JSON.stringify(payload))];
-    const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents: false };
-    const prediction = new PredictionRequest(undefined, { ...common, body });
+    const prediction = new PredictionRequest(undefined, arrived(body), undefined, false);
     pool.submit(prediction);
     return prediction;
   }
   /** Of which the first piece has come. */
   async function stream(needsKey: boolean): Promise<PredictionRequest> {
-    const common = { startedMs: performance.now(), requestId: "r", meta: undefined, wantsEvents: true };
     const body = [Buffer.from(JSON.stringify({ id: "stream", stream_until: "end" }))];
     const response = new ServerResponse(new IncomingMessage(new Socket()));
-    const prediction = new PredictionRequest(response, {
-      ...common,
-      body,
-      owner: { bodyDone: () => {}, isStillOpen: () => !needsKey || isStillOpen },
-    });
+    const request = { ...arrived(body), isStillOpen: () => !needsKey || isStillOpen };
+    const prediction = new PredictionRequest(response, request, undefined, true);
     pool.submit(prediction);
     await eventually("it streams", () => prediction.stream !== undefined);
     return prediction;
