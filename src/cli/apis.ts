@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { memberText, prettyJson } from "../base/json-text.ts";
 import type { ApplicationState } from "../contracts/config/applications.ts";
 import type { ApiView, DescribedApi } from "../contracts/http/answers.ts";
-import { getJob, listJobs } from "./jobs.ts";
+import { getJob, listJobs } from "./jobs/show-jobs.ts";
 import { type About, aboutHere } from "./project/about-here.ts";
 import { statusCounts } from "./project/application-tables.ts";
 import { change } from "./server/change.ts";
@@ -235,9 +235,7 @@ export async function predict(context: CliContext, api: string, file: string): P
 export async function remove(context: CliContext, api: string, job: string | undefined): Promise<number> {
   if (job === undefined) await confirm(context, `delete ${api}? Its jobs in progress are stopped.`);
   const path =
-    job === undefined
-      ? `/-/apis/${encodeURIComponent(api)}`
-      : `${await context.client.apiPath(api)}/${encodeURIComponent(job)}`;
+    job === undefined ? `/-/apis/${encodeURIComponent(api)}` : await context.client.jobPath(api, job);
   return change(context, path, { method: "DELETE" });
 }
 

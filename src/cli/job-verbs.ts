@@ -12,13 +12,13 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
     .description("wait for the end of a job; the exit code tells how it ended")
     .option("--timeout <seconds>", "give up after this long (exit code 124); the job goes on")
     .action((api, id, options) =>
-      run(async (context) => (await import("./jobs.ts")).waitForJob(context, api, id, options)),
+      run(async (context) => (await import("./jobs/wait-for-job.ts")).waitForJob(context, api, id, options)),
     );
   job
     .command("unpause")
     .description("continue paused jobs")
     .requiredOption("--all", "all of them")
-    .action(() => run(async (context) => (await import("./jobs.ts")).unpauseJobs(context)));
+    .action(() => run(async (context) => (await import("./jobs/submit-job.ts")).unpauseJobs(context)));
   job
     .command("stop <api> <job>")
     .description("stop a job")
@@ -48,20 +48,25 @@ export function addQueueVerbs(program: Command, run: RunVerb): void {
 }
 
 function addRounds(job: Command, run: RunVerb): void {
+  const rounds = () => import("./jobs/submit-job.ts");
   job
     .command("redrive <api> <job>")
     .description("run the failed batches of a job again")
     .option("--error <text>", "only those with this text in their error")
     .option("--wait", "until it has ended")
     .action((api, id, options) =>
-      run(async (context) => (await import("./jobs.ts")).newRound(context, api, id, "redrive", options)),
+      run(async (context) =>
+        (await rounds()).newRound(context, api, { jobId: id, verb: "redrive", ...options }),
+      ),
     );
   job
     .command("resume <api> <job>")
     .description("go on with a job that ended before all its batches were settled")
     .option("--wait", "until it has ended")
     .action((api, id, options) =>
-      run(async (context) => (await import("./jobs.ts")).newRound(context, api, id, "resume", options)),
+      run(async (context) =>
+        (await rounds()).newRound(context, api, { jobId: id, verb: "resume", ...options }),
+      ),
     );
 }
 
@@ -73,12 +78,12 @@ function addSubmit(job: Command, run: RunVerb): void {
     .option("--dry-run", "check it and print the files that it would take; submit nothing")
     .option("--idempotency-key <key>", "the same key and file give the same job again, not another one")
     .action((api, file, options) =>
-      run(async (context) => (await import("./jobs.ts")).submitJob(context, api, file, options)),
+      run(async (context) => (await import("./jobs/submit-job.ts")).submitJob(context, api, file, options)),
     );
 }
 
 function addReading(job: Command, run: RunVerb): void {
-  const jobs = () => import("./jobs.ts");
+  const jobs = () => import("./jobs/show-jobs.ts");
   const watching = () => import("./terminal/watch.ts");
   job
     .command("get <api> <job>")
@@ -109,7 +114,7 @@ function addReading(job: Command, run: RunVerb): void {
     .option("--by-error", "count them by their errors")
     .option("--export <file>", "write all of them, as JSON lines (- is stdout)")
     .action((api, id, options) =>
-      run(async (context) => (await import("./failures.ts")).jobFailures(context, api, id, options)),
+      run(async (context) => (await import("./jobs/failures.ts")).jobFailures(context, api, id, options)),
     );
   job
     .command("logs <api> <job>")

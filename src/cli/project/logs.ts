@@ -16,7 +16,7 @@ export async function logs(
   const path =
     job === undefined
       ? `/-/apis/${encodeURIComponent(api)}/logs`
-      : `${await context.client.apiPath(api)}/${encodeURIComponent(job)}/logs`;
+      : `${await context.client.jobPath(api, job)}/logs`;
   const accept = context.output === "json" ? "application/x-ndjson" : "text/plain";
   await printStream(context, path, {
     query: { follow: options.follow === true ? "true" : undefined },
@@ -45,7 +45,7 @@ export async function hintAtMore(
 
 async function moreOf({ client }: CliContext, api: string, job: string | undefined) {
   if (job !== undefined) {
-    const path = `${await client.apiPath(api)}/${encodeURIComponent(job)}`;
+    const path = await client.jobPath(api, job);
     const { job_status } = (await client.json<{ job_status: { end_time?: string } }>(path)).value;
     if (job_status.end_time !== undefined) return undefined;
     return `the job still runs: \`quern logs -f ${api} ${job}\` follows it`;

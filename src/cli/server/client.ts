@@ -138,6 +138,11 @@ export class Client {
     return path;
   }
 
+  /** The path of a job: the address of its API, and its id. */
+  async jobPath(api: string, jobId: string): Promise<string> {
+    return `${await this.apiPath(api)}/${encodeURIComponent(jobId)}`;
+  }
+
   /** Returns a JSON response, and its text for callers that need all digits of its numbers. */
   async json<T>(path: string, options: RequestOptions = {}): Promise<{ value: T; text: string }> {
     // A carriage return is white space in JSON, but would be printed escaped.

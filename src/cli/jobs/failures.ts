@@ -1,9 +1,9 @@
 /** `quern job failures`: shows the batches that finally failed, with their errors and items. */
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
-import { type CliContext, EXIT } from "./server/context.ts";
-import { printStream } from "./terminal/print-stream.ts";
-import { cell, table } from "./terminal/table.ts";
+import { type CliContext, EXIT } from "../server/context.ts";
+import { printStream } from "../terminal/print-stream.ts";
+import { cell, table } from "../terminal/table.ts";
 
 interface Failure {
   batch_id: string;
@@ -35,7 +35,7 @@ export async function jobFailures(
   jobId: string,
   options: FailuresOptions,
 ): Promise<number> {
-  const path = `${await context.client.apiPath(api)}/${encodeURIComponent(jobId)}/failures`;
+  const path = `${await context.client.jobPath(api, jobId)}/failures`;
   if (options.export !== undefined) return exportFailures(context, path, options.export);
   if (options.byError === true) return failuresByError(context, path);
   return listFailures(context, path, options);

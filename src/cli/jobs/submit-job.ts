@@ -1,0 +1,75 @@
+/** `quern job submit|redrive|resume|unpause`: starts jobs, starts new rounds of ended ones, continues paused ones. */
+import { readFileSync } from "node:fs";
+import { type CliContext, EXIT } from "../server/context.ts";
+import { printStream } from "../terminal/print-stream.ts";
+import type { ShownJob } from "./job-tables.ts";
+import { waitForJob } from "./wait-for-job.ts";
+
+export async function submitJob(
+  context: CliContext,
+  api: string,
+  file: string,
+  options: { wait?: boolean; dryRun?: boolean; idempotencyKey?: string },
+): Promise<number> {
+  const { client, output, out, err } = context;
+  const body = readFileSync(file === "-" ? 0 : file);
+  if (options.dryRun === true) return previewJob(context, api, body);
+  const key = options.idempotencyKey;
+  const { value, text } = await client.json<{ job_id: string }>(await client.apiPath(api), {
+    method: "POST",
+    headers: { "content-type": "application/json", ...(key === undefined ? {} : { "idempotency-key": key }) },
+    body,
+  });
+  if (options.wait === true) {
+    err(`submitted job ${value.job_id}\n`);
+    return waitForJob(context, api, value.job_id, {});
+  }
+  await out(output === "json" ? `${text}\n` : `${value.job_id}\n`);
+  return EXIT.success;
+}
+
+async function previewJob(context: CliContext, api: string, body: Uint8Array): Promise<number> {
+  const accept = context.output === "json" ? "application/json" : "text/plain";
+  await printStream(context, await context.client.apiPath(api), {
+    method: "POST",
+    query: { dryRun: "true" },
+    headers: { "content-type": "application/json", accept },
+    body,
+  });
+  return EXIT.success;
+}
+
+export interface NewRound {
+  jobId: string;
+  verb: "redrive" | "resume";
+  /** Redrives only the batches with this text in their error. */
+  error?: string;
+  wait?: boolean;
+}
+
+/** Starts a new round: a redrive or a resume. */
+export async function newRound(
+  context: CliContext,
+  api: string,
+  { jobId, verb, error, wait }: NewRound,
+): Promise<number> {
+  const { client, output, out, err } = context;
+  const body = error === undefined ? {} : { body: Buffer.from(JSON.stringify({ error })) };
+  const path = `${await client.jobPath(api, jobId)}/${verb}`;
+  const { value, text } = await client.json<ShownJob>(path, { method: "POST", ...body });
+  const doing = verb === "redrive" ? "redriving" : "resuming";
+  const message = `${doing} job ${jobId}: ${value.job_status.batches_in_queue} batches\n`;
+  if (wait === true) {
+    err(message);
+    return waitForJob(context, api, jobId, {});
+  }
+  await out(output === "json" ? `${text}\n` : message);
+  return EXIT.success;
+}
+
+/** Continues all jobs that are paused. */
+export async function unpauseJobs({ client, output, out }: CliContext): Promise<number> {
+  const { value, text } = await client.json<{ message: string }>("/-/jobs/unpause", { method: "POST" });
+  await out(`${output === "json" ? text : value.message}\n`);
+  return EXIT.success;
+}
