@@ -31,7 +31,7 @@ export function addApiVerbs(program: Command, run: RunVerb, version: string): vo
   program
     .command("version")
     .description("print the versions of command line and server")
-    .action(() => run(async (context) => (await apis()).showVersion(context, version)));
+    .action(() => run(async (context) => (await import("./version.ts")).showVersion(context, version)));
 }
 
 const given = (...names: (string | undefined)[]) => names.filter((name) => name !== undefined);
@@ -50,7 +50,7 @@ function addReadingVerbs(program: Command, run: RunVerb): void {
     .option("--all", "everything that is deployed, in the directory of an API too")
     .action((api, job, { all }) =>
       run(async (context) => {
-        const { getHere } = await import("./apis.ts");
+        const { getHere } = await import("./get.ts");
         return getHere(context, given(api, job), all === true);
       }),
     );

@@ -2,7 +2,7 @@
 import { isCollection, parseDocument, Scalar, visit } from "yaml";
 import { memberText, parseExact, stringifyExact } from "../base/json-text.ts";
 import { SecretNames } from "../contracts/secrets.ts";
-import { type ApiState, apiRow, historyTable, predictionsTable } from "./apis.ts";
+import { type ApiState, apiRow, historyTable, predictionsTable } from "./api-tables.ts";
 import { type CliContext, EXIT } from "./server/context.ts";
 import { table } from "./terminal/table.ts";
 
