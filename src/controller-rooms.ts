@@ -8,7 +8,7 @@ import { readOrMakeAdminToken } from "./access/admin-token.ts";
 import { Capabilities } from "./access/capabilities.ts";
 import { Keys } from "./access/keys.ts";
 import type { Apis } from "./apis/apis.ts";
-import type { DeployApplication } from "./apis/deploy.ts";
+import type { DeployApplication } from "./apis/deploy/deploy.ts";
 import { ManagedApis } from "./apis/managed-apis.ts";
 import { RoutePublisher } from "./apis/publish-routes.ts";
 import {

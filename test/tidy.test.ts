@@ -54,8 +54,9 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
 };
 /** What an inner room may import of its own room; "batch" stands for the files that lie in batch itself. */
 const INNER_ROOMS: Record<string, readonly string[]> = {
-  apis: ["apis/config", "apis/projects", "apis/records", "apis/replicas"],
+  apis: ["apis/config", "apis/deploy", "apis/projects", "apis/records", "apis/replicas"],
   "apis/config": [],
+  "apis/deploy": ["apis/config", "apis/projects", "apis/records"],
   "apis/projects": [],
   "apis/records": ["apis/config"],
   "apis/replicas": ["apis/config", "apis/records"],

@@ -13,16 +13,16 @@ import type { ApiView } from "../contracts/http/answers.ts";
 import type { RefusedRoute } from "../contracts/routes.ts";
 import type { Database } from "../database/database.ts";
 import { statusOf } from "./api-status.ts";
+import { endpointOf } from "./config/endpoints.ts";
 import {
   type ConfigRequest,
   type DeployApplication,
   type DeployDeps,
-  type DeployedApi,
   type DeployRequest,
   deploy,
   patch,
-} from "./deploy.ts";
-import { endpointOf } from "./endpoints.ts";
+} from "./deploy/deploy.ts";
+import type { DeployedApi } from "./deploy/plan-deployment.ts";
 import { exportVersion } from "./export-api.ts";
 import { isManaged } from "./managed-name.ts";
 import { type RoutePublisher, toRoute, toSplitterRoute } from "./publish-routes.ts";

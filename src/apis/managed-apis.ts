@@ -4,8 +4,8 @@ import { type ApiStatus, apiSchema } from "../contracts/config/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import type { Apis } from "./apis.ts";
+import { conflictOf, endpointOf } from "./config/endpoints.ts";
 import type { DeployableConfig } from "./config/parse-config.ts";
-import { conflictOf, endpointOf } from "./endpoints.ts";
 import { isManaged } from "./managed-name.ts";
 import { allCurrent, currentVersion, identityOf, saveVersion } from "./records/api-rows.ts";
 

@@ -19,7 +19,7 @@ import {
   type SnapshotStamp,
   type SplitterRoute,
 } from "../contracts/routes.ts";
-import { endpointOf } from "./endpoints.ts";
+import { endpointOf } from "./config/endpoints.ts";
 import type { AnyVersion, ApiVersion, SplitterVersion } from "./records/api-rows.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { replicaConcurrency } from "./replicas/scaling-rules.ts";

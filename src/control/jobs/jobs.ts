@@ -5,7 +5,7 @@
 import { type Context, Hono } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import { type Apis, apiNotFound } from "../../apis/apis.ts";
-import { endpointOf } from "../../apis/endpoints.ts";
+import { endpointOf } from "../../apis/config/endpoints.ts";
 import { needsKey } from "../../apis/publish-routes.ts";
 import { isUlid } from "../../base/ids.ts";
 import { type Jobs, jobNotFound } from "../../batch/jobs.ts";

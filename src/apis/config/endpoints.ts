@@ -1,5 +1,5 @@
 /** The addresses of APIs (`networking.endpoint`): finds an API's address, and conflicts between two addresses. Pure. */
-import type { ApiConfig } from "../contracts/config/apis.ts";
+import type { ApiConfig } from "../../contracts/config/apis.ts";
 
 /** The path of an API: the configured one, or its name. */
 export function endpointOf({ name, networking }: Pick<ApiConfig, "name" | "networking">): string {
