@@ -62,7 +62,7 @@ export class ManagedApis {
   async find(name: string): Promise<ManagedApi | undefined> {
     const version = await currentVersion(this.db, name);
     if (version === undefined) return undefined;
-    const state = await this.apis.get(name);
+    const state = await this.apis.deployed.get(name);
     return {
       ...{ name, endpoint: state.endpoint, status: state.status },
       ...(state.message === undefined ? {} : { message: state.message }),

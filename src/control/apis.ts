@@ -2,7 +2,8 @@
 import { Readable } from "node:stream";
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
-import type { ApiState, Apis } from "../apis/apis.ts";
+import type { ApiState } from "../apis/api-state.ts";
+import type { Apis } from "../apis/apis.ts";
 import type { ConfigRequest } from "../apis/deploy/deploy.ts";
 import type { DeployedApi } from "../apis/deploy/plan-deployment.ts";
 import { stringifyExact } from "../base/json-text.ts";
@@ -67,26 +68,27 @@ function configRequest(c: Context): ConfigRequest {
 
 export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRoutesDeps): Hono {
   const app = new Hono();
+  const { deployed } = apis;
 
   app.route("/", deployRoutes(apis, keys));
 
   const view = async (c: Context, state: ApiState) => ({
     ...state,
     ...(state.kind === "BatchAPI" ? await jobs.summary(state.name) : {}),
-    ...(state.kind === "RealtimeAPI" ? { metrics: await apis.metrics(state.name) } : {}),
+    ...(state.kind === "RealtimeAPI" ? { metrics: await deployed.metrics(state.name) } : {}),
     endpoint: `${baseUrl(c)}${state.endpoint}`,
     path: state.endpoint,
   });
 
   app.get("/-/apis", async (c) => {
-    const states = await apis.list();
+    const states = await deployed.list();
     return jsonText(stringifyExact({ apis: await Promise.all(states.map((state) => view(c, state))) }));
   });
 
   app.get("/-/apis/:name", async (c) => {
-    const state = await apis.get(c.req.param("name"));
-    const submitted_api_spec = await apis.submitted(state.name);
-    const history = await apis.history(state.name);
+    const state = await deployed.get(c.req.param("name"));
+    const submitted_api_spec = await deployed.submitted(state.name);
+    const history = await deployed.history(state.name);
     return jsonText(stringifyExact({ ...(await view(c, state)), submitted_api_spec, history }));
   });
 
@@ -116,9 +118,9 @@ export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRou
   });
 
   app.get("/-/apis/:name/logs", async (c) => {
-    const { name } = await apis.get(c.req.param("name"));
+    const { name } = await deployed.get(c.req.param("name"));
     // A deleted API's log is removed too.
-    return logsResponse(c, streams, apiLogDirectory(name), async () => !(await apis.isDeployed(name)));
+    return logsResponse(c, streams, apiLogDirectory(name), async () => !(await deployed.isDeployed(name)));
   });
 
   return app;

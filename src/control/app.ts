@@ -94,7 +94,7 @@ export function controlApp(deps: ControlDeps): Hono {
       compute: deps.compute(),
       warnings: deps.warnings(),
       event_loops: loopsOf(deps),
-      apis: (await deps.apis.list()).map(({ name, kind, status }) => ({ name, kind, status })),
+      apis: (await deps.apis.deployed.list()).map(({ name, kind, status }) => ({ name, kind, status })),
     }),
   );
   app.post("/-/jobs/unpause", async (c) => {

@@ -212,7 +212,7 @@ describe("an API that throws", () => {
     "ReplicaClient.connect",
     "ReplicaClient.onClose",
     "ApiPool.update",
-    "Apis.readableState",
+    "ApiReader.readableState",
   ])("in %s, when its replica dies", async (point) => {
     await eventually("there is a replica", async () => (await serving()) !== undefined);
     const pid = await serving();

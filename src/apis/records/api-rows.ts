@@ -31,6 +31,10 @@ export function hasPredictor(version: AnyVersion): version is ApiVersion {
   return version.config.kind !== "TrafficSplitter";
 }
 
+export function isSplitter(version: AnyVersion): version is SplitterVersion {
+  return !hasPredictor(version);
+}
+
 interface VersionRow extends Omit<ApiVersion, "config" | "configText" | "submitted"> {
   spec_json: string;
 }

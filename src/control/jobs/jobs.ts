@@ -4,9 +4,10 @@
  */
 import { type Context, Hono } from "hono";
 import type { Keys } from "../../access/keys.ts";
-import { type Apis, apiNotFound } from "../../apis/apis.ts";
+import { apiNotFound } from "../../apis/api-reader.ts";
+import { needsKey } from "../../apis/api-routes.ts";
+import type { Apis } from "../../apis/apis.ts";
 import { endpointOf } from "../../apis/config/endpoints.ts";
-import { needsKey } from "../../apis/publish-routes.ts";
 import { isUlid } from "../../base/ids.ts";
 import { type Jobs, jobNotFound } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
@@ -162,7 +163,7 @@ export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
 
 /** Undefined if the API is not deployed, or hidden from this caller by `api_gateway: none`. */
 async function reachedVersion(c: Context, apis: Apis, name: string) {
-  const version = await apis.findVersion(name);
+  const version = await apis.deployed.findVersion(name);
   return version?.config.networking?.api_gateway === "none" && !isInternal(c) ? undefined : version;
 }
 

@@ -1,0 +1,63 @@
+/** Publishes the routes that follow from the deployed versions, the ready replicas and the keys. */
+import type { Keys, KeyUsers } from "../access/keys.ts";
+import type { RefusedRoute } from "../contracts/routes.ts";
+import type { Database } from "../database/database.ts";
+import type { ApiReader } from "./api-reader.ts";
+import { toRoute, toSplitterRoute } from "./api-routes.ts";
+import type { RoutePublisher } from "./publish-routes.ts";
+import { hasPredictor, isSplitter, readDeployed } from "./records/api-rows.ts";
+import type { Replicas } from "./replicas/replicas.ts";
+
+export interface DeployedRoutesDeps {
+  db: Database;
+  replicas: Replicas;
+  routes: RoutePublisher;
+  keys: Keys;
+  deployed: ApiReader;
+}
+
+export class DeployedRoutes implements KeyUsers {
+  private readonly deps: DeployedRoutesDeps;
+
+  constructor(deps: DeployedRoutesDeps) {
+    this.deps = deps;
+  }
+
+  async publish(): Promise<void> {
+    const { db, replicas, routes, keys, deployed } = this.deps;
+    const { versions, unreadable } = await readDeployed(db);
+    const { isAny } = keys;
+    const hashes = keys.forGateways();
+    const missing = unreadable.map(({ name, why }) => ({ name, detail: why }));
+    const apis = routesOf(versions.filter(hasPredictor), missing, (version) => {
+      const group = replicas.group(version.name);
+      const serving = { replicas: group?.serving ?? [], wanted: group?.wanted ?? 0 };
+      return toRoute(version, serving, deployed.stateOf(version).status, isAny);
+    });
+    const splitters = routesOf(versions.filter(isSplitter), missing, (version) =>
+      toSplitterRoute(version, isAny),
+    );
+    routes.publish({ apis, splitters, keys: hashes }, missing);
+  }
+
+  async keysChanged(): Promise<void> {
+    await this.publish();
+    await this.deps.routes.waitUntilApplied();
+  }
+}
+
+/** Collects routes. A version whose route throws is added to `missing`. */
+function routesOf<Version extends { name: string }, Route>(
+  versions: readonly Version[],
+  missing: RefusedRoute[],
+  routeOf: (version: Version) => Route,
+): Route[] {
+  return versions.flatMap((version) => {
+    try {
+      return [routeOf(version)];
+    } catch (error) {
+      missing.push({ name: version.name, detail: (error as Error).message });
+      return [];
+    }
+  });
+}
