@@ -24,7 +24,8 @@ import { exportVersion } from "./export-api.ts";
 import { currentOrFormer, formerVersion } from "./former-versions.ts";
 import type { RoutePublisher } from "./publish-routes.ts";
 import { allCurrent, deleteApi, renewPredictorId, saveVersion } from "./records/api-rows.ts";
-import type { Replicas, ReplicasOwner } from "./replicas/replicas.ts";
+import type { ReplicasOwner } from "./replicas/replica-outcomes.ts";
+import type { Replicas } from "./replicas/replicas.ts";
 
 export interface ApisDeps extends DeployDeps {
   replicas: Replicas;

@@ -205,8 +205,8 @@ describe("an API that throws", () => {
   });
 
   it.each([
-    "Replicas.reconcileOne",
-    "Replicas.gone",
+    "Rollouts.reconcile",
+    "ReplicaOutcomes.gone",
     "Replica.connect",
     "Replica.gone",
     "ReplicaClient.connect",

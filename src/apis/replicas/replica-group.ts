@@ -93,6 +93,15 @@ export class ReplicaGroup {
     };
   }
 
+  /** Continues with the replica count of the former controller, which is the number of its replicas. */
+  resume(): void {
+    const { min_replicas, max_replicas } = this.version.config.autoscaling;
+    const found = Math.ceil(this.workers.length / this.perReplica);
+    if (found === 0 && min_replicas > 0) return;
+    this.wanted = Math.max(min_replicas, Math.min(found, max_replicas ?? found));
+    this.wantedBecause = "as many as there were when the controller started";
+  }
+
   /**
    * After the first death, the next worker starts at once. Workers that repeatedly die early are restarted with growing
    * pauses.

@@ -1,0 +1,133 @@
+/** What follows if a replica becomes ready, cannot be set up, or ends: for its group, for the log, for the routes. */
+import { contain } from "../../base/boundary.ts";
+import type { Log } from "../../base/log.ts";
+import { describeFault } from "../../contracts/faults.ts";
+import type { WorkerExit } from "../../engine/engine.ts";
+import { describeExit } from "../../engine/worker-exit.ts";
+import type { ReconcileLoop } from "./reconcile-loop.ts";
+import type { Replica, ReplicaEvents } from "./replica.ts";
+import type { ReplicaGroup } from "./replica-group.ts";
+import type { ReplicaGroups } from "./replica-groups.ts";
+
+/** A replica that lived this long counts as healthy, and its successor starts at once. */
+const HEALTHY_AFTER_MS = 10_000;
+
+export interface ReplicaOutcomesDeps {
+  log: Log;
+  forget: (workerId: string) => Promise<void>;
+  /** Writes a line of the server to the API's log. */
+  apiLog: (name: string, line: string) => void;
+}
+
+/** Receives the events of replicas. */
+export interface ReplicasOwner {
+  /** The set of serving replicas has changed. */
+  replicasChanged(): void;
+  /** A worker of a deleted API is gone. */
+  deletedGone(name: string): void;
+}
+
+const NO_OWNER: ReplicasOwner = { replicasChanged() {}, deletedGone() {} };
+
+export class ReplicaOutcomes {
+  private readonly deps: ReplicaOutcomesDeps;
+  private readonly groups: ReplicaGroups;
+  private readonly loop: ReconcileLoop;
+  private readonly restartCounts = new Map<string, number>();
+  private owner: ReplicasOwner = NO_OWNER;
+
+  constructor(deps: ReplicaOutcomesDeps, groups: ReplicaGroups, loop: ReconcileLoop) {
+    this.deps = deps;
+    this.groups = groups;
+    this.loop = loop;
+  }
+
+  /** Sets the receiver of events. */
+  serve(owner: ReplicasOwner): void {
+    this.owner = owner;
+  }
+
+  /** How many of an API's serving workers ended unexpectedly since this controller started. */
+  restarts(name: string): number {
+    return this.restartCounts.get(name) ?? 0;
+  }
+
+  /** The set of replicas, or the number that should serve, has changed. */
+  changed(): void {
+    if (this.loop.isStopped) return;
+    this.owner.replicasChanged();
+    this.loop.soon();
+  }
+
+  /** Runs work for one API. If it throws, this API has failed, and is retried with growing pauses. */
+  contain(name: string, work: () => unknown): void {
+    contain(`replicas of API ${name}`, work, (error) => this.faulty(name, error));
+  }
+
+  /** An unexpected exception of one API. */
+  faulty(name: string, error: Error): void {
+    this.deps.log.error({ err: error, api: name }, "an API could not be looked after");
+    const group = this.groups.get(name);
+    if (group !== undefined && !this.loop.isStopped) this.failed(group, error.message);
+  }
+
+  /** The events of a worker that was started for this group, with this predictor. */
+  eventsOf(group: ReplicaGroup, predictorId: string): ReplicaEvents {
+    const { name, predictor_id } = group.version;
+    return {
+      onReady: () => {
+        group.failure = undefined;
+        if (predictorId === predictor_id) group.hasServed = true;
+        this.changed();
+      },
+      onFailed: (_, fault) => this.failed(group, describeFault(fault)),
+      onGone: (gone, exit, wasServing) => this.gone(gone, exit, wasServing),
+      onFault: (error) => this.faulty(name, error),
+    };
+  }
+
+  /** The group's newest version has no replica, and is retried with growing pauses. */
+  failed(group: ReplicaGroup, message: string): void {
+    group.failure = message;
+    group.failedForMemory = false;
+    const waitMs = group.nextBackoffMs;
+    this.deps.log.warn(
+      { api: group.version.name, retry_in_ms: waitMs, message },
+      "a replica could not be set up",
+    );
+    this.waitBeforeNext(group, waitMs);
+    this.owner.replicasChanged();
+  }
+
+  private gone(replica: Replica, exit: WorkerExit, wasServing: boolean): void {
+    const group = this.groups.get(replica.api_name);
+    contain(`a replica of ${replica.api_name}`, async () => {
+      await this.deps.forget(replica.identity.worker_id);
+      if (group === undefined) this.owner.deletedGone(replica.api_name);
+    });
+    if (group === undefined) return;
+    group.workers = group.workers.filter((other) => other !== replica);
+    if (wasServing) this.restartCounts.set(replica.api_name, this.restarts(replica.api_name) + 1);
+    const livedMs = performance.now() - replica.startedMs;
+    if (livedMs > HEALTHY_AFTER_MS) group.backoffMs = 0;
+    else if (wasServing) this.waitBeforeNext(group, group.backoffMs);
+    if (exit.outOfMemory !== undefined) {
+      group.failure = `a replica ${describeExit(exit)}`;
+      group.failedForMemory = true;
+    }
+    if (!replica.isLeaving) this.logEnd(replica, exit);
+    this.changed();
+  }
+
+  private logEnd({ identity, api_name: api }: Replica, exit: WorkerExit): void {
+    if (this.loop.isStopped) return;
+    const { worker_id } = identity;
+    this.deps.log.warn({ api, worker: worker_id, ...exit }, "a replica is gone");
+    this.deps.apiLog(api, `replica ${worker_id} ${describeExit(exit)}`);
+  }
+
+  private waitBeforeNext(group: ReplicaGroup, waitMs: number): void {
+    group.waitBeforeNext(waitMs);
+    this.loop.after(waitMs + 1);
+  }
+}
