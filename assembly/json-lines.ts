@@ -35,7 +35,7 @@ export enum Problem {
   LONG_NUMBER,
 }
 
-/** ITEM_DEPTH_MAX of src/contracts/limits.ts; the stack has room for 1,023. */
+/** ITEM_DEPTH_MAX of src/contracts/limits/submissions.ts; the stack has room for 1,023. */
 const DEPTH_MAX: i32 = 900;
 /** NUMBER_CHARACTERS_MAX there. */
 const NUMBER_MAX: usize = 4300;

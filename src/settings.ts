@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { PREDICTION_BYTES_LIMIT_DEFAULT } from "./contracts/limits.ts";
+import { PREDICTION_BYTES_LIMIT_DEFAULT } from "./contracts/limits/predictions.ts";
 import { packageRoot } from "./contracts/package-root.ts";
 import {
   address,

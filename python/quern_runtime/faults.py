@@ -15,7 +15,8 @@ from .capability import hide
 if TYPE_CHECKING:
     from .shapes import Fault, HttpFields
 
-# Bytes of the JSON text as it is sent. The same numbers are in src/contracts/limits.ts; tests of both sides compare.
+# Bytes of the JSON text as it is sent. The same numbers are in src/contracts/limits/frames.ts; tests of both sides
+# compare.
 FAULT_TYPE_BYTES_MAX = 256
 FAULT_MESSAGE_BYTES_MAX = 8 * 1024
 FAULT_TRACEBACK_BYTES_MAX = 24 * 1024

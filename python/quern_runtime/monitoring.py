@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # More elements are counted together here, so that the head of an answer stays small.
 APART_MAX = 64
 # Classes of one answer that are counted together by name; the rest are `(others)`. The gateway has the same limit
-# (limits.ts).
+# (contracts/limits/predictions.ts).
 CLASSES_MAX = 100
 CLASS_BYTES_MAX = 256
 OTHERS = "(others)"

@@ -2,7 +2,7 @@
  * The bytes of the budget that one body holds while it arrives and is used. Bodies that arrive too slowly are refused.
  */
 import { ServiceError } from "../contracts/errors.ts";
-import { BODY_PACE_MS, BODY_PACE_SHARE, SMALL_BODY_BYTES } from "../contracts/limits.ts";
+import { BODY_PACE_MS, BODY_PACE_SHARE, SMALL_BODY_BYTES } from "../contracts/limits/requests.ts";
 import type { BodyBudget, BodyOwner } from "./body-budget.ts";
 import { keepPart } from "./body-parts.ts";
 

@@ -10,7 +10,11 @@ import {
   type FetchImplementation,
   type JWTVerifyGetKey,
 } from "jose";
-import { JWKS_BYTES_MAX, JWKS_COOLDOWN_FIRST_MS, JWKS_COOLDOWN_MAX_MS } from "../contracts/limits.ts";
+import {
+  JWKS_BYTES_MAX,
+  JWKS_COOLDOWN_FIRST_MS,
+  JWKS_COOLDOWN_MAX_MS,
+} from "../contracts/limits/authorization.ts";
 
 /** The issuer's keys are not available now. */
 export class KeysUnavailable extends Error {

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { createLocalJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits.ts";
+import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits/authorization.ts";
 import { issuerKeys, KeysUnavailable } from "./issuer-keys.ts";
 import { type Principal, permissionsOf, sha256Of } from "./permission.ts";
 

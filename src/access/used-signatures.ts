@@ -4,7 +4,7 @@
  * oldest signatures are forgotten, and nothing as old is accepted from it any more. So no repeat gets through, and no
  * key shortens another key's window.
  */
-import { REPEATED_SIGNATURE_MS, SIGNATURES_MAX } from "../contracts/limits.ts";
+import { REPEATED_SIGNATURE_MS, SIGNATURES_MAX } from "../contracts/limits/authorization.ts";
 
 /** Enough of a signature's 32 bytes to distinguish it from all others. */
 const KEPT_BYTES = 10;

@@ -1,5 +1,5 @@
 /** The routes that follow from a deployed version and its replicas. Pure. */
-import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits.ts";
+import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits/predictions.ts";
 import type { AddressRoute, ApiRoute, SplitterRoute } from "../contracts/routes.ts";
 import { endpointOf } from "./config/endpoints.ts";
 import type { AnyVersion, ApiVersion, SplitterVersion } from "./records/api-rows.ts";

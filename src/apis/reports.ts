@@ -6,7 +6,7 @@ import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
-import { METRICS_PRUNE_EVERY_MS } from "../contracts/limits.ts";
+import { METRICS_PRUNE_EVERY_MS } from "../contracts/limits/predictions.ts";
 import {
   type ApiReport,
   addClass,

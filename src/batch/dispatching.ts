@@ -1,6 +1,6 @@
 /** The phase in which workers get batches, until all are settled; then `on_job_complete`, and the end. */
 import { contain } from "../base/boundary.ts";
-import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX } from "../contracts/limits.ts";
+import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX } from "../contracts/limits/jobs.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { afterUnsettled } from "../database/segment-rows.ts";
 import type { BatchWorker, WorkerDeath } from "./dispatch/batch-worker.ts";

@@ -3,7 +3,7 @@
  * are.
  */
 import { itemsFile } from "../contracts/data-layout.ts";
-import { IDLE_DEATHS_MAX } from "../contracts/limits.ts";
+import { IDLE_DEATHS_MAX } from "../contracts/limits/jobs.ts";
 import type { BatchWorker, WorkerDeath } from "./dispatch/batch-worker.ts";
 import { JobWorkers, type WorkersOwner, wantedWorkers } from "./dispatch/job-workers.ts";
 import { IDLE_DEATHS, keepDying } from "./dispatch/worker-death.ts";

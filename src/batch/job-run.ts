@@ -8,7 +8,7 @@ import { type DiskWait, describeShortage } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { itemsFile } from "../contracts/data-layout.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
-import { STOP_GRACE_MS } from "../contracts/limits.ts";
+import { STOP_GRACE_MS } from "../contracts/limits/jobs.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";

@@ -4,7 +4,7 @@
  * once.
  */
 import { isAlias, isCollection, isPair, isScalar, type Node } from "yaml";
-import { CONFIG_DEPTH_MAX, YAML_ALIASES_MAX, YAML_COPIES_MAX } from "../contracts/limits.ts";
+import { CONFIG_DEPTH_MAX, YAML_ALIASES_MAX, YAML_COPIES_MAX } from "../contracts/limits/configuration.ts";
 
 export interface YamlFault {
   /** The position, as an offset in the text. */

@@ -17,7 +17,7 @@ import {
 } from "yaml";
 import { JsonNumber } from "../base/json-text.ts";
 import type { FieldError } from "../contracts/errors.ts";
-import { CONFIG_DEPTH_MAX } from "../contracts/limits.ts";
+import { CONFIG_DEPTH_MAX } from "../contracts/limits/configuration.ts";
 import { aliasFault } from "./yaml-aliases.ts";
 import { isStackOverflow, tooDeepAt } from "./yaml-depth.ts";
 

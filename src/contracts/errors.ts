@@ -2,7 +2,7 @@
  * Every error that a user can meet: its stable code, HTTP status and title (docs/contract/errors.md).
  * A message says what was wrong, what was given, what is allowed, and the cure.
  */
-import { ERROR_TEXT_MAX, ERRORS_SHOWN_MAX, FIELD_TEXT_MAX } from "./limits.ts";
+import { ERROR_TEXT_MAX, ERRORS_SHOWN_MAX, FIELD_TEXT_MAX } from "./limits/responses.ts";
 import { hideInText } from "./secrets.ts";
 
 export const ERRORS = {

@@ -4,7 +4,7 @@
  */
 import type * as z from "zod";
 import type { FieldError } from "./errors.ts";
-import { ERRORS_SHOWN_MAX, QUOTED_LENGTH_MAX } from "./limits.ts";
+import { ERRORS_SHOWN_MAX, QUOTED_LENGTH_MAX } from "./limits/responses.ts";
 
 /** A longer word is not a mistyped key. */
 const WORD_LENGTH_MAX = 64;

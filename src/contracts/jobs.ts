@@ -1,6 +1,6 @@
 /** Job submissions, records and statuses as they cross the wire (docs/contract/jobs.md#job-record). */
 import * as z from "zod";
-import { STORE_PATHS_MAX } from "./limits.ts";
+import { STORE_PATHS_MAX } from "./limits/submissions.ts";
 
 const atLeastOne = z.int("must be an integer").min(1, "must be an integer of at least 1");
 const fileVariant = z.strictObject({

@@ -1,5 +1,5 @@
 /** Names of dead letter queues, and the attributes of their messages (docs/contract/failing-batches.md#queue-names). */
-import { QUEUE_NAME_LENGTH_MAX } from "./limits.ts";
+import { QUEUE_NAME_LENGTH_MAX } from "./limits/submissions.ts";
 
 export type QueueName =
   | { kind: "quern"; name: string }

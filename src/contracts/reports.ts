@@ -3,7 +3,7 @@
  * sends totals and not increments, so that a lost or repeated report changes no count.
  */
 import * as z from "zod";
-import { CLASS_LENGTH_MAX, CLASSES_COUNTED_MAX } from "./limits.ts";
+import { CLASS_LENGTH_MAX, CLASSES_COUNTED_MAX } from "./limits/predictions.ts";
 
 /** The label of all classes that are not counted separately. */
 const OTHER_CLASSES = "(others)";

@@ -8,7 +8,7 @@ import type { ConfigRequest } from "../apis/deploy/deploy.ts";
 import type { DeployedApi } from "../apis/deploy/plan-deployment.ts";
 import { stringifyExact } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
-import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits/configuration.ts";
 import {
   askForBody,
   assertStillOpen,

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { dirname } from "node:path";
 import type { Service } from "../base/service.ts";
-import { CONTROLLER_HEAD_BYTES_MAX } from "../contracts/limits.ts";
+import { CONTROLLER_HEAD_BYTES_MAX } from "../contracts/limits/requests.ts";
 
 export class ControlServer implements Service {
   private readonly socket: string;

@@ -24,7 +24,7 @@ import {
   jobsDirectory,
   projectsDirectory,
 } from "../contracts/data-layout.ts";
-import { QUICK_CHECK_WAIT_BYTES } from "../contracts/limits.ts";
+import { QUICK_CHECK_WAIT_BYTES } from "../contracts/limits/database.ts";
 import type { Database } from "./database.ts";
 import { migrate, schemaVersion } from "./migrations.ts";
 import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";

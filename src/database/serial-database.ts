@@ -2,7 +2,7 @@
  * The database port over one connection. Statements and transactions run one after another, so an `await` inside a
  * transaction lets no other statement in. The drivers' differences are below this.
  */
-import { SLICE_MS } from "../contracts/limits.ts";
+import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 import type { Database, SqlValue, Statements } from "./database.ts";
 
 export interface Connection extends Statements {

@@ -3,7 +3,7 @@
  * the event loop.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { LOCK_RETRY_FIRST_MS, LOCK_RETRY_MAX_MS, LOCK_TOLD_MS } from "../contracts/limits.ts";
+import { LOCK_RETRY_FIRST_MS, LOCK_RETRY_MAX_MS, LOCK_TOLD_MS } from "../contracts/limits/database.ts";
 import type { Database, SqlValue } from "./database.ts";
 import { SerialDatabase } from "./serial-database.ts";
 import { openSqlite } from "./sqlite-drivers.ts";

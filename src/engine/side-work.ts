@@ -7,7 +7,8 @@
 import { parentPort, type Transferable, Worker } from "node:worker_threads";
 import { inBackground } from "../base/boundary.ts";
 import { type ErrorCode, type ErrorDetails, ServiceError } from "../contracts/errors.ts";
-import { ASIDE_WAITING_BYTES_MAX, ERRORS_SHOWN_MAX } from "../contracts/limits.ts";
+import { ASIDE_WAITING_BYTES_MAX } from "../contracts/limits/event-loop.ts";
+import { ERRORS_SHOWN_MAX } from "../contracts/limits/responses.ts";
 
 /** A start takes some 100 ms. An idle thread is ended to free its memory. */
 const IDLE_MS = 10_000;

@@ -6,7 +6,7 @@ import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
 import { keepPart } from "../access/body-parts.ts";
 import { watchPace } from "../access/held-body.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { SMALL_BODY_BYTES } from "../contracts/limits.ts";
+import { SMALL_BODY_BYTES } from "../contracts/limits/requests.ts";
 
 export class ArrivingBody {
   readonly parts: Buffer[] = [];

@@ -2,7 +2,7 @@
 import type { BodyBudget } from "../access/body-budget.ts";
 import { HeldBody } from "../access/held-body.ts";
 import type { Principal } from "../access/permission.ts";
-import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits.ts";
+import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits/submissions.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { collectBody } from "./collect-body.ts";

@@ -10,7 +10,7 @@ import {
   FORWARDED_AT_ONCE_MAX,
   FORWARDED_HOLD_MS,
   FORWARDED_WAITING_OF_A_SENDER_MAX,
-} from "../contracts/limits.ts";
+} from "../contracts/limits/requests.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 /** How long a request waits for its turn, and then for a controller that restarts. */

@@ -13,7 +13,11 @@ import type { JwtVerifier } from "../access/jwt.ts";
 import { parseCredentials, type SignatureRules } from "../access/sigv4.ts";
 import { contain } from "../base/boundary.ts";
 import { openLog } from "../base/log.ts";
-import { HELD_BODIES_BYTES_MAX, HELD_SMALL_BODIES_BYTES, SMALL_BODY_BYTES } from "../contracts/limits.ts";
+import {
+  HELD_BODIES_BYTES_MAX,
+  HELD_SMALL_BODIES_BYTES,
+  SMALL_BODY_BYTES,
+} from "../contracts/limits/requests.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";

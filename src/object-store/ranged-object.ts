@@ -4,7 +4,7 @@
  */
 import type { Readable } from "node:stream";
 import { ServiceError } from "../contracts/errors.ts";
-import { STORE_SILENCE_MS } from "../contracts/limits.ts";
+import { STORE_SILENCE_MS } from "../contracts/limits/stores.ts";
 import type { OpenObject } from "./object-store.ts";
 
 const EMPTY = Buffer.alloc(0);

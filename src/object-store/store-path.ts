@@ -4,7 +4,7 @@
  */
 import { normalize } from "node:path/posix";
 import { quoted } from "../contracts/field-errors.ts";
-import { PATH_BYTES_MAX } from "../contracts/limits.ts";
+import { PATH_BYTES_MAX } from "../contracts/limits/submissions.ts";
 import { BUCKET_NAME, STORE_SCHEMES } from "../contracts/store-paths.ts";
 
 /** The error of an entry of `store_paths`, with the cure; undefined if the entry is valid. */

@@ -3,7 +3,7 @@
  * sent it, so it is limited in bytes and in time.
  */
 import type { Readable } from "node:stream";
-import { STORE_SILENCE_MS } from "../contracts/limits.ts";
+import { STORE_SILENCE_MS } from "../contracts/limits/stores.ts";
 
 export async function textOfStore(body: Readable, bytesMax: number): Promise<string> {
   const silence = new Error(`nothing came for ${STORE_SILENCE_MS / 1000} s`);

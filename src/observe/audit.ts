@@ -1,7 +1,7 @@
 /**
  * Records who changed what, one JSON line each. `audit.log` has what was done with a key. `audit-refused.log` has what
  * was refused, and what came without a key; in a flood, further lines are only counted. Both are bounded
- * (contracts/limits.ts); read-audit.ts reads them as one.
+ * (contracts/limits/logs.ts); read-audit.ts reads them as one.
  */
 import {
   appendFileSync,
@@ -25,7 +25,7 @@ import {
   AUDIT_REFUSED_FILE_BYTES_MAX,
   AUDIT_REFUSED_FILES_MAX,
   LOGGED_PATH_LENGTH_MAX,
-} from "../contracts/limits.ts";
+} from "../contracts/limits/logs.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { LineFlood } from "./line-flood.ts";

@@ -3,7 +3,7 @@
  * the first lines are written and the rest are counted. So an overload does not fill the disk with its own log.
  */
 import type { ErrorCode, ServiceError } from "../contracts/errors.ts";
-import { LOGGED_PATH_LENGTH_MAX } from "../contracts/limits.ts";
+import { LOGGED_PATH_LENGTH_MAX } from "../contracts/limits/logs.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { LineFlood } from "./line-flood.ts";

@@ -2,7 +2,7 @@
  * In a flood of lines of one kind, writes the first lines and counts the rest, so that the flood does not fill the
  * disk.
  */
-import { FLOOD_KINDS_MAX, FLOOD_LINES_MAX, FLOOD_WINDOW_MS } from "../contracts/limits.ts";
+import { FLOOD_KINDS_MAX, FLOOD_LINES_MAX, FLOOD_WINDOW_MS } from "../contracts/limits/logs.ts";
 
 interface Window<Line> {
   lines: number;

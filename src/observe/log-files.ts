@@ -8,7 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { delay, OneEachTurn, wallMs } from "../base/clock.ts";
 import { makeDirectories, shortageOf } from "../base/disk-full.ts";
 import { printableLine } from "../base/printable.ts";
-import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits.ts";
+import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits/logs.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { readPart, rotateLog } from "./log-rotation.ts";

@@ -10,7 +10,7 @@ import {
   LOG_FLOOD_KEPT_BYTES,
   LOG_POLL_MS,
   RAW_LOG_BYTES_MAX,
-} from "../contracts/limits.ts";
+} from "../contracts/limits/logs.ts";
 import { rotateLog } from "./log-rotation.ts";
 
 /** After this many checks without a change, the kernel's watch is used again. */

@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { delay } from "../base/clock.ts";
-import { AUDIT_POLL_MS } from "../contracts/limits.ts";
+import { AUDIT_POLL_MS } from "../contracts/limits/logs.ts";
 import { AUDIT_FILES, type AuditFile, auditNames } from "./audit.ts";
 
 /** Longer than any line. */

@@ -2,7 +2,11 @@
  * Decides whether a child has been silent for too long. A tick counts only if the parent was awake for it. After a
  * suspended machine, or a stopped or starved parent, a child's silence says nothing.
  */
-import { CHILD_SILENT_MAX_MS, CHILD_START_SILENT_MAX_MS, HEARTBEAT_MS } from "../contracts/limits.ts";
+import {
+  CHILD_SILENT_MAX_MS,
+  CHILD_START_SILENT_MAX_MS,
+  HEARTBEAT_MS,
+} from "../contracts/limits/processes.ts";
 
 export class Silence {
   private silentMs = 0;

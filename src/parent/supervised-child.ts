@@ -10,7 +10,7 @@ import {
   CHILD_RESTART_MAX_MS,
   CHILD_SILENT_MAX_MS,
   HEARTBEAT_MS,
-} from "../contracts/limits.ts";
+} from "../contracts/limits/processes.ts";
 import { packageRoot } from "../contracts/package-root.ts";
 import { say } from "../observe/words.ts";
 import { Silence } from "./silence.ts";

@@ -2,7 +2,7 @@
  * Frames: `u32 length | u8 type | u8 flags | u16 0 | u32 id | body`, little endian; `length` counts the body only
  * (docs/worker-protocol.md). This file handles only the bytes: no socket, no meaning.
  */
-import { FRAME_BODY_BYTES_MAX, FRAMES_A_TURN } from "../contracts/limits.ts";
+import { FRAME_BODY_BYTES_MAX, FRAMES_A_TURN } from "../contracts/limits/frames.ts";
 
 const FRAME_HEADER_BYTES = 12;
 /** More frames of the same type and id follow; together they are one body. */

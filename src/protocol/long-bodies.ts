@@ -2,7 +2,7 @@
  * Bodies longer than one frame. The sender cuts them, and has at most one window in flight until the receiver grants
  * more. The receiver joins them. A long body never blocks the frames of its neighbours.
  */
-import { FRAME_BODY_BYTES_MAX, MESSAGE_BYTES_MAX, STREAM_WINDOW_BYTES } from "../contracts/limits.ts";
+import { FRAME_BODY_BYTES_MAX, MESSAGE_BYTES_MAX, STREAM_WINDOW_BYTES } from "../contracts/limits/frames.ts";
 import { ProtocolError } from "./frame-rules.ts";
 import { FLAG_MORE, type OnFrame } from "./frames.ts";
 import { MESSAGE } from "./messages.ts";

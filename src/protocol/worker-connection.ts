@@ -4,7 +4,7 @@
  */
 import { createConnection, type Socket } from "node:net";
 import { contain } from "../base/boundary.ts";
-import { FRAME_BODY_BYTES_MAX } from "../contracts/limits.ts";
+import { FRAME_BODY_BYTES_MAX } from "../contracts/limits/frames.ts";
 import { FrameInbox } from "./frame-inbox.ts";
 import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
 import { FLAG_MORE, FrameReader, FrameWriter } from "./frames.ts";

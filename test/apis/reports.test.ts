@@ -1,6 +1,6 @@
 /** Reports of gateways: one API's numbers cost no other its own. */
 import { describe, expect, it } from "vitest";
-import { CLASSES_COUNTED_MAX } from "../../src/contracts/limits.ts";
+import { CLASSES_COUNTED_MAX } from "../../src/contracts/limits/predictions.ts";
 import { emptyTally, finite, readReport } from "../../src/contracts/reports.ts";
 import { RequestTally } from "../../src/gateway/replicas/tally.ts";
 

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { CREDIT_BATCHES_MAX } from "../../src/contracts/limits.ts";
+import { CREDIT_BATCHES_MAX } from "../../src/contracts/limits/jobs.ts";
 import type { JobView, TestServer } from "../harness/server.ts";
 import { itemsOf, type JobPlan } from "./job-plan.ts";
 import { recordLines } from "./processes.ts";

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { STREAM_PIECE_BYTES, STREAM_WINDOW_BYTES } from "../../src/contracts/limits.ts";
+import { STREAM_PIECE_BYTES, STREAM_WINDOW_BYTES } from "../../src/contracts/limits/frames.ts";
 import { readDeliveryNote } from "../../src/protocol/delivery-note.ts";
 import {
   decodeAck,

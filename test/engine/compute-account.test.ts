@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { openLog } from "../../src/base/log.ts";
 import { JobWorkers } from "../../src/batch/dispatch/job-workers.ts";
-import { STALLED_AFTER_MS } from "../../src/contracts/limits.ts";
+import { STALLED_AFTER_MS } from "../../src/contracts/limits/jobs.ts";
 import { ComputeAccount, type Reservation } from "../../src/engine/compute-account.ts";
 
 const GIB = 2 ** 30;

@@ -1,7 +1,7 @@
 /** What waits for the thread of large work: in turn, no longer than its caller does, and no more than there is room for. */
 import { expect, it } from "vitest";
 import { ServiceError } from "../../src/contracts/errors.ts";
-import { ASIDE_WAITING_BYTES_MAX } from "../../src/contracts/limits.ts";
+import { ASIDE_WAITING_BYTES_MAX } from "../../src/contracts/limits/event-loop.ts";
 import { SideThread } from "../../src/engine/side-work.ts";
 
 interface Task {

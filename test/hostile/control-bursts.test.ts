@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { FORWARDED_AT_ONCE_MAX } from "../../src/contracts/limits.ts";
+import { FORWARDED_AT_ONCE_MAX } from "../../src/contracts/limits/requests.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, project } from "../harness/projects.ts";
 import { type RawRequest, RawRequests } from "../harness/raw-requests.ts";

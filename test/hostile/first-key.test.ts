@@ -1,7 +1,7 @@
 /** What came without a key while there was none, when the first key is made. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { STREAM_POLL_MS } from "../../src/contracts/limits.ts";
+import { STREAM_POLL_MS } from "../../src/contracts/limits/responses.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, ENDLESS } from "../harness/projects.ts";
 import { RawRequests } from "../harness/raw-requests.ts";

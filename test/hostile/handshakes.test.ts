@@ -5,7 +5,7 @@ import { Agent, request } from "node:https";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { HANDSHAKES_MAX } from "../../src/contracts/limits.ts";
+import { HANDSHAKES_MAX } from "../../src/contracts/limits/requests.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../src/contracts/limits.ts";
+import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../src/contracts/limits/configuration.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { peakMiB } from "../harness/peak-memory.ts";
 import { ECHO, project } from "../harness/projects.ts";

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { REQUESTS_OF_A_CONNECTION_MAX } from "../../src/contracts/limits.ts";
+import { REQUESTS_OF_A_CONNECTION_MAX } from "../../src/contracts/limits/requests.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 

@@ -8,7 +8,7 @@ import {
   AUDIT_REFUSED_FILE_BYTES_MAX,
   FLOOD_LINES_MAX,
   FLOOD_WINDOW_MS,
-} from "../../src/contracts/limits.ts";
+} from "../../src/contracts/limits/logs.ts";
 import { Audit } from "../../src/observe/audit.ts";
 import { readAudit } from "../../src/observe/read-audit.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/contracts/errors.ts";
-import { FLOOD_LINES_MAX, FLOOD_WINDOW_MS } from "../../src/contracts/limits.ts";
+import { FLOOD_LINES_MAX, FLOOD_WINDOW_MS } from "../../src/contracts/limits/logs.ts";
 import { type FaultLine, FaultLog } from "../../src/observe/fault-log.ts";
 
 describe("the log of 5xx answers", () => {

@@ -1,6 +1,10 @@
 /** When a child counts as silent: decided by ticks that the parent was awake for. */
 import { describe, expect, it } from "vitest";
-import { CHILD_SILENT_MAX_MS, CHILD_START_SILENT_MAX_MS, HEARTBEAT_MS } from "../../src/contracts/limits.ts";
+import {
+  CHILD_SILENT_MAX_MS,
+  CHILD_START_SILENT_MAX_MS,
+  HEARTBEAT_MS,
+} from "../../src/contracts/limits/processes.ts";
 import { Silence } from "../../src/parent/silence.ts";
 
 /** Ticks on time until the verdict; the seconds that it took. */

@@ -13,7 +13,7 @@ import {
   MESSAGE_BYTES_MAX,
   STREAM_PIECE_BYTES,
   STREAM_WINDOW_BYTES,
-} from "../../src/contracts/limits.ts";
+} from "../../src/contracts/limits/frames.ts";
 import { checkFrame, ProtocolError } from "../../src/protocol/frame-rules.ts";
 import { LongBodyReceiver, LongBodySender } from "../../src/protocol/long-bodies.ts";
 import { type Ack, decodeAck, MESSAGE } from "../../src/protocol/messages.ts";

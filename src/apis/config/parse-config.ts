@@ -11,7 +11,7 @@ import { FORMER_GUIDE, formerCure, isIdleFormerKey } from "../../contracts/confi
 import { withoutIdleKeys } from "../../contracts/config/idle-keys.ts";
 import { type FieldError, ServiceError } from "../../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../../contracts/field-errors.ts";
-import { APIS_MAX, CONFIG_BYTES_MAX } from "../../contracts/limits.ts";
+import { APIS_MAX, CONFIG_BYTES_MAX } from "../../contracts/limits/configuration.ts";
 import { withoutFaults } from "./salvage.ts";
 
 export type DeployableConfig = ApiConfig & {

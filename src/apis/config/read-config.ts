@@ -7,7 +7,7 @@ import {
   CONFIG_READ_HERE_BYTES_MAX,
   READ_ASIDE_HEAP_MIB,
   READ_ASIDE_LIMIT_MS,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/event-loop.ts";
 import { SideThread } from "../../engine/side-work.ts";
 import { type ParsedApi, type ReadConfig, readConfig } from "./parse-config.ts";
 

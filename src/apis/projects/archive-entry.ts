@@ -1,7 +1,7 @@
 /**
  * Decides what an entry of an uploaded archive may be: a file or a directory whose path stays inside the project. Pure.
  */
-import { PROJECT_DEPTH_MAX, PROJECT_PATH_BYTES_MAX } from "../../contracts/limits.ts";
+import { PROJECT_DEPTH_MAX, PROJECT_PATH_BYTES_MAX } from "../../contracts/limits/projects.ts";
 
 export const CONFIG = "config.yaml";
 export const FILES = "project";

@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { TimeSlices } from "../../base/clock.ts";
-import { SLICE_MS } from "../../contracts/limits.ts";
+import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 
 /** Files that are synced or read at a time: enough to keep a disk busy. */
 const AT_ONCE = 16;

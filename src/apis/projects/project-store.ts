@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { projectsDirectory } from "../../contracts/data-layout.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { CONFIG_FILE_BYTES_MAX } from "../../contracts/limits.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../../contracts/limits/configuration.ts";
 import { CONFIG, FILES } from "./archive-entry.ts";
 import { contentId, filesOf, makeDurable, type ProjectFile, repair, sync } from "./project-files.ts";
 import { unpackArchive } from "./unpack-archive.ts";

@@ -11,7 +11,7 @@ import { rm } from "node:fs/promises";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import { projectDirectory } from "../../contracts/data-layout.ts";
-import { PRUNE_EVERY_MS } from "../../contracts/limits.ts";
+import { PRUNE_EVERY_MS } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { INCOMING } from "./project-store.ts";
 

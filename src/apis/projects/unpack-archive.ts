@@ -17,7 +17,7 @@ import {
   PROJECT_BYTES_LIMIT,
   PROJECT_ENTRIES_MAX,
   PROJECT_HEADERS_BYTES_MAX,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/projects.ts";
 import { type ArchiveEntry, placeOf } from "./archive-entry.ts";
 
 const GZIP = 0x1f;

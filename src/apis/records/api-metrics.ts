@@ -3,7 +3,7 @@
  * rows per hour, so that no restart loses any. The last totals of each gateway are stored too, and only their growth is
  * added.
  */
-import { METRICS_KEPT_MS } from "../../contracts/limits.ts";
+import { METRICS_KEPT_MS } from "../../contracts/limits/predictions.ts";
 import { emptyTally, finite, type Report, type Tally } from "../../contracts/reports.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
 

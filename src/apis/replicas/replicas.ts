@@ -5,7 +5,7 @@
 
 import { setTimeout as schedule } from "node:timers";
 import type { Service } from "../../base/service.ts";
-import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits.ts";
+import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits/predictions.ts";
 import type { WorkerRecord } from "../../database/worker-rows.ts";
 import { Adoption, type AdoptionDeps } from "./adoption.ts";
 import { ReconcileLoop } from "./reconcile-loop.ts";

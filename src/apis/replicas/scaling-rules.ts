@@ -1,6 +1,7 @@
 /** The numbers of `autoscaling` and `update_strategy` with their defaults. */
 import { type ApiConfig, parseDurationMs } from "../../contracts/config/apis.ts";
-import { MAX_REPLICAS_DEFAULT, REPLICA_CONCURRENCY_DEFAULT } from "../../contracts/limits.ts";
+import { MAX_REPLICAS_DEFAULT } from "../../contracts/limits/configuration.ts";
+import { REPLICA_CONCURRENCY_DEFAULT } from "../../contracts/limits/predictions.ts";
 import type { DeployableConfig } from "../config/parse-config.ts";
 import type { ScalingRules } from "./autoscaler.ts";
 

@@ -5,7 +5,7 @@
 
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
-import { CREDIT_BYTES_MAX } from "../../contracts/limits.ts";
+import { CREDIT_BYTES_MAX } from "../../contracts/limits/jobs.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";

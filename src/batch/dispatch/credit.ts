@@ -1,5 +1,5 @@
 /** How many batches may be at one worker: about LEASED_WORK_US of work, and one until a duration is known. */
-import { CREDIT_BATCHES_MAX, LEASED_WORK_US } from "../../contracts/limits.ts";
+import { CREDIT_BATCHES_MAX, LEASED_WORK_US } from "../../contracts/limits/jobs.ts";
 
 const GROWTH_MAX = 8;
 

@@ -10,7 +10,7 @@ import {
   CREDIT_BYTES_MAX,
   DEADLY_BATCHES_MAX,
   IDLE_DEATHS_MAX,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/jobs.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
 import type { Ack, WorkerFault } from "../../protocol/messages.ts";
 import type { DeadLetter } from "../letters/letters.ts";

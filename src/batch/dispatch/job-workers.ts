@@ -7,7 +7,7 @@ import { delay } from "../../base/clock.ts";
 import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
 import type { Log } from "../../base/log.ts";
 import type { WorkerCounts } from "../../contracts/jobs.ts";
-import { STALLED_AFTER_MS } from "../../contracts/limits.ts";
+import { STALLED_AFTER_MS } from "../../contracts/limits/jobs.ts";
 import type { Ask, Compute, ComputeAccount, Reservation } from "../../engine/compute-account.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";

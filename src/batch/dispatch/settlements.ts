@@ -4,7 +4,7 @@
  */
 import { contain } from "../../base/boundary.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
-import { COMMIT_INTERVAL_MS } from "../../contracts/limits.ts";
+import { COMMIT_INTERVAL_MS } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { markSettled, type Segment, writeSettled } from "../../database/segment-rows.ts";
 import { type DeadLetter, saveLetter } from "../letters/letters.ts";

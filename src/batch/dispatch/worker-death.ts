@@ -1,6 +1,6 @@
 /** Describes a worker's death for failure records and for the reasons of jobs. */
 import type { JobReason } from "../../contracts/jobs.ts";
-import { IDLE_DEATHS_MAX } from "../../contracts/limits.ts";
+import { IDLE_DEATHS_MAX } from "../../contracts/limits/jobs.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { DeathEvidence, WorkerFault } from "../../protocol/messages.ts";

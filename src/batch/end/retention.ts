@@ -7,7 +7,7 @@ import { wallMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import { jobDirectory } from "../../contracts/data-layout.ts";
-import { PRUNE_EVERY_MS, PRUNED_JOBS_AT_ONCE, PRUNED_ROWS_AT_ONCE } from "../../contracts/limits.ts";
+import { PRUNE_EVERY_MS, PRUNED_JOBS_AT_ONCE, PRUNED_ROWS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 
 export interface RetentionOptions {

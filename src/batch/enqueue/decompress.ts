@@ -5,7 +5,7 @@
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { ServiceError } from "../../contracts/errors.ts";
-import { COMPRESSION_FREE_BYTES, COMPRESSION_RATIO_MAX } from "../../contracts/limits.ts";
+import { COMPRESSION_FREE_BYTES, COMPRESSION_RATIO_MAX } from "../../contracts/limits/input-files.ts";
 import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { ZstdReader } from "../zstd/reader.ts";

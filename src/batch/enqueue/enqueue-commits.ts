@@ -4,7 +4,7 @@
  */
 import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
-import { ENQUEUE_COMMIT_BYTES } from "../../contracts/limits.ts";
+import { ENQUEUE_COMMIT_BYTES } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { appendSegment } from "../../database/segment-rows.ts";
 import { ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";

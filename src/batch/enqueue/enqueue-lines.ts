@@ -3,7 +3,8 @@
  * lines of compressed files are copied into the job's own file. Memory use is the same for any size of input.
  */
 import { isUtf8 } from "node:buffer";
-import { BATCH_BYTES_LIMIT, LINE_BYTES_LIMIT } from "../../contracts/limits.ts";
+import { LINE_BYTES_LIMIT } from "../../contracts/limits/input-files.ts";
+import { BATCH_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";

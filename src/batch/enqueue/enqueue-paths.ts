@@ -1,5 +1,5 @@
 /** `file_path_lister`: the selected paths become the items. They are copied into the job's own file. */
-import { BATCH_BYTES_LIMIT } from "../../contracts/limits.ts";
+import { BATCH_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import type { SelectedFile } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";

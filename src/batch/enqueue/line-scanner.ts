@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../../contracts/limits.ts";
+import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../../contracts/limits/submissions.ts";
 import { packageRoot } from "../../contracts/package-root.ts";
 
 const PROGRAM = join(packageRoot, "dist", "json-lines.wasm");

@@ -2,7 +2,7 @@
  * Groups lines into batches and batches into segments. Pure: positions in, segments out. A batch may span files; a
  * segment never ends inside a batch.
  */
-import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../contracts/limits.ts";
+import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../contracts/limits/jobs.ts";
 import type { ByteRange, Segment } from "../../database/segment-rows.ts";
 
 export type NewSegment = Omit<Segment, "settled" | "settled_count">;

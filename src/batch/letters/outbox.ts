@@ -5,7 +5,7 @@
 import { reportFault } from "../../base/boundary.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
-import { LETTERS_A_REQUEST } from "../../contracts/limits.ts";
+import { LETTERS_A_REQUEST } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { setLetterError } from "../records/batch-rows.ts";
 import { type DeadLetter, deleteLetters, lettersToSend } from "./letters.ts";

@@ -3,7 +3,7 @@
  * and deduplication ids. The client is loaded on first use.
  */
 import type { SendMessageBatchRequestEntry, SQSClient } from "@aws-sdk/client-sqs";
-import { LETTER_BYTES_MAX, LETTERS_A_REQUEST, SQS_ANSWER_BYTES_MAX } from "../../contracts/limits.ts";
+import { LETTER_BYTES_MAX, LETTERS_A_REQUEST, SQS_ANSWER_BYTES_MAX } from "../../contracts/limits/jobs.ts";
 import { type DeadLetterAttributes, parseQueueName, type QueueName } from "../../contracts/queues.ts";
 import { boundAnswers } from "../../object-store/backends/bound-answers.ts";
 import type { DeadLetter } from "./letters.ts";

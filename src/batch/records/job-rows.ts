@@ -3,7 +3,7 @@
  * a former owner, or one that comes too late, changes nothing and returns that.
  */
 import type { JobReason, JobStatus } from "../../contracts/jobs.ts";
-import { LIST_ROWS_AT_ONCE } from "../../contracts/limits.ts";
+import { LIST_ROWS_AT_ONCE } from "../../contracts/limits/responses.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
 import { type Ending, movesInto } from "./job-status.ts";
 

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { ServiceError } from "../../contracts/errors.ts";
-import { IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_KEY_LENGTH_MAX } from "../../contracts/limits.ts";
+import { IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_KEY_LENGTH_MAX } from "../../contracts/limits/submissions.ts";
 import { first, type Statements } from "../../database/database.ts";
 
 export interface SubmissionKey {

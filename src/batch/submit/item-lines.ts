@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { depthOf, elementSpans, type Span, writeCompact } from "../../base/json-text.ts";
 import type { FieldError } from "../../contracts/errors.ts";
-import { BATCH_BYTES_LIMIT, ITEM_DEPTH_MAX } from "../../contracts/limits.ts";
+import { BATCH_BYTES_LIMIT, ITEM_DEPTH_MAX } from "../../contracts/limits/submissions.ts";
 
 const NEWLINE = 0x0a;
 /** The check of items stops after this many errors. */

@@ -9,14 +9,14 @@ import {
 } from "../../base/json-text.ts";
 import { type FieldError, ServiceError } from "../../contracts/errors.ts";
 import { SUBMISSION_KEYS } from "../../contracts/jobs.ts";
+import { READ_HERE_BYTES_MAX } from "../../contracts/limits/event-loop.ts";
+import { QUOTED_LENGTH_MAX } from "../../contracts/limits/responses.ts";
 import {
   BODY_DEPTH_MAX,
   NUMBER_CHARACTERS_MAX,
-  QUOTED_LENGTH_MAX,
-  READ_HERE_BYTES_MAX,
   SUBMISSION_HEAD_BYTES_MAX,
   SUBMISSION_KEYS_MAX,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/submissions.ts";
 
 const OPEN_BRACKET = 0x5b;
 const OPEN_BRACE = 0x7b;

@@ -13,16 +13,15 @@ import {
   type Submission,
   submissionSchema,
 } from "../../contracts/jobs.ts";
+import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../contracts/limits/configuration.ts";
 import {
-  CONFIG_BYTES_MAX,
-  CONFIG_DEPTH_MAX,
   GLOB_CHARACTERS_MAX,
   GLOB_LENGTH_MAX,
   GLOBS_MAX,
   PATH_BYTES_MAX,
   STORE_PATHS_CHARACTERS_MAX,
   STORE_PATHS_MAX,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/submissions.ts";
 import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../../contracts/queues.ts";
 import { compileGlob } from "../../object-store/select/glob.ts";
 import { GlobError } from "../../object-store/select/parse-glob.ts";

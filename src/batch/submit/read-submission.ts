@@ -1,6 +1,10 @@
 /** Reads submissions: short ones here, long ones on a thread, so that a long one does not delay other requests. */
 import { ServiceError } from "../../contracts/errors.ts";
-import { READ_ASIDE_HEAP_MIB, READ_ASIDE_LIMIT_MS, READ_HERE_BYTES_MAX } from "../../contracts/limits.ts";
+import {
+  READ_ASIDE_HEAP_MIB,
+  READ_ASIDE_LIMIT_MS,
+  READ_HERE_BYTES_MAX,
+} from "../../contracts/limits/event-loop.ts";
 import { SideThread } from "../../engine/side-work.ts";
 import { type ParsedSubmission, parseSubmission } from "./parse-submission.ts";
 

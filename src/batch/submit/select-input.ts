@@ -1,7 +1,7 @@
 /** Checks that a submission selects any files, and previews them (docs/contract/submitting.md#refused-at-once). */
 import { ServiceError } from "../../contracts/errors.ts";
 import { quoted } from "../../contracts/field-errors.ts";
-import { FIRST_MATCH_MS } from "../../contracts/limits.ts";
+import { FIRST_MATCH_MS } from "../../contracts/limits/submissions.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import {
   type FileSelection,

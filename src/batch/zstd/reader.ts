@@ -8,7 +8,7 @@ import {
   LARGE_WINDOWS_MAX,
   ZSTD_COMMON_WINDOW_BYTES,
   ZSTD_WINDOW_BYTES_MAX,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/input-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { admitFrames } from "./admit.ts";
 import { damaged } from "./bits.ts";

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, wr
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { extract } from "tar";
-import { CONFIG_FILE_BYTES_MAX, PROJECT_BYTES_LIMIT } from "../../contracts/limits.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../../contracts/limits/configuration.ts";
+import { PROJECT_BYTES_LIMIT } from "../../contracts/limits/projects.ts";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
 import { projectFiles } from "./pack-project.ts";
 

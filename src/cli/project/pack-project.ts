@@ -10,7 +10,8 @@ import { basename, dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import ignore from "ignore";
 import { Pack } from "tar";
-import { CONFIG_FILE_BYTES_MAX, PROJECT_BYTES_LIMIT } from "../../contracts/limits.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../../contracts/limits/configuration.ts";
+import { PROJECT_BYTES_LIMIT } from "../../contracts/limits/projects.ts";
 import { CliError, EXIT } from "../server/context.ts";
 import { behindLink, type Walked } from "./project-links.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Rules between the fields of an API's configuration, as pure functions. The schema has the rules of each field alone.
  */
-import { MAX_REPLICAS_DEFAULT } from "../limits.ts";
+import { MAX_REPLICAS_DEFAULT } from "../limits/configuration.ts";
 import type { ApiConfig, SplitApi } from "./apis.ts";
 
 export interface RuleFault {

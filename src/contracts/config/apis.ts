@@ -14,7 +14,7 @@ import {
   REPLICAS_MAX,
   SPLIT_APIS_MAX,
   THREADS_MAX,
-} from "../limits.ts";
+} from "../limits/configuration.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 
 /** As in Cortex: a Python does not start with less. */

@@ -3,7 +3,12 @@
  * each resource alone. legacy/check/check-app.ts checks the rules between resources.
  */
 import * as z from "zod";
-import { CPU_MILLIS_MAX, MEMORY_BYTES_MAX, REPLICAS_MAX, RESOURCE_NAME_LENGTH_MAX } from "../limits.ts";
+import {
+  CPU_MILLIS_MAX,
+  MEMORY_BYTES_MAX,
+  REPLICAS_MAX,
+  RESOURCE_NAME_LENGTH_MAX,
+} from "../limits/configuration.ts";
 import { BUCKET_SCHEMES } from "../store-paths.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 

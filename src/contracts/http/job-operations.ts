@@ -1,6 +1,7 @@
 /** The operations on jobs of a batch API (docs/contract/jobs.md). */
 import { redriveSchema } from "../jobs.ts";
-import { IDEMPOTENCY_KEY_LENGTH_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits.ts";
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits/responses.ts";
+import { IDEMPOTENCY_KEY_LENGTH_MAX } from "../limits/submissions.ts";
 import {
   failureGroupsSchema,
   failureListSchema,

@@ -4,7 +4,12 @@
  */
 import { QUANTITY_MAX_TEXT } from "../config/apis.ts";
 import type { ErrorCode } from "../errors.ts";
-import * as limits from "../limits.ts";
+import * as configuration from "../limits/configuration.ts";
+import * as predictions from "../limits/predictions.ts";
+import * as projects from "../limits/projects.ts";
+import * as requests from "../limits/requests.ts";
+import * as responses from "../limits/responses.ts";
+import * as submissions from "../limits/submissions.ts";
 
 interface LimitRow {
   what: string;
@@ -38,87 +43,90 @@ const REQUESTS: readonly LimitRow[] = [
   { what: "request line and headers together", most: "16 KiB", error: undefined, status: 431 },
   {
     what: "requests that a connection sends ahead of their answers",
-    most: String(limits.REQUESTS_OF_A_CONNECTION_MAX),
+    most: String(requests.REQUESTS_OF_A_CONNECTION_MAX),
     error: undefined,
     status: undefined,
   },
   {
     what: "TLS handshakes under way, on each listener of a gateway; the oldest goes for a new one",
-    most: String(limits.HANDSHAKES_MAX),
+    most: String(requests.HANDSHAKES_MAX),
     error: undefined,
     status: undefined,
   },
   {
     what: "body of a prediction",
-    most: `${bytes(limits.PREDICTION_BYTES_LIMIT_DEFAULT)}, or \`--max-body\``,
+    most: `${bytes(predictions.PREDICTION_BYTES_LIMIT_DEFAULT)}, or \`--max-body\``,
     error: "body_too_large",
     status: 413,
   },
-  invalid("`limit` of a list", String(limits.LIST_LIMIT_MAX)),
-  invalid("`Idempotency-Key`", `${limits.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`),
+  invalid("`limit` of a list", String(responses.LIST_LIMIT_MAX)),
+  invalid(
+    "`Idempotency-Key`",
+    `${submissions.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`,
+  ),
   {
     what: "lists of failures that a key reads at once",
-    most: String(limits.LISTS_OF_A_KEY_MAX),
+    most: String(responses.LISTS_OF_A_KEY_MAX),
     error: "rate_limited",
     status: 429,
   },
   {
     what: "requests of a key, or of an address without one, that wait for the controller",
-    most: String(limits.FORWARDED_WAITING_OF_A_SENDER_MAX),
+    most: String(requests.FORWARDED_WAITING_OF_A_SENDER_MAX),
     error: "server_unavailable",
     status: 503,
   },
   {
     what: "body of a redrive",
-    most: `${bytes(limits.REDRIVE_BYTES_LIMIT - 1)}`,
+    most: `${bytes(submissions.REDRIVE_BYTES_LIMIT - 1)}`,
     error: "body_too_large",
     status: 413,
   },
 ];
 
 const SUBMISSIONS: readonly LimitRow[] = [
-  { what: "body", most: bytes(limits.SUBMISSION_BYTES_LIMIT - 1), error: "body_too_large", status: 413 },
-  invalid("arrays and objects in one another, anywhere in the body", String(limits.BODY_DEPTH_MAX)),
-  invalid("`config`, as compact JSON", bytes(limits.CONFIG_BYTES_MAX)),
-  invalid("arrays and objects in one another, in `config`", String(limits.CONFIG_DEPTH_MAX)),
-  invalid("arrays and objects in one another, in an item", String(limits.ITEM_DEPTH_MAX)),
-  invalid("characters of a number", String(limits.NUMBER_CHARACTERS_MAX)),
-  invalid("a batch, as compact JSON", bytes(limits.BATCH_BYTES_LIMIT - 1)),
+  { what: "body", most: bytes(submissions.SUBMISSION_BYTES_LIMIT - 1), error: "body_too_large", status: 413 },
+  invalid("arrays and objects in one another, anywhere in the body", String(submissions.BODY_DEPTH_MAX)),
+  invalid("`config`, as compact JSON", bytes(configuration.CONFIG_BYTES_MAX)),
+  invalid("arrays and objects in one another, in `config`", String(configuration.CONFIG_DEPTH_MAX)),
+  invalid("arrays and objects in one another, in an item", String(submissions.ITEM_DEPTH_MAX)),
+  invalid("characters of a number", String(submissions.NUMBER_CHARACTERS_MAX)),
+  invalid("a batch, as compact JSON", bytes(submissions.BATCH_BYTES_LIMIT - 1)),
   invalid(
     "`workers`, `timeout`, `batch_size`, `max_receive_count`",
     `${Number.MAX_SAFE_INTEGER}; workers beyond what the machine can hold wait`,
   ),
-  invalid("elements of `store_paths`", String(limits.STORE_PATHS_MAX)),
-  invalid("characters of `store_paths` together", String(limits.STORE_PATHS_CHARACTERS_MAX)),
-  invalid("patterns of `includes`, of `excludes`", String(limits.GLOBS_MAX)),
-  invalid("characters of the patterns of a list together", String(limits.GLOB_CHARACTERS_MAX)),
-  invalid("keys of an object that are none of its own", String(limits.SUBMISSION_KEYS_MAX)),
-  invalid("a submission without its items", bytes(limits.SUBMISSION_HEAD_BYTES_MAX)),
-  invalid("one path", bytes(limits.PATH_BYTES_MAX)),
-  invalid("one pattern of `includes` or `excludes`", `${limits.GLOB_LENGTH_MAX} characters`),
-  invalid("name or ARN of a dead letter queue", `${limits.QUEUE_NAME_LENGTH_MAX} characters`),
+  invalid("elements of `store_paths`", String(submissions.STORE_PATHS_MAX)),
+  invalid("characters of `store_paths` together", String(submissions.STORE_PATHS_CHARACTERS_MAX)),
+  invalid("patterns of `includes`, of `excludes`", String(submissions.GLOBS_MAX)),
+  invalid("characters of the patterns of a list together", String(submissions.GLOB_CHARACTERS_MAX)),
+  invalid("keys of an object that are none of its own", String(submissions.SUBMISSION_KEYS_MAX)),
+  invalid("a submission without its items", bytes(submissions.SUBMISSION_HEAD_BYTES_MAX)),
+  invalid("one path", bytes(submissions.PATH_BYTES_MAX)),
+  invalid("one pattern of `includes` or `excludes`", `${submissions.GLOB_LENGTH_MAX} characters`),
+  invalid("name or ARN of a dead letter queue", `${submissions.QUEUE_NAME_LENGTH_MAX} characters`),
 ];
 
 const CONFIGURATIONS: readonly LimitRow[] = [
   {
     what: "project, unpacked",
-    most: bytes(limits.PROJECT_BYTES_LIMIT),
+    most: bytes(projects.PROJECT_BYTES_LIMIT),
     error: "invalid_project",
     status: 400,
   },
-  undeployed("the configuration's file", bytes(limits.CONFIG_FILE_BYTES_MAX)),
-  undeployed("APIs of a file", String(limits.APIS_MAX)),
-  undeployed("`predictor.config`, as compact JSON", bytes(limits.CONFIG_BYTES_MAX)),
-  undeployed("lists and maps in one another, anywhere", String(limits.CONFIG_DEPTH_MAX)),
-  undeployed("variables of `predictor.env`", String(limits.ENV_VARIABLES_MAX)),
-  undeployed("`predictor.env`, names and values together", bytes(limits.ENV_BYTES_MAX)),
-  undeployed("a path, or `networking.endpoint`", `${limits.CONFIG_TEXT_LENGTH_MAX} characters`),
-  undeployed("`networking.cors_origins`", String(limits.ORIGINS_MAX)),
-  undeployed("APIs of a TrafficSplitter", String(limits.SPLIT_APIS_MAX)),
-  undeployed("names of an application's resources", `${limits.RESOURCE_NAME_LENGTH_MAX} characters`),
-  undeployed("durations", `${limits.DURATION_MS_MAX / 3_600_000}h`),
-  undeployed("replicas", String(limits.REPLICAS_MAX)),
-  undeployed("`threads_per_process`", String(limits.THREADS_MAX)),
+  undeployed("the configuration's file", bytes(configuration.CONFIG_FILE_BYTES_MAX)),
+  undeployed("APIs of a file", String(configuration.APIS_MAX)),
+  undeployed("`predictor.config`, as compact JSON", bytes(configuration.CONFIG_BYTES_MAX)),
+  undeployed("lists and maps in one another, anywhere", String(configuration.CONFIG_DEPTH_MAX)),
+  undeployed("variables of `predictor.env`", String(configuration.ENV_VARIABLES_MAX)),
+  undeployed("`predictor.env`, names and values together", bytes(configuration.ENV_BYTES_MAX)),
+  undeployed("a path, or `networking.endpoint`", `${configuration.CONFIG_TEXT_LENGTH_MAX} characters`),
+  undeployed("`networking.cors_origins`", String(configuration.ORIGINS_MAX)),
+  undeployed("APIs of a TrafficSplitter", String(configuration.SPLIT_APIS_MAX)),
+  undeployed("names of an application's resources", `${configuration.RESOURCE_NAME_LENGTH_MAX} characters`),
+  undeployed("durations", `${configuration.DURATION_MS_MAX / 3_600_000}h`),
+  undeployed("replicas", String(configuration.REPLICAS_MAX)),
+  undeployed("`threads_per_process`", String(configuration.THREADS_MAX)),
   undeployed("`compute.cpu`, `compute.mem`", QUANTITY_MAX_TEXT),
 ];
 

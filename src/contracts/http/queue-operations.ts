@@ -1,5 +1,5 @@
 /** The operations on queues (docs/contract/failing-batches.md#shared-queues). */
-import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits.ts";
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits/responses.ts";
 import {
   deadLetterQueueSchema,
   letterListSchema,

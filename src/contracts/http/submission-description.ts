@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { INPUT_VARIANTS, NOT_YET_FIELDS, submissionSchema } from "../jobs.ts";
-import { GLOB_LENGTH_MAX, GLOBS_MAX, PATH_BYTES_MAX, QUEUE_NAME_LENGTH_MAX } from "../limits.ts";
+import { GLOB_LENGTH_MAX, GLOBS_MAX, PATH_BYTES_MAX, QUEUE_NAME_LENGTH_MAX } from "../limits/submissions.ts";
 import { QUEUE_NAME_PATTERN } from "../queues.ts";
 import { STORE_PATH_PATTERN } from "../store-paths.ts";
 

@@ -12,14 +12,13 @@ import { assertOpens, assertPermission, type Need, sha256Of, unauthorized } from
 import { OneEachTurn, wallMs } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { decodeForwarded, FORWARDED_HEADER, type Forwarded } from "../../contracts/forwarded.ts";
+import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import {
   CONTROL_BODIES_BYTES_MAX,
   CONTROL_SMALL_BODIES_BYTES,
-  LIST_LIMIT_DEFAULT,
-  LIST_LIMIT_MAX,
-  SLICE_MS,
   SMALL_BODY_BYTES,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/requests.ts";
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../../contracts/limits/responses.ts";
 
 /** The parsed header per request: a list asks once for each row. */
 const read = new WeakMap<Context, Forwarded>();

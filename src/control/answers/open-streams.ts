@@ -13,7 +13,7 @@ import {
   STREAM_POLL_MS,
   STREAMS_MAX,
   STREAMS_OF_A_KEY_MAX,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/responses.ts";
 import { askedBy, isStillOpen, streamText } from "./http.ts";
 
 /** How many may be open, and the words of the error if there are more. */

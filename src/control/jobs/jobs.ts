@@ -16,7 +16,7 @@ import { assertLegalKey } from "../../batch/submit/idempotency.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../../contracts/field-errors.ts";
 import { JOB_STATUSES, type JobStatus, redriveSchema } from "../../contracts/jobs.ts";
-import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../../contracts/limits.ts";
+import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import {
   assertKey,
   assertMayKnow,

@@ -7,7 +7,7 @@ import { createHash, type Hash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import { mkdir, readdir, readFile, readlink, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
-import { REQUIREMENTS_BYTES_MAX } from "../../contracts/limits.ts";
+import { REQUIREMENTS_BYTES_MAX } from "../../contracts/limits/projects.ts";
 import type { InterpreterFacts } from "./interpreter.ts";
 import { localPathOf, namedBy } from "./requirements.ts";
 

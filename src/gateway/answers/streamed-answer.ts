@@ -7,7 +7,8 @@
 import type { ServerResponse } from "node:http";
 import { contain } from "../../base/boundary.ts";
 import type { Problem } from "../../contracts/errors.ts";
-import { STREAM_HEARTBEAT_MS, STREAM_PIECE_BYTES, STREAM_WRITE_BYTES } from "../../contracts/limits.ts";
+import { STREAM_PIECE_BYTES, STREAM_WRITE_BYTES } from "../../contracts/limits/frames.ts";
+import { STREAM_HEARTBEAT_MS } from "../../contracts/limits/responses.ts";
 import type { StreamHead } from "../../protocol/messages.ts";
 
 const DATA = Buffer.from("data: ");

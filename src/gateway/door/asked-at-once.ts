@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { REQUESTS_OF_A_CONNECTION_MAX } from "../../contracts/limits.ts";
+import { REQUESTS_OF_A_CONNECTION_MAX } from "../../contracts/limits/requests.ts";
 
 /** Tells Node's parser that the rest is not HTTP: it reads nothing after such a request. */
 const PARSE_NO_MORE = 2;

@@ -4,7 +4,7 @@
  */
 import type { Server as TlsServer } from "node:https";
 import type { Socket } from "node:net";
-import { HANDSHAKES_MAX } from "../../contracts/limits.ts";
+import { HANDSHAKES_MAX } from "../../contracts/limits/requests.ts";
 
 export function boundHandshakes(server: TlsServer): void {
   // By the client's address and port, because a TLS socket does not show which connection it uses.

@@ -3,7 +3,7 @@
  * one that is closed to them, and one that needs a key (docs/decisions/0021-what-strangers-learn.md).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { STRANGERS_ASKED_FOR_MAX } from "../../contracts/limits.ts";
+import { STRANGERS_ASKED_FOR_MAX } from "../../contracts/limits/requests.ts";
 import { refuse } from "../answers/refuse.ts";
 import { refusal } from "./authorization.ts";
 import { allowAnyOrigin, answerOptions } from "./cors.ts";

@@ -4,7 +4,8 @@
  */
 import { contain } from "../../base/boundary.ts";
 import { asServiceError, revoked } from "../../contracts/errors.ts";
-import { CANCEL_GRACE_MS, STREAM_POLL_MS, WAKE_UP_MS } from "../../contracts/limits.ts";
+import { CANCEL_GRACE_MS, WAKE_UP_MS } from "../../contracts/limits/predictions.ts";
+import { STREAM_POLL_MS } from "../../contracts/limits/responses.ts";
 import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";
 import type { PredictionRequest } from "../answers/prediction-request.ts";
 import { Deadlines } from "./deadlines.ts";

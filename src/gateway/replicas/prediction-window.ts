@@ -1,5 +1,5 @@
 /** How many requests may be at a replica in advance, learned from how long its predictions take. Pure. */
-import { PREDICTION_WINDOW_MAX } from "../../contracts/limits.ts";
+import { PREDICTION_WINDOW_MAX } from "../../contracts/limits/predictions.ts";
 
 const FAST_US = 1000;
 /**

@@ -14,7 +14,7 @@ import {
 import { withoutIdleKeys } from "../../contracts/config/idle-keys.ts";
 import type { FieldError } from "../../contracts/errors.ts";
 import { legalKeysOf, namedIssues } from "../../contracts/field-errors.ts";
-import { EMBEDDED_TEXT_MAX } from "../../contracts/limits.ts";
+import { EMBEDDED_TEXT_MAX } from "../../contracts/limits/configuration.ts";
 import { fillTemplate } from "./templates.ts";
 
 /** A resource and its position, for messages. */

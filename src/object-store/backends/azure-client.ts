@@ -7,7 +7,7 @@ import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import type { HttpOperationResponse, IHttpClient, RestError, WebResource } from "@azure/storage-blob";
-import { STORE_ERROR_BYTES_MAX, STORE_PAGE_BYTES_MAX } from "../../contracts/limits.ts";
+import { STORE_ERROR_BYTES_MAX, STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
 import { textOfStore } from "../text-of-store.ts";
 import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "./listing-xml.ts";
 

@@ -2,7 +2,7 @@
 import type { DefaultAzureCredential } from "@azure/identity";
 import type { BlobServiceClient, RestError, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { ServiceError } from "../../contracts/errors.ts";
-import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits.ts";
+import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
 import {
   type ListedObject,
   type ListOptions,

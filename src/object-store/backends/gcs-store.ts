@@ -8,12 +8,12 @@ import { hasMoreValues } from "../../base/json-text.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   PARALLEL_LISTINGS,
-  PATH_BYTES_MAX,
   STORE_ERROR_BYTES_MAX,
   STORE_PAGE_BYTES_MAX,
   STORE_PAGE_VALUES_MAX,
   STORE_SILENCE_MS,
-} from "../../contracts/limits.ts";
+} from "../../contracts/limits/stores.ts";
+import { PATH_BYTES_MAX } from "../../contracts/limits/submissions.ts";
 import {
   type ListedObject,
   type ListOptions,

@@ -3,7 +3,7 @@
  * The SDK itself reads `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` and profiles.
  */
 import type { S3Client } from "@aws-sdk/client-s3";
-import { STORE_ERROR_BYTES_MAX, STORE_SILENCE_MS } from "../../contracts/limits.ts";
+import { STORE_ERROR_BYTES_MAX, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
 import { boundAnswers } from "./bound-answers.ts";
 
 export interface S3Options {

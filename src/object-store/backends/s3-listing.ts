@@ -5,7 +5,7 @@ import type {
   ListObjectsV2CommandInput,
   ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
-import { STORE_PAGE_BYTES_MAX } from "../../contracts/limits.ts";
+import { STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
 import { textOfStore } from "../text-of-store.ts";
 import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "./listing-xml.ts";
 

@@ -1,7 +1,7 @@
 /** `s3://`: Amazon S3 and stores with its protocol. It lists in pages of 1,000, one page ahead, and reads by ranges. */
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { ServiceError } from "../../contracts/errors.ts";
-import { PARALLEL_LISTINGS } from "../../contracts/limits.ts";
+import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import {
   type ListedObject,
   type ListOptions,

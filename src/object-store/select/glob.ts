@@ -8,7 +8,7 @@
  * JavaScript backtrack, and a pattern comes from outside.
  */
 
-import { GLOB_STATES_KEPT } from "../../contracts/limits.ts";
+import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
 import { type GlobStep, type ParsedGlob, parseGlob } from "./parse-glob.ts";
 
 const ASCII = 128;

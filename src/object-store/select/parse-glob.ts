@@ -5,7 +5,7 @@
  * - `{a,b}` is either pattern
  * - `\` takes the next character literally
  */
-import { GLOB_LENGTH_MAX } from "../../contracts/limits.ts";
+import { GLOB_LENGTH_MAX } from "../../contracts/limits/submissions.ts";
 
 export type GlobStep =
   | { kind: "one"; matches: (code: number) => boolean; next: number }

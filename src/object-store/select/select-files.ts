@@ -4,7 +4,8 @@
  * directory markers, which are skipped. Then `includes` apply, then `excludes`.
  */
 import { TimeSlices } from "../../base/clock.ts";
-import { GLOB_STATES_KEPT, SLICE_MS } from "../../contracts/limits.ts";
+import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
+import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
 import type { ListedObject, ObjectStore } from "../object-store.ts";
 import { compileGlob, type Glob } from "./glob.ts";
 

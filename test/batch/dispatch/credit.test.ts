@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Credit } from "../../../src/batch/dispatch/credit.ts";
-import { CREDIT_BATCHES_MAX, LEASED_WORK_US } from "../../../src/contracts/limits.ts";
+import { CREDIT_BATCHES_MAX, LEASED_WORK_US } from "../../../src/contracts/limits/jobs.ts";
 
 type Ack = [count: number, totalUs: number];
 

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LineScanner } from "../../../src/batch/enqueue/line-scanner.ts";
-import { ITEM_DEPTH_MAX } from "../../../src/contracts/limits.ts";
+import { ITEM_DEPTH_MAX } from "../../../src/contracts/limits/submissions.ts";
 
 const scanner = new LineScanner();
 

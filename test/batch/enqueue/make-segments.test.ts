@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type NewSegment, SegmentMaker } from "../../../src/batch/enqueue/make-segments.ts";
-import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../../src/contracts/limits.ts";
+import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../../src/contracts/limits/jobs.ts";
 
 /** A file as the lengths of its lines; a blank one is negative. */
 interface File {

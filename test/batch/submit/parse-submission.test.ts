@@ -3,18 +3,17 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ParsedSubmission, parseSubmission } from "../../../src/batch/submit/parse-submission.ts";
 import { type FieldError, ServiceError } from "../../../src/contracts/errors.ts";
+import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../../src/contracts/limits/configuration.ts";
+import { READ_HERE_BYTES_MAX } from "../../../src/contracts/limits/event-loop.ts";
 import {
   BATCH_BYTES_LIMIT,
-  CONFIG_BYTES_MAX,
-  CONFIG_DEPTH_MAX,
   GLOB_CHARACTERS_MAX,
   GLOB_LENGTH_MAX,
   GLOBS_MAX,
   ITEM_DEPTH_MAX,
-  READ_HERE_BYTES_MAX,
   STORE_PATHS_CHARACTERS_MAX,
   STORE_PATHS_MAX,
-} from "../../../src/contracts/limits.ts";
+} from "../../../src/contracts/limits/submissions.ts";
 
 /** A body that is longer than this is read in another way: its items are left alone. */
 const PADDING = " ".repeat(READ_HERE_BYTES_MAX);

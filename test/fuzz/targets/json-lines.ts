@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { depthOf } from "../../../src/base/json-text.ts";
 import { LineScanner } from "../../../src/batch/enqueue/line-scanner.ts";
-import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../../../src/contracts/limits.ts";
+import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../../../src/contracts/limits/submissions.ts";
 import { Finding, type Target } from "../target.ts";
 
 const scanner = new LineScanner();

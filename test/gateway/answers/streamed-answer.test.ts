@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { STREAM_PIECE_BYTES, STREAM_WRITE_BYTES } from "../../../src/contracts/limits.ts";
+import { STREAM_PIECE_BYTES, STREAM_WRITE_BYTES } from "../../../src/contracts/limits/frames.ts";
 import { StreamedAnswer } from "../../../src/gateway/answers/streamed-answer.ts";
 
 function stream(format: "events" | "lines" | "raw") {

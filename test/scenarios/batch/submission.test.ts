@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ITEM_DEPTH_MAX } from "../../../src/contracts/limits.ts";
+import { ITEM_DEPTH_MAX } from "../../../src/contracts/limits/submissions.ts";
 import { ECHO, project } from "../../harness/projects.ts";
 import { schemaErrors } from "../../harness/published-schema.ts";
 import { TestServer } from "../../harness/server.ts";

@@ -2,7 +2,7 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FAULT_MESSAGE_BYTES_MAX } from "../../../src/contracts/limits.ts";
+import { FAULT_MESSAGE_BYTES_MAX } from "../../../src/contracts/limits/frames.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { readStream } from "../../harness/read-stream.ts";
 import { TestServer } from "../../harness/server.ts";

@@ -1,0 +1,23 @@
+/** Tokens of an issuer, and requests signed with AWS Signature Version 4. */
+
+/**
+ * After a failure, a gateway waits this long before it fetches an issuer's keys again, and twice as long after each
+ * further failure. So each gateway asks an issuer that is down twice a minute, however many tokens arrive. After an
+ * issuer's restart its tokens work again within two seconds.
+ */
+export const JWKS_COOLDOWN_FIRST_MS = 1_000;
+export const JWKS_COOLDOWN_MAX_MS = 30_000;
+/** The response with an issuer's keys: some 500 keys. Issuers have two or three. */
+export const JWKS_BYTES_MAX = 1024 * 1024;
+/** OpenID Connect Core, section 2: the longest subject, in characters. */
+export const TOKEN_SUBJECT_CHARACTERS_MAX = 255;
+/**
+ * Signatures that a gateway remembers, some 100 bytes each: 40 MB. One access key can sign 440 requests a second before
+ * its window becomes shorter than 15 minutes. At 10,000 a second the window is 40 s.
+ */
+export const SIGNATURES_MAX = 400_000;
+/**
+ * A signature's time has a resolution of seconds. A request that was signed twice in one second arrives twice within
+ * this time, even over a slow network.
+ */
+export const REPEATED_SIGNATURE_MS = 5_000;

@@ -1,0 +1,20 @@
+/** How long one step may block the event loop, and what is parsed in a thread beside it. */
+
+/** Long work yields the event loop after this time: a tenth of what a request may wait. */
+export const SLICE_MS = 10;
+/**
+ * A longer submission is parsed in a thread beside the event loop. 64 KiB take up to 5 ms, and starting a thread takes
+ * 100 ms. Nearly all submissions that name files are shorter.
+ */
+export const READ_HERE_BYTES_MAX = 64 * 1024;
+/** ... within this time: 10 MiB of the smallest items take 2 s ... */
+export const READ_ASIDE_LIMIT_MS = 60_000;
+/** ... and this much memory of the thread: 10 MiB are 3.5 million empty objects at 56 bytes. */
+export const READ_ASIDE_HEAP_MIB = 384;
+/**
+ * Bytes that wait for the thread: as many as all bodies that may be held (CONTROL_BODIES_BYTES_MAX). They are counted
+ * separately, because a body whose connection has ended is no longer held but may still wait.
+ */
+export const ASIDE_WAITING_BYTES_MAX = 128 * 1024 * 1024;
+/** A configuration of more bytes is parsed in the thread: the parser reads 2 MB a second, and reads twice. */
+export const CONFIG_READ_HERE_BYTES_MAX = 8 * 1024;

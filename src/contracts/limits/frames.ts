@@ -1,0 +1,30 @@
+/** Frames between the server and its workers: long bodies, streams and exceptions of user code. */
+
+/**
+ * A frame's body, in bytes: large enough that the header costs nothing, small enough that other messages wait less than
+ * 0.1 ms.
+ */
+export const FRAME_BODY_BYTES_MAX = 256 * 1024;
+/** How much of one long body a sender may have in flight before the receiver grants more: four frames. */
+export const STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX;
+/**
+ * What a piece of a stream uses of its window in addition to its bytes. Without it, half a million pieces of two bytes
+ * would fit into a window, and each costs the gateway 10 us and 500 bytes. With it, four thousand fit.
+ */
+export const STREAM_PIECE_BYTES = 256;
+/** Pieces of a stream that arrive in one turn of the event loop are written together, about this many bytes at once. */
+export const STREAM_WRITE_BYTES = 64 * 1024;
+/** After this many frames of one read, at 2 us each, other work runs: libuv reads up to 32 times, 40,000 frames each. */
+export const FRAMES_A_TURN = 1024;
+/** The largest body that is reassembled, in bytes. */
+export const MESSAGE_BYTES_MAX = 512 * 1024 * 1024;
+/**
+ * An exception of user code: bytes of each field's JSON text as the worker sends it. python/quern_runtime/faults.py
+ * cuts the fields and has the same numbers. Together they are 97 KiB: an exception always fits into a frame, and an ACK
+ * has space for at least two. Nobody reads a message of 8 KiB to its end. A traceback of 24 KiB has some 150 calls. A
+ * detail is a response to a client, such as a list of 500 invalid fields.
+ */
+export const FAULT_TYPE_BYTES_MAX = 256;
+export const FAULT_MESSAGE_BYTES_MAX = 8 * 1024;
+export const FAULT_TRACEBACK_BYTES_MAX = 24 * 1024;
+export const FAULT_DETAIL_BYTES_MAX = 64 * 1024;

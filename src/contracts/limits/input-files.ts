@@ -1,0 +1,20 @@
+/** How the files of a job are read: lines, compressed files, and the memory for finding files by patterns. */
+
+/** A line of input may have white space that does not count. Past this many raw bytes it is refused. */
+export const LINE_BYTES_LIMIT = 8 * 1024 * 1024;
+/**
+ * A compressed file may unpack to this many times its size (deflate reaches at most 1,032; JSON lines rarely 50) ...
+ */
+export const COMPRESSION_RATIO_MAX = 1100;
+/** ... and is checked once it has produced this many bytes. */
+export const COMPRESSION_FREE_BYTES = 64 * 1024 * 1024;
+/**
+ * Zstandard: how far back a file may refer. All of this window is held in memory. `zstd --long` needs 128 MiB. Every
+ * level without `--ultra` needs at most 8 MiB, which any decompressor should support (RFC 8878). At most two larger
+ * windows are held at once: 256 MiB.
+ */
+export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
+export const ZSTD_COMMON_WINDOW_BYTES = 8 * 1024 * 1024;
+export const LARGE_WINDOWS_MAX = 2;
+/** States of automata that one selection keeps, about a kilobyte each. */
+export const GLOB_STATES_KEPT = 2000;

@@ -1,0 +1,54 @@
+/** Running jobs: segments, commits, credit, deaths of workers, messages to queues, events and retention. */
+
+/**
+ * A segment ends at the first of these limits. 1 MiB is read in less than a millisecond; 8,192 batches are a bitmap of
+ * 1 KiB.
+ */
+export const SEGMENT_BYTES_TARGET = 1024 * 1024;
+export const SEGMENT_BATCHES_MAX = 8192;
+/** The longest interval between two group commits. */
+export const COMMIT_INTERVAL_MS = 5;
+export const ENQUEUE_COMMIT_BYTES = 4 * 1024 * 1024;
+/** Work leased to one worker: about this much, so that no batch waits long for those before it. */
+export const LEASED_WORK_US = 50_000;
+/**
+ * ... and at most this many batches: at 125,000 batches/s per worker, two commit intervals and a round trip hold 1,500.
+ */
+export const CREDIT_BATCHES_MAX = 2048;
+/** ... and at most this many bytes. */
+export const CREDIT_BYTES_MAX = 4 * 1024 * 1024;
+/**
+ * docs/contract/failing-batches.md#interruptions: a batch that was interrupted this often runs alone. If it is
+ * interrupted again, it is charged.
+ */
+export const INTERRUPTIONS_MAX = 3;
+/**
+ * docs/contract/jobs.md#ends-early: a job ends after this many deaths in a row with no batch in hand. It also ends
+ * after this many batches in a row that were lost to deaths.
+ */
+export const IDLE_DEATHS_MAX = 3;
+export const DEADLY_BATCHES_MAX = 10;
+/**
+ * A job ends after this many of its workers, in total, broke the protocol. Two may be caused by a predictor that writes
+ * to files that are not its own; after a third it would never stop.
+ */
+export const BROKEN_WORKERS_MAX = 3;
+/** docs/contract/jobs.md#stop-grace: SIGTERM, then SIGKILL after this grace. */
+export const STOP_GRACE_MS = 10_000;
+/** docs/contract/failing-batches.md#stalled: a worker that waits for compute for longer than this is stalled. */
+export const STALLED_AFTER_MS = 600_000;
+/**
+ * Events of a job: how often its state is polled, and the longest interval between two events while it runs
+ * (docs/contract/jobs.md#job-events).
+ */
+export const EVENT_POLL_MS = 200;
+export const EVENT_EVERY_MS = 1000;
+/** How often old jobs are removed, and how many at once. Each statement deletes rows for a few milliseconds. */
+export const PRUNE_EVERY_MS = 3_600_000;
+export const PRUNED_JOBS_AT_ONCE = 100;
+export const PRUNED_ROWS_AT_ONCE = 1000;
+/** SQS: messages in one SendMessageBatch, and the total bytes of bodies and attributes that every queue accepts. */
+export const LETTERS_A_REQUEST = 10;
+export const LETTER_BYTES_MAX = 262_144;
+/** The body of a response of SQS: some hundred bytes for each of ten messages. */
+export const SQS_ANSWER_BYTES_MAX = 256 * 1024;

@@ -1,0 +1,27 @@
+/** The processes of the server: how they are watched and restarted. */
+
+/**
+ * How often the parent checks that its children respond: five times before it replaces one, at 50 microseconds each.
+ */
+export const HEARTBEAT_MS = 2_000;
+/**
+ * A gateway or controller that is silent for longer is replaced. A synchronous step of Quern may take one second.
+ * Longer work is cut into pieces or runs in a thread, as the check of the database does. So only a stopped process or
+ * an endless loop reaches this limit, even on a machine that is ten times as slow.
+ */
+export const CHILD_SILENT_MAX_MS = 10_000;
+/** ... while it starts: migrations, and the recovery of a large log, are single steps of SQLite. */
+export const CHILD_START_SILENT_MAX_MS = 120_000;
+/** A child that ends is restarted: at once, then with growing pauses up to this. */
+export const CHILD_RESTART_FIRST_MS = 20;
+export const CHILD_RESTART_MAX_MS = 10_000;
+/**
+ * Added to the `oom_score_adj` of each worker. The kernel then counts a worker as if it used half of the machine's
+ * memory more. The server's own processes use far less than half.
+ */
+export const WORKER_OOM_SCORE = 500;
+/**
+ * How often the runtime directory is checked: less than the 5 s that a request waits for a controller that does not
+ * listen.
+ */
+export const RUNTIME_POLL_MS = 2_000;

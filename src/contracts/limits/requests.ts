@@ -1,0 +1,47 @@
+/** Requests that the server holds at once: connections, heads and bodies. */
+
+/**
+ * Bodies of requests that a gateway holds at once, in bytes, including announced ones. It is more if --max-body is
+ * more.
+ */
+export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
+/**
+ * A body of more than SMALL_BODY_BYTES must not stall: in each period, this share of its reserved bytes must arrive. At
+ * this pace it would take ten minutes, twice as long as a request may.
+ */
+export const BODY_PACE_MS = 15_000;
+export const BODY_PACE_SHARE = 1 / 40;
+/**
+ * The part of HELD_BODIES_BYTES_MAX that is kept for small bodies: 1,000 of them, even while large announced bodies
+ * arrive slowly or not at all.
+ */
+export const HELD_SMALL_BODIES_BYTES = 64 * 1024 * 1024;
+export const SMALL_BODY_BYTES = 64 * 1024;
+/** Bodies of submissions that a controller holds at once: twelve of the largest, beside 128 small ones. */
+export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
+export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
+/**
+ * Pipelined requests of one connection. Node takes 1,500 of them at once, which delayed all other requests by seconds.
+ * Load generators pipeline up to twenty, clients none.
+ */
+export const REQUESTS_OF_A_CONNECTION_MAX = 20;
+/** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */
+export const HANDSHAKES_MAX = 1_000;
+/**
+ * How many requests for names that a gateway does not know are forwarded to the controller at once, for callers without
+ * a key. Each takes 1.2 ms in both processes.
+ */
+export const STRANGERS_ASKED_FOR_MAX = 8;
+/**
+ * Requests that a gateway has with the controller at once. The controller takes up to 7 ms for one, and keeps everybody
+ * else waiting meanwhile. A request counts until it is answered, for at most a second: a body may come slowly.
+ */
+export const FORWARDED_AT_ONCE_MAX = 32;
+export const FORWARDED_HOLD_MS = 1_000;
+/** Requests of one key, or of one address without a key, that wait for their turn at the controller. */
+export const FORWARDED_WAITING_OF_A_SENDER_MAX = 500;
+/**
+ * The head of a request at the controller, in bytes. Gateways accept 16 KiB (Node's own limit) and add the permissions
+ * of a token. A claim of 12 KiB becomes up to 40 KiB.
+ */
+export const CONTROLLER_HEAD_BYTES_MAX = 128 * 1024;

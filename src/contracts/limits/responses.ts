@@ -1,0 +1,32 @@
+/** What a response shows, and how many stay open: errors, lists and streams. */
+
+/** Errors shown in one response (docs/contract/errors.md#errors-shown). */
+export const ERRORS_SHOWN_MAX = 20;
+/**
+ * Characters of an error's text, and of the text about one field. They quote what was given, which may be megabytes.
+ */
+export const ERROR_TEXT_MAX = 8 * 1024;
+export const FIELD_TEXT_MAX = 1024;
+/** A caller's text is quoted to this many characters in messages, so that a response is not larger than its request. */
+export const QUOTED_LENGTH_MAX = 120;
+/** Page sizes of lists (docs/contract/jobs.md#list-of-jobs). */
+export const LIST_LIMIT_DEFAULT = 50;
+export const LIST_LIMIT_MAX = 500;
+/** Rows of a list that are read and sent at once. A reason has up to 20 KiB. */
+export const LIST_ROWS_AT_ONCE = 50;
+/**
+ * Lists of failures that one key reads at once. Each holds up to 2 MiB of errors (20 of 97 KiB) and 3 MiB of a segment
+ * until its client reads on. All that may be open hold 200 MiB.
+ */
+export const LISTS_OF_A_KEY_MAX = 10;
+export const LISTS_MAX = 40;
+/**
+ * Streams that one key may have open: events of jobs, and logs that are followed. Each polls the database or the disk
+ * five times a second, for 0.1 ms. A hundred take a twentieth of a core; all that may be open take a quarter.
+ */
+export const STREAMS_OF_A_KEY_MAX = 100;
+export const STREAMS_MAX = 500;
+/** How often the key of an open stream is checked: a revocation must end the stream within 2 s. */
+export const STREAM_POLL_MS = 500;
+/** A stream that is silent this long gets a comment or an empty line, before a proxy closes it (60 s is common). */
+export const STREAM_HEARTBEAT_MS = 15_000;
