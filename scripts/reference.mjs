@@ -6,7 +6,7 @@ import { root, setUp } from "./setup.mjs";
 
 setUp();
 const { z } = await import("zod");
-const { SETTINGS } = await import(join(root, "dist", "settings.js"));
+const { SETTINGS } = await import(join(root, "dist", "settings", "settings.js"));
 const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
 const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "config", "apis.js"));
 const { LIMITS } = await import(join(root, "dist", "contracts", "http", "limit-table.js"));

@@ -12,21 +12,16 @@ import { type CliContext, CliError, EXIT } from "./cli/server/context.ts";
 import { isErrTerminal, isTerminal, Output, watchReader } from "./cli/terminal/output.ts";
 import { addressFile, adminTokenFile } from "./contracts/data-layout.ts";
 import { packageRoot } from "./contracts/package-root.ts";
+import { configDirectory, givenHost, isPlainOutput, setting } from "./settings/environment.ts";
+import { version } from "./settings/installation.ts";
 import {
   readServerOptions,
   SERVER_SETTING_NAMES,
   type ServerOptions,
   type SettingTexts,
-} from "./server-options.ts";
-import {
-  configDirectory,
-  givenHost,
-  isPlainOutput,
-  SERVER_SETTINGS,
-  SETTINGS,
-  setting,
-  version,
-} from "./settings.ts";
+} from "./settings/server-options.ts";
+import { SERVER_SETTINGS } from "./settings/server-settings.ts";
+import { SETTINGS } from "./settings/settings.ts";
 
 /** Other names of a server that listens on a loopback address. */
 const LOOPBACK_NAMES: ReadonlyMap<string, readonly string[]> = new Map([

@@ -4,8 +4,8 @@ import type { StartRole } from "./child.ts";
 import { hideInText } from "./contracts/secrets.ts";
 import { startController } from "./controller.ts";
 import { FaultLog } from "./observe/fault-log.ts";
-import { readChildOptions } from "./server-options.ts";
-import { serverEnvironment } from "./settings.ts";
+import { readChildOptions } from "./settings/child-options.ts";
+import { serverEnvironment } from "./settings/environment.ts";
 
 const log = openLog("controller", undefined, hideInText);
 export const faults = new FaultLog(({ level, msg, ...line }) => log[level](line, msg));

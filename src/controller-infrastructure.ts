@@ -21,7 +21,7 @@ import { PythonEnvironments } from "./engine/environments/python-environment.ts"
 import { findGpus } from "./engine/gpus.ts";
 import { LocalEngine } from "./engine/local-processes.ts";
 import { watchLog } from "./observe/log-watch.ts";
-import { pythonRuntimeDir } from "./settings.ts";
+import { pythonRuntimeDir } from "./settings/installation.ts";
 import { settleInstance } from "./settle-instance.ts";
 
 /** The longest time that a former controller takes to leave after its parent has died. */

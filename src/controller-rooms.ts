@@ -60,8 +60,8 @@ import { openStores } from "./object-store/backends/stores.ts";
 import { Audit } from "./observe/audit.ts";
 import { appendLogLine } from "./observe/log-files.ts";
 import { LoopDelayMeter } from "./observe/loop-delay.ts";
-import type { ChildOptions } from "./server-options.ts";
-import { version } from "./settings.ts";
+import type { ChildOptions } from "./settings/child-options.ts";
+import { version } from "./settings/installation.ts";
 
 export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };
 

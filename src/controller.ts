@@ -35,7 +35,7 @@ import {
 } from "./controller-rooms.ts";
 import { resolveRoots } from "./object-store/backends/allowed-paths.ts";
 import { RuntimeWatch } from "./runtime-watch.ts";
-import { pythonRuntimeDir } from "./settings.ts";
+import { pythonRuntimeDir } from "./settings/installation.ts";
 
 const DRAIN_GRACE_MS = 10_000;
 

@@ -8,7 +8,7 @@ import { controllerSocket, internalSocket, routesFile } from "./contracts/data-l
 import { ownFaults } from "./gateway/answers/own-faults.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
 import { ALL_IDLE, IDLE } from "./parent/supervised-child.ts";
-import { type ChildOptions, readChildOptions } from "./server-options.ts";
+import { type ChildOptions, readChildOptions } from "./settings/child-options.ts";
 
 export const faults = ownFaults;
 

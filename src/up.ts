@@ -20,8 +20,9 @@ import { hasAnyKey } from "./offline-keys.ts";
 import { forgetApiPort, formerApiPort, rememberApiPort } from "./parent/api-port.ts";
 import { ConnectionDealer } from "./parent/deal-connections.ts";
 import { ALL_IDLE, type ChildRole, SupervisedChild, watchSilence } from "./parent/supervised-child.ts";
-import { type RunOptions, type ServerOptions, writeChildOptions } from "./server-options.ts";
-import { runtimeDirectory } from "./settings.ts";
+import { type RunOptions, writeChildOptions } from "./settings/child-options.ts";
+import { runtimeDirectory } from "./settings/runtime-directory.ts";
+import type { ServerOptions } from "./settings/server-options.ts";
 
 /** An address and not a name, because a name may resolve to another machine's address. */
 const LOOPBACK = "127.0.0.1";

@@ -12,6 +12,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   base: { rooms: [], npm: ["pino"] },
   contracts: { rooms: [], npm: ["zod"] },
   config: { rooms: ["base", "contracts"], npm: ["yaml"] },
+  settings: { rooms: ["contracts", "access"], npm: [] },
   parent: { rooms: ["base", "contracts", "observe"], npm: [] },
   protocol: { rooms: ["base", "contracts"], npm: [] },
   database: { rooms: ["base", "contracts"], npm: ["better-sqlite3", "pg"] },
@@ -158,9 +159,9 @@ describe("the house", () => {
       );
   });
 
-  it("reads the environment in settings.ts only", () => {
+  it("reads the environment in one file only", () => {
     const readers = files.filter((file) => readFileSync(file, "utf8").includes("process.env"));
-    expect(readers.map((file) => relative(root, file))).toEqual(["src/settings.ts"]);
+    expect(readers.map((file) => relative(root, file))).toEqual(["src/settings/environment.ts"]);
   });
 
   it("reads the wall clock in base/clock.ts only, so that no duration or deadline is measured by it", () => {

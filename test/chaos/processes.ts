@@ -1,6 +1,6 @@
 /** The processes of the server under attack, by what they are. */
 import { readFileSync } from "node:fs";
-import { runtimeDirectory } from "../../src/settings.ts";
+import { runtimeDirectory } from "../../src/settings/runtime-directory.ts";
 import { processes, type TestServer } from "../harness/server.ts";
 
 export type Role = "controller" | "gateway" | "job worker" | "replica";

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { runtimeDirectory } from "../../src/settings.ts";
+import { runtimeDirectory } from "../../src/settings/runtime-directory.ts";
 import { eventually } from "./eventually.ts";
 import { expectPublished } from "./published-schema.ts";
 import { noteVitals } from "./vitals.ts";

@@ -4,7 +4,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runtimeDirectory } from "../../src/settings.ts";
+import { runtimeDirectory } from "../../src/settings/runtime-directory.ts";
 import { freePort } from "../harness/faulty-proxy.ts";
 import { ECHO, project } from "../harness/projects.ts";
 import { RawRequests } from "../harness/raw-requests.ts";

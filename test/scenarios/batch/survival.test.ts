@@ -5,7 +5,7 @@ import { getPriority } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSqlite } from "../../../src/database/sqlite-drivers.ts";
-import { runtimeDirectory } from "../../../src/settings.ts";
+import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";

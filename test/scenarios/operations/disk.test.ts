@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
-import { runtimeDirectory } from "../../../src/settings.ts";
+import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { ECHO } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";

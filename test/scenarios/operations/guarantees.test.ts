@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { processStartTime } from "../../../src/base/process-identity.ts";
-import { runtimeDirectory } from "../../../src/settings.ts";
+import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { TestServer } from "../../harness/server.ts";
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { processStartTime } from "../../../src/base/process-identity.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { saveWorker } from "../../../src/database/worker-rows.ts";
-import { runtimeDirectory } from "../../../src/settings.ts";
+import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { TestServer } from "../../harness/server.ts";
 import { type Answer, SteadyLoad } from "../../harness/steady-load.ts";

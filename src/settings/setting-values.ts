@@ -1,8 +1,8 @@
 /** Reads the text of a setting. Each reader throws an error whose message follows the option's name. */
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { parseCredentials } from "./access/sigv4.ts";
-import { parseBytes, parseCpuMillis } from "./contracts/config/quantities.ts";
+import { parseCredentials } from "../access/sigv4.ts";
+import { parseBytes, parseCpuMillis } from "../contracts/config/quantities.ts";
 
 const DAY_MS = 86_400_000;
 

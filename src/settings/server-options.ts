@@ -1,8 +1,8 @@
 /**
- * The options of a server: one value for each setting of the table (settings.ts), and values derived from several. The
- * parent reads them, and its children check that they have the same table.
+ * The options of a server: one value for each setting of the table (server-settings.ts), and values derived from
+ * several.
  */
-import { SERVER_SETTINGS } from "./settings.ts";
+import { SERVER_SETTINGS } from "./server-settings.ts";
 
 export type ServerSetting = keyof typeof SERVER_SETTINGS;
 /** The texts as given, or the defaults. */
@@ -60,36 +60,4 @@ function sigv4Of({ sigv4Credentials, sigv4Region, sigv4Service, sigv4Repeats }: 
     services: sigv4Service,
     repeats: sigv4Repeats,
   };
-}
-
-/** Facts about one run that no setting contains. */
-export interface RunOptions {
-  /** The directory of the sockets. */
-  runtimeDir: string;
-  /** The control group that was delegated to the server (engine/delegated-cgroup.ts). */
-  delegatedCgroup: string | undefined;
-  /** The resources of the machine. */
-  machine: { cpuMillis: number; memoryBytes: number };
-  parentPid: number;
-  /** The port on loopback where gateways listen for calls from user code. */
-  apiPort: number;
-  /** The main listener's address for clients on this machine. */
-  mainUrl: string;
-}
-
-export type ChildOptions = ServerOptions & RunOptions;
-
-/**
- * Writes the message with which a child starts. It has the values, not the texts: a child has another working
- * directory, and must start even if a file that an option names is being replaced.
- */
-export function writeChildOptions(options: ServerOptions, run: RunOptions): string {
-  return JSON.stringify({ settings: SERVER_SETTING_NAMES, ...options, ...run });
-}
-
-/** Throws if the parent has another table of settings: Quern was upgraded, and the server was not restarted. */
-export function readChildOptions(message: string): ChildOptions {
-  const { settings, ...options } = JSON.parse(message) as ChildOptions & { settings?: string[] };
-  if (String(settings) === String(SERVER_SETTING_NAMES)) return options;
-  throw new Error("the server was started by another release of Quern: restart it");
 }

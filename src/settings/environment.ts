@@ -1,0 +1,40 @@
+/** The environment of this process. Only this file reads `process.env`. */
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { SETTINGS, type SettingName } from "./settings.ts";
+
+/** The server's environment, a part of which user code may see. */
+export const serverEnvironment: NodeJS.ProcessEnv = process.env;
+
+/** The text of a setting. A command-line option wins over its variable, which wins over the default. */
+export function setting(name: SettingName, given?: string): string {
+  return (
+    given ??
+    process.env[SETTINGS[name].env] ??
+    (name === "dataDir" ? defaultDataDir() : SETTINGS[name].default)
+  );
+}
+
+/** QUERN_HOST, if it is set. */
+export function givenHost(): string | undefined {
+  return process.env[SETTINGS.host.env];
+}
+
+function defaultDataDir(): string {
+  return join(process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state"), "quern");
+}
+
+/** The directory of the command line's own files: `$XDG_CONFIG_HOME/quern`. */
+export function configDirectory(): string {
+  return join(process.env.XDG_CONFIG_HOME ?? join(homedir(), ".config"), "quern");
+}
+
+/** The directory in which the runtime directories of servers are: `$XDG_RUNTIME_DIR`. */
+export function runtimeParent(): string {
+  return process.env.XDG_RUNTIME_DIR ?? tmpdir();
+}
+
+/** Whether colours and progress bars are switched off. They also need a terminal. */
+export function isPlainOutput(): boolean {
+  return process.env.NO_COLOR !== undefined || process.env.CI !== undefined || process.env.TERM === "dumb";
+}
