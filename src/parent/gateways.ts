@@ -1,0 +1,74 @@
+/**
+ * All gateways of a server: which of them take connections, and how they stop together. Several gateways get their
+ * connections from a dealer. A single one has the sockets itself.
+ */
+import type { ChildProcess } from "node:child_process";
+import { ConnectionDealer } from "./deal-connections.ts";
+import { INSIDE, type ListeningSockets } from "./listening-sockets.ts";
+import { ALL_IDLE, SupervisedChild, type SupervisedChildOptions } from "./supervised-child.ts";
+
+export class Gateways {
+  readonly children: readonly SupervisedChild[];
+  private readonly dealer: ConnectionDealer | undefined;
+  private isLeaving = false;
+
+  constructor(
+    count: number,
+    { handles }: ListeningSockets,
+    options: Omit<SupervisedChildOptions, "role" | "name" | "sockets" | "onIdle">,
+  ) {
+    if (count > 1)
+      this.dealer = new ConnectionDealer(handles, { gateways: () => this.taking(), last: INSIDE });
+    const child = {
+      ...options,
+      role: "gateway",
+      sockets: this.dealer === undefined ? handles : [],
+      onIdle: (gateway: SupervisedChild) => this.onIdle(gateway),
+    } as const;
+    this.children = Array.from(
+      { length: count },
+      (_, number) => new SupervisedChild({ ...child, name: `gateway ${number}` }),
+    );
+  }
+
+  start(): void {
+    this.dealer?.start();
+  }
+
+  /** Called when a gateway may have become ready. */
+  dealWaiting(): void {
+    this.dealer?.dealWaiting();
+  }
+
+  /** Stops all. The listener for user code stays open until `closeLast`. */
+  async stop(): Promise<void> {
+    this.isLeaving = true;
+    this.dealer?.close();
+    const stopOne = async (gateway: SupervisedChild) => {
+      await gateway.stop();
+      this.onIdle(gateway);
+    };
+    await Promise.all(this.children.map(stopOne));
+  }
+
+  closeLast(): void {
+    this.dealer?.closeLast();
+  }
+
+  /** Stopping gateways still take calls of user code, because the requests that they finish may need another API. */
+  private taking(): ChildProcess[] {
+    const { isLeaving } = this;
+    if (isLeaving && this.areAllIdle) return [];
+    return this.children.flatMap(({ serving, running }) => (isLeaving ? running : serving) ?? []);
+  }
+
+  private get areAllIdle(): boolean {
+    return this.children.every(({ isIdle, running }) => isIdle || running === undefined);
+  }
+
+  /** A gateway that somebody else stops does not wait for the others. */
+  private onIdle(gateway: SupervisedChild): void {
+    if (!this.isLeaving) gateway.running?.send(ALL_IDLE, () => {});
+    else if (this.areAllIdle) for (const { running } of this.children) running?.send(ALL_IDLE, () => {});
+  }
+}

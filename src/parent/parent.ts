@@ -1,0 +1,113 @@
+/**
+ * The parent of gateways and controller: starts them, restarts them when they die, announces the server and stops it in
+ * order. It holds no state.
+ */
+import { inBackground, surviveAll } from "../base/boundary.ts";
+import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { say } from "../observe/words.ts";
+import { forgetAddress, writeAddress } from "./address-file.ts";
+import { rememberApiPort } from "./api-port.ts";
+import { Gateways } from "./gateways.ts";
+import { fromHere, type ListeningSockets } from "./listening-sockets.ts";
+import { SupervisedChild, type SupervisedChildOptions, watchSilence } from "./supervised-child.ts";
+
+export interface ParentOptions extends Pick<SupervisedChildOptions, "program" | "firstOptions" | "options"> {
+  dataDir: string;
+  gateways: number;
+}
+
+export class Parent {
+  private readonly dataDir: string;
+  private readonly sockets: ListeningSockets;
+  private readonly gateways: Gateways;
+  private readonly controller: SupervisedChild;
+  private readonly stopping = new AbortController();
+  private wasReady = false;
+  private exitCode = 0;
+
+  constructor(sockets: ListeningSockets, { dataDir, gateways, ...options }: ParentOptions) {
+    this.dataDir = dataDir;
+    this.sockets = sockets;
+    const child = { ...options, onReady: () => this.onReady() };
+    this.gateways = new Gateways(gateways, sockets, child);
+    this.controller = new SupervisedChild({
+      ...{ ...child, role: "controller", name: "controller" },
+      sockets: [],
+      onIdle: () => {},
+    });
+  }
+
+  /** Runs until SIGTERM or SIGINT. Resolves to the exit code. */
+  async run(): Promise<number> {
+    const stop = () => this.leave();
+    process.on("SIGTERM", stop).on("SIGINT", stop);
+    this.gateways.start();
+    const watch = watchSilence(this.children, () => this.gateways.dealWaiting());
+    await Promise.all(this.children.map((child) => child.run(() => this.mayTryAgain())));
+    clearInterval(watch);
+    return this.exitCode;
+  }
+
+  private get children(): SupervisedChild[] {
+    return [...this.gateways.children, this.controller];
+  }
+
+  /** Once the server was ready, only a signal ends it. What serves continues, even if the rest fails. */
+  private mayTryAgain(): boolean {
+    if (this.wasReady) return true;
+    this.exitCode = 1;
+    this.leave();
+    return false;
+  }
+
+  private onReady(): void {
+    this.gateways.dealWaiting();
+    const areAllReady = this.children.every(({ isReady }) => isReady);
+    if (!areAllReady || this.stopping.signal.aborted) return;
+    if (!this.wasReady) surviveAll(sayContained);
+    this.wasReady = true;
+    inBackground(this.announce());
+  }
+
+  /** Writes the address of the control plane for the command line, and says where the server is. */
+  private async announce(): Promise<void> {
+    const { mainUrl, controlUrl, apiPort } = this.sockets;
+    await whenDiskHasSpace(async () => {
+      writeAddress(this.dataDir, fromHere(controlUrl ?? mainUrl));
+      rememberApiPort(this.dataDir, apiPort);
+    }, diskWait(this.stopping.signal)).catch(({ message }: Error) =>
+      say(`quern: the command line does not find this server: ${message}`),
+    );
+    const control = controlUrl === undefined ? "" : `, its control plane at ${controlUrl}`;
+    say(`quern is ready at ${mainUrl}${control}`);
+  }
+
+  private leave(): void {
+    inBackground(this.stop(), ({ stack }) => {
+      say(`quern: it did not stop cleanly: ${stack}`);
+      process.exit(1);
+    });
+  }
+
+  /** Stops the gateways first, so that no request is lost, and then the controller. */
+  private async stop(): Promise<void> {
+    if (this.stopping.signal.aborted) return;
+    this.stopping.abort();
+    if (this.wasReady) forgetAddress(this.dataDir);
+    await this.gateways.stop();
+    await this.controller.stop();
+    this.gateways.closeLast();
+  }
+}
+
+/** Waits for free disk space until `signal` is aborted, and says so. */
+export function diskWait(signal: AbortSignal): DiskWait {
+  return {
+    onWait: (error) => say(`quern: ${describeShortage(error)}: waiting until there is room`),
+    signal,
+  };
+}
+
+function sayContained(error: Error): void {
+  say(`quern: an error reached no boundary; please report it: ${error.stack ?? error.message}`);
+}
