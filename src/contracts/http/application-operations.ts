@@ -4,7 +4,7 @@
  */
 import { applicationListSchema, applicationSchema, NODE_KINDS } from "../config/applications.ts";
 import { messageSchema } from "./answers.ts";
-import { follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
+import { ADMIN_ERRORS, follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
 
 const name: Parameter = { name: "name", in: "path", about: "the application's name", schema: text };
 const force: Parameter = {
@@ -13,7 +13,6 @@ const force: Parameter = {
   about: "end what another deployment has running",
   schema: { type: "boolean" },
 };
-const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
 const NAMED_ERRORS = [...ADMIN_ERRORS, "application_not_found"] as const;
 
 export const APPLICATION_OPERATIONS: readonly Operation[] = [

@@ -43,5 +43,8 @@ export const follow: Parameter = {
   schema: { type: "boolean" },
 };
 
+/** The errors of every operation that needs the scope `admin`. */
+export const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
+
 /** Logs are sent as text or as records. */
 export const LOGS = { "text/plain": null, "application/x-ndjson": null };

@@ -7,12 +7,10 @@ import {
   queueListSchema,
   queueSchema,
 } from "./answers.ts";
-import type { Operation, Parameter } from "./operation.ts";
-import { text } from "./operation.ts";
+import { ADMIN_ERRORS, type Operation, type Parameter, text } from "./operation.ts";
 import { JOB_ID_PATTERN } from "./submission-description.ts";
 
 const queue: Parameter = { name: "queue", in: "path", about: "a dead letter queue", schema: text };
-const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
 const QUEUE_ERRORS = [...ADMIN_ERRORS, "queue_not_found"] as const;
 
 export const QUEUE_OPERATIONS: readonly Operation[] = [

@@ -1,0 +1,59 @@
+/** The operations on keys. */
+import { newKeySchema, rotateKeySchema } from "../keys.ts";
+import { createdKeySchema, keyListSchema, messageSchema } from "./answers.ts";
+import { ADMIN_ERRORS, jsonSchema, type Operation, type Parameter, text } from "./operation.ts";
+
+const id: Parameter = { name: "id", in: "path", about: "the key's id", schema: text };
+/** The errors of a change with a body. */
+const BODY_ERRORS = [
+  "malformed_json",
+  "invalid_request",
+  "body_too_large",
+  "origin_not_allowed",
+  "server_unavailable",
+] as const;
+
+export const KEY_OPERATIONS: readonly Operation[] = [
+  {
+    id: "listKeys",
+    method: "get",
+    path: "/-/keys",
+    about: "the keys, without their secrets",
+    scope: "admin",
+    parameters: [],
+    answers: { "application/json": keyListSchema },
+    errors: ADMIN_ERRORS,
+  },
+  {
+    id: "createKey",
+    method: "post",
+    path: "/-/keys",
+    about: "make a key; it is shown this once",
+    scope: "admin",
+    parameters: [],
+    body: { type: "application/json", schema: jsonSchema(newKeySchema, "input") },
+    answers: { "application/json": createdKeySchema },
+    errors: [...ADMIN_ERRORS, ...BODY_ERRORS],
+  },
+  {
+    id: "rotateKey",
+    method: "post",
+    path: "/-/keys/{id}/rotate",
+    about: "make a key that opens the same; the former one ends after the grace (24h)",
+    scope: "admin",
+    parameters: [id],
+    body: { type: "application/json", schema: jsonSchema(rotateKeySchema, "input"), isOptional: true },
+    answers: { "application/json": createdKeySchema },
+    errors: [...ADMIN_ERRORS, "key_not_found", ...BODY_ERRORS],
+  },
+  {
+    id: "revokeKey",
+    method: "delete",
+    path: "/-/keys/{id}",
+    about: "revoke a key; answered when every connected gateway has it",
+    scope: "admin",
+    parameters: [id],
+    answers: { "application/json": messageSchema },
+    errors: [...ADMIN_ERRORS, "key_not_found", "origin_not_allowed", "server_unavailable"],
+  },
+];

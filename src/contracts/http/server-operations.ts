@@ -1,0 +1,106 @@
+/** The operations on the server as a whole: its state, numbers and audit, and the proof that it is the one asked for. */
+import { DURATION_PATTERN } from "../keys.ts";
+import { NONCE_PATTERN, PROOF_PATH } from "../server-proof.ts";
+import { healthSchema, messageSchema, proofSchema, versionSchema } from "./answers.ts";
+import { ADMIN_ERRORS, follow, type Operation, text } from "./operation.ts";
+
+export const SERVER_OPERATIONS: readonly Operation[] = [
+  {
+    id: "unpauseJobs",
+    method: "post",
+    path: "/-/jobs/unpause",
+    about: "continue all paused jobs",
+    scope: "admin",
+    parameters: [],
+    answers: { "application/json": messageSchema },
+    errors: [...ADMIN_ERRORS, "origin_not_allowed"],
+  },
+  {
+    id: "getMetrics",
+    method: "get",
+    path: "/-/metrics",
+    about: "numbers for Prometheus",
+    scope: "admin",
+    parameters: [],
+    answers: { "text/plain": null },
+    errors: ADMIN_ERRORS,
+  },
+  {
+    id: "readAudit",
+    method: "get",
+    path: "/-/audit",
+    about: "who changed what, and what was refused: a JSON line each, the oldest first",
+    scope: "admin",
+    parameters: [
+      { name: "key", in: "query", about: "of this key's id, or token's subject, only", schema: text },
+      {
+        name: "since",
+        in: "query",
+        about: "of so long only, such as 1h or 30m",
+        schema: { type: "string", pattern: DURATION_PATTERN.source },
+      },
+      follow,
+    ],
+    answers: { "application/x-ndjson": null },
+    errors: [...ADMIN_ERRORS, "invalid_request"],
+  },
+  {
+    id: "getVersion",
+    method: "get",
+    path: "/-/version",
+    about: "the server's version",
+    scope: "admin",
+    parameters: [],
+    answers: { "application/json": versionSchema },
+    errors: ADMIN_ERRORS,
+  },
+  {
+    id: "getHealth",
+    method: "get",
+    path: "/-/healthz",
+    about: "the state of each API",
+    scope: "admin",
+    parameters: [],
+    answers: { "application/json": healthSchema },
+    errors: ADMIN_ERRORS,
+  },
+  {
+    id: "proveServer",
+    method: "get",
+    path: PROOF_PATH,
+    about:
+      "a code that only the server of a data directory can make; the command line asks for it before it sends the admin token",
+    scope: undefined,
+    parameters: [
+      {
+        name: "nonce",
+        in: "query",
+        about: "64 random hexadecimal digits",
+        schema: { type: "string", pattern: NONCE_PATTERN.source },
+        required: true,
+      },
+    ],
+    answers: { "application/json": proofSchema },
+    errors: ["invalid_request", "server_unavailable"],
+  },
+  {
+    id: "isAlive",
+    method: "get",
+    path: "/-/livez",
+    about: "whether the gateway runs",
+    scope: undefined,
+    parameters: [],
+    answers: { "text/plain": null },
+    errors: [],
+  },
+  {
+    id: "isReady",
+    method: "get",
+    path: "/-/readyz",
+    about: "whether the gateway knows its routes",
+    scope: undefined,
+    parameters: [],
+    answers: { "text/plain": null },
+    errors: ["server_unavailable"],
+  },
+];
