@@ -9,18 +9,15 @@ import type { DeployedApi } from "../apis/deploy/plan-deployment.ts";
 import { stringifyExact } from "../base/json-text.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits/configuration.ts";
-import {
-  askForBody,
-  assertStillOpen,
-  baseUrl,
-  bodyOwner,
-  flag,
-  jsonText,
-  readBody,
-  tellAudit,
-} from "./answers/http.ts";
 import { logsResponse } from "./answers/logs.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
+import { jsonText } from "./answers/stream-text.ts";
+import { tellAudit } from "./requests/audited.ts";
+import { assertStillOpen } from "./requests/authorization.ts";
+import { bodyOwner, readBody } from "./requests/body.ts";
+import { askForBody } from "./requests/connection.ts";
+import { baseUrl } from "./requests/forwarded.ts";
+import { flag } from "./requests/parameters.ts";
 
 export interface ApiRoutesDeps {
   apis: Apis;

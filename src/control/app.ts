@@ -13,15 +13,7 @@ import {
 } from "../contracts/routes.ts";
 import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
-import {
-  askedBy,
-  assertKey,
-  assertMayKnow,
-  audited,
-  controlListenerOnly,
-  requestId,
-  streamText,
-} from "./answers/http.ts";
+import { streamText } from "./answers/stream-text.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
@@ -31,6 +23,9 @@ import { keyRoutes } from "./keys.ts";
 import { loopsOf, type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
+import { audited } from "./requests/audited.ts";
+import { askedBy, assertKey, assertMayKnow } from "./requests/authorization.ts";
+import { controlListenerOnly, requestId } from "./requests/forwarded.ts";
 
 export interface ControlDeps
   extends ApiRoutesDeps,

@@ -2,9 +2,10 @@
 import { Hono } from "hono";
 import type { ApplicationState } from "../contracts/config/applications.ts";
 import type { Applications } from "../legacy/applications.ts";
-import { baseUrl, flag, isTrue } from "./answers/http.ts";
 import { logsResponse } from "./answers/logs.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
+import { baseUrl } from "./requests/forwarded.ts";
+import { flag, isTrue } from "./requests/parameters.ts";
 
 export interface ApplicationRoutesDeps {
   applications: Applications;

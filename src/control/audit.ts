@@ -5,8 +5,9 @@ import { parseDurationMs } from "../contracts/config/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { DURATION_PATTERN } from "../contracts/keys.ts";
 import { readAudit } from "../observe/read-audit.ts";
-import { isTrue, streamText } from "./answers/http.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
+import { streamText } from "./answers/stream-text.ts";
+import { isTrue } from "./requests/parameters.ts";
 
 const NDJSON = "application/x-ndjson";
 

@@ -7,7 +7,7 @@ import { ERRORS } from "../contracts/errors.ts";
 import { openApiDocument } from "../contracts/http/openapi.ts";
 import type { Operation } from "../contracts/http/operation.ts";
 import { OPERATIONS } from "../contracts/http/operations.ts";
-import { baseUrl } from "./answers/http.ts";
+import { baseUrl } from "./requests/forwarded.ts";
 
 /** The page may load nothing. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";

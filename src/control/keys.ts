@@ -6,7 +6,8 @@ import { parseDurationMs } from "../contracts/config/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { type CreatedKey, newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
-import { bodyOwner, parseJson, readBody, tellAudit } from "./answers/http.ts";
+import { tellAudit } from "./requests/audited.ts";
+import { bodyOwner, parseJson, readBody } from "./requests/body.ts";
 
 const BODY_BYTES_LIMIT = 10_000;
 

@@ -7,8 +7,10 @@ import type { Jobs } from "../batch/jobs.ts";
 import type { DeadLetterPage, Queues } from "../batch/letters/queues.ts";
 import { jobStatus } from "../batch/records/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { assertKey, limitOf, streamText } from "./answers/http.ts";
+import { streamText } from "./answers/stream-text.ts";
 import { queueUrl } from "./jobs/job-answers.ts";
+import { assertKey } from "./requests/authorization.ts";
+import { limitOf } from "./requests/parameters.ts";
 
 export interface QueueRoutesDeps {
   jobs: Jobs;

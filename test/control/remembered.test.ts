@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import type { Keys } from "../../src/access/keys.ts";
 import { encodeForwarded, FORWARDED_HEADER } from "../../src/contracts/forwarded.ts";
 import { SecretNames } from "../../src/contracts/secrets.ts";
-import { forwarded } from "../../src/control/answers/http.ts";
 import { ShownConfig } from "../../src/control/answers/shown-config.ts";
+import { forwarded } from "../../src/control/requests/forwarded.ts";
 
 const noAdmin = { find: () => undefined } as unknown as Keys;
 

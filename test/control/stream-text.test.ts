@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { describe, it } from "vitest";
-import { streamText } from "../../src/control/answers/http.ts";
+import { streamText } from "../../src/control/answers/stream-text.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const connections = (server: Server) =>

@@ -7,7 +7,7 @@ import type { Context } from "hono";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SLICE_MS } from "../../src/contracts/limits/event-loop.ts";
 import { LISTS_OF_A_KEY_MAX } from "../../src/contracts/limits/responses.ts";
-import { streamText } from "../../src/control/answers/http.ts";
+import { streamText } from "../../src/control/answers/stream-text.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 

@@ -5,8 +5,9 @@
 import type { Context } from "hono";
 import { hideOwnKeys } from "../../contracts/secrets.ts";
 import { type LogLine, readLogLines } from "../../observe/log-files.ts";
-import { isTrue, streamText } from "./http.ts";
+import { isTrue } from "../requests/parameters.ts";
 import type { OpenStreams } from "./open-streams.ts";
+import { streamText } from "./stream-text.ts";
 
 const NDJSON = "application/x-ndjson";
 

@@ -14,7 +14,8 @@ import {
   STREAMS_MAX,
   STREAMS_OF_A_KEY_MAX,
 } from "../../contracts/limits/responses.ts";
-import { askedBy, isStillOpen, streamText } from "./http.ts";
+import { askedBy, isStillOpen } from "../requests/authorization.ts";
+import { streamText } from "./stream-text.ts";
 
 /** How many may be open, and the words of the error if there are more. */
 interface Most {

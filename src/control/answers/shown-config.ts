@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import { parseExact, stringifyExact } from "../../base/json-text.ts";
 import type { SecretNames } from "../../contracts/secrets.ts";
-import { isAdmin } from "./http.ts";
+import { isAdmin } from "../requests/authorization.ts";
 
 /** The size of each cache of configurations. Without it, each poll of a job would parse its configuration again. */
 const KEPT = 200;

@@ -4,9 +4,10 @@ import { stringifyExact, stringifyWithRaw } from "../../base/json-text.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { jobRecord, jobStatus } from "../../batch/records/read-job.ts";
-import { baseUrl, forwarded, jsonText } from "../answers/http.ts";
 import { encodeExact } from "../answers/message-pack.ts";
 import type { ShownConfig } from "../answers/shown-config.ts";
+import { jsonText } from "../answers/stream-text.ts";
+import { baseUrl, forwarded } from "../requests/forwarded.ts";
 
 export interface JobAnswerDeps {
   jobs: Jobs;

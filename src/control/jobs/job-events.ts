@@ -8,8 +8,8 @@ import type { Jobs } from "../../batch/jobs.ts";
 import { isTerminal } from "../../batch/records/job-status.ts";
 import { revoked, toProblem } from "../../contracts/errors.ts";
 import { EVENT_EVERY_MS, EVENT_POLL_MS } from "../../contracts/limits/jobs.ts";
-import { requestId } from "../answers/http.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
+import { requestId } from "../requests/forwarded.ts";
 import { statusText } from "./job-answers.ts";
 
 /**

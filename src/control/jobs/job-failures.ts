@@ -9,8 +9,8 @@ import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { LIST_LIMIT_DEFAULT } from "../../contracts/limits/responses.ts";
-import { limitOf } from "../answers/http.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
+import { limitOf } from "../requests/parameters.ts";
 
 export async function failuresResponse(
   c: Context,

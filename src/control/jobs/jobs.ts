@@ -17,23 +17,14 @@ import { ServiceError } from "../../contracts/errors.ts";
 import { namedIssues, toFieldErrors } from "../../contracts/field-errors.ts";
 import { JOB_STATUSES, type JobStatus, redriveSchema } from "../../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
-import {
-  assertKey,
-  assertMayKnow,
-  bodyOwner,
-  clientLeft,
-  forwarded,
-  isInternal,
-  isTrue,
-  jsonText,
-  letAnybodyIn,
-  limitOf,
-  parseJson,
-  readBody,
-  streamText,
-} from "../answers/http.ts";
 import { logsResponse } from "../answers/logs.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
+import { jsonText, streamText } from "../answers/stream-text.ts";
+import { assertKey, assertMayKnow, letAnybodyIn } from "../requests/authorization.ts";
+import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
+import { clientLeft } from "../requests/connection.ts";
+import { forwarded, isInternal } from "../requests/forwarded.ts";
+import { isTrue, limitOf } from "../requests/parameters.ts";
 import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";

@@ -4,7 +4,7 @@
  */
 import type { Context } from "hono";
 import type { Preview } from "../../batch/submit/select-input.ts";
-import { streamText } from "../answers/http.ts";
+import { streamText } from "../answers/stream-text.ts";
 
 /** `Accept: text/plain` gives one path per line, as in Cortex. Otherwise the response is the JSON object. */
 export function previewResponse(c: Context, preview: Preview): Response {

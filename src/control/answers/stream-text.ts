@@ -1,0 +1,46 @@
+/** Responses of text: streamed as it is produced, or JSON in one piece. */
+import type { Context } from "hono";
+import { OneEachTurn } from "../../base/clock.ts";
+import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
+import { whenClosed } from "../requests/connection.ts";
+
+/**
+ * All responses that are streamed take turns: one slice of one response in each turn of the event loop. Otherwise sixty
+ * responses at once would block the event loop for sixty slices at a time.
+ */
+const TURNS = new OneEachTurn();
+
+/**
+ * Streams text as it is produced, and stops whenever the client disconnects. hono's bridge cancels the stream only if
+ * the client disconnects during a write, so this watches the connection itself.
+ */
+export function streamText(
+  c: Context,
+  chunks: AsyncGenerator<string>,
+  type: string,
+  headers: Record<string, string> = {},
+): Response {
+  const giveUp = () => {
+    chunks.return(undefined).catch(() => {});
+  };
+  whenClosed(c, giveUp);
+  const encoder = new TextEncoder();
+  let endMs = 0;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (performance.now() >= endMs) {
+        await TURNS.turn();
+        endMs = performance.now() + SLICE_MS;
+      }
+      const { value, done } = await chunks.next();
+      if (done) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+    cancel: giveUp,
+  });
+  return new Response(body, { headers: { "content-type": type, ...headers } });
+}
+
+export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {
+  return new Response(text, { status, headers: { "content-type": "application/json", ...headers } });
+}

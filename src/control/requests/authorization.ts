@@ -1,0 +1,89 @@
+/**
+ * Who makes a request, and whether it is permitted: when it arrives, when its body is complete, and while its response
+ * is open.
+ */
+import type { Context } from "hono";
+import { keyOf } from "../../access/admin-token.ts";
+import type { Keys } from "../../access/keys.ts";
+import { assertOpens, assertPermission, type Need, sha256Of, unauthorized } from "../../access/permission.ts";
+import { wallMs } from "../../base/clock.ts";
+import { forwarded } from "./forwarded.ts";
+
+/** A variable of a request's context: the keys that permitted the request. */
+const LET_IN = "letIn";
+
+/** A variable of a request's context: whether an address that needed no key needs one now. */
+const ASKS_FOR_KEY = "asksForKey";
+
+/** Permits a request without a key, as long as `asksForKey` says that none is needed. */
+export function letAnybodyIn(c: Context, keys: Keys, asksForKey: () => boolean): void {
+  c.set(ASKS_FOR_KEY, () => {
+    if (!asksForKey() || forwarded(c).principal !== undefined) return false;
+    const key = keyText(c);
+    return key === undefined || keys.find(sha256Of(key)) === undefined;
+  });
+}
+
+/** Throws unless the request's key, or the token that the gateway has verified, permits `need`. */
+export function assertKey(c: Context, keys: Keys, need: Need): void {
+  assertOpened(c, keys, need);
+  c.set(LET_IN, keys);
+}
+
+function assertOpened(c: Context, keys: Keys, need: Need): void {
+  const verified = forwarded(c).principal;
+  if (verified !== undefined) assertOpens(verified, need);
+  else assertPermission(keyText(c), (sha256) => keys.find(sha256), need);
+}
+
+/**
+ * Throws `unauthorized` if the server needs keys and the request has no known one. Strangers must not learn what
+ * exists.
+ */
+export function assertMayKnow(c: Context, keys: Keys): void {
+  if (!keys.isAny || forwarded(c).principal !== undefined) return;
+  const key = keyText(c);
+  if (key === undefined || keys.find(sha256Of(key)) === undefined) throw unauthorized(key, "predict");
+}
+
+/**
+ * Whether the request is still permitted. A signature is valid only for its one response. If no key was needed, a sent
+ * key may be any text, so only whether one is needed now counts.
+ */
+export function isStillOpen(c: Context): boolean {
+  const keys = c.get(LET_IN) as Keys | undefined;
+  if (keys === undefined) return (c.get(ASKS_FOR_KEY) as (() => boolean) | undefined)?.() !== true;
+  const verified = forwarded(c).principal;
+  if (verified !== undefined) return verified.expiresMs === undefined || verified.expiresMs > wallMs();
+  const key = keyText(c);
+  return key === undefined || keys.find(sha256Of(key)) !== undefined;
+}
+
+/**
+ * Throws `unauthorized` if the request's permission was revoked meanwhile: a body may arrive minutes after its head.
+ * Called when the body is complete, before anything is done.
+ */
+export function assertStillOpen(c: Context): void {
+  if (isStillOpen(c)) return;
+  throw unauthorized(c.get(LET_IN) === undefined ? keyText(c) : (keyText(c) ?? ""), "predict");
+}
+
+/** Whether the request's key has the scope `admin`. */
+export function isAdmin(c: Context, keys: Keys): boolean {
+  try {
+    assertOpened(c, keys, { scope: "admin" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Who makes the request: the id of a known key, or a token's subject. */
+export function askedBy(c: Context, keys: Keys): string | null {
+  const key = keyText(c);
+  return forwarded(c).principal?.id ?? (key === undefined ? null : (keys.find(sha256Of(key))?.id ?? null));
+}
+
+function keyText(c: Context): string | undefined {
+  return keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
+}
