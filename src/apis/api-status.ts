@@ -2,7 +2,7 @@
  * Computes the status of a real-time API (docs/contract/command-line.md#api-statuses): the first condition that holds.
  * Pure.
  */
-import type { ApiStatus } from "../contracts/config/apis.ts";
+import type { ApiStatus } from "../contracts/config/api-statuses.ts";
 import type { ReplicaGroup } from "./replicas/replica-group.ts";
 
 type Counted = Pick<ReplicaGroup, "upToDate" | "wanted" | "failure" | "failedForMemory" | "lack"> & {

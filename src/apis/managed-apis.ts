@@ -1,6 +1,7 @@
 /** Real-time APIs that another part of the server deploys, without a configuration file: the models of applications. */
 import { timestamp } from "../base/clock.ts";
-import { type ApiStatus, apiSchema } from "../contracts/config/apis.ts";
+import type { ApiStatus } from "../contracts/config/api-statuses.ts";
+import { apiSchema } from "../contracts/config/apis.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
 import type { Apis } from "./apis.ts";

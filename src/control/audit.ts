@@ -1,7 +1,7 @@
 /** `GET /-/audit`: the audit's lines as they were written. `?follow=true` continues with new lines. */
 import type { Context } from "hono";
 import { timestamp, wallMs } from "../base/clock.ts";
-import { parseDurationMs } from "../contracts/config/apis.ts";
+import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { DURATION_PATTERN } from "../contracts/keys.ts";
 import { readAudit } from "../observe/read-audit.ts";

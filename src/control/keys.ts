@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import type * as z from "zod";
 import type { Keys } from "../access/keys.ts";
-import { parseDurationMs } from "../contracts/config/apis.ts";
+import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
 import { type CreatedKey, newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";

@@ -1,5 +1,6 @@
 /** The numbers of `autoscaling` and `update_strategy` with their defaults. */
-import { type ApiConfig, parseDurationMs } from "../../contracts/config/apis.ts";
+import type { ApiConfig } from "../../contracts/config/apis.ts";
+import { parseDurationMs } from "../../contracts/config/durations.ts";
 import { MAX_REPLICAS_DEFAULT } from "../../contracts/limits/configuration.ts";
 import { REPLICA_CONCURRENCY_DEFAULT } from "../../contracts/limits/predictions.ts";
 import type { DeployableConfig } from "../config/parse-config.ts";

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Capabilities } from "../../access/capabilities.ts";
-import { parseDurationMs } from "../../contracts/config/apis.ts";
+import { parseDurationMs } from "../../contracts/config/durations.ts";
 import { parseBytes, parseCpuMillis } from "../../contracts/config/quantities.ts";
 import {
   apiLogDirectory,

@@ -1,6 +1,6 @@
 /** The views of declarative applications: what the control plane returns about them. */
 import * as z from "zod";
-import { API_STATUSES } from "./apis.ts";
+import { API_STATUSES } from "./api-statuses.ts";
 
 /** The kinds of resources that have a status. */
 export const NODE_KINDS = [

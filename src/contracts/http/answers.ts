@@ -1,6 +1,6 @@
 /** Schemas of the responses that are not errors, for the API's description and for clients. */
 import * as z from "zod";
-import { API_STATUSES } from "../config/apis.ts";
+import { API_STATUSES } from "../config/api-statuses.ts";
 import { JOB_STATUSES, jobStatusSchema } from "../jobs.ts";
 import { KEY_SCOPES } from "../keys.ts";
 import { loopDelaySchema } from "../reports.ts";

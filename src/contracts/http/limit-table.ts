@@ -2,7 +2,7 @@
  * The largest request of each kind, and the error beyond it: the table of docs/reference/limits.md. The numbers are
  * those that the checks use.
  */
-import { QUANTITY_MAX_TEXT } from "../config/apis.ts";
+import { QUANTITY_MAX_TEXT } from "../config/scalars.ts";
 import type { ErrorCode } from "../errors.ts";
 import * as configuration from "../limits/configuration.ts";
 import * as predictions from "../limits/predictions.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readConfig } from "../../../src/apis/config/parse-config.ts";
-import { parseDurationMs } from "../../../src/contracts/config/apis.ts";
+import { parseDurationMs } from "../../../src/contracts/config/durations.ts";
 import { FORMER_GUIDE, FORMER_KEYS } from "../../../src/contracts/config/former-keys.ts";
 
 const errorsOf = (text: string) =>
