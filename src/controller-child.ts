@@ -2,7 +2,7 @@
 import { openLog } from "./base/log.ts";
 import type { StartRole } from "./child.ts";
 import { hideInText } from "./contracts/secrets.ts";
-import { startController } from "./controller.ts";
+import { startController } from "./controller/controller.ts";
 import { FaultLog } from "./observe/fault-log.ts";
 import { readChildOptions } from "./settings/child-options.ts";
 import { serverEnvironment } from "./settings/environment.ts";

@@ -52,6 +52,13 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   gateway: { rooms: ["base", "contracts", "protocol", "access", "observe"], npm: [] },
   control: { rooms: ["base", "contracts", "apis", "batch", "legacy", "access", "observe"] },
   cli: { rooms: ["base", "contracts"] },
+  controller: {
+    rooms: [
+      ...["base", "contracts", "settings", "database", "object-store", "engine", "access", "observe"],
+      ...["apis", "batch", "legacy", "control"],
+    ],
+    npm: ["@hono/node-server"],
+  },
 };
 /** What an inner room may import of its own room; "batch" stands for the files that lie in batch itself. */
 const INNER_ROOMS: Record<string, readonly string[]> = {

@@ -4,12 +4,12 @@
  * by `quern refresh`.
  */
 import { existsSync } from "node:fs";
-import type { Apis } from "./apis/apis.ts";
-import type { Replicas } from "./apis/replicas/replicas.ts";
-import type { Log } from "./base/log.ts";
-import type { Service } from "./base/service.ts";
-import { RUNTIME_POLL_MS } from "./contracts/limits/processes.ts";
-import type { ControlServer } from "./control/control-server.ts";
+import type { Apis } from "../apis/apis.ts";
+import type { Replicas } from "../apis/replicas/replicas.ts";
+import type { Log } from "../base/log.ts";
+import type { Service } from "../base/service.ts";
+import { RUNTIME_POLL_MS } from "../contracts/limits/processes.ts";
+import type { ControlServer } from "../control/control-server.ts";
 
 export interface RuntimeWatchDeps {
   log: Log;

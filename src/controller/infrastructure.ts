@@ -4,25 +4,42 @@
  */
 
 import { realpathSync } from "node:fs";
-import { describeShortage, whenDiskHasSpace } from "./base/disk-full.ts";
-import { type Log, openLog } from "./base/log.ts";
-import { processStartTime } from "./base/process-identity.ts";
-import { CannotStart } from "./contracts/cannot-start.ts";
-import { environmentsDirectory } from "./contracts/data-layout.ts";
-import { hideInText } from "./contracts/secrets.ts";
-import type { ControllerOptions, Infrastructure } from "./controller-rooms.ts";
-import { type DataDirectory, lockDataDirectory } from "./database/data-directory.ts";
-import { takeEpoch } from "./database/migrations.ts";
-import { assertFits, checkAfterUncleanStop, markInUse, openOwnDatabase } from "./database/open-database.ts";
-import { patientDatabase } from "./database/patient-database.ts";
-import type { OnLocked } from "./database/sqlite.ts";
-import { ComputeAccount } from "./engine/compute-account.ts";
-import { PythonEnvironments } from "./engine/environments/python-environment.ts";
-import { findGpus } from "./engine/gpus.ts";
-import { LocalEngine } from "./engine/local-processes.ts";
-import { watchLog } from "./observe/log-watch.ts";
-import { pythonRuntimeDir } from "./settings/installation.ts";
+import type { StartWorkerDeps } from "../apis/replicas/start-worker.ts";
+import { describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { type Log, openLog } from "../base/log.ts";
+import { processStartTime } from "../base/process-identity.ts";
+import { CannotStart } from "../contracts/cannot-start.ts";
+import { environmentsDirectory } from "../contracts/data-layout.ts";
+import { hideInText } from "../contracts/secrets.ts";
+import { type DataDirectory, lockDataDirectory } from "../database/data-directory.ts";
+import type { Database } from "../database/database.ts";
+import { takeEpoch } from "../database/migrations.ts";
+import { assertFits, checkAfterUncleanStop, markInUse, openOwnDatabase } from "../database/open-database.ts";
+import { patientDatabase } from "../database/patient-database.ts";
+import type { OnLocked } from "../database/sqlite.ts";
+import { ComputeAccount } from "../engine/compute-account.ts";
+import { PythonEnvironments } from "../engine/environments/python-environment.ts";
+import { findGpus } from "../engine/gpus.ts";
+import { LocalEngine } from "../engine/local-processes.ts";
+import { watchLog } from "../observe/log-watch.ts";
+import type { ChildOptions } from "../settings/child-options.ts";
+import { pythonRuntimeDir } from "../settings/installation.ts";
 import { settleInstance } from "./settle-instance.ts";
+
+export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };
+
+/** The dependencies of all rooms. */
+export interface Infrastructure {
+  options: ControllerOptions;
+  log: Log;
+  db: Database;
+  /** Higher than the epoch of every former controller. */
+  epoch: number;
+  workerDeps: StartWorkerDeps;
+  account: ComputeAccount;
+  /** The database belongs to this data directory. So files that it does not know can be removed. */
+  knowsFiles: boolean;
+}
 
 /** The longest time that a former controller takes to leave after its parent has died. */
 const LOCK_WAIT_MS = 20_000;

@@ -3,39 +3,27 @@
  * another, it gets a function here.
  */
 
-import { Apis } from "./apis/apis.ts";
-import { removeCutOffUploads } from "./apis/projects/project-store.ts";
-import { ProjectSweep } from "./apis/projects/project-sweep.ts";
-import { Autoscaling } from "./apis/replicas/autoscaling.ts";
-import { sweepEnvironments } from "./apis/replicas/environment-sweep.ts";
-import type { Replicas } from "./apis/replicas/replicas.ts";
-import { Reports } from "./apis/reports.ts";
-import { bootId } from "./base/process-identity.ts";
-import { type Service, startInOrder, stopInReverse } from "./base/service.ts";
-import { endFormerWorkers, type FormerWorkers } from "./batch/dispatch/former-workers.ts";
-import { CannotStart } from "./contracts/cannot-start.ts";
-import { controllerSocket, internalSocket, notesDirectory } from "./contracts/data-layout.ts";
-import { ControlServer } from "./control/control-server.ts";
-import { openInfrastructure } from "./controller-infrastructure.ts";
-import {
-  applicationDeploy,
-  buildApplications,
-  buildAudit,
-  buildCapabilities,
-  buildControl,
-  buildInternal,
-  buildJobs,
-  buildKeys,
-  buildReplicas,
-  buildRetention,
-  buildRoutes,
-  buildStoresAndQueues,
-  type ControllerOptions,
-  type Infrastructure,
-} from "./controller-rooms.ts";
-import { resolveRoots } from "./object-store/backends/allowed-paths.ts";
+import { Apis } from "../apis/apis.ts";
+import { removeCutOffUploads } from "../apis/projects/project-store.ts";
+import { ProjectSweep } from "../apis/projects/project-sweep.ts";
+import { Autoscaling } from "../apis/replicas/autoscaling.ts";
+import { sweepEnvironments } from "../apis/replicas/environment-sweep.ts";
+import type { Replicas } from "../apis/replicas/replicas.ts";
+import { Reports } from "../apis/reports.ts";
+import { bootId } from "../base/process-identity.ts";
+import { type Service, startInOrder, stopInReverse } from "../base/service.ts";
+import { endFormerWorkers, type FormerWorkers } from "../batch/dispatch/former-workers.ts";
+import { CannotStart } from "../contracts/cannot-start.ts";
+import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
+import { ControlServer } from "../control/control-server.ts";
+import { resolveRoots } from "../object-store/backends/allowed-paths.ts";
+import { pythonRuntimeDir } from "../settings/installation.ts";
+import { applicationDeploy, buildApplications } from "./build-applications.ts";
+import { buildAudit, buildControl, buildInternal, buildKeys } from "./build-control.ts";
+import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
+import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
+import { type ControllerOptions, type Infrastructure, openInfrastructure } from "./infrastructure.ts";
 import { RuntimeWatch } from "./runtime-watch.ts";
-import { pythonRuntimeDir } from "./settings/installation.ts";
 
 const DRAIN_GRACE_MS = 10_000;
 
@@ -78,8 +66,8 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const projects = new ProjectSweep({ db: workerDeps.db, log, dataDir, afterwards });
   const autoscaling = new Autoscaling(replicas);
   const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
-  const { outbox, world } = buildStoresAndQueues(infrastructure, roots);
-  const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, world);
+  const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
+  const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
   const { python } = options;
   const keys = buildKeys(infrastructure);
   const apis = new Apis({
@@ -88,7 +76,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     ...{ projects, replicas, routes, keys },
     stopJobsOf: (name) => jobs.stopJobsOf(name),
   });
-  const applications = buildApplications(infrastructure, apis, world);
+  const applications = buildApplications(infrastructure, apis, storesAndQueues);
   apis.deployApplicationsBy(applicationDeploy(applications));
   const audit = buildAudit(infrastructure);
   const control = new ControlServer(

@@ -2,19 +2,19 @@
  * Decides when a controller starts whether the data directory is a copy: whether its database and its file name the
  * same instance. Then decides about the workers and jobs of a copy (docs/decisions/0016-instances.md).
  */
-import { timestamp, wallMs } from "./base/clock.ts";
-import { type DiskWait, whenDiskHasSpace } from "./base/disk-full.ts";
-import type { Log } from "./base/log.ts";
-import { pauseAll, unpauseAll } from "./batch/records/paused-jobs.ts";
-import type { Database } from "./database/database.ts";
+import { timestamp, wallMs } from "../base/clock.ts";
+import { type DiskWait, whenDiskHasSpace } from "../base/disk-full.ts";
+import type { Log } from "../base/log.ts";
+import { pauseAll, unpauseAll } from "../batch/records/paused-jobs.ts";
+import type { Database } from "../database/database.ts";
 import {
   newInstanceId,
   readInstance,
   recordedInstance,
   recordInstance,
   writeInstance,
-} from "./database/instance.ts";
-import { disownWorkers } from "./database/worker-rows.ts";
+} from "../database/instance.ts";
+import { disownWorkers } from "../database/worker-rows.ts";
 
 export interface SettleOptions {
   dataDir: string;

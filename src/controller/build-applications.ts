@@ -1,0 +1,45 @@
+/** Builds the declarative applications, and the part of a deployment that recognises them. */
+import type { Apis } from "../apis/apis.ts";
+import type { DeployApplication } from "../apis/deploy/deploy.ts";
+import { ManagedApis } from "../apis/managed-apis.ts";
+import { apiLogDirectory } from "../contracts/data-layout.ts";
+import { Applications } from "../legacy/applications.ts";
+import { readApplication } from "../legacy/check/read-application.ts";
+import { Workplace } from "../legacy/workplace.ts";
+import type { StoresAndQueues } from "./build-jobs.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+
+export function buildApplications(
+  { log, options, workerDeps, account }: Infrastructure,
+  apis: Apis,
+  storesAndQueues: StoresAndQueues,
+): Applications {
+  const { dataDir } = options;
+  const { db, engine, environments } = workerDeps;
+  const managed = new ManagedApis(db, apis);
+  const work = new Workplace({
+    ...{ db, log, dataDir, engine, account, store: storesAndQueues.store },
+    prepare: (project, logFile) => environments.prepare(project, logFile),
+    serving: {
+      place: (placement) => managed.place(placement),
+      find: (name) => managed.find(name),
+      remove: (name) => managed.remove(name),
+      names: () => managed.names(),
+      assertFree: (name, endpoint) => managed.assertFree(name, endpoint),
+      logDirectory: (name) => apiLogDirectory(dataDir, name),
+    },
+  });
+  return new Applications(work);
+}
+
+/** Deploys an archive if it holds an application. */
+export function applicationDeploy(applications: Applications): DeployApplication {
+  return async ({ project_id, configText, directory }, { configFile, environment, force, dryRun }) => {
+    const read = await readApplication({ text: configText, file: configFile, directory });
+    if (read.kind === "none") return undefined;
+    if (read.kind === "faulty") return { errors: read.errors };
+    const application = { project_id, config_file: configFile, config_text: configText };
+    const message = await applications.deploy(read.name, { application, environment, force, dryRun });
+    return { name: read.name, message };
+  };
+}

@@ -1,0 +1,127 @@
+/** Builds the controller's HTTP: keys, audit, the control plane, and the requests of gateways. */
+import type { RequestListener } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import { readOrMakeAdminToken } from "../access/admin-token.ts";
+import { Keys } from "../access/keys.ts";
+import type { Apis } from "../apis/apis.ts";
+import type { RoutePublisher } from "../apis/publish-routes.ts";
+import { exactSpec, findVersion } from "../apis/records/api-rows.ts";
+import type { Autoscaling } from "../apis/replicas/autoscaling.ts";
+import type { Replicas } from "../apis/replicas/replicas.ts";
+import type { Reports } from "../apis/reports.ts";
+import { inBackground } from "../base/boundary.ts";
+import type { Jobs } from "../batch/jobs.ts";
+import { Queues } from "../batch/letters/queues.ts";
+import { apiLogDirectory, jobLogDirectory, logsDirectory } from "../contracts/data-layout.ts";
+import type { ComputeShown } from "../contracts/http/answers.ts";
+import type { StoredKey } from "../contracts/keys.ts";
+import { SecretNames } from "../contracts/secrets.ts";
+import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
+import { ShownConfig } from "../control/answers/shown-config.ts";
+import { controlApp, internalApp } from "../control/app.ts";
+import { allKeys, saveKey } from "../database/key-rows.ts";
+import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
+import type { Applications } from "../legacy/applications.ts";
+import { Audit } from "../observe/audit.ts";
+import { LoopDelayMeter } from "../observe/loop-delay.ts";
+import { version } from "../settings/installation.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+
+export function buildKeys({ db, options }: Infrastructure): Keys {
+  const store = {
+    all: () => allKeys(db),
+    save: (key: StoredKey) => saveKey(db, key),
+  };
+  const { dataDir, jwt, sigv4 } = options;
+  const takesTokens = jwt !== undefined || sigv4 !== undefined;
+  return new Keys({ store, adminToken: readOrMakeAdminToken(dataDir), takesTokens });
+}
+
+export function buildAudit({ options }: Infrastructure): Audit {
+  return new Audit(logsDirectory(options.dataDir));
+}
+
+export function buildControl(
+  { db, log, options, workerDeps, account }: Infrastructure,
+  rooms: {
+    apis: Apis;
+    applications: Applications;
+    jobs: Jobs;
+    keys: Keys;
+    replicas: Replicas;
+    reports: Reports;
+    routes: RoutePublisher;
+    audit: Audit;
+  },
+): RequestListener {
+  const { dataDir, controlListen, machine } = options;
+  const app = controlApp({
+    log,
+    version: version(),
+    hasControlListener: controlListen !== undefined,
+    memoryLimits: workerDeps.engine.memoryLimits,
+    compute: () => shownCompute(account, machine),
+    warnings: () => rooms.routes.warnings,
+    ...rooms,
+    streams: new OpenStreams(rooms.keys),
+    lists: new OpenStreams(rooms.keys, LISTS),
+    auditDirectory: logsDirectory(dataDir),
+    loop: new LoopDelayMeter(() => rooms.jobs.isBusy),
+    queues: new Queues(db),
+    shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),
+    apiLogDirectory: (name) => apiLogDirectory(dataDir, name),
+    jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
+    specOf: async (name, apiId) => {
+      const version = await findVersion(db, name, apiId);
+      return version === undefined ? {} : exactSpec(version);
+    },
+  });
+  return listenerOf(app);
+}
+
+function shownCompute({ total, available }: ComputeAccount, machine: Omit<Compute, "gpus">): ComputeShown {
+  const part = (name: keyof Compute, unit: number) => ({
+    total: total[name] / unit,
+    free: Math.max(0, available[name]) / unit,
+  });
+  return {
+    cpus: { ...part("cpuMillis", 1000), machine: machine.cpuMillis / 1000 },
+    memory_bytes: { ...part("memoryBytes", 1), machine: machine.memoryBytes },
+    gpus: part("gpus", 1),
+  };
+}
+
+/** If the HTTP bridge itself fails, there is no response, and the client's connection is closed. */
+function listenerOf(app: { fetch: Parameters<typeof getRequestListener>[0] }): RequestListener {
+  const listen = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  return (request, response) =>
+    inBackground(listen(request, response), (error) => {
+      response.destroy();
+      throw error;
+    });
+}
+
+export function buildInternal(
+  { log }: Infrastructure,
+  replicas: Replicas,
+  autoscaling: Autoscaling,
+  reports: Reports,
+  routes: RoutePublisher,
+): RequestListener {
+  const app = internalApp({
+    snapshots: {
+      current: () => routes.snapshot,
+      subscribe: (gateway, listener) => routes.subscribe(gateway, listener),
+      applied: (gateway, stamp, refused) => routes.applied(gateway, stamp, refused),
+    },
+    killReplica: (workerId) => replicas.kill(workerId),
+    replaceReplica: (workerId) => replicas.replace(workerId),
+    wakeApi: (name) => autoscaling.wake(name),
+    report: async ({ report, refused }) => {
+      for (const why of refused) log.error({ why }, "an API's numbers could not be read, and were left out");
+      autoscaling.report(report.gateway, new Map(report.apis.map((api) => [api.name, api.in_flight])));
+      await reports.take(report);
+    },
+  });
+  return listenerOf(app);
+}

@@ -1,0 +1,98 @@
+/** Builds what runs jobs: stores and queues, the jobs themselves, and their retention. */
+import { realpathSync } from "node:fs";
+import { join } from "node:path";
+import type { Capabilities } from "../access/capabilities.ts";
+import { findVersion, hasPredictor } from "../apis/records/api-rows.ts";
+import { computeOf, initOf, startWorker, timeoutMsOf } from "../apis/replicas/start-worker.ts";
+import { armKillPoint } from "../base/kill-points.ts";
+import { Solitude } from "../batch/dispatch/solitude.ts";
+import { Retention } from "../batch/end/retention.ts";
+import type { JobDeps } from "../batch/job-deps.ts";
+import { Jobs } from "../batch/jobs.ts";
+import { Outbox } from "../batch/letters/outbox.ts";
+import { Sqs } from "../batch/letters/sqs.ts";
+import { jobLogDirectory } from "../contracts/data-layout.ts";
+import { parseQueueName } from "../contracts/queues.ts";
+import { makeTemporaryDirectory } from "../database/data-directory.ts";
+import { openStores } from "../object-store/backends/stores.ts";
+import { appendLogLine } from "../observe/log-files.ts";
+import { forgetWorker } from "./build-replicas.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+
+function jobLogOf(dataDir: string): JobDeps["jobLog"] {
+  return (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line);
+}
+
+export type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "onLetters">;
+
+/** Builds the connections of jobs beyond this machine: stores, and queues with their outbox. */
+export function buildStoresAndQueues(
+  { db, log, options }: Infrastructure,
+  roots: readonly string[],
+): { outbox: Outbox; storesAndQueues: StoresAndQueues } {
+  const { dataDir, serverEnv } = options;
+  const store = openStores({
+    ...{ roots, dataDir: realpathSync(dataDir), env: serverEnv },
+    temporaryDirectory: makeTemporaryDirectory(dataDir),
+  });
+  const sqs = new Sqs();
+  const outbox = new Outbox({
+    db,
+    log,
+    send: (queue, letters) => sqs.send(queue, letters),
+    jobLog: jobLogOf(dataDir),
+  });
+  const isQueueMissing = async (queue: string) => {
+    const name = parseQueueName(queue);
+    return name?.kind === "sqs" && (await sqs.isMissing(name));
+  };
+  return { outbox, storesAndQueues: { store, isQueueMissing, onLetters: () => outbox.wake() } };
+}
+
+export function buildJobs(
+  infrastructure: Infrastructure,
+  capabilities: Capabilities,
+  lostWorkers: ReadonlyMap<string, number>,
+  storesAndQueues: StoresAndQueues,
+): Jobs {
+  const { db, epoch, log, options, account, knowsFiles } = infrastructure;
+  const workerDeps = { ...infrastructure.workerDeps, capabilities };
+  const { dataDir } = options;
+  const findApiVersion = async (name: string, apiId: string) => {
+    const version = await findVersion(db, name, apiId);
+    if (version === undefined || !hasPredictor(version))
+      throw new Error(`version ${apiId} of ${name} is gone`);
+    return version;
+  };
+  const deps: JobDeps = {
+    ...storesAndQueues,
+    db,
+    dataDir,
+    knowsFiles,
+    epoch,
+    log,
+    reach: armKillPoint(options.killAt),
+    account,
+    solitude: new Solitude(),
+    findApi: async (name, apiId) => {
+      const version = await findApiVersion(name, apiId);
+      return {
+        api_id: apiId,
+        init: initOf(dataDir, version),
+        timeoutMs: timeoutMsOf(version),
+        compute: computeOf(version),
+      };
+    },
+    startWorker: async (name, apiId, jobId, gpus) =>
+      startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
+    forgetWorker: (workerId) => forgetWorker(infrastructure, capabilities, workerId),
+    jobLog: jobLogOf(dataDir),
+  };
+  return new Jobs(deps, lostWorkers);
+}
+
+export function buildRetention({ db, log, options }: Infrastructure): Retention {
+  const { dataDir, keepJobs: keepMs, keepFailedJobs: keepFailedMs } = options;
+  const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
+  return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs });
+}
