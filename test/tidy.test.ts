@@ -62,6 +62,8 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
 };
 /** What an inner room may import of its own room; "batch" stands for the files that lie in batch itself. */
 const INNER_ROOMS: Record<string, readonly string[]> = {
+  base: [],
+  "base/json": [],
   apis: ["apis/config", "apis/deploy", "apis/projects", "apis/records", "apis/replicas"],
   "apis/config": [],
   "apis/deploy": ["apis/config", "apis/projects", "apis/records"],
@@ -218,7 +220,7 @@ describe("the house", () => {
   });
 
   it("keeps base small, files under 500 lines, and names that say something", () => {
-    expect(files.filter((file) => roomOf(file) === "base").length).toBeLessThanOrEqual(BASE_FILES_MAX);
+    expect(files.filter((file) => folderOf(file) === "base").length).toBeLessThanOrEqual(BASE_FILES_MAX);
     for (const file of [...files, ...python]) {
       expect(readFileSync(file, "utf8").split("\n").length, file).toBeLessThan(FILE_LINES_MAX);
       expect(basename(file), file).not.toMatch(BANNED);

@@ -4,7 +4,7 @@
  */
 import { Readable } from "node:stream";
 import { Header, Pack, ReadEntry, WriteEntry } from "tar";
-import { stringifyExact } from "../base/json-text.ts";
+import { stringifyExact } from "../base/json/exact.ts";
 import { writeYaml } from "../config/write-yaml.ts";
 import { projectDirectory } from "../contracts/data-layout.ts";
 import { ServiceError } from "../contracts/errors.ts";

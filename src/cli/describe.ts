@@ -1,6 +1,7 @@
 /** `quern describe API`: shows everything that the server knows about one API. */
 import { isCollection, parseDocument, Scalar, visit } from "yaml";
-import { memberText, parseExact, stringifyExact } from "../base/json-text.ts";
+import { parseExact, stringifyExact } from "../base/json/exact.ts";
+import { memberText } from "../base/json/spans.ts";
 import { SecretNames } from "../contracts/secrets.ts";
 import { type ApiState, apiRow, historyTable, predictionsTable } from "./api-tables.ts";
 import { type CliContext, EXIT } from "./server/context.ts";

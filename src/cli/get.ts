@@ -1,5 +1,6 @@
 /** `quern get`: shows an API, a job, an application's resources, or everything that is deployed. */
-import { memberText, prettyJson } from "../base/json-text.ts";
+import { prettyJson } from "../base/json/exact.ts";
+import { memberText } from "../base/json/spans.ts";
 import type { ApplicationState } from "../contracts/config/applications.ts";
 import {
   type ApiState,

@@ -1,6 +1,6 @@
 /** Writes values as YAML that is read as the same values again, every number in the digits in which it was written. */
 import { Document, type ScalarTag } from "yaml";
-import { JsonNumber } from "../base/json-text.ts";
+import { JsonNumber } from "../base/json/exact.ts";
 
 const EXACT_NUMBER: ScalarTag = {
   tag: "tag:yaml.org,2002:float",

@@ -15,7 +15,7 @@ import {
   visit,
   type YAMLMap,
 } from "yaml";
-import { JsonNumber } from "../base/json-text.ts";
+import { JsonNumber } from "../base/json/exact.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { CONFIG_DEPTH_MAX } from "../contracts/limits/configuration.ts";
 import { aliasFault } from "./yaml-aliases.ts";

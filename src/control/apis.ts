@@ -6,7 +6,7 @@ import type { ApiState } from "../apis/api-state.ts";
 import type { Apis } from "../apis/apis.ts";
 import type { ConfigRequest } from "../apis/deploy/deploy.ts";
 import type { DeployedApi } from "../apis/deploy/plan-deployment.ts";
-import { stringifyExact } from "../base/json-text.ts";
+import { stringifyExact } from "../base/json/exact.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits/configuration.ts";
 import { logsResponse } from "./answers/logs.ts";

@@ -2,7 +2,7 @@
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
 import { isUlid } from "../base/ids.ts";
-import { stringifyWithRaw } from "../base/json-text.ts";
+import { stringifyWithRaw } from "../base/json/exact.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import type { DeadLetterPage, Queues } from "../batch/letters/queues.ts";
 import { jobStatus } from "../batch/records/read-job.ts";

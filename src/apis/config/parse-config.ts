@@ -3,7 +3,7 @@
  * (docs/contract/configuration.md#configuration-errors). `predictor.config` is kept as JSON text, with every digit of
  * its integers.
  */
-import { JsonNumber, stringifyExact } from "../../base/json-text.ts";
+import { JsonNumber, stringifyExact } from "../../base/json/exact.ts";
 import { readYamlFile, type YamlPath } from "../../config/yaml-file.ts";
 import { ruleFaults } from "../../contracts/config/api-rules.ts";
 import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../../contracts/config/apis.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { notBefore } from "../../base/clock.ts";
 import { newToken } from "../../base/ids.ts";
-import { parseExact } from "../../base/json-text.ts";
+import { parseExact } from "../../base/json/exact.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
 import type { DeployableConfig, SplitterConfig } from "../config/parse-config.ts";
 import { forgetMetrics } from "./api-metrics.ts";

@@ -1,6 +1,6 @@
 /** The configuration entry from which a version was deployed, without defaults that it did not mention. */
 import { isDeepStrictEqual } from "node:util";
-import { parseExact } from "../../base/json-text.ts";
+import { parseExact } from "../../base/json/exact.ts";
 import { apiSchema } from "../../contracts/config/apis.ts";
 import { type AnyVersion, exactSpec } from "./api-rows.ts";
 

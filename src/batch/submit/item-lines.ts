@@ -1,6 +1,7 @@
 /** The items of a submission as lines of compact JSON, each within its limits. */
 import { isUtf8 } from "node:buffer";
-import { depthOf, elementSpans, type Span, writeCompact } from "../../base/json-text.ts";
+import { depthOf } from "../../base/json/measure.ts";
+import { elementSpans, type Span, writeCompact } from "../../base/json/spans.ts";
 import type { FieldError } from "../../contracts/errors.ts";
 import { BATCH_BYTES_LIMIT, ITEM_DEPTH_MAX } from "../../contracts/limits/submissions.ts";
 

@@ -1,12 +1,8 @@
 /** Reads the value of a submission's body, except its items, which stay as they were sent. */
-import {
-  elementSpans,
-  isDeeperThan,
-  jsonFault,
-  memberSpans,
-  type Span,
-  skipSpace,
-} from "../../base/json-text.ts";
+import { jsonFault } from "../../base/json/fault.ts";
+import { isDeeperThan } from "../../base/json/measure.ts";
+import { elementSpans, memberSpans, type Span } from "../../base/json/spans.ts";
+import { OPEN_BRACE, OPEN_BRACKET, skipSpace } from "../../base/json/tokens.ts";
 import { type FieldError, ServiceError } from "../../contracts/errors.ts";
 import { SUBMISSION_KEYS } from "../../contracts/jobs.ts";
 import { READ_HERE_BYTES_MAX } from "../../contracts/limits/event-loop.ts";
@@ -17,9 +13,6 @@ import {
   SUBMISSION_HEAD_BYTES_MAX,
   SUBMISSION_KEYS_MAX,
 } from "../../contracts/limits/submissions.ts";
-
-const OPEN_BRACKET = 0x5b;
-const OPEN_BRACE = 0x7b;
 
 export function invalid(errors: readonly FieldError[]): ServiceError {
   const [firstError] = errors;

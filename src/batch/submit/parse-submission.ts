@@ -3,7 +3,8 @@
  * pointers. Items and `config` are kept as the text that was sent, so that no number is rounded again.
  */
 import { isUtf8 } from "node:buffer";
-import { compactJson, isDeeperThan, memberSpans, type Span } from "../../base/json-text.ts";
+import { isDeeperThan } from "../../base/json/measure.ts";
+import { compactJson, memberSpans, type Span } from "../../base/json/spans.ts";
 import type { FieldError } from "../../contracts/errors.ts";
 import { namedIssues, quoted, toFieldErrors } from "../../contracts/field-errors.ts";
 import {

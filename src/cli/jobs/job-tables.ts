@@ -1,6 +1,7 @@
 /** Shows jobs as text, as Cortex did. */
 import { wallMs } from "../../base/clock.ts";
-import { memberText, parseExact, prettyJson, stringifyExact } from "../../base/json-text.ts";
+import { parseExact, prettyJson, stringifyExact } from "../../base/json/exact.ts";
+import { memberText } from "../../base/json/spans.ts";
 import type { JobStatus, JobStatusRecord } from "../../contracts/jobs.ts";
 import { SecretNames } from "../../contracts/secrets.ts";
 import { age, dateTime, table } from "../terminal/table.ts";

@@ -1,6 +1,6 @@
 /** Encodes a JSON value as MessagePack with every number as it was written: 1.0 is a float, integers are exact. */
 import { encode } from "@msgpack/msgpack";
-import { JsonNumber } from "../../base/json-text.ts";
+import { JsonNumber } from "../../base/json/exact.ts";
 
 const INTEGERS = { least: -(2n ** 63n), most: 2n ** 64n - 1n };
 

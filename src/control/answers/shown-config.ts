@@ -1,7 +1,7 @@
 /** Configurations as a caller may see them: administrators see all of it, everybody else sees it without secrets. */
 import type { Context } from "hono";
 import type { Keys } from "../../access/keys.ts";
-import { parseExact, stringifyExact } from "../../base/json-text.ts";
+import { parseExact, stringifyExact } from "../../base/json/exact.ts";
 import type { SecretNames } from "../../contracts/secrets.ts";
 import { isAdmin } from "../requests/authorization.ts";
 

@@ -1,6 +1,6 @@
 /** Converts a job's row to the responses of the contract (docs/contract/jobs.md#job-record). */
 import type { Context } from "hono";
-import { stringifyExact, stringifyWithRaw } from "../../base/json-text.ts";
+import { stringifyExact, stringifyWithRaw } from "../../base/json/exact.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { jobRecord, jobStatus } from "../../batch/records/read-job.ts";

@@ -3,7 +3,7 @@
  * (docs/contract/jobs.md#failures).
  */
 import type { Context } from "hono";
-import { stringifyWithRaw } from "../../base/json-text.ts";
+import { stringifyWithRaw } from "../../base/json/exact.ts";
 import type { Failure } from "../../batch/end/failures.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";

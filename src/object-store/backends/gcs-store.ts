@@ -4,7 +4,7 @@
  * response.
  */
 
-import { hasMoreValues } from "../../base/json-text.ts";
+import { hasMoreValues } from "../../base/json/measure.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   PARALLEL_LISTINGS,

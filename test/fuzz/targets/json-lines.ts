@@ -1,6 +1,6 @@
 /** Lines of a file of batches: what the validator in WebAssembly takes, JSON.parse takes, and Python; and the other way round. */
 import { isUtf8 } from "node:buffer";
-import { depthOf } from "../../../src/base/json-text.ts";
+import { depthOf } from "../../../src/base/json/measure.ts";
 import { LineScanner } from "../../../src/batch/enqueue/line-scanner.ts";
 import { ITEM_DEPTH_MAX, NUMBER_CHARACTERS_MAX } from "../../../src/contracts/limits/submissions.ts";
 import { Finding, type Target } from "../target.ts";

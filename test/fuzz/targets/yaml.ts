@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfig } from "../../../src/apis/config/parse-config.ts";
-import { stringifyExact } from "../../../src/base/json-text.ts";
+import { stringifyExact } from "../../../src/base/json/exact.ts";
 import { readYamlFile } from "../../../src/config/yaml-file.ts";
 import { checkApp } from "../../../src/legacy/check/check-app.ts";
 import { isApplication, loadApp } from "../../../src/legacy/check/load-app.ts";

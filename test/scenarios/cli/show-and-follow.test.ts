@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { memberText } from "../../../src/base/json-text.ts";
+import { memberText } from "../../../src/base/json/spans.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
