@@ -93,6 +93,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   "control/requests": [],
   engine: ["engine/environments"],
   "engine/environments": [],
+  "engine/local": ["engine", "engine/environments"],
   gateway: ["gateway/answers", "gateway/door", "gateway/replicas"],
   "gateway/answers": [],
   "gateway/door": ["gateway/answers"],

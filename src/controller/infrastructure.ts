@@ -20,7 +20,7 @@ import type { OnLocked } from "../database/sqlite.ts";
 import { ComputeAccount } from "../engine/compute-account.ts";
 import { PythonEnvironments } from "../engine/environments/python-environment.ts";
 import { findGpus } from "../engine/gpus.ts";
-import { LocalEngine } from "../engine/local-processes.ts";
+import { LocalEngine } from "../engine/local/local-engine.ts";
 import { watchLog } from "../observe/log-watch.ts";
 import type { ChildOptions } from "../settings/child-options.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";

@@ -18,7 +18,7 @@ import type { Database, Statements } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrations.ts";
 import { appendSegment } from "../../src/database/segment-rows.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
-import { LocalEngine } from "../../src/engine/local-processes.ts";
+import { LocalEngine } from "../../src/engine/local/local-engine.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
 import { eventually } from "./eventually.ts";
 import { root } from "./server.ts";

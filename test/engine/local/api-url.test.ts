@@ -1,6 +1,6 @@
 /** QUERN_API_URL beside the proxies of an environment. */
 import { expect, it } from "vitest";
-import { withApiUrl } from "../../src/engine/api-url.ts";
+import { withApiUrl } from "../../../src/engine/local/api-url.ts";
 
 const URL = "http://127.0.0.1:1/quern_x";
 

@@ -4,8 +4,8 @@
  */
 import { writeFile } from "node:fs/promises";
 import { setPriority } from "node:os";
-import { inBackground } from "../base/boundary.ts";
-import { delay } from "../base/clock.ts";
+import { inBackground } from "../../base/boundary.ts";
+import { delay } from "../../base/clock.ts";
 
 /** Such a process gets a tenth of the time of a normal process that wants the same core (sched(7)). */
 export const BACKGROUND_NICE = 10;

@@ -5,8 +5,8 @@
  */
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { delay } from "../base/clock.ts";
-import { groupOf } from "./delegated-cgroup.ts";
+import { delay } from "../../base/clock.ts";
+import { groupOf } from "../delegated-cgroup.ts";
 
 /** Killed processes stay in their group for a moment. */
 const REMOVE_EVERY_MS = 20;

@@ -5,7 +5,7 @@
  * only near the limit, because PSS costs the kernel more.
  */
 import { readdirSync, readFileSync } from "node:fs";
-import { contain } from "../base/boundary.ts";
+import { contain } from "../../base/boundary.ts";
 
 const POLL_MS = 250;
 /** Without CPU time a process does not allocate memory. */

@@ -5,9 +5,9 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, sep } from "node:path";
-import { isSameProcess } from "../base/process-identity.ts";
-import { WORKER_OOM_SCORE } from "../contracts/limits/processes.ts";
-import type { WorkerIdentity } from "./engine.ts";
+import { isSameProcess } from "../../base/process-identity.ts";
+import { WORKER_OOM_SCORE } from "../../contracts/limits/processes.ts";
+import type { WorkerIdentity } from "../engine.ts";
 
 export const INSTANCE_VARIABLE = "QUERN_INSTANCE";
 const OOM_SCORE_MAX = 1000;
