@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { REQUIREMENTS_BYTES_MAX } from "../../src/contracts/limits/projects.ts";
+import { startFailed } from "../../src/batch/records/job-reasons.ts";
 import { environmentIdentity } from "../../src/engine/environments/environment-id.ts";
 import { namedBy } from "../../src/engine/environments/requirements.ts";
 
@@ -27,16 +28,27 @@ const identity = (requirements: string) => {
   return environmentIdentity(project, "/environments", FACTS, {});
 };
 
+/** The message of the API's `requirements_failed`. */
+async function refusal(requirements: string): Promise<string> {
+  const error = await identity(requirements).then(
+    () => new Error("was accepted"),
+    (reason: Error) => reason,
+  );
+  const { code, message } = startFailed(error);
+  expect(code, message).toBe("requirements_failed");
+  return message;
+}
+
 describe("requirements", () => {
   it.each(["-r /dev/zero", "-c /dev/urandom", "-r /dev"])(
     "that name no file (%s) are refused",
     async (line) => {
-      await expect(identity(line)).rejects.toThrow("is not a file");
+      await expect(refusal(line)).resolves.toContain("is not a file");
     },
   );
 
   it("that are longer than any are refused", async () => {
-    await expect(identity("#".repeat(REQUIREMENTS_BYTES_MAX + 1))).rejects.toThrow("at most");
+    await expect(refusal("#".repeat(REQUIREMENTS_BYTES_MAX + 1))).resolves.toContain("at most");
   });
 
   // Each took a minute and more, in which the controller was replaced, and began again.

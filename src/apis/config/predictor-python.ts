@@ -1,5 +1,5 @@
 /** Chooses the Python that checks a predictor's class: the one of `predictor.python`, which must be installed. */
-import { EnvironmentError } from "../../engine/environments/installers.ts";
+import { EnvironmentError } from "../../engine/environments/environment-error.ts";
 import type { Pythons } from "../../engine/environments/pythons.ts";
 
 /** The command, or the reason why the requested Python cannot be used. */

@@ -2,7 +2,7 @@
 import { ServiceError } from "../../contracts/errors.ts";
 import { describeFault } from "../../contracts/faults.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
-import { EnvironmentError } from "../../engine/environments/installers.ts";
+import { EnvironmentError } from "../../engine/environments/environment-error.ts";
 import { ObjectChanged } from "../../object-store/object-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { EnqueueError } from "./enqueue-error.ts";

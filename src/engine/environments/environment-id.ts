@@ -8,6 +8,7 @@ import { createReadStream, existsSync } from "node:fs";
 import { mkdir, readdir, readFile, readlink, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { REQUIREMENTS_BYTES_MAX } from "../../contracts/limits/projects.ts";
+import { EnvironmentError } from "./environment-error.ts";
 import type { InterpreterFacts } from "./interpreter.ts";
 import { localPathOf, namedBy } from "./requirements.ts";
 
@@ -74,9 +75,11 @@ export async function environmentIdentity(
 /** Reads files only: a device has no end, and opening a pipe blocks. */
 async function requirementsText(file: string): Promise<string> {
   const info = await stat(file);
-  if (!info.isFile()) throw new Error(`${file}, which the requirements name, is not a file`);
+  if (!info.isFile()) throw new EnvironmentError(`${file}, which the requirements name, is not a file`);
   if (info.size > REQUIREMENTS_BYTES_MAX)
-    throw new Error(`${file} has ${info.size} bytes; requirements have at most ${REQUIREMENTS_BYTES_MAX}`);
+    throw new EnvironmentError(
+      `${file} has ${info.size} bytes; requirements have at most ${REQUIREMENTS_BYTES_MAX}`,
+    );
   return readFile(file, "utf8");
 }
 

@@ -7,11 +7,10 @@ import { appendFile, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/
 import { dirname } from "node:path";
 import { delay, wallMs } from "../../base/clock.ts";
 import { isSameProcess, processStartTime, signalGroup } from "../../base/process-identity.ts";
+import { EnvironmentError } from "./environment-error.ts";
 
 const LAST_LINES = 15;
 const POLL_MS = 20;
-
-export class EnvironmentError extends Error {}
 
 interface StepsOptions {
   cwd: string;

@@ -9,7 +9,7 @@ import { readdir } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
 import { promisify } from "node:util";
 import { isTooOld, minorVersionOf, PYTHON_OLDEST } from "../../contracts/config/python-versions.ts";
-import { EnvironmentError } from "./installers.ts";
+import { EnvironmentError } from "./environment-error.ts";
 import { type InterpreterFacts, interpreterFacts } from "./interpreter.ts";
 
 const run = promisify(execFile);

@@ -253,13 +253,16 @@ describe("a server", () => {
     expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
     // Nothing was installed for it.
     expect(existsSync(join(server.dataDir, "logs", "jobs", id, "install.log"))).toBe(false);
-    server.deploy({ ...files, "requirements.txt": "/nowhere/not-a-package\n" }, { wait: false });
-    const failed = await server.ended(
-      "jobs",
-      await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } }),
-    );
-    expect(failed).toMatchObject({ status: "status_worker_error", reason: { code: "requirements_failed" } });
-    expect(failed.reason!.message).toContain("/nowhere/not-a-package");
+    for (const line of ["/nowhere/not-a-package", "-r /dev"]) {
+      server.deploy({ ...files, "requirements.txt": `${line}\n` }, { wait: false });
+      const job = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+      const failed = await server.ended("jobs", await server.submit("jobs", job));
+      const reason = {
+        code: "requirements_failed",
+        message: expect.stringContaining(line.split(" ").at(-1)!),
+      };
+      expect(failed).toMatchObject({ status: "status_worker_error", reason });
+    }
   }, 200_000);
 
   it("leaves nothing of a submission that was cut off before it was recorded", async () => {
