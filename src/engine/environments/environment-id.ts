@@ -12,6 +12,8 @@ import { EnvironmentError } from "./environment-error.ts";
 import type { InterpreterFacts } from "./interpreter.ts";
 import { localPathOf, namedBy } from "./requirements.ts";
 
+/** Of the user: it runs before the requirements are installed. */
+export const DEPENDENCIES_SCRIPT = "dependencies.sh";
 /** Beside the user's `requirements.txt`. */
 export const OWN_REQUIREMENTS = ".quern/requirements.txt";
 /**
@@ -35,6 +37,11 @@ export function requirementsOf(project: string): string[] {
   return [join(project, "requirements.txt"), join(project, OWN_REQUIREMENTS)].filter((file) =>
     existsSync(file),
   );
+}
+
+/** Whether a project needs nothing beside the interpreter and its packages. */
+export function requiresNothing(project: string): boolean {
+  return requirementsOf(project).length === 0 && !existsSync(join(project, DEPENDENCIES_SCRIPT));
 }
 
 /**
@@ -67,8 +74,8 @@ export async function environmentIdentity(
   };
   for (const file of requirementsOf(project)) await add(file);
   const hasLocalDirectories = await addPaths(hash, project, paths);
-  const script = join(project, "dependencies.sh");
-  if (existsSync(script)) hash.update("dependencies.sh\0").update(await readFile(script));
+  const script = join(project, DEPENDENCIES_SCRIPT);
+  if (existsSync(script)) hash.update(`${DEPENDENCIES_SCRIPT}\0`).update(await readFile(script));
   return { id: hash.digest("hex").slice(0, 24), hasLocalDirectories };
 }
 

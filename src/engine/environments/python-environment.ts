@@ -1,46 +1,31 @@
 /**
- * Creates Python environments from `requirements.txt` and `dependencies.sh`. There is one per content, which all
- * projects with this content share. An interrupted creation starts again from scratch. An environment is created empty.
- * `dependencies.sh` runs with it active, and then the requirements are installed.
+ * The Python environments of all projects, from `requirements.txt` and `dependencies.sh`. There is one per content,
+ * which all projects with this content share. It is created when it is first needed, and removed after it was not needed
+ * for a while.
  */
-import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { cp, mkdir, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join, relative, resolve } from "node:path";
-import { promisify } from "node:util";
+import { basename, dirname, join, resolve } from "node:path";
 import { wallMs } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
-import { minorVersionOf } from "../../contracts/config/python-versions.ts";
+import { createEnvironment, type Installation, interpreterIn } from "./create-environment.ts";
 import {
   deleteTaken,
   environmentsIn,
   forgetUse,
   isWhole,
-  markWhole,
   noteNeed,
   noteUse,
   takeAway,
 } from "./environment-files.ts";
-import { environmentIdentity, requirementsOf } from "./environment-id.ts";
+import { environmentIdentity, requiresNothing } from "./environment-id.ts";
 import {
   environmentUser,
   formerUsers,
   neededEnvironments,
   unneededEnvironments,
 } from "./environment-uses.ts";
-import { explainInstallFailure } from "./install-failure.ts";
-import { endFormerInstaller, forgetInstaller, Installers, note, type Steps } from "./installers.ts";
-import { activated, type Interpreter, type InterpreterFacts } from "./interpreter.ts";
+import { forgetInstaller, Installers, note } from "./installers.ts";
+import type { Interpreter } from "./interpreter.ts";
 import { Pythons } from "./pythons.ts";
-
-const run = promisify(execFile);
-const SYNC_MS = 60_000;
-/**
- * A copy of the project inside the environment. `dependencies.sh` runs there, and local directories are installed from
- * there. Both write into it, and `-e` installations refer to it.
- */
-const SOURCES = "project";
-const SCRIPT = "dependencies.sh";
 
 export interface PythonEnvironmentOptions {
   /** The parent directory of all environments. */
@@ -74,8 +59,7 @@ export class PythonEnvironments implements Service {
     const { root, serverEnv } = this.options;
     const chosen = version === undefined ? undefined : await this.pythons.require(version);
     const isOwn = chosen === undefined || chosen === (await this.pythons.own().catch(() => undefined));
-    const isEmpty = requirementsOf(project).length === 0 && !existsSync(join(project, SCRIPT));
-    if (isEmpty && isOwn) return this.own();
+    if (isOwn && requiresNothing(project)) return this.own();
     const facts = chosen ?? (await this.pythons.own());
     const command = isOwn ? this.options.python : facts.executable;
     const { id, hasLocalDirectories } = await environmentIdentity(project, root, facts, serverEnv);
@@ -94,12 +78,15 @@ export class PythonEnvironments implements Service {
   /** Creates the environment in `directory`, or waits if its creation is in progress. */
   private async make(directory: string, installation: Installation): Promise<Interpreter> {
     const { logFile } = installation;
+    const { installers, options } = this;
     const underWay = this.underWay.get(directory);
     if (underWay !== undefined) {
       await note(logFile, "the same packages are being installed for another API or job; waiting for them");
       return underWay;
     }
-    const work = this.install(directory, installation).finally(() => this.underWay.delete(directory));
+    const work = createEnvironment(directory, installation, installers, options.serverEnv).finally(() =>
+      this.underWay.delete(directory),
+    );
     this.underWay.set(directory, work);
     return work;
   }
@@ -152,130 +139,4 @@ export class PythonEnvironments implements Service {
       virtualEnv: facts?.virtualEnv ?? undefined,
     };
   }
-
-  private async install(
-    directory: string,
-    { project, hasLocalDirectories, logFile, facts, command }: Installation,
-  ): Promise<Interpreter> {
-    const made = interpreterIn(directory);
-    await endFormerInstaller(directory);
-    await rm(directory, { recursive: true, force: true });
-    await mkdir(dirname(directory), { recursive: true });
-    const env = activated(withoutOwn(this.options.serverEnv), made);
-    const stepsIn = (cwd: string) => this.installers.steps({ cwd, logFile, env, environment: directory });
-    const hasUv = await makeEmpty(made, stepsIn(project), command, facts);
-    await seeInterpretersPackages(made.python, facts);
-    const hasScript = existsSync(join(project, SCRIPT));
-    const sources = hasLocalDirectories || hasScript ? join(directory, SOURCES) : project;
-    if (sources !== project) await cp(project, sources, { recursive: true });
-    const steps = stepsIn(sources);
-    if (hasScript) await steps.run(SCRIPT, "bash", ["-e", join(sources, SCRIPT)]);
-    await installRequirements({ made, hasUv, steps, sources, facts });
-    await syncFileSystem(directory);
-    markWhole(directory);
-    await forgetInstaller(directory);
-    return made;
-  }
-}
-
-interface Installation {
-  project: string;
-  hasLocalDirectories: boolean;
-  logFile: string;
-  facts: InterpreterFacts;
-  /** The command of the interpreter. */
-  command: string;
-}
-
-interface MadeInterpreter extends Interpreter {
-  bin: string;
-  virtualEnv: string;
-}
-
-function interpreterIn(virtualEnv: string): MadeInterpreter {
-  const bin = join(virtualEnv, "bin");
-  return { python: join(bin, "python"), bin, virtualEnv };
-}
-
-/** Creates an environment with nothing but pip. Returns whether uv is available. */
-async function makeEmpty(
-  made: MadeInterpreter,
-  steps: Steps,
-  python: string,
-  { hasPip }: InterpreterFacts,
-): Promise<boolean> {
-  const hasUv = await isOnPath("uv");
-  const { virtualEnv } = made;
-  if (hasUv) await steps.run("uv venv", "uv", ["venv", "--quiet", "--python", python, virtualEnv]);
-  else await steps.run("venv", python, ["-m", "venv", ...(hasPip ? ["--without-pip"] : []), virtualEnv]);
-  if (hasPip || hasUv) await addPip(made);
-  return hasUv;
-}
-
-/**
- * Makes `pip` of the environment run the interpreter's pip, which then installs into the environment. Installing
- * another pip would take seconds. If the interpreter has no pip either, the command says so, and the host's pip on the
- * PATH is not used.
- */
-async function addPip({ python, bin }: MadeInterpreter): Promise<void> {
-  const text = `#!/bin/sh\nexec ${shellWord(python)} -m pip "$@"\n`;
-  for (const name of ["pip", "pip3"]) await writeFile(join(bin, name), text, { mode: 0o755 });
-}
-
-function shellWord(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-async function installRequirements({ made, hasUv, steps, sources, facts }: Requiring): Promise<void> {
-  const requirements = requirementsOf(sources);
-  if (requirements.length === 0) return;
-  const install = hasUv
-    ? ["uv", "pip", "install", "--python", made.python]
-    : [made.python, "-m", "pip", "install", "--disable-pip-version-check"];
-  const files = requirements.flatMap((file) => ["-r", relative(sources, file)]);
-  await steps.run("requirements.txt", install[0]!, [...install.slice(1), ...files], (output) =>
-    explainInstallFailure(output, minorVersionOf(facts)),
-  );
-}
-
-interface Requiring {
-  made: MadeInterpreter;
-  hasUv: boolean;
-  steps: Steps;
-  /** The project, or the copy from which it is installed. */
-  sources: string;
-  facts: InterpreterFacts;
-}
-
-/**
- * Makes the packages of the interpreter visible with a `.pth` file (docs/contract/predictor.md#interpreter-packages). A
- * virtual environment that is created inside another one does not see the other's packages. Packages of the new
- * environment take precedence.
- */
-async function seeInterpretersPackages(python: string, facts: InterpreterFacts): Promise<void> {
-  const { stdout } = await run(python, ["-c", "import sysconfig;print(sysconfig.get_paths()['purelib'])"]);
-  await writeFile(join(stdout.trim(), "quern-interpreter.pth"), `${facts.sitePackages.join("\n")}\n`);
-}
-
-/**
- * The complete mark must not survive a power failure that empties the files of the environment. Syncing the whole file
- * system is fastest for thousands of files.
- */
-async function syncFileSystem(directory: string): Promise<void> {
-  await run("sync", ["-f", directory], { timeout: SYNC_MS }).catch(() => {
-    // The system has no such command, or the disk is busy for longer. Without a power failure, everything will be
-    // written.
-  });
-}
-
-/** `dependencies.sh` and the build scripts of packages are user code, and must not see Quern's keys and addresses. */
-function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("QUERN_")));
-}
-
-async function isOnPath(command: string): Promise<boolean> {
-  return run(command, ["--version"]).then(
-    () => true,
-    () => false,
-  );
 }
