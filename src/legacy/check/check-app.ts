@@ -2,8 +2,11 @@
 import type { ResourceKind } from "../../contracts/config/app-resources.ts";
 import type { FieldError } from "../../contracts/errors.ts";
 import { AGGREGATORS, builtInName, type Implementation, TRANSFORMERS } from "./built-ins.ts";
+import { environmentFaults, rawColumnFaults } from "./check-data.ts";
 import { givenTo, inputFaults, type Names } from "./check-inputs.ts";
-import { type Application, type Located, ofKind } from "./load-app.ts";
+import { modelFaults, UNKNOWN_TYPE } from "./check-model.ts";
+import { nameFaults } from "./check-names.ts";
+import { type Application, type Located, ofKind, type ResourceFault } from "./load-app.ts";
 import { isOwnPath } from "./own-path.ts";
 import { isOfType, parseValueType, type ValueType } from "./value-types.ts";
 
@@ -18,8 +21,11 @@ export function checkApp(
   return errors.length > 0 || app === undefined ? { errors } : { name: app.resource.name, resources };
 }
 
-/** The type of a column whose transformer is unknown: reported there, not twice. */
-const UNKNOWN = "";
+/** The aggregators or transformers that an application may name. */
+interface Catalogue {
+  builtIn: Readonly<Record<string, Implementation>>;
+  own: Map<string, Implementation>;
+}
 
 class AppCheck {
   private readonly resources: readonly Located[];
@@ -27,8 +33,8 @@ class AppCheck {
   private readonly errors: FieldError[] = [];
   private readonly rawColumns: ReadonlyMap<string, string>;
   private readonly transformedColumns: ReadonlySet<string>;
-  private readonly aggregators = new Map<string, Implementation>();
-  private readonly transformers = new Map<string, Implementation>();
+  private readonly aggregators: Catalogue = { builtIn: AGGREGATORS, own: new Map() };
+  private readonly transformers: Catalogue = { builtIn: TRANSFORMERS, own: new Map() };
   private readonly constants = new Map<string, ValueType | undefined>();
   /** Undefined if the type is unknown: reported where it is wrong, not twice. */
   private readonly aggregates = new Map<string, ValueType | undefined>();
@@ -45,14 +51,13 @@ class AppCheck {
   }
 
   run(): FieldError[] {
-    this.checkNames();
-    for (const located of this.all("environment")) this.checkEnvironment(located);
-    for (const located of this.all("raw_column")) this.checkRawColumn(located);
+    for (const { located, path, detail } of nameFaults(this.resources)) this.add(located, path, detail);
+    this.checkData();
     this.gatherImplementations();
     for (const located of this.all("constant")) this.checkConstant(located);
     for (const located of this.all("aggregate")) this.checkAggregate(located);
     for (const located of this.all("transformed_column")) this.checkTransformedColumn(located);
-    for (const located of this.all("model")) this.checkModel(located);
+    this.checkModels();
     for (const located of this.all("api")) this.checkApi(located);
     return this.errors;
   }
@@ -67,73 +72,17 @@ class AppCheck {
     this.errors.push({ pointer: located.positionOf(path), detail: `${kind}: ${name}: ${key}${detail}` });
   }
 
-  /** One app; at least one environment; names are unique, over all columns, and over constants and aggregates. */
-  private checkNames(): void {
-    const [first, ...more] = this.all("app");
-    for (const located of more)
-      this.add(located, [], `there is one app only; the first is ${first!.resource.name}`);
-    if (this.all("environment").length === 0 && first !== undefined)
-      this.add(first, [], "there is no environment; define one with its data");
-    const spaces: ResourceKind[][] = [
-      ["environment"],
-      ["raw_column", "transformed_column"],
-      ["constant", "aggregate"],
-      ["aggregator"],
-      ["transformer"],
-      ["model"],
-      ["api"],
-    ];
-    for (const space of spaces) {
-      const seen = new Map<string, Located>();
-      for (const located of this.resources.filter(({ resource }) => space.includes(resource.kind))) {
-        const { name } = located.resource;
-        const before = seen.get(name);
-        if (before !== undefined)
-          this.add(located, ["name"], `is used twice; the other is of the kind ${before.resource.kind}`);
-        seen.set(name, located);
-      }
+  private addAll(located: Located, faults: Iterable<ResourceFault>): void {
+    for (const { path, detail } of faults) this.add(located, path, detail);
+  }
+
+  private checkData(): void {
+    for (const located of this.all("environment")) {
+      const { path } = located.resource.data;
+      if (isOwnPath(path)) this.checkFile(located, path, ["data", "path"]);
+      this.addAll(located, environmentFaults(located.resource, this.rawColumns));
     }
-  }
-
-  private checkEnvironment(located: Located<"environment">): void {
-    const { data, limit } = located.resource;
-    if (isOwnPath(data.path)) this.checkFile(located, data.path, ["data", "path"]);
-    if (limit?.num_rows !== undefined && limit.fraction_of_rows !== undefined)
-      this.add(located, ["limit"], "give num_rows or fraction_of_rows, not both");
-    const ingested = data.schema.map((column) =>
-      typeof column === "string" ? column : column.raw_column_name,
-    );
-    ingested.forEach((name, at) => {
-      if (!this.rawColumns.has(name))
-        this.add(located, ["data", "schema", at], `"${name}" is not a raw column`);
-      if (ingested.indexOf(name) !== at)
-        this.add(located, ["data", "schema", at], `"${name}" is named twice`);
-    });
-    const missing = [...this.rawColumns.keys()].filter((name) => !ingested.includes(name));
-    if (missing.length > 0)
-      this.add(
-        located,
-        ["data", "schema"],
-        `all raw columns must be ingested (missing: ${missing.join(", ")})`,
-      );
-  }
-
-  private checkRawColumn(located: Located<"raw_column">): void {
-    const { type, min, max, values } = located.resource;
-    const isText = type === "STRING_COLUMN";
-    for (const [key, bound] of [
-      ["min", min],
-      ["max", max],
-    ] as const)
-      if (isText && bound !== undefined) this.add(located, [key], "is for number columns only");
-    if (min !== undefined && max !== undefined && min > max)
-      this.add(located, ["min"], `must not be above max (${max})`);
-    values?.forEach((value, at) => {
-      const fits = isText
-        ? typeof value === "string"
-        : typeof value === "number" && (type === "FLOAT_COLUMN" || Number.isInteger(value));
-      if (!fits) this.add(located, ["values", at], `${JSON.stringify(value)} is not a value of a ${type}`);
-    });
+    for (const located of this.all("raw_column")) this.addAll(located, rawColumnFaults(located.resource));
   }
 
   /** Collects the user's own implementations, whose files must exist. */
@@ -144,13 +93,13 @@ class AppCheck {
       const type = parseValueType(output_type);
       if (typeof type === "string") this.add(located, ["output_type"], type);
       this.checkArgTypes(located, inputs.args);
-      this.aggregators.set(name, { ...inputs, output: output_type });
+      this.aggregators.own.set(name, { ...inputs, output: output_type });
     }
     for (const located of this.all("transformer")) {
       const { name, path, inputs, output_type } = located.resource;
       this.checkFile(located, path ?? `implementations/transformers/${name}.py`);
       this.checkArgTypes(located, inputs.args);
-      this.transformers.set(name, { ...inputs, output: output_type });
+      this.transformers.own.set(name, { ...inputs, output: output_type });
     }
   }
 
@@ -172,20 +121,14 @@ class AppCheck {
 
   private checkAggregate(located: Located<"aggregate">): void {
     const { name, aggregator } = located.resource;
-    const wanted = this.find(located, "aggregator", aggregator, AGGREGATORS, this.aggregators);
+    const wanted = this.find(located, "aggregator", aggregator, this.aggregators);
     const output = parseValueType(wanted?.output);
     this.aggregates.set(name, typeof output === "string" ? undefined : output);
     if (wanted !== undefined) this.checkInputs(located, wanted, this.constants);
   }
 
   private checkTransformedColumn(located: Located<"transformed_column">): void {
-    const wanted = this.find(
-      located,
-      "transformer",
-      located.resource.transformer,
-      TRANSFORMERS,
-      this.transformers,
-    );
+    const wanted = this.find(located, "transformer", located.resource.transformer, this.transformers);
     if (wanted !== undefined)
       this.checkInputs(located, wanted, new Map([...this.constants, ...this.aggregates]));
   }
@@ -194,17 +137,14 @@ class AppCheck {
     located: Located,
     key: "aggregator" | "transformer",
     name: string,
-    builtIn: Readonly<Record<string, Implementation>>,
-    own: ReadonlyMap<string, Implementation>,
+    catalogue: Catalogue,
   ): Implementation | undefined {
-    const known = builtInName(name);
-    const found =
-      known === undefined ? own.get(name) : Object.hasOwn(builtIn, known) ? builtIn[known] : undefined;
+    const found = implementationOf(name, catalogue);
     if (found !== undefined) return found;
     const legal =
-      known === undefined
-        ? [...own.keys(), `quern.${Object.keys(builtIn)[0]}`, "…"]
-        : Object.keys(builtIn).map((each) => `quern.${each}`);
+      builtInName(name) === undefined
+        ? [...catalogue.own.keys(), `quern.${Object.keys(catalogue.builtIn)[0]}`, "…"]
+        : Object.keys(catalogue.builtIn).map((each) => `quern.${each}`);
     this.add(located, [key], `${key} "${name}" is not defined; there are ${legal.join(", ")}`);
     return undefined;
   }
@@ -215,76 +155,29 @@ class AppCheck {
     args: Names["args"],
   ): void {
     const { rawColumns, transformedColumns } = this;
-    for (const { path, detail } of inputFaults(givenTo(located.resource), wanted, {
-      rawColumns,
-      transformedColumns,
-      args,
-    }))
-      this.add(located, path, detail);
+    const names = { rawColumns, transformedColumns, args };
+    this.addAll(located, inputFaults(givenTo(located.resource), wanted, names));
   }
 
-  private checkModel(located: Located<"model">): void {
-    const {
-      name,
-      path,
-      type,
-      target_column: target,
-      feature_columns,
-      training_columns,
-      aggregates,
-    } = located.resource;
-    this.checkFile(located, path ?? `implementations/models/${name}.py`);
-    this.checkColumns(located, "feature_columns", feature_columns);
-    this.checkColumns(located, "training_columns", training_columns);
-    for (const column of training_columns.filter((each) => feature_columns.includes(each)))
-      this.add(located, ["training_columns"], `"${column}" is a feature column already`);
-    aggregates.forEach((aggregate, at) => {
-      if (!this.aggregates.has(aggregate))
-        this.add(located, ["aggregates", at], `aggregate "${aggregate}" is not defined`);
-    });
-    this.checkTarget(located, target, type);
-    this.checkNumbers(located);
+  private checkModels(): void {
+    const columns = this.columnTypes();
+    const aggregates = new Set(this.aggregates.keys());
+    for (const located of this.all("model")) {
+      const { name, path } = located.resource;
+      this.checkFile(located, path ?? `implementations/models/${name}.py`);
+      this.addAll(located, modelFaults(located.resource, columns, aggregates));
+    }
   }
 
-  private checkColumns(located: Located, key: string, columns: readonly string[]): void {
-    columns.forEach((column, at) => {
-      if (this.columnType(column) === undefined)
-        this.add(located, [key, at], `column "${column}" is not defined`);
-      if (columns.indexOf(column) !== at) this.add(located, [key, at], `"${column}" is named twice`);
-    });
-  }
-
-  private checkTarget(located: Located, target: string, type: "classification" | "regression"): void {
-    const column = this.columnType(target);
-    if (column === undefined)
-      return this.add(located, ["target_column"], `column "${target}" is not defined`);
-    if (column === UNKNOWN) return;
-    if (type === "classification" && column !== "INT_COLUMN")
-      this.add(
-        located,
-        ["target_column"],
-        `classification models can only predict integer target values (i.e. {0, 1, ..., num_classes-1}), and "${target}" is a ${column}`,
-      );
-    if (type === "regression" && column !== "INT_COLUMN" && column !== "FLOAT_COLUMN")
-      this.add(
-        located,
-        ["target_column"],
-        `regression models can only predict numbers, and "${target}" is a ${column}`,
-      );
-  }
-
-  private checkNumbers(located: Located<"model">): void {
-    const { data_partition_ratio: ratio, training, evaluation } = located.resource;
-    if ((ratio.training === undefined) !== (ratio.evaluation === undefined))
-      this.add(located, ["data_partition_ratio"], "give training and evaluation, or neither");
-    for (const [key, phase] of [
-      ["training", training],
-      ["evaluation", evaluation],
-    ] as const)
-      if (phase.num_steps !== undefined && phase.num_epochs !== undefined)
-        this.add(located, [key], "give num_steps or num_epochs, not both");
-    if (training.save_checkpoints_secs !== undefined && training.save_checkpoints_steps !== undefined)
-      this.add(located, ["training"], "give save_checkpoints_secs or save_checkpoints_steps, not both");
+  /** The types of all columns by name. Of two with the same name, the raw one or the first one counts. */
+  private columnTypes(): ReadonlyMap<string, string> {
+    const types = new Map(this.rawColumns);
+    for (const { resource } of this.all("transformed_column")) {
+      const found = implementationOf(resource.transformer, this.transformers);
+      if (!types.has(resource.name))
+        types.set(resource.name, found === undefined ? UNKNOWN_TYPE : String(found.output));
+    }
+    return types;
   }
 
   private checkApi(located: Located<"api">): void {
@@ -293,18 +186,13 @@ class AppCheck {
       this.add(located, ["model_name"], `model "${model}" is not defined`);
   }
 
-  private columnType(name: string): string | undefined {
-    const raw = this.rawColumns.get(name);
-    if (raw !== undefined) return raw;
-    const found = this.all("transformed_column").find(({ resource }) => resource.name === name);
-    if (found === undefined) return undefined;
-    const known = builtInName(found.resource.transformer);
-    const wanted =
-      known === undefined ? this.transformers.get(found.resource.transformer) : TRANSFORMERS[known];
-    return wanted === undefined ? UNKNOWN : String(wanted.output);
-  }
-
   private checkFile(located: Located, path: string, key: readonly string[] = ["path"]): void {
     if (!this.hasFile(path)) this.add(located, key, `${path}: file does not exist in the application`);
   }
+}
+
+function implementationOf(name: string, { builtIn, own }: Catalogue): Implementation | undefined {
+  const known = builtInName(name);
+  if (known === undefined) return own.get(name);
+  return Object.hasOwn(builtIn, known) ? builtIn[known] : undefined;
 }

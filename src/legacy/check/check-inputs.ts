@@ -1,6 +1,7 @@
 /** Checks, purely, whether the inputs of an aggregate or a transformed column fit its implementation. */
 import type { Resource } from "../../contracts/config/app-resources.ts";
 import type { Implementation } from "./built-ins.ts";
+import type { ResourceFault } from "./load-app.ts";
 import { isAssignable, isOfType, parseValueType, typeText, type ValueType } from "./value-types.ts";
 
 /** The names that inputs of an application may refer to. */
@@ -22,10 +23,7 @@ export function givenTo({ inputs, args }: Resource<"aggregate" | "transformed_co
   return { columns: inputs.columns, args: { ...inputs.args, ...args } };
 }
 
-/** An error, with the path of the input that it is about. */
-export type InputFault = { path: readonly string[]; detail: string };
-
-export function inputFaults(given: Given, wanted: Implementation, names: Names): InputFault[] {
+export function inputFaults(given: Given, wanted: Implementation, names: Names): ResourceFault[] {
   return [
     ...columnFaults(given.columns, wanted.columns, names),
     ...argFaults(given.args, wanted.args, names),
@@ -36,7 +34,7 @@ function columnFaults(
   given: Given["columns"],
   wanted: Implementation["columns"],
   names: Names,
-): InputFault[] {
+): ResourceFault[] {
   const faults = setFaults(["inputs", "columns"], Object.keys(given), Object.keys(wanted));
   for (const [input, type] of Object.entries(wanted)) {
     const value = Object.hasOwn(given, input) ? given[input] : undefined;
@@ -68,7 +66,7 @@ function columnFault(column: string, types: string, names: Names): string | unde
   return legal.includes(type) ? undefined : `"${column}" is a ${type}, and must be ${legal.join(" or ")}`;
 }
 
-function argFaults(given: Given["args"], wanted: Implementation["args"], names: Names): InputFault[] {
+function argFaults(given: Given["args"], wanted: Implementation["args"], names: Names): ResourceFault[] {
   const faults = setFaults(["args"], Object.keys(given), Object.keys(wanted));
   for (const [arg, declared] of Object.entries(wanted)) {
     const type = parseValueType(declared);
@@ -103,7 +101,7 @@ function setFaults(
   path: readonly string[],
   given: readonly string[],
   wanted: readonly string[],
-): InputFault[] {
+): ResourceFault[] {
   const missing = wanted.filter((name) => !given.includes(name));
   const extra = given.filter((name) => !wanted.includes(name));
   return [

@@ -23,6 +23,12 @@ export type Located<Kind extends ResourceKind = ResourceKind> = {
   positionOf: (path: YamlPath) => string;
 };
 
+/** What is wrong with a resource, and at which of its keys. */
+export interface ResourceFault {
+  path: YamlPath;
+  detail: string;
+}
+
 export interface Application {
   name: string;
   resources: readonly Located[];
