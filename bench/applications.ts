@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { checkApplication } from "../src/legacy/check/application.ts";
-import { buildGraph } from "../src/legacy/check/resource-graph.ts";
+import { buildGraph } from "../src/legacy/check/build-graph.ts";
 import { dataPlan } from "../src/legacy/plans.ts";
 import { root } from "../test/harness/server.ts";
 import { report } from "./measure.ts";

@@ -32,7 +32,7 @@ const PURE = {
   "src/batch/submit/parse-submission.ts": "test/batch/submit/parse-submission.test.ts",
   "src/batch/dispatch/solitude.ts": "test/batch/dispatch/solitude.test.ts",
   "src/legacy/check/content-id.ts": "test/legacy/check/content-id.test.ts",
-  "src/legacy/check/resource-graph.ts": "test/legacy/check/resource-graph.test.ts",
+  "src/legacy/check/build-graph.ts": "test/legacy/check/build-graph.test.ts",
   "src/legacy/resource-status.ts": "test/legacy/resource-status.test.ts",
   "src/parent/silence.ts": "test/parent/silence.test.ts",
 };

@@ -13,8 +13,9 @@ import {
 } from "../../contracts/limits/event-loop.ts";
 import { SideThread } from "../../engine/side-work.ts";
 import { checkApplication } from "./application.ts";
+import { buildGraph } from "./build-graph.ts";
 import { isApplication } from "./load-app.ts";
-import { buildGraph, type ResourceGraph } from "./resource-graph.ts";
+import type { ResourceGraph } from "./resource-graph.ts";
 
 export interface ApplicationTask {
   /** Text of the `app.yaml`, and the user's name for the file. */

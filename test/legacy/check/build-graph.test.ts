@@ -4,15 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { NodeKind } from "../../../src/contracts/config/applications.ts";
+import { buildGraph, type GraphInputs } from "../../../src/legacy/check/build-graph.ts";
 import { checkApp } from "../../../src/legacy/check/check-app.ts";
 import { loadApp } from "../../../src/legacy/check/load-app.ts";
-import {
-  buildGraph,
-  type GraphInputs,
-  type Node,
-  nodesOf,
-  type ResourceGraph,
-} from "../../../src/legacy/check/resource-graph.ts";
+import { type Node, nodesOf, type ResourceGraph } from "../../../src/legacy/check/resource-graph.ts";
 
 type Entry = { kind: string; name: string } & Record<string, unknown>;
 
