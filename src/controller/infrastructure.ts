@@ -13,8 +13,8 @@ import { environmentsDirectory } from "../contracts/data-layout.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { type DataDirectory, lockDataDirectory } from "../database/data-directory.ts";
 import type { Database } from "../database/database.ts";
-import { takeEpoch } from "../database/migrations.ts";
 import { assertFits, checkAfterUncleanStop, markInUse, openOwnDatabase } from "../database/open-database.ts";
+import { takeEpoch } from "../database/owner-row.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import type { OnLocked } from "../database/sqlite.ts";
 import { ComputeAccount } from "../engine/compute-account.ts";
@@ -24,6 +24,7 @@ import { LocalEngine } from "../engine/local/local-engine.ts";
 import { watchLog } from "../observe/log-watch.ts";
 import type { ChildOptions } from "../settings/child-options.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
+import type { ControllerOptions, Infrastructure } from "./infrastructure.ts";
 import { settleInstance } from "./settle-instance.ts";
 
 export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };

@@ -7,13 +7,8 @@ import { type DiskWait, whenDiskHasSpace } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import { pauseAll, unpauseAll } from "../batch/records/paused-jobs.ts";
 import type { Database } from "../database/database.ts";
-import {
-  newInstanceId,
-  readInstance,
-  recordedInstance,
-  recordInstance,
-  writeInstance,
-} from "../database/instance.ts";
+import { newInstanceId, readInstance, writeInstance } from "../database/instance.ts";
+import { recordedInstance, recordInstance } from "../database/owner-row.ts";
 import { disownWorkers } from "../database/worker-rows.ts";
 
 export interface SettleOptions {

@@ -16,7 +16,6 @@ import {
 import { newToken } from "../base/ids.ts";
 import { bootId } from "../base/process-identity.ts";
 import { instanceFile } from "../contracts/data-layout.ts";
-import { first, type Statements } from "./database.ts";
 
 export interface Instance {
   id: string;
@@ -87,13 +86,4 @@ export function writeInstance(dataDir: string, id: string): void {
     closeSync(fd);
   }
   renameSync(`${file}.new`, file);
-}
-
-/** The id of the directory that the database belongs to; empty if no release with instances has used it. */
-export async function recordedInstance(db: Statements): Promise<string> {
-  return (await first<{ instance_id: string }>(db, "SELECT instance_id FROM owner"))!.instance_id;
-}
-
-export async function recordInstance(db: Statements, id: string): Promise<void> {
-  await db.run("UPDATE owner SET instance_id = ?", [id]);
 }

@@ -38,7 +38,8 @@ import {
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/submit/idempotency.ts";
 import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
 import { allKeys, saveKey } from "../../src/database/key-rows.ts";
-import { migrate, takeEpoch } from "../../src/database/migrations.ts";
+import { migrate } from "../../src/database/migrations.ts";
+import { takeEpoch } from "../../src/database/owner-row.ts";
 import { openPostgresDatabase } from "../../src/database/postgres.ts";
 import {
   afterUnsettled,

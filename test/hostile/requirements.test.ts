@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { REQUIREMENTS_BYTES_MAX } from "../../src/contracts/limits/projects.ts";
 import { startFailed } from "../../src/batch/records/job-reasons.ts";
+import { REQUIREMENTS_BYTES_MAX } from "../../src/contracts/limits/projects.ts";
 import { environmentIdentity } from "../../src/engine/environments/environment-id.ts";
 import { namedBy } from "../../src/engine/environments/requirements.ts";
 

@@ -5,7 +5,7 @@
  */
 import { rmSync } from "node:fs";
 import type { Database } from "../../database/database.ts";
-import { takeBoot } from "../../database/migrations.ts";
+import { takeBoot } from "../../database/owner-row.ts";
 import { allWorkers, deleteWorker, type WorkerRecord } from "../../database/worker-rows.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
