@@ -24,7 +24,6 @@ import { LocalEngine } from "../engine/local/local-engine.ts";
 import { watchLog } from "../observe/log-watch.ts";
 import type { ChildOptions } from "../settings/child-options.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
-import type { ControllerOptions, Infrastructure } from "./infrastructure.ts";
 import { settleInstance } from "./settle-instance.ts";
 
 export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };
