@@ -62,7 +62,7 @@ function readWelcome(text: string): Welcome {
   return welcome as unknown as Welcome;
 }
 
-/** Workers that speak an older protocol send no code. Their only reason here is the protocol, which they check first. */
+/** Workers that speak an older protocol send no code. Their only reason is the protocol, which they check first. */
 function readRefusal(text: string): Refusal {
   const refusal: unknown = JSON.parse(text);
   if (!isMap(refusal) || typeof refusal.reason !== "string")

@@ -95,8 +95,8 @@ export class PredictionRequest {
   }
 
   /**
-   * Begins a streamed response. `onTaken` is called with the number of bytes that the client has taken. No stream begins
-   * if nobody reads it, or if its head cannot be sent.
+   * Begins a streamed response. `onTaken` is called with the number of bytes that the client has taken. No stream
+   * begins if nobody reads it, or if its head cannot be sent.
    */
   beginStream(head: StreamHead, onTaken: (bytes: number) => void): void {
     const { arrived } = this;

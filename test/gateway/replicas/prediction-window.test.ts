@@ -1,0 +1,18 @@
+/** How much is sent in advance, for predictions that take shorter and longer. */
+import { expect, it } from "vitest";
+import { PREDICTION_WINDOW_MAX } from "../../../src/contracts/limits.ts";
+import { PredictionWindow } from "../../../src/gateway/replicas/prediction-window.ts";
+
+it.each([
+  [0, PREDICTION_WINDOW_MAX, true],
+  [500, 4, true],
+  [3000, 2, false],
+  [50_000, 1, false],
+])("%d us for a prediction allow %d in advance", (predictUs, size, isFast) => {
+  const window = new PredictionWindow();
+  expect([window.size, window.isFast]).toEqual([1, false]);
+  for (let n = 0; n < 200; n++) window.learn(predictUs);
+  expect([window.size, window.isFast]).toEqual([size, isFast]);
+  window.shrink();
+  expect(window.size).toBe(1);
+});
