@@ -11,7 +11,8 @@ import { Settlements } from "./dispatch/settlements.ts";
 import type { Enqueuing } from "./enqueuing.ts";
 import { makeLetter } from "./letters/letters.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
-import { chargedAttempts, condemned, suspects } from "./records/batch-rows.ts";
+import { chargedAttempts } from "./records/batch-rows.ts";
+import { condemned, suspects } from "./records/interrupted-batches.ts";
 import { completionFailed, inputLost } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 

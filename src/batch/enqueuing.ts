@@ -11,7 +11,8 @@ import { enqueueJob } from "./enqueue/enqueue-job.ts";
 import type { JobApi } from "./job-deps.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
 import { enqueueFailed } from "./records/job-reasons.ts";
-import { configText, setRunning } from "./records/job-rows.ts";
+import { configText } from "./records/job-rows.ts";
+import { setRunning } from "./records/owned-job.ts";
 import type { StoredInput } from "./records/stored-input.ts";
 
 export class Enqueuing implements Phase, WorkersOwner {

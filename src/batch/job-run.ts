@@ -20,8 +20,9 @@ import type { JobDeps } from "./job-deps.ts";
 import { type Phase, PREPARING, type RunOfJob } from "./phase.ts";
 import { type JobInput, jobInput } from "./records/job-input.ts";
 import { unexpected } from "./records/job-reasons.ts";
-import { type JobRow, setStartTime } from "./records/job-rows.ts";
+import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
+import { setStartTime } from "./records/owned-job.ts";
 import { storedInput } from "./records/stored-input.ts";
 
 const TICK_MS = 250;

@@ -12,25 +12,19 @@ import { NewRounds } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRun } from "./job-run.ts";
 import { NO_WORKERS } from "./phase.ts";
-import { failedBatches, failureGroups } from "./records/batch-rows.ts";
+import { failedBatches, failureGroups } from "./records/failed-batches.ts";
 import { removeOrphans } from "./records/items-file.ts";
-import { unexpected } from "./records/job-reasons.ts";
 import {
-  claimJob,
-  configText,
   existingJobs,
-  findJob,
   type JobPage,
-  type JobRow,
-  type JobSummary,
-  type JobTotals,
-  jobById,
   jobPages,
-  jobSummary,
-  jobTotals,
   type UnfinishedJob,
   unfinishedJobs,
-} from "./records/job-rows.ts";
+} from "./records/job-lists.ts";
+import { unexpected } from "./records/job-reasons.ts";
+import { configText, findJob, type JobRow, jobById } from "./records/job-rows.ts";
+import { type JobSummary, type JobTotals, jobSummary, jobTotals } from "./records/job-totals.ts";
+import { claimJob } from "./records/owned-job.ts";
 import { unpauseAll } from "./records/paused-jobs.ts";
 import { type Preview, previewSubmission } from "./submit/select-input.ts";
 import { submitJob } from "./submit/submit-job.ts";

@@ -173,7 +173,7 @@ export const SCHEMA_STEPS: readonly (readonly string[])[] = [
     ) STRICT, WITHOUT ROWID`,
   ],
   [
-    // Batches that are recorded before they go out: 1, and 2 for one that runs alone (batch/records/batch-rows.ts).
+    // Batches that are recorded before they go out: 1, and 2 for one that runs alone (interrupted-batches.ts).
     "ALTER TABLE batches ADD COLUMN in_hand INTEGER NOT NULL DEFAULT 0",
     "CREATE INDEX batches_in_hand ON batches (job_id) WHERE in_hand > 0",
     // The boot of the machine in which the owner started.

@@ -11,30 +11,19 @@ import {
   queueCounts,
   saveLetter,
 } from "../../src/batch/letters/letters.ts";
+import { chargedAttempts, forgetBatches, saveFailedAttempt } from "../../src/batch/records/batch-rows.ts";
+import { countDeadly, failedBatches, failureGroups } from "../../src/batch/records/failed-batches.ts";
 import {
   addInterruptions,
-  chargedAttempts,
   condemned,
-  countDeadly,
-  failedBatches,
-  failureGroups,
-  forgetBatches,
-  saveFailedAttempt,
   saveInHand,
   suspects,
-} from "../../src/batch/records/batch-rows.ts";
-import {
-  addSettled,
-  claimJob,
-  insertJob,
-  jobById,
-  jobSummary,
-  listJobs,
-  saveEnqueued,
-  setClosing,
-  setRunning,
-  setTerminal,
-} from "../../src/batch/records/job-rows.ts";
+} from "../../src/batch/records/interrupted-batches.ts";
+import { listJobs } from "../../src/batch/records/job-lists.ts";
+import { setClosing, setTerminal } from "../../src/batch/records/job-moves.ts";
+import { insertJob, jobById } from "../../src/batch/records/job-rows.ts";
+import { jobSummary } from "../../src/batch/records/job-totals.ts";
+import { addSettled, claimJob, saveEnqueued, setRunning } from "../../src/batch/records/owned-job.ts";
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/submit/idempotency.ts";
 import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
 import { allKeys, saveKey } from "../../src/database/key-rows.ts";

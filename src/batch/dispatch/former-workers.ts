@@ -9,7 +9,7 @@ import { takeBoot } from "../../database/owner-row.ts";
 import { allWorkers, deleteWorker, type WorkerRecord } from "../../database/worker-rows.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
-import { addInterruptions } from "../records/batch-rows.ts";
+import { addInterruptions } from "../records/interrupted-batches.ts";
 
 export interface FormerWorkers {
   /** Workers of real-time APIs, which keep running. */

@@ -8,8 +8,9 @@ import { COMMIT_INTERVAL_MS } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { markSettled, type Segment, writeSettled } from "../../database/segment-rows.ts";
 import { type DeadLetter, saveLetter } from "../letters/letters.ts";
-import { type FailedAttempt, type InHand, saveFailedAttempt, saveInHand } from "../records/batch-rows.ts";
-import { addSettled } from "../records/job-rows.ts";
+import { type FailedAttempt, saveFailedAttempt } from "../records/batch-rows.ts";
+import { type InHand, saveInHand } from "../records/interrupted-batches.ts";
+import { addSettled } from "../records/owned-job.ts";
 
 export interface SettlementsOptions {
   jobId: string;

@@ -9,7 +9,7 @@ import type { ObjectStore } from "../../object-store/object-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { type LoadedSegment, SegmentReader } from "../dispatch/segment-reader.ts";
 import { batchId } from "../letters/letters.ts";
-import { type FailedBatchRow, failedBatches } from "../records/batch-rows.ts";
+import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
 import { InputError, jobInput } from "../records/job-input.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { storedInput } from "../records/stored-input.ts";

@@ -8,8 +8,9 @@ import type { JobReason } from "../../contracts/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { batchId } from "../letters/letters.ts";
-import { countDeadly, firstDeadly } from "../records/batch-rows.ts";
-import { type JobRow, jobById, setClosing, setTerminal } from "../records/job-rows.ts";
+import { countDeadly, firstDeadly } from "../records/failed-batches.ts";
+import { setClosing, setTerminal } from "../records/job-moves.ts";
+import { type JobRow, jobById } from "../records/job-rows.ts";
 import { decideEnding, type EndCause, type SettledCounts } from "../records/job-status.ts";
 
 export interface EndDeps {

@@ -13,8 +13,10 @@ import { describeFault } from "../../contracts/faults.ts";
 import type { Database, Statements } from "../../database/database.ts";
 import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
-import { type FailedBatchRow, failedBatches, forgetBatches } from "../records/batch-rows.ts";
-import { beginRound, countFewerFailed, type JobRow, jobById } from "../records/job-rows.ts";
+import { forgetBatches } from "../records/batch-rows.ts";
+import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
+import { beginRound, countFewerFailed } from "../records/job-moves.ts";
+import { type JobRow, jobById } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
 
 /** Few: an error has up to 97 KiB. */

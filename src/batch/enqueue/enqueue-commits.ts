@@ -8,7 +8,7 @@ import { ENQUEUE_COMMIT_BYTES } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { appendSegment } from "../../database/segment-rows.ts";
 import { ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
-import { saveEnqueued } from "../records/job-rows.ts";
+import { saveEnqueued } from "../records/owned-job.ts";
 import type { NewSegment } from "./make-segments.ts";
 
 /** The position in the input at which the committed segments end. */

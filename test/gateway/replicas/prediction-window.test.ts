@@ -1,6 +1,6 @@
 /** How much is sent in advance, for predictions that take shorter and longer. */
 import { expect, it } from "vitest";
-import { PREDICTION_WINDOW_MAX } from "../../../src/contracts/limits.ts";
+import { PREDICTION_WINDOW_MAX } from "../../../src/contracts/limits/predictions.ts";
 import { PredictionWindow } from "../../../src/gateway/replicas/prediction-window.ts";
 
 it.each([

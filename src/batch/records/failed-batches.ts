@@ -1,0 +1,100 @@
+/** Reads the batches that have finally failed: in pages, counted by their errors, and those whose worker died. */
+import { first, type Statements } from "../../database/database.ts";
+
+/**
+ * Counts the finally failed batches whose worker died in them: `failedByOom` for lack of memory, `failedByDeath` the
+ * others.
+ */
+export async function countDeadly(
+  db: Statements,
+  jobId: string,
+): Promise<{ failedByDeath: number; failedByOom: number }> {
+  const row = await first<{ deaths: number | null; ooms: number | null }>(
+    db,
+    "SELECT sum(by_death) AS deaths, sum(by_oom) AS ooms FROM batches WHERE job_id = ? AND failed = 1",
+    [jobId],
+  );
+  return { failedByDeath: Number(row?.deaths ?? 0), failedByOom: Number(row?.ooms ?? 0) };
+}
+
+/** The first batch that finally failed because its worker died. Those out of memory come first. */
+export function firstDeadly(
+  db: Statements,
+  jobId: string,
+): Promise<{ batch_index: number; error_json: string } | undefined> {
+  return first(
+    db,
+    "SELECT batch_index, error_json FROM batches WHERE job_id = ? AND failed = 1 AND by_death + by_oom > 0 ORDER BY by_oom DESC, batch_index LIMIT 1",
+    [jobId],
+  );
+}
+
+export interface FailedBatchRow {
+  batch_index: number;
+  attempts: number;
+  error_json: string;
+  letter_error: string | null;
+}
+
+/** Failed batches after `after`, in order. */
+export function failedBatches(
+  db: Statements,
+  jobId: string,
+  after: number,
+  limit: number,
+): Promise<FailedBatchRow[]> {
+  return db.all<FailedBatchRow>(
+    "SELECT batch_index, attempts, error_json, letter_error FROM batches WHERE job_id = ? AND failed = 1 AND batch_index > ? ORDER BY batch_index LIMIT ?",
+    [jobId, after, limit],
+  );
+}
+
+export interface FailureGroup {
+  batches: number;
+  first_batch_index: number;
+}
+
+/** Rows of an index that are counted in one statement, which takes a few milliseconds. */
+const COUNTED_AT_ONCE = 5_000;
+
+/** Failed batches counted by their errors, the most frequent first. In pieces: a job may have millions of them. */
+export async function failureGroups(db: Statements, jobId: string, limit: number): Promise<FailureGroup[]> {
+  let groups: FailureGroup[] = [];
+  const keep = () => {
+    groups.sort((a, b) => b.batches - a.batches || a.first_batch_index - b.first_batch_index);
+    groups = groups.slice(0, limit);
+  };
+  let last: { error_group: string; batch_index: number } | undefined;
+  for (;;) {
+    const rows = await rowsByGroup(db, jobId, last);
+    for (const { error_group, batch_index } of rows) {
+      if (last?.error_group === error_group) groups.at(-1)!.batches++;
+      else {
+        // Trim only here: the last group is complete.
+        if (groups.length >= 4 * limit) keep();
+        groups.push({ batches: 1, first_batch_index: batch_index });
+      }
+      last = { error_group, batch_index };
+    }
+    if (rows.length < COUNTED_AT_ONCE) break;
+  }
+  keep();
+  return groups;
+}
+
+/**
+ * Failed batches by error group, after `last`. An index covers all columns and finds the place to begin. A failed batch
+ * always has a group.
+ */
+function rowsByGroup(
+  db: Statements,
+  jobId: string,
+  last: { error_group: string; batch_index: number } | undefined,
+): Promise<{ error_group: string; batch_index: number }[]> {
+  const after = last === undefined ? "" : "AND (error_group, batch_index) > (?, ?)";
+  return db.all(
+    `SELECT error_group, batch_index FROM batches
+     WHERE job_id = ? AND failed = 1 ${after} ORDER BY error_group, batch_index LIMIT ?`,
+    [jobId, ...(last === undefined ? [] : [last.error_group, last.batch_index]), COUNTED_AT_ONCE],
+  );
+}

@@ -1,0 +1,47 @@
+/**
+ * Changes a job's status at its end and at the start of a new round, by `where status in (…)`: a change that comes too
+ * late changes nothing. `JOB_MOVES` and `ROUND_MOVES` say which changes there are (job-status.ts).
+ */
+import type { Statements } from "../../database/database.ts";
+import { type Ending, movesInto } from "./job-status.ts";
+
+/**
+ * Stop, timeout and finish race for this one record; the first wins. Not bound to an epoch: a stop may come while
+ * nobody owns the job.
+ */
+export async function setClosing(db: Statements, jobId: string, ending: Ending): Promise<boolean> {
+  const from = movesInto(ending.status);
+  const changed = await db.run(
+    `UPDATE jobs SET closing = ?, reason_json = ? WHERE job_id = ? AND closing IS NULL AND status IN (${from.map(() => "?").join(", ")})`,
+    [ending.status, ending.reason === undefined ? null : JSON.stringify(ending.reason), jobId, ...from],
+  );
+  return changed === 1;
+}
+
+/** Makes the closing record's status the job's. */
+export async function setTerminal(db: Statements, jobId: string, endTime: string): Promise<void> {
+  await db.run(
+    "UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL",
+    [endTime, jobId],
+  );
+}
+
+/** So many of its failed batches are to run again. */
+export async function countFewerFailed(tx: Statements, jobId: string, batches: number): Promise<void> {
+  await tx.run("UPDATE jobs SET failed_batches = failed_batches - ? WHERE job_id = ?", [batches, jobId]);
+}
+
+/** Begins the next round of an ended job. */
+export async function beginRound(
+  tx: Statements,
+  jobId: string,
+  round: { status: "status_enqueuing" | "status_running"; startedTime: string },
+): Promise<void> {
+  const from = movesInto(round.status, "new round");
+  await tx.run(
+    `UPDATE jobs SET status = ?, closing = NULL, reason_json = NULL, end_time = NULL, round = round + 1,
+       paused = NULL, paused_time = NULL, round_started_time = ?
+     WHERE job_id = ? AND status IN (${from.map(() => "?").join(", ")})`,
+    [round.status, round.startedTime, jobId, ...from],
+  );
+}

@@ -1,0 +1,61 @@
+/** Counts jobs: those of one API for the table of APIs, and all of them for the metrics. */
+import { first, type Statements } from "../../database/database.ts";
+import type { JobRow } from "./job-rows.ts";
+
+/** An API's jobs, for the table of APIs. */
+export interface JobSummary {
+  running_jobs: number;
+  latest_job: { job_id: string; created_time: string } | null;
+}
+
+export async function jobSummary(db: Statements, apiName: string): Promise<JobSummary> {
+  const running = await first<{ n: number }>(
+    db,
+    "SELECT count(*) AS n FROM jobs WHERE api_name = ? AND end_time IS NULL",
+    [apiName],
+  );
+  const latest = await first<{ job_id: string; created_time: string }>(
+    db,
+    "SELECT job_id, created_time FROM jobs WHERE api_name = ? ORDER BY job_id DESC LIMIT 1",
+    [apiName],
+  );
+  return { running_jobs: running!.n, latest_job: latest ?? null };
+}
+
+export interface JobTotals {
+  /** Numbers of jobs by API and status, with their succeeded batches and failed attempts. */
+  byApi: { api: string; status: string; jobs: number; succeeded: number; failed: number }[];
+  letters: { queue: string; messages: number }[];
+}
+
+/** Rows are long: the counts come after the submission and the configuration. */
+const SUMMED_AT_ONCE = 100;
+
+export async function jobTotals(db: Statements): Promise<JobTotals> {
+  const sums = new Map<string, JobTotals["byApi"][number]>();
+  for (let after = ""; ; ) {
+    const rows = await db.all<
+      Pick<JobRow, "job_id" | "api_name" | "status" | "succeeded" | "failed_attempts">
+    >(
+      "SELECT job_id, api_name, status, succeeded, failed_attempts FROM jobs WHERE job_id > ? ORDER BY job_id LIMIT ?",
+      [after, SUMMED_AT_ONCE],
+    );
+    for (const { api_name: api, status, succeeded, failed_attempts } of rows) {
+      const key = `${api} ${status}`;
+      const sum = sums.get(key) ?? { api, status, jobs: 0, succeeded: 0, failed: 0 };
+      sums.set(key, sum);
+      sum.jobs++;
+      sum.succeeded += succeeded;
+      sum.failed += failed_attempts;
+    }
+    if (rows.length < SUMMED_AT_ONCE) break;
+    after = rows.at(-1)!.job_id;
+  }
+  const letters = await db.all<JobTotals["letters"][number]>(
+    "SELECT queue, count(*) AS messages FROM letters GROUP BY queue",
+  );
+  return {
+    byApi: [...sums.values()].sort((a, b) => (a.api + a.status < b.api + b.status ? -1 : 1)),
+    letters,
+  };
+}
