@@ -71,7 +71,7 @@ export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRou
 
   const view = async (c: Context, state: ApiState) => ({
     ...state,
-    ...(state.kind === "BatchAPI" ? await jobs.summary(state.name) : {}),
+    ...(state.kind === "BatchAPI" ? await jobs.records.summary(state.name) : {}),
     ...(state.kind === "RealtimeAPI" ? { metrics: await deployed.metrics(state.name) } : {}),
     endpoint: `${baseUrl(c)}${state.endpoint}`,
     path: state.endpoint,

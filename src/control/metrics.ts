@@ -5,6 +5,7 @@
 import { Hono } from "hono";
 import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Reports } from "../apis/reports.ts";
+import type { JobRecords } from "../batch/job-records.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { DURATION_BOUNDS_S, type Histogram, type LoopDelay, type Tally } from "../contracts/reports.ts";
 import {
@@ -53,7 +54,7 @@ export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
     const samples = {
       ...requestSamples(deps.reports),
       ...replicaSamples(deps.replicas),
-      ...(await jobSamples(deps.jobs)),
+      ...(await jobSamples(deps.jobs.records)),
       quern_event_loop_delay_seconds: loopsOf(deps).flatMap(loopSamples),
     };
     const families = (Object.keys(METRICS) as MetricName[]).map((name) => {
@@ -129,7 +130,7 @@ function replicaSamples(replicas: Replicas) {
   };
 }
 
-async function jobSamples(jobs: Jobs) {
+async function jobSamples(jobs: JobRecords) {
   const { byApi, letters } = await jobs.totals();
   const batches = new Map<string, { succeeded: number; failed: number }>();
   for (const { api, succeeded, failed } of byApi) {

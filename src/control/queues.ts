@@ -27,7 +27,7 @@ export function queueRoutes({ jobs, queues, keys }: QueueRoutesDeps): Hono {
   });
   app.get("/-/queues/:queue", async (c) => {
     const name = c.req.param("queue");
-    const row = isUlid(name) ? await jobs.byId(name) : undefined;
+    const row = isUlid(name) ? await jobs.records.byId(name) : undefined;
     // Callers that may submit to the job's API may read its counts.
     assertKey(c, keys, row === undefined ? { scope: "admin" } : { scope: "submit", api: row.api_name });
     if (row === undefined) return c.json(await queues.counts(name));

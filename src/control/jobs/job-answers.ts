@@ -27,7 +27,7 @@ export function jobAddress(c: Context, row: Pick<JobRow, "api_name" | "job_id">)
 
 /** The response to a submission. */
 export async function recordText(c: Context, jobs: Jobs, row: JobRow): Promise<string> {
-  const config = await jobs.configText(row.job_id);
+  const config = await jobs.records.configText(row.job_id);
   return stringifyWithRaw(jobRecord(row, queueUrl(c, row)), { config });
 }
 
@@ -50,7 +50,7 @@ export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRo
     api_spec: encodeExact(deps.shown.spec(c, row.api_id, spec)).toString("base64"),
     endpoint: jobAddress(c, row),
   };
-  const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.configText(row.job_id));
+  const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.records.configText(row.job_id));
   const job_status = stringifyWithRaw({ ...statusOf(c, deps.jobs, row) }, { config });
   return jsonText(stringifyWithRaw(envelope, { job_status }));
 }

@@ -26,7 +26,7 @@ export function eventsResponse(
     let sent = "";
     let sentMs = 0;
     for (;;) {
-      const row = await jobs.get(apiName, jobId);
+      const row = await jobs.records.get(apiName, jobId);
       const text = statusText(c, jobs, row);
       if (text !== sent || performance.now() - sentMs >= EVENT_EVERY_MS) {
         yield `event: status\ndata: ${text}\n\n`;

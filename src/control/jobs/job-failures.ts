@@ -5,6 +5,7 @@
 import type { Context } from "hono";
 import { stringifyWithRaw } from "../../base/json/exact.ts";
 import type { Failure } from "../../batch/end/failures.ts";
+import type { JobRecords } from "../../batch/job-records.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { ServiceError } from "../../contracts/errors.ts";
@@ -20,12 +21,12 @@ export async function failuresResponse(
   const group = c.req.query("group_by");
   const limit = limitOf(c);
   const after = cursorOf(c);
-  if (group === "error") return lists.answer(c, groupsAsJson(jobs, job), "application/json");
+  if (group === "error") return lists.answer(c, groupsAsJson(jobs.records, job), "application/json");
   if (group !== undefined)
     throw new ServiceError("invalid_request", `group_by can be "error" only (got "${group}")`);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
-    return lists.answer(c, allAsLines(jobs, job, after), "application/x-ndjson");
-  return lists.answer(c, pageAsJson(jobs, job, after, limit), "application/json");
+    return lists.answer(c, allAsLines(jobs.records, job, after), "application/x-ndjson");
+  return lists.answer(c, pageAsJson(jobs.records, job, after, limit), "application/json");
 }
 
 function cursorOf(c: Context): number {
@@ -39,8 +40,13 @@ function cursorOf(c: Context): number {
 }
 
 /** Streamed, because the payloads of a page may be many megabytes. */
-async function* pageAsJson(jobs: Jobs, job: JobRow, after: number, limit: number): AsyncGenerator<string> {
-  const page = await jobs.failures(job, after, limit);
+async function* pageAsJson(
+  records: JobRecords,
+  job: JobRow,
+  after: number,
+  limit: number,
+): AsyncGenerator<string> {
+  const page = await records.failures(job, after, limit);
   let separator = '{"failures":[';
   for await (const failure of page.failures) {
     yield separator + failureText(failure);
@@ -51,17 +57,17 @@ async function* pageAsJson(jobs: Jobs, job: JobRow, after: number, limit: number
   yield `${separator === "," ? "" : separator}],"next_cursor":${next}}`;
 }
 
-async function* allAsLines(jobs: Jobs, job: JobRow, from: number): AsyncGenerator<string> {
+async function* allAsLines(records: JobRecords, job: JobRow, from: number): AsyncGenerator<string> {
   for (let after: number | null = from; after !== null; ) {
-    const page = await jobs.failures(job, after, LIST_LIMIT_DEFAULT);
+    const page = await records.failures(job, after, LIST_LIMIT_DEFAULT);
     for await (const failure of page.failures) yield `${failureText(failure)}\n`;
     after = page.nextCursor;
   }
 }
 
-async function* groupsAsJson(jobs: Jobs, job: JobRow): AsyncGenerator<string> {
+async function* groupsAsJson(records: JobRecords, job: JobRow): AsyncGenerator<string> {
   let separator = '{"groups":[';
-  for await (const group of jobs.failureGroups(job)) {
+  for await (const group of records.failureGroups(job)) {
     yield separator + JSON.stringify(group);
     separator = ",";
   }

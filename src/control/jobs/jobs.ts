@@ -9,7 +9,8 @@ import { needsKey } from "../../apis/api-routes.ts";
 import type { Apis } from "../../apis/apis.ts";
 import { endpointOf } from "../../apis/config/endpoints.ts";
 import { isUlid } from "../../base/ids.ts";
-import { type Jobs, jobNotFound } from "../../batch/jobs.ts";
+import { jobNotFound } from "../../batch/job-records.ts";
+import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { isTerminal } from "../../batch/records/job-status.ts";
 import { assertLegalKey } from "../../batch/submit/idempotency.ts";
@@ -74,11 +75,11 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
   app.get(API, async (c) => {
     const { name } = await batchApi(c, deps);
     if (c.req.query("jobID") === undefined) return listJobs(c, deps, name);
-    return statusResponse(c, deps, await jobs.get(name, jobIdOf(c, name)));
+    return statusResponse(c, deps, await jobs.records.get(name, jobIdOf(c, name)));
   });
   app.get(`${API}/:job`, async (c) => {
     const { name } = await batchApi(c, deps);
-    return statusResponse(c, deps, await jobs.get(name, jobIdOf(c, name)));
+    return statusResponse(c, deps, await jobs.records.get(name, jobIdOf(c, name)));
   });
   for (const path of [API, `${API}/:job`]) {
     app.delete(path, async (c) => {
@@ -95,7 +96,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   const { jobs } = deps;
   const jobOf = async (c: Context) => {
     const { name } = await batchApi(c, deps);
-    return jobs.get(name, jobIdOf(c, name));
+    return jobs.records.get(name, jobIdOf(c, name));
   };
   app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c)));
   app.post(`${API}/:job/redrive`, async (c) => {
@@ -110,7 +111,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   });
   app.get(`${API}/:job/logs`, async (c) => {
     const { api_name, job_id } = await jobOf(c);
-    const isOver = async () => isTerminal((await jobs.get(api_name, job_id)).status);
+    const isOver = async () => isTerminal((await jobs.records.get(api_name, job_id)).status);
     return logsResponse(c, deps.streams, deps.jobLogDirectory(job_id), isOver);
   });
 }
@@ -182,7 +183,7 @@ async function listJobs(c: Context, { jobs }: JobRoutesDeps, apiName: string): P
   const limit = limitOf(c);
   const before = c.req.query("cursor");
   if (before !== undefined && !isUlid(before)) throw badCursor(before);
-  const pages = jobs.list(apiName, { limit, before, status: statusFilter(c) });
+  const pages = jobs.records.list(apiName, { limit, before, status: statusFilter(c) });
   // Reads the first page before the response starts, so that a database error gets its status.
   const first = await pages.next();
   return streamText(c, listText(c, jobs, first, pages), "application/json");

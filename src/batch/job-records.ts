@@ -1,0 +1,72 @@
+/** Reads the jobs of this controller for the control plane, whether they run or have ended. It changes nothing. */
+import { ServiceError } from "../contracts/errors.ts";
+import type { WorkerFault } from "../protocol/messages.ts";
+import { type FailurePage, type FailureSource, failurePage } from "./end/failures.ts";
+import { failedBatches, failureGroups } from "./records/failed-batches.ts";
+import { type JobPage, jobPages } from "./records/job-lists.ts";
+import { configText, findJob, type JobRow, jobById } from "./records/job-rows.ts";
+import { type JobSummary, type JobTotals, jobSummary, jobTotals } from "./records/job-totals.ts";
+
+const FAILURE_GROUPS_MAX = 500;
+
+export class JobRecords {
+  private readonly source: FailureSource;
+
+  constructor(source: FailureSource) {
+    this.source = source;
+  }
+
+  /** Throws `job_not_found`. */
+  async get(apiName: string, jobId: string): Promise<JobRow> {
+    const row = await findJob(this.source.db, apiName, jobId);
+    if (row === undefined) throw jobNotFound(apiName, jobId);
+    return row;
+  }
+
+  byId(jobId: string): Promise<JobRow | undefined> {
+    return jobById(this.source.db, jobId);
+  }
+
+  /** A page in parts. The generator returns whether there are more jobs. */
+  list(apiName: string, page: JobPage): AsyncGenerator<JobRow[], boolean> {
+    return jobPages(this.source.db, apiName, page);
+  }
+
+  /** A job's own `config`, as the text that was sent. */
+  configText(jobId: string): Promise<string> {
+    return configText(this.source.db, jobId);
+  }
+
+  summary(apiName: string): Promise<JobSummary> {
+    return jobSummary(this.source.db, apiName);
+  }
+
+  /** Totals of all jobs and queues, for `/-/metrics`. */
+  totals(): Promise<JobTotals> {
+    return jobTotals(this.source.db);
+  }
+
+  failures(job: JobRow, after: number, limit: number): Promise<FailurePage> {
+    return failurePage(this.source, job, after, limit);
+  }
+
+  /** Failed batches counted by their errors, the most frequent first. One by one: each error has up to 97 KiB. */
+  async *failureGroups({ job_id }: JobRow) {
+    const { db } = this.source;
+    for (const group of await failureGroups(db, job_id, FAILURE_GROUPS_MAX)) {
+      const { batches, first_batch_index } = group;
+      const [row] = await failedBatches(db, job_id, first_batch_index - 1, 1);
+      // A redrive may have removed it.
+      if (row?.batch_index !== first_batch_index) continue;
+      const { type, message, traceback } = JSON.parse(row.error_json) as WorkerFault;
+      yield { batches, first_batch_index, error: { type, message, traceback } };
+    }
+  }
+}
+
+export function jobNotFound(apiName: string, jobId: string): ServiceError {
+  return new ServiceError(
+    "job_not_found",
+    `API ${apiName} has no job "${jobId}"; \`quern job list ${apiName}\` shows its jobs`,
+  );
+}

@@ -1,0 +1,82 @@
+/**
+ * The runs of this controller's jobs that have not ended: begins them, knows them by their job, stops all when the
+ * server shuts down. A run that cannot begin ends its own job only.
+ */
+import { contain, reportFault } from "../base/boundary.ts";
+import { describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { finishJob, makeTerminal } from "./end/finish-job.ts";
+import type { JobDeps } from "./job-deps.ts";
+import { JobRun } from "./job-run.ts";
+import type { UnfinishedJob } from "./records/job-lists.ts";
+import { unexpected } from "./records/job-reasons.ts";
+import { claimJob } from "./records/owned-job.ts";
+
+export class RunsInProgress {
+  private readonly deps: JobDeps;
+  private readonly runs = new Map<string, JobRun>();
+  private readonly gone = new AbortController();
+
+  constructor(deps: JobDeps) {
+    this.deps = deps;
+  }
+
+  get count(): number {
+    return this.runs.size;
+  }
+
+  of(jobId: string): JobRun | undefined {
+    return this.runs.get(jobId);
+  }
+
+  /** Continues a job of the previous controller. `lostWorkers`: how many it had when the machine went down. */
+  async goOn({ job_id, closing, paused }: UnfinishedJob, lostWorkers: number | undefined): Promise<void> {
+    try {
+      if (closing !== null) await this.waitingForDisk(job_id, () => makeTerminal(this.deps, job_id));
+      else if (paused === null) await this.begin(job_id, lostWorkers);
+    } catch (error) {
+      await this.endUnexpected(job_id, error as Error);
+    }
+  }
+
+  async begin(jobId: string, lostWorkers = 0): Promise<void> {
+    const { db, epoch } = this.deps;
+    // The job is recorded already, so its submission must not fail here.
+    const row = await this.waitingForDisk(jobId, () => claimJob(db, jobId, epoch));
+    if (row === undefined) return;
+    // An exception here ends the job. The submission does not fail, because the job is recorded as promised.
+    try {
+      const run = new JobRun(this.deps, row, lostWorkers);
+      this.runs.set(jobId, run);
+      contain("a job's end", async () => {
+        await run.ended;
+        if (this.runs.get(jobId) === run) this.runs.delete(jobId);
+      });
+      await run.start();
+    } catch (error) {
+      await this.endUnexpected(jobId, error as Error);
+    }
+  }
+
+  async stopAll(): Promise<void> {
+    this.gone.abort();
+    await Promise.all(
+      [...this.runs.values()].map((run) =>
+        run.stop().catch((error) => reportFault(error, "a job that stops")),
+      ),
+    );
+  }
+
+  /** Ends a job that could not begin, so that the next one can. If this fails too, the next start tries again. */
+  private async endUnexpected(jobId: string, error: Error): Promise<void> {
+    this.deps.log.error({ job_id: jobId, err: error }, "a job could not be begun");
+    await finishJob(this.deps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
+      (again: unknown) => reportFault(again, `the end of job ${jobId}`),
+    );
+  }
+
+  private waitingForDisk<T>(jobId: string, work: () => Promise<T>): Promise<T> {
+    const onWait = (error: unknown) =>
+      this.deps.jobLog(jobId, `${describeShortage(error)}: the job waits until there is room`);
+    return whenDiskHasSpace(work, { onWait, signal: this.gone.signal });
+  }
+}
