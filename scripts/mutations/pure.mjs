@@ -22,7 +22,7 @@ const PURE = {
   "src/apis/replicas/autoscaler.ts": "test/apis/replicas/autoscaler.test.ts",
   "src/apis/replicas/plan-rollout.ts": "test/apis/replicas/plan-rollout.test.ts",
   "src/apis/replicas/scaling-rules.ts": "test/apis/replicas/scaling-rules.test.ts",
-  "src/batch/dispatch/credit.ts": "test/batch/dispatch/credit.test.ts",
+  "src/batch/workers/credit.ts": "test/batch/workers/credit.test.ts",
   "src/batch/submit/item-lines.ts": "test/batch/submit/parse-submission.test.ts",
   "src/batch/records/job-status.ts": "test/batch/records/job-status.test.ts",
   "src/batch/dispatch/lease-cursor.ts": "test/batch/dispatch/lease-cursor.test.ts",

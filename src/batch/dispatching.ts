@@ -3,10 +3,9 @@ import { contain } from "../base/boundary.ts";
 import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX } from "../contracts/limits/jobs.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { afterUnsettled } from "../database/segment-rows.ts";
-import type { BatchWorker, WorkerDeath } from "./dispatch/batch-worker.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatch/dispatcher.ts";
-import { type JobWorkers, type WorkersOwner, wantedWorkers } from "./dispatch/job-workers.ts";
 import { LeaseCursor } from "./dispatch/lease-cursor.ts";
+import type { FormerDeaths } from "./dispatch/next-batches.ts";
 import { Settlements } from "./dispatch/settlements.ts";
 import type { Enqueuing } from "./enqueuing.ts";
 import { makeLetter } from "./letters/letters.ts";
@@ -15,9 +14,13 @@ import { chargedAttempts } from "./records/batch-rows.ts";
 import { condemned, suspects } from "./records/interrupted-batches.ts";
 import { completionFailed, inputLost } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
+import type { BatchWorker } from "./workers/batch-worker.ts";
+import type { JobWorkers } from "./workers/job-workers.ts";
+import type { WorkerDeath } from "./workers/worker-death.ts";
+import { type WorkersOwner, wantedWorkers } from "./workers/workers-owner.ts";
 
 /** The database's records about the batches that are left. */
-type Left = Pick<DispatcherOptions, "condemned" | "alone" | "recordedBefore" | "attempts">;
+type Left = FormerDeaths & Pick<DispatcherOptions, "attempts">;
 
 export interface DispatchPlan {
   totalBatches: number;
@@ -37,7 +40,7 @@ export class Dispatching implements Phase, WorkersOwner {
   private isCompleting = false;
   private inputClosed: Promise<void> = Promise.resolve();
 
-  constructor(run: RunOfJob, { workers, idleDeaths }: Enqueuing, plan: DispatchPlan, left: Left) {
+  constructor(run: RunOfJob, { workers, losses }: Enqueuing, plan: DispatchPlan, left: Left) {
     const { deps, job } = run;
     const { totalBatches, batchSize, timeoutMs } = plan;
     this.run = run;
@@ -53,10 +56,10 @@ export class Dispatching implements Phase, WorkersOwner {
     this.cursor = new LeaseCursor(deps.db, job.job_id, run.input, batchSize);
     this.dispatcher = new Dispatcher({
       ...{ cursor: this.cursor, settlements: this.settlements, totalBatches, ...left },
-      ...{ solitude: deps.solitude, idleDeaths, maxAttempts: job.max_receive_count, timeoutMs },
+      ...{ solitude: deps.solitude, losses, maxAttempts: job.max_receive_count, timeoutMs },
       letterOf: letterOf(job),
       onAllSettled: () => this.completeSoon(),
-      onWorkersKeepDying: (kind, reason) => run.endSoon({ kind, reason }),
+      onWorkersKeepDying: (cause) => run.endSoon(cause),
       onInputError: (error) => run.endSoon({ kind: "enqueue_failed", reason: inputLost(error) }),
       onFault: (error) => run.unexpected(error),
     });

@@ -3,10 +3,6 @@
  * are.
  */
 import { itemsFile } from "../contracts/data-layout.ts";
-import { IDLE_DEATHS_MAX } from "../contracts/limits/jobs.ts";
-import type { BatchWorker, WorkerDeath } from "./dispatch/batch-worker.ts";
-import { JobWorkers, type WorkersOwner, wantedWorkers } from "./dispatch/job-workers.ts";
-import { IDLE_DEATHS, keepDying } from "./dispatch/worker-death.ts";
 import { enqueueJob } from "./enqueue/enqueue-job.ts";
 import type { JobApi } from "./job-deps.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
@@ -14,12 +10,16 @@ import { enqueueFailed } from "./records/job-reasons.ts";
 import { configText } from "./records/job-rows.ts";
 import { setRunning } from "./records/owned-job.ts";
 import type { StoredInput } from "./records/stored-input.ts";
+import type { BatchWorker } from "./workers/batch-worker.ts";
+import { JobWorkers } from "./workers/job-workers.ts";
+import type { WorkerDeath } from "./workers/worker-death.ts";
+import { WorkerLosses } from "./workers/worker-losses.ts";
+import { type WorkersOwner, wantedWorkers } from "./workers/workers-owner.ts";
 
 export class Enqueuing implements Phase, WorkersOwner {
   readonly workers: JobWorkers;
   readonly totalBatches: number | undefined;
-  /** Workers that died in a row. */
-  idleDeaths = 0;
+  readonly losses = new WorkerLosses();
   private readonly run: RunOfJob;
   /** Known before all is enqueued if the items came with the submission. */
   private readonly expectedBatches: number | undefined;
@@ -88,9 +88,8 @@ export class Enqueuing implements Phase, WorkersOwner {
 
   /** No batch can have been in hand yet. */
   died(_: BatchWorker, { exit }: WorkerDeath): void {
-    if (++this.idleDeaths < IDLE_DEATHS_MAX) return;
-    const kind = exit.outOfMemory === undefined ? "worker_error" : "worker_oom";
-    this.run.endSoon({ kind, reason: keepDying(exit, IDLE_DEATHS) });
+    const cause = this.losses.diedIdle(exit);
+    if (cause !== undefined) this.run.endSoon(cause);
   }
 
   tick(nowMs: number): void {

@@ -2,11 +2,11 @@
 import type { DiskWait } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
-import type { JobWorkers } from "./dispatch/job-workers.ts";
 import type { JobDeps } from "./job-deps.ts";
 import type { JobInput } from "./records/job-input.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
+import type { JobWorkers } from "./workers/job-workers.ts";
 
 export interface Phase {
   readonly workers: Pick<JobWorkers, "counts" | "describeWaiting" | "stopAll">;

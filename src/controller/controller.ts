@@ -12,7 +12,7 @@ import type { Replicas } from "../apis/replicas/replicas.ts";
 import { Reports } from "../apis/reports.ts";
 import { bootId } from "../base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "../base/service.ts";
-import { endFormerWorkers, type FormerWorkers } from "../batch/dispatch/former-workers.ts";
+import { endFormerWorkers, type FormerWorkers } from "../batch/workers/former-workers.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
 import { ControlServer } from "../control/control-server.ts";

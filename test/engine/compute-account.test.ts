@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { openLog } from "../../src/base/log.ts";
-import { JobWorkers } from "../../src/batch/dispatch/job-workers.ts";
+import { JobWorkers } from "../../src/batch/workers/job-workers.ts";
 import { STALLED_AFTER_MS } from "../../src/contracts/limits/jobs.ts";
 import { ComputeAccount, type Reservation } from "../../src/engine/compute-account.ts";
 

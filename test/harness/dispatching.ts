@@ -5,7 +5,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatchWorker } from "../../src/batch/dispatch/batch-worker.ts";
 import { Dispatcher } from "../../src/batch/dispatch/dispatcher.ts";
 import { LeaseCursor } from "../../src/batch/dispatch/lease-cursor.ts";
 import { Settlements } from "../../src/batch/dispatch/settlements.ts";
@@ -13,6 +12,8 @@ import { Solitude } from "../../src/batch/dispatch/solitude.ts";
 import { writeItemsFile } from "../../src/batch/records/items-file.ts";
 import { jobInput } from "../../src/batch/records/job-input.ts";
 import { insertJob, type JobRow, jobById } from "../../src/batch/records/job-rows.ts";
+import { BatchWorker } from "../../src/batch/workers/batch-worker.ts";
+import { WorkerLosses } from "../../src/batch/workers/worker-losses.ts";
 import { itemsFile } from "../../src/contracts/data-layout.ts";
 import type { Database, Statements } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrations.ts";
@@ -107,7 +108,7 @@ export class Dispatching {
       alone: new Set(suspects),
       recordedBefore,
       solitude: this.solitude,
-      idleDeaths: 0,
+      losses: new WorkerLosses(),
       maxAttempts,
       attempts: new Map(),
       letterOf: undefined,
@@ -115,7 +116,7 @@ export class Dispatching {
       onAllSettled: () => {
         this.isSettled = true;
       },
-      onWorkersKeepDying: (_, reason) => this.fail(new Error(reason.message)),
+      onWorkersKeepDying: ({ reason }) => this.fail(new Error(reason.message)),
       onInputError: (error) => this.fail(error),
       onFault: (error) => this.fail(error),
     });
@@ -201,7 +202,10 @@ export class Dispatching {
   private watch(worker: BatchWorker): void {
     const lease = worker.lease.bind(worker);
     worker.lease = (batches) => {
-      this.leases.push({ batches: batches.map(({ index }) => index), before: worker.outstanding.count });
+      this.leases.push({
+        batches: batches.map(({ index }) => index),
+        before: worker.deliveries.outstanding.count,
+      });
       lease(batches);
     };
   }

@@ -34,13 +34,13 @@ const UNITS = {
     ["Dispatching", "batch/dispatching.js", ["start", "complete"], (phase) => phase.run.job.api_name],
     [
       "JobWorkers",
-      "batch/dispatch/job-workers.js",
+      "batch/workers/job-workers.js",
       ["startMissing", "keepAt", "startOne", "drop"],
       ({ options }) => options.holder.split(" of ")[1],
     ],
     [
       "BatchWorker",
-      "batch/dispatch/batch-worker.js",
+      "batch/workers/batch-worker.js",
       ["setUp", "onGone", "onMessage", "lease"],
       () => "victim",
     ],

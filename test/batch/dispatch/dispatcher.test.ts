@@ -27,7 +27,7 @@ describe("a dispatcher", () => {
     await eventually("its first batch is about to be committed", () => job.commits === 1);
     job.dispatcher.pump();
     expect(job.leases).toEqual([{ batches: [0], before: 0 }]);
-    expect(worker.uncommitted).toBe(1);
+    expect(worker.deliveries.uncommitted).toBe(1);
     job.letCommitsPass();
     await job.settled();
     expect(await job.job()).toMatchObject({ succeeded: 5, failed_attempts: 0 });

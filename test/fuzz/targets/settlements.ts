@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import type { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatchWorker } from "../../../src/batch/dispatch/batch-worker.ts";
-import type { LoadedSegment } from "../../../src/batch/dispatch/segment-reader.ts";
+import { BatchWorker } from "../../../src/batch/workers/batch-worker.ts";
+import type { LeaseEntries } from "../../../src/batch/workers/lease-runs.ts";
 import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import type { Init } from "../../../src/protocol/messages.ts";
 import { MESSAGE } from "../../../src/protocol/messages.ts";
@@ -14,10 +14,10 @@ import { FRAME_WORDS, fixtureFrames, frame, listenAsWorker } from "../wire.ts";
 const BATCHES = [0, 1, 2, 3, 4, 5];
 const dir = mkdtempSync(join(tmpdir(), "quern-fuzz-"));
 const path = join(dir, "worker.sock");
-const segment = {
+const segment: LeaseEntries = {
   entries: (_index: number, count: number) => Buffer.alloc(count * 10, 1),
   entryBytes: () => 10,
-} as unknown as LoadedSegment;
+};
 const init: Init = {
   ...{ api_id: "a", project: "/", path: "p.py", api_config: "{}", concurrency: 1, threads: 1 },
 };
@@ -64,10 +64,11 @@ async function run(input: Buffer): Promise<undefined> {
     const worker = new BatchWorker(fakeProcess(), {
       onReady: () => {
         // A second READY changes nothing.
-        if (worker.outstanding.next === 1) worker.lease(BATCHES.map((index) => ({ index, segment })));
+        if (worker.deliveries.outstanding.next === 1)
+          worker.lease(BATCHES.map((index) => ({ index, segment })));
       },
       onSetUpFailed: () => {
-        settled.push(...worker.outstanding.takeAll());
+        settled.push(...worker.deliveries.outstanding.takeAll());
         void worker.stop(0).then(resolve);
       },
       onDiskFull: () => resolve(),
@@ -81,11 +82,8 @@ async function run(input: Buffer): Promise<undefined> {
     });
     worker.serve({
       acked: (_, { upTo }) => {
-        for (
-          let one = worker.outstanding.shiftUpTo(upTo);
-          one !== undefined;
-          one = worker.outstanding.shiftUpTo(upTo)
-        )
+        const { outstanding } = worker.deliveries;
+        for (let one = outstanding.shiftUpTo(upTo); one !== undefined; one = outstanding.shiftUpTo(upTo))
           settled.push(one.batchIndex);
       },
       released: (batches) => settled.push(...batches),

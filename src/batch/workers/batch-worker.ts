@@ -5,53 +5,23 @@
 
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
-import { CREDIT_BYTES_MAX } from "../../contracts/limits/jobs.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
-import {
-  type Ack,
-  decodeAck,
-  decodeRelease,
-  type Init,
-  MESSAGE,
-  type Ready,
-  type WorkerFault,
-} from "../../protocol/messages.ts";
+import { type Ack, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
-import { WorkerConnection } from "../../protocol/worker-connection.ts";
-import { checkAck } from "./check-ack.ts";
-import { Credit } from "./credit.ts";
-import { Outstanding } from "./outstanding.ts";
-import type { LoadedSegment } from "./segment-reader.ts";
-import { diedInSetUp } from "./worker-death.ts";
+import type { WorkerConnection, WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
+import { connectWorker } from "./connect-worker.ts";
+import { diedInSetUp } from "./death-faults.ts";
+import { Deliveries } from "./deliveries.ts";
+import type { LeasedBatch } from "./lease-runs.ts";
+import { inHandOf, type WorkerDeath } from "./worker-death.ts";
 
-const CONNECT_RETRY_MS = 5;
 const LAST_WORDS_MS = 500;
 /** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */
 const TEMPORARY_FAILURE = 75;
-const LEASE_FRAME_BYTES = 64 * 1024;
 /** Used until `serve`: nothing is leased yet, so nothing can be acknowledged or given back. */
 const NO_LEASER: Leaser = { acked: () => {}, released: () => {} };
-
-export interface LeasedBatch {
-  index: number;
-  segment: LoadedSegment;
-}
-
-export interface WorkerDeath {
-  /** The batch that predict() was working on; undefined if there was none, or if it is unknown. */
-  inHand: number | undefined;
-  /** All batches that were at the worker, the one in hand included. */
-  outstanding: number[];
-  /** The note was lost: any of the outstanding batches may have been in hand. */
-  isNoteLost: boolean;
-  exit: WorkerExit;
-  /** We killed it because a batch ran past `predictor.timeout`. */
-  timedOut: boolean;
-  /** It was killed because it broke the protocol. The batch in hand is then unknown. */
-  broken: string | undefined;
-}
 
 export interface BatchWorkerEvents {
   onReady(worker: BatchWorker): void;
@@ -70,12 +40,9 @@ export interface Leaser {
 }
 
 export class BatchWorker {
-  readonly outstanding = new Outstanding();
-  readonly credit = new Credit();
+  readonly deliveries = new Deliveries();
   state: "initializing" | "ready" | "gone" = "initializing";
   hasOnJobComplete = false;
-  /** Leased and not yet committed; credit returns only with the commit. */
-  uncommitted = 0;
   /** Monotonic milliseconds of the last sign of progress. */
   lastProgressMs = performance.now();
   private readonly process: RunningWorker;
@@ -86,6 +53,8 @@ export class BatchWorker {
   private readonly closed = new Promise<void>((resolve) => {
     this.markClosed = resolve;
   });
+  /** Aborted when the worker is gone. */
+  private readonly gone = new AbortController();
   private isStopping = false;
   /** It was set up while the job was being enqueued: `total_batch_count` of its `job_spec` is null. */
   private lacksTotal = false;
@@ -116,26 +85,21 @@ export class BatchWorker {
    */
   async setUp(init: Init, epoch: number): Promise<void> {
     this.lacksTotal = init.job_spec?.total_batch_count === null;
-    const hello = { role: "controller", token: this.identity.token, epoch } as const;
-    const events = {
-      onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
-      onClose: (broken: ProtocolError | undefined) => {
+    const connection = await connectWorker(this.process, epoch, this.connectionEvents(), this.gone.signal);
+    if (connection === undefined) return;
+    this.connection = connection;
+    connection.sendJson(MESSAGE.INIT, 0, init);
+  }
+
+  private connectionEvents(): WorkerConnectionEvents {
+    return {
+      onMessage: (type, id, body) => this.onMessage(type, id, body),
+      onClose: (broken) => {
         this.broken = broken?.message;
         this.markClosed();
         this.process.kill();
       },
     };
-    while (this.state !== "gone") {
-      const connection = await WorkerConnection.open(this.process.address, hello, events).catch(
-        () => undefined,
-      );
-      if (connection !== undefined) {
-        this.connection = connection;
-        connection.sendJson(MESSAGE.INIT, 0, init);
-        return;
-      }
-      await delay(CONNECT_RETRY_MS);
-    }
   }
 
   /**
@@ -154,29 +118,19 @@ export class BatchWorker {
   }
 
   get freeCredit(): number {
-    const isFull = this.outstanding.bytes >= CREDIT_BYTES_MAX;
-    return this.state === "ready" && !this.isStopping && !isFull ? this.credit.batches - this.uncommitted : 0;
+    return this.state === "ready" && !this.isStopping ? this.deliveries.freeCredit : 0;
   }
 
-  /** Sends batches in as few frames as possible. Adjacent batches of a segment share a frame, without a copy. */
   lease(batches: readonly LeasedBatch[]): void {
-    if (this.outstanding.count === 0) this.lastProgressMs = performance.now();
-    this.uncommitted += batches.length;
-    for (let from = 0; from < batches.length; ) {
-      const { index, segment } = batches[from]!;
-      const count = runLength(batches, from);
-      this.connection!.send(MESSAGE.LEASE, this.outstanding.next, segment.entries(index, count));
-      for (let batch = index; batch < index + count; batch++)
-        this.outstanding.push(batch, segment.entryBytes(batch));
-      from += count;
-    }
+    if (this.deliveries.outstanding.count === 0) this.lastProgressMs = performance.now();
+    this.deliveries.lease(batches, this.connection!);
   }
 
   /** Runs `on_job_complete`. Resolves to the fault that it raised, or to `died` if the worker died in it. */
   completeJob(round: number): Promise<WorkerFault | "died" | undefined> {
     return new Promise((resolve) => {
       this.completion = resolve;
-      this.connection!.sendJson(MESSAGE.JOB_COMPLETE, this.outstanding.next, { round });
+      this.connection!.sendJson(MESSAGE.JOB_COMPLETE, this.deliveries.outstanding.next, { round });
     });
   }
 
@@ -203,18 +157,11 @@ export class BatchWorker {
         this.isStopping = true;
         return this.events.onSetUpFailed(this, readFault(body));
       case MESSAGE.ACK: {
-        const ack = decodeAck(id, body);
-        checkAck(ack, this.outstanding);
+        const ack = this.deliveries.acked(id, body);
         return this.inside(() => this.leaser.acked(this, ack));
       }
       case MESSAGE.RELEASE: {
-        const { first, last } = decodeRelease(id, body);
-        const batches = this.outstanding.takeRange(first, last);
-        if (batches === undefined)
-          throw new ProtocolError(
-            `deliveries ${first} to ${last} are given back, which the worker did not have`,
-          );
-        this.uncommitted -= batches.length;
+        const batches = this.deliveries.released(id, body);
         return this.inside(() => this.leaser.released(batches));
       }
       case MESSAGE.RESULT:
@@ -237,39 +184,16 @@ export class BatchWorker {
   private onGone(exit: WorkerExit): void {
     const wasReady = this.state === "ready";
     this.state = "gone";
+    this.gone.abort();
     const note = readDeliveryNote(this.identity.note);
     const ours = this.connection?.welcome.connection;
     this.connection?.close();
     this.completion?.("died");
     if (this.isStopping) return;
     if (this.connection === undefined && exit.code === TEMPORARY_FAILURE) return this.events.onDiskFull(this);
-    if (!wasReady) {
-      this.events.onSetUpFailed(this, diedInSetUp(exit, this.broken));
-      return;
-    }
-    const outstanding = this.outstanding.takeAll();
-    const isBusy = note?.busy === true && note.connection === ours && this.broken === undefined;
-    this.events.onDeath(this, {
-      inHand: isBusy && outstanding.includes(note.batch_index) ? note.batch_index : undefined,
-      outstanding,
-      isNoteLost: note === undefined && this.broken === undefined,
-      exit,
-      timedOut: this.hasTimedOut,
-      broken: this.broken,
-    });
+    if (!wasReady) return this.events.onSetUpFailed(this, diedInSetUp(exit, this.broken));
+    const left = { outstanding: this.deliveries.outstanding.takeAll(), broken: this.broken };
+    const charged = inHandOf(note, ours, left);
+    this.events.onDeath(this, { ...left, ...charged, exit, timedOut: this.hasTimedOut });
   }
-}
-
-/** Counts the batches from `from` on that are adjacent in memory and fit into one frame; at least one. */
-function runLength(batches: readonly LeasedBatch[], from: number): number {
-  const { index, segment } = batches[from]!;
-  let bytes = segment.entryBytes(index);
-  let count = 1;
-  for (; from + count < batches.length; count++) {
-    const next = batches[from + count]!;
-    if (next.segment !== segment || next.index !== index + count) break;
-    bytes += segment.entryBytes(next.index);
-    if (bytes > LEASE_FRAME_BYTES) break;
-  }
-  return count;
 }

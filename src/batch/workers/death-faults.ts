@@ -1,6 +1,4 @@
-/** Describes a worker's death for failure records and for the reasons of jobs. */
-import type { JobReason } from "../../contracts/jobs.ts";
-import { IDLE_DEATHS_MAX } from "../../contracts/limits/jobs.ts";
+/** Describes a worker's death for users: as the failure of the batch that was in hand, or of the set-up. */
 import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { DeathEvidence, WorkerFault } from "../../protocol/messages.ts";
@@ -18,15 +16,13 @@ export function deathFault(exit: WorkerExit): WorkerFault {
   };
 }
 
-export const IDLE_DEATHS = `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand`;
-
-/** The reason of a job that ends because its workers keep dying. */
-export function keepDying(exit: WorkerExit, what: string): JobReason {
+/** The failure of a batch for which its worker was killed. */
+export function timeoutFault(timeoutMs: number): WorkerFault {
   return {
-    code: "workers_keep_dying",
-    message: `${what}; the last one ${describeExit(exit)}`,
-    hint: "`quern logs API JOB` has what they said last; `quern job resume API JOB` goes on when the cause is mended",
-    evidence: evidenceOf(exit),
+    stage: "predict",
+    type: "PredictionTimeout",
+    message: `predict() took longer than predictor.timeout (${timeoutMs} ms) and was killed`,
+    traceback: "",
   };
 }
 

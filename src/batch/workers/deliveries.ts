@@ -1,0 +1,53 @@
+/**
+ * The batches at one worker: what it has, and how many more it may get. Nothing that it reports about them is believed
+ * unless it can be true.
+ */
+import { CREDIT_BYTES_MAX } from "../../contracts/limits/jobs.ts";
+import { ProtocolError } from "../../protocol/frame-rules.ts";
+import { type Ack, decodeAck, decodeRelease, MESSAGE } from "../../protocol/messages.ts";
+import type { WorkerConnection } from "../../protocol/worker-connection.ts";
+import { checkAck } from "./check-ack.ts";
+import { Credit } from "./credit.ts";
+import { type LeasedBatch, runLength } from "./lease-runs.ts";
+import { Outstanding } from "./outstanding.ts";
+
+export class Deliveries {
+  readonly outstanding = new Outstanding();
+  readonly credit = new Credit();
+  /** Leased and not yet committed; credit returns only with the commit. */
+  uncommitted = 0;
+
+  get freeCredit(): number {
+    return this.outstanding.bytes >= CREDIT_BYTES_MAX ? 0 : this.credit.batches - this.uncommitted;
+  }
+
+  /** Sends batches in as few frames as possible. Adjacent batches of a segment share a frame, without a copy. */
+  lease(batches: readonly LeasedBatch[], connection: WorkerConnection): void {
+    this.uncommitted += batches.length;
+    for (let from = 0; from < batches.length; ) {
+      const { index, segment } = batches[from]!;
+      const count = runLength(batches, from);
+      connection.send(MESSAGE.LEASE, this.outstanding.next, segment.entries(index, count));
+      for (let batch = index; batch < index + count; batch++)
+        this.outstanding.push(batch, segment.entryBytes(batch));
+      from += count;
+    }
+  }
+
+  /** Reads an ACK. Its batches stay outstanding until they are settled. Throws if it cannot be true. */
+  acked(id: number, body: Buffer): Ack {
+    const ack = decodeAck(id, body);
+    checkAck(ack, this.outstanding);
+    return ack;
+  }
+
+  /** Reads a RELEASE and takes its batches. Throws if the worker did not have them. */
+  released(id: number, body: Buffer): number[] {
+    const { first, last } = decodeRelease(id, body);
+    const batches = this.outstanding.takeRange(first, last);
+    if (batches === undefined)
+      throw new ProtocolError(`deliveries ${first} to ${last} are given back, which the worker did not have`);
+    this.uncommitted -= batches.length;
+    return batches;
+  }
+}

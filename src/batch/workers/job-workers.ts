@@ -1,0 +1,198 @@
+/**
+ * The workers of one job: starts as many as are wanted and fit the machine, replaces dead ones, and stops all at the
+ * end.
+ */
+import { contain, containAll } from "../../base/boundary.ts";
+import { delay } from "../../base/clock.ts";
+import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
+import type { WorkerCounts } from "../../contracts/jobs.ts";
+import { STALLED_AFTER_MS } from "../../contracts/limits/jobs.ts";
+import type { Reservation } from "../../engine/compute-account.ts";
+import type { RunningWorker } from "../../engine/engine.ts";
+import type { Init, WorkerFault } from "../../protocol/messages.ts";
+import { setUpFailed, startFailed } from "../records/job-reasons.ts";
+import type { EndCause } from "../records/job-status.ts";
+import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
+import type { WorkerDeath } from "./worker-death.ts";
+import { WorkerLog, type WorkerLogOptions } from "./worker-log.ts";
+import { type ReservationOptions, WorkerReservations } from "./worker-reservations.ts";
+import { NO_OWNER, type WorkersOwner } from "./workers-owner.ts";
+
+const START_AGAIN_MS = 1_000;
+const NO_SPACE_FOR_SOCKET = { code: "ENOSPC" };
+
+export interface JobWorkersOptions extends ReservationOptions, WorkerLogOptions {
+  epoch: number;
+  /** How to wait if the disk has no space for a worker's log. */
+  diskWait: DiskWait;
+  start: (gpus: readonly string[]) => Promise<RunningWorker>;
+  forget: (workerId: string) => Promise<void>;
+  init: (totalBatches: number | undefined) => Promise<Init>;
+  /** Ends the job, because a worker could not be started or set up. */
+  end: (cause: EndCause) => void;
+  /** Receives internal errors that no other callback reports. */
+  onFault: (error: Error) => void;
+}
+
+export class JobWorkers {
+  private readonly options: JobWorkersOptions;
+  private readonly events: BatchWorkerEvents;
+  /** Each worker with its reservation. */
+  private readonly workers = new Map<BatchWorker, Reservation>();
+  private readonly reservations: WorkerReservations;
+  private readonly log: WorkerLog;
+  private failed = 0;
+  private isStopped = false;
+  private hasLoggedFullDisk = false;
+  private owner: WorkersOwner = NO_OWNER;
+
+  constructor(options: JobWorkersOptions) {
+    this.options = options;
+    this.log = new WorkerLog(options);
+    this.reservations = new WorkerReservations(options, {
+      reserved: (reservation) => this.startWith(reservation),
+      fault: (error) => this.fault(error),
+    });
+    this.events = containAll("a worker of a job", this.eventsOfWorkers(), options.onFault);
+  }
+
+  /** Sets the phase that the workers serve from now on. */
+  serve(owner: WorkersOwner): void {
+    this.owner = owner;
+  }
+
+  startMissing(): void {
+    this.keepAt(this.owner.wantedWorkers);
+  }
+
+  /**
+   * Starts or asks for workers up to `count`, and cancels asks above it. Returns at once. `count` may be any number
+   * that a submission has.
+   */
+  keepAt(count: number): void {
+    if (!this.isStopped) this.reservations.keepAt(count);
+  }
+
+  ready(): BatchWorker[] {
+    return [...this.workers.keys()].filter((worker) => worker.state === "ready");
+  }
+
+  /** The counts of the contract. A worker that has waited long for compute is stalled, not pending. */
+  counts(nowMs: number): WorkerCounts {
+    const running = this.ready().length;
+    const stalled = this.reservations.waiting(nowMs - STALLED_AFTER_MS);
+    return {
+      pending: this.reservations.missing - stalled,
+      initializing: this.reservations.held - running,
+      running,
+      succeeded: 0,
+      failed: this.failed,
+      stalled,
+    };
+  }
+
+  /** Describes in a sentence what the workers without compute wait for; undefined if there are none. */
+  describeWaiting(): string | undefined {
+    return this.reservations.describeWaiting();
+  }
+
+  /** SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. */
+  async stopAll(graceMs: number): Promise<void> {
+    this.isStopped = true;
+    this.reservations.stop();
+    await Promise.all([...this.workers.keys()].map((worker) => this.stopOne(worker, graceMs)));
+  }
+
+  /** An error here does not prevent the other workers from being stopped. */
+  private async stopOne(worker: BatchWorker, graceMs: number): Promise<void> {
+    try {
+      await worker.stop(graceMs);
+      await this.drop(worker);
+    } catch (error) {
+      this.options.onFault(error as Error);
+    }
+  }
+
+  private startWith(reservation: Reservation): void {
+    contain(
+      "a worker of a job",
+      () => this.startOne(reservation),
+      (error) => this.notStarted(reservation, error),
+    );
+  }
+
+  private async startOne(reservation: Reservation): Promise<void> {
+    const { start, init, epoch, diskWait, end } = this.options;
+    const running = await whenDiskHasSpace(() => start(reservation.gpus), diskWait).catch((error: Error) =>
+      end({ kind: "worker_error", reason: startFailed(error) }),
+    );
+    if (running === undefined) return this.reservations.giveBack(reservation);
+    const worker = new BatchWorker(running, this.events);
+    this.workers.set(worker, reservation);
+    // The job may have ended while the process was starting.
+    if (!this.isStopped) return worker.setUp(await init(this.owner.totalBatches), epoch);
+    await worker.stop(0);
+    await this.drop(worker);
+  }
+
+  private eventsOfWorkers(): BatchWorkerEvents {
+    return {
+      onReady: (worker) => this.owner.ready(worker),
+      onSetUpFailed: (worker, fault) => this.notSetUp(worker, fault),
+      onDiskFull: (worker) => this.inside(() => this.startAgain(worker)),
+      onDeath: (worker, death) => this.died(worker, death),
+      onFault: (error) => this.options.onFault(error),
+    };
+  }
+
+  private notSetUp(worker: BatchWorker, fault: WorkerFault): void {
+    this.failed++;
+    this.inside(() => this.drop(worker));
+    const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
+    this.options.end({ kind, reason: setUpFailed(fault) });
+  }
+
+  private async startAgain(worker: BatchWorker): Promise<void> {
+    if (!this.hasLoggedFullDisk) this.options.diskWait.onWait(NO_SPACE_FOR_SOCKET);
+    this.hasLoggedFullDisk = true;
+    await delay(START_AGAIN_MS);
+    await this.drop(worker);
+    this.startMissing();
+  }
+
+  private died(worker: BatchWorker, death: WorkerDeath): void {
+    this.inside(() => this.drop(worker));
+    if (!this.isStopped) this.log.died(worker.identity.worker_id, death);
+    this.owner.died(worker, death);
+    this.startMissing();
+  }
+
+  /** Logs once, in the job's log, what its workers wait for. */
+  logWaiting(nowMs: number): void {
+    this.log.waiting(this.reservations, nowMs);
+  }
+
+  private inside(work: () => unknown): void {
+    contain("the workers of a job", work, (error) => this.fault(error));
+  }
+
+  private fault(error: Error): void {
+    this.reservations.stopAsking();
+    this.options.onFault(error);
+  }
+
+  /** Gives the reservation back, unless a worker already holds it. */
+  private notStarted(reservation: Reservation, error: Error): void {
+    this.fault(error);
+    if (![...this.workers.values()].includes(reservation)) this.reservations.giveBack(reservation);
+  }
+
+  private async drop(worker: BatchWorker): Promise<void> {
+    const reservation = this.workers.get(worker);
+    if (reservation === undefined) return;
+    this.workers.delete(worker);
+    if (this.isStopped) this.reservations.giveBack(reservation);
+    else this.reservations.keep(reservation);
+    await this.options.forget(worker.identity.worker_id);
+  }
+}

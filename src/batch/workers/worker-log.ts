@@ -1,0 +1,40 @@
+/** Writes to a job's log what happens to its workers: how each died, and once what they wait for. */
+import type { Log } from "../../base/log.ts";
+import { describeExit } from "../../engine/worker-exit.ts";
+import type { WorkerDeath } from "./worker-death.ts";
+import type { WorkerReservations } from "./worker-reservations.ts";
+
+/** Workers that wait longer than this for compute are logged. */
+const WAITING_LOGGED_MS = 2_000;
+
+export interface WorkerLogOptions {
+  jobId: string;
+  log: Log;
+  jobLog: (line: string) => void;
+}
+
+export class WorkerLog {
+  private readonly options: WorkerLogOptions;
+  private hasLoggedWaiting = false;
+
+  constructor(options: WorkerLogOptions) {
+    this.options = options;
+  }
+
+  died(worker_id: string, { exit, broken }: WorkerDeath): void {
+    const { jobId: job_id, log, jobLog } = this.options;
+    if (broken === undefined) return jobLog(`worker ${worker_id} ${describeExit(exit)}`);
+    log.error({ job_id, worker_id, broken }, "a worker broke the protocol and was killed");
+    jobLog(`worker ${worker_id} broke the protocol and was killed: ${broken}`);
+  }
+
+  waiting(reservations: WorkerReservations, nowMs: number): void {
+    const waiting = reservations.waiting(nowMs - WAITING_LOGGED_MS);
+    if (waiting === 0 || this.hasLoggedWaiting) return;
+    this.hasLoggedWaiting = true;
+    const { wanted } = reservations;
+    this.options.jobLog(
+      `${waiting} of ${wanted} workers wait for compute: ${reservations.describeCompute()}`,
+    );
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * The compute of one job's workers: asks the machine's account for what is missing, keeps the reservations of workers
+ * that are gone for their replacements, and counts who waits. It starts no worker.
+ */
+import { contain } from "../../base/boundary.ts";
+import type { Ask, Compute, ComputeAccount, Reservation } from "../../engine/compute-account.ts";
+
+export interface ReservationOptions {
+  account: ComputeAccount;
+  /** The compute that one worker reserves. */
+  compute: Compute;
+  /** Names the job to others that wait for compute. */
+  holder: string;
+}
+
+export interface ReservationEvents {
+  /** There is compute for one more worker. It is given back by `giveBack` or `keep`. */
+  reserved(reservation: Reservation): void;
+  /** Receives internal errors that no caller gets. */
+  fault(error: Error): void;
+}
+
+export class WorkerReservations {
+  /** How many workers there should be. */
+  wanted = 0;
+  /** Reservations of workers that are running or being started. */
+  held = 0;
+  private readonly options: ReservationOptions;
+  private readonly events: ReservationEvents;
+  private readonly asks = new Set<Ask>();
+  /** Reservations of workers that are gone, so that their replacements do not wait again. */
+  private kept: Reservation[] = [];
+  /**
+   * Since when some wanted workers have not asked for compute, because the machine could not hold them; else infinity.
+   */
+  private unaskedSinceMs = Number.POSITIVE_INFINITY;
+  private mayAsk = true;
+
+  constructor(options: ReservationOptions, events: ReservationEvents) {
+    this.options = options;
+    this.events = events;
+  }
+
+  /** Workers that are wanted and have no compute yet. */
+  get missing(): number {
+    return this.asks.size + this.unasked;
+  }
+
+  /** Workers that are wanted but have not asked for compute yet. */
+  private get unasked(): number {
+    return Math.max(0, this.wanted - this.held - this.asks.size);
+  }
+
+  /**
+   * Reserves or asks for compute for up to `count` workers, and cancels asks above it. No more asks wait at once than
+   * the empty machine could grant.
+   */
+  keepAt(count: number): void {
+    this.wanted = count;
+    const surplus = this.held + this.asks.size - count;
+    for (const ask of surplus > 0 ? [...this.asks].slice(-surplus) : []) this.cancel(ask);
+    while (this.mayAsk && this.unasked > 0) {
+      const reservation = this.kept.pop();
+      if (reservation === undefined) break;
+      this.hand(reservation);
+    }
+    this.giveKeptBack();
+    this.askForMissing();
+  }
+
+  /** The reservation's worker is gone. It is used by the next one, or given back by the next `keepAt`. */
+  keep(reservation: Reservation): void {
+    this.held--;
+    this.kept.push(reservation);
+  }
+
+  giveBack(reservation: Reservation): void {
+    this.held--;
+    this.options.account.giveBack(reservation);
+  }
+
+  /** The job is about to end because of an internal error: asks for no further worker. */
+  stopAsking(): void {
+    this.mayAsk = false;
+  }
+
+  /** Cancels all asks. Nothing is reserved any more, except for workers that are there. */
+  stop(): void {
+    this.mayAsk = false;
+    this.wanted = 0;
+    for (const ask of this.asks) this.cancel(ask);
+    this.giveKeptBack();
+  }
+
+  /** Counts the workers that have waited for compute since before `sinceMs`. */
+  waiting(sinceMs: number): number {
+    const asking = [...this.asks].filter((ask) => ask.sinceMs < sinceMs).length;
+    return asking + (this.unaskedSinceMs < sinceMs ? this.unasked : 0);
+  }
+
+  /** Describes in a sentence what the workers without compute wait for; undefined if there are none. */
+  describeWaiting(): string | undefined {
+    const { missing } = this;
+    if (missing === 0) return undefined;
+    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute()}`;
+  }
+
+  describeCompute(): string {
+    const { account, compute } = this.options;
+    return account.describe(compute);
+  }
+
+  private askForMissing(): void {
+    const { account, compute } = this.options;
+    if (!this.mayAsk) return;
+    const most = Math.max(1, account.capacity(compute));
+    while (this.unasked > 0 && this.asks.size < most) this.askForOne();
+    this.unaskedSinceMs =
+      this.unasked === 0 ? Number.POSITIVE_INFINITY : Math.min(this.unaskedSinceMs, performance.now());
+  }
+
+  private askForOne(): void {
+    const { account, compute, holder } = this.options;
+    const onReserved = (reservation: Reservation) => {
+      this.asks.delete(ask);
+      this.hand(reservation);
+      contain(
+        "the workers of a job",
+        () => this.askForMissing(),
+        (error) => this.events.fault(error),
+      );
+    };
+    const ask = account.ask(compute, onReserved, holder);
+    this.asks.add(ask);
+  }
+
+  private hand(reservation: Reservation): void {
+    this.held++;
+    this.events.reserved(reservation);
+  }
+
+  private cancel(ask: Ask): void {
+    if (this.options.account.cancel(ask)) this.asks.delete(ask);
+  }
+
+  private giveKeptBack(): void {
+    for (const reservation of this.kept.splice(0)) this.options.account.giveBack(reservation);
+  }
+}
