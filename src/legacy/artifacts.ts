@@ -46,9 +46,25 @@ export class Artifacts {
         await this.write(id, { ...before, state, reason, ended_time: timestamp() });
   }
 
-  async markFailed(id: string, reason: string): Promise<void> {
+  /** The ids that are not computed yet. */
+  async missing(ids: readonly string[]): Promise<string[]> {
+    const states = await this.states(ids);
+    return ids.filter((id) => states.get(id)?.state !== "succeeded");
+  }
+
+  async hasFailed(ids: readonly string[]): Promise<boolean> {
+    const states = await this.states(ids);
+    return [...states.values()].some(({ state }) => state === "failed" || state === "terminated");
+  }
+
+  /** The first missing one of `shown` gets the reason; those that depend on it get no state. */
+  async fail(ids: readonly string[], reason: string, shown = ids): Promise<void> {
+    await this.endRunning(ids, "failed", reason);
+    if (await this.hasFailed(ids)) return;
+    const [firstMissing] = await this.missing(shown);
+    if (firstMissing === undefined) return;
     const now = timestamp();
-    await this.write(id, { state: "failed", reason, started_time: now, ended_time: now });
+    await this.write(firstMissing, { state: "failed", reason, started_time: now, ended_time: now });
   }
 
   /** Forgets the states of resources that did not succeed, so that they are computed again. */

@@ -1,5 +1,4 @@
 /** Builds the plan for a stage's process (python/quern_application/__main__.py), purely. */
-import type { NodeKind } from "../contracts/config/applications.ts";
 import type { ResourceGraph } from "./check/resource-graph.ts";
 
 /** Absolute paths. */
@@ -109,14 +108,6 @@ function modelConfig(
     training_columns: training_columns.map(expand),
   };
 }
-
-/** The resources of the data stage. The others are models, each with a separate stage, and APIs. */
-export const DATA_KINDS: readonly NodeKind[] = [
-  "raw_column",
-  "aggregate",
-  "transformed_column",
-  "training_dataset",
-];
 
 /**
  * The fields of a sample for an API, with the types of their columns: the raw columns from which the model's features

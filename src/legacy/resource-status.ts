@@ -2,7 +2,7 @@
 import type { NodeKind, ResourceStatus, ServedApi } from "../contracts/config/applications.ts";
 import type { ArtifactState } from "./artifacts.ts";
 import { nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
-import { DATA_KINDS } from "./plans.ts";
+import { DATA_KINDS } from "./workloads.ts";
 
 const RUNNING: Readonly<Record<NodeKind, ResourceStatus>> = {
   raw_column: "ingesting",

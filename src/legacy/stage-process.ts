@@ -11,15 +11,14 @@ import type { Reservation } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
 import type { Interpreter } from "../engine/environments/interpreter.ts";
 import type { Artifacts } from "./artifacts.ts";
+import type { StageReservations } from "./stage-reservations.ts";
 
 /** How often the alive file is touched. A stage ends itself if that has not happened for 30 s. */
 const ALIVE_MS = 5_000;
 
 export interface StageDeps {
   engine: Engine;
-  /** Reserves again the resources held by the previous controller's stage. */
-  occupyAgain: (reservation: Reservation) => Reservation;
-  giveBack: (reservation: Reservation) => void;
+  reservations: Pick<StageReservations, "occupyAgain" | "giveBack">;
   /** Whether the machine has GPUs. If it has, a stage sees only those that it reserved. */
   hasGpus: boolean;
   artifacts: Artifacts;
@@ -64,8 +63,9 @@ export class StageProcess {
     const limit = reservation.memoryBytes === 0 ? undefined : reservation.memoryBytes;
     const worker = this.deps.engine.adopt(identity, limit);
     if (worker === undefined) return undefined;
-    const taken = this.deps.occupyAgain(reservation);
-    return this.wait(worker).finally(() => this.deps.giveBack(taken));
+    const { reservations } = this.deps;
+    const taken = reservations.occupyAgain(reservation);
+    return this.wait(worker).finally(() => reservations.giveBack(taken));
   }
 
   /** Runs a stage to its end. */
@@ -74,7 +74,7 @@ export class StageProcess {
       return await this.wait(await this.start(spec));
     } finally {
       this.isRunning = false;
-      this.deps.giveBack(spec.reservation);
+      this.deps.reservations.giveBack(spec.reservation);
     }
   }
 

@@ -14,8 +14,10 @@ import type { ApplicationRecord } from "./application-rows.ts";
 import { Artifacts } from "./artifacts.ts";
 import { readApplication } from "./check/read-application.ts";
 import { type Node, nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
-import { DATA, modelWorkload, Pipeline, type PipelineDeps } from "./pipeline.ts";
-import { DATA_KINDS, sampleFields } from "./plans.ts";
+import { Pipeline } from "./pipeline.ts";
+import { sampleFields } from "./plans.ts";
+import type { StageAccount } from "./stage-reservations.ts";
+import { DATA, DATA_KINDS, modelWorkload } from "./workloads.ts";
 
 /** The real-time API that serves an API of an application. */
 export interface ServingSpec {
@@ -34,7 +36,7 @@ export interface WorkplaceDeps {
   log: Log;
   dataDir: string;
   engine: Engine;
-  account: PipelineDeps["account"] & { total: Compute };
+  account: StageAccount & { total: Compute };
   store: ObjectStore;
   prepare: (project: string, logFile: string) => Promise<Interpreter>;
   /** The real-time APIs that serve. `assertFree` throws if another API than `name` has the address. */
@@ -121,8 +123,7 @@ export class Workplace {
   /** Whether any of its resources must be computed. */
   async hasWork(graph: ResourceGraph): Promise<boolean> {
     const computed = nodesOf(graph).filter(({ kind }) => kind !== "api");
-    const states = await this.artifacts(graph.app).states(computed.map(({ id }) => id));
-    return computed.some(({ id }) => states.get(id)?.state !== "succeeded");
+    return (await this.artifacts(graph.app).missing(computed.map(({ id }) => id))).length > 0;
   }
 
   /** Lets resources that failed before be computed again. */
