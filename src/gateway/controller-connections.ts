@@ -4,6 +4,7 @@
  * sender.
  */
 import { connect, type Socket } from "node:net";
+import { FairQueue } from "../access/fair-queue.ts";
 import { delay } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import {
@@ -11,7 +12,6 @@ import {
   FORWARDED_HOLD_MS,
   FORWARDED_WAITING_OF_A_SENDER_MAX,
 } from "../contracts/limits/requests.ts";
-import { FairQueue } from "./fair-queue.ts";
 
 /** How long a request waits for its turn, and then for a controller that restarts. */
 const WAIT_MS = 5_000;

@@ -3,19 +3,11 @@
  * each resource alone. legacy/check/check-app.ts checks the rules between resources.
  */
 import * as z from "zod";
-import {
-  CPU_MILLIS_MAX,
-  MEMORY_BYTES_MAX,
-  REPLICAS_MAX,
-  RESOURCE_NAME_LENGTH_MAX,
-} from "../limits/configuration.ts";
-import { BUCKET_SCHEMES } from "../store-paths.ts";
+import { CPU_MILLIS_MAX, MEMORY_BYTES_MAX, REPLICAS_MAX } from "../limits/configuration.ts";
+import { csvData, parquetData } from "./app-data.ts";
+import { positive, resourceName } from "./app-values.ts";
 import { parseBytes, parseCpuMillis } from "./quantities.ts";
 
-const resourceName = z
-  .string()
-  .max(RESOURCE_NAME_LENGTH_MAX, `must have at most ${RESOURCE_NAME_LENGTH_MAX} characters`)
-  .regex(/^[A-Za-z0-9_-]+$/, "must have only letters, digits, _ and -");
 /** Names that become part of an address: RFC 1035 labels. */
 const addressName = z
   .string()
@@ -29,7 +21,6 @@ const quantity = (parse: (text: string) => number | undefined, most: number, rul
     .refine((value) => parse(String(value)) !== undefined, rule)
     .refine((value) => (parse(String(value)) ?? 0) <= most, "is more than any machine has")
     .transform(String);
-const positive = z.int("must be an integer").min(1, "must be at least 1");
 const tags = z.record(z.string(), z.unknown()).default({});
 const workerCompute = z
   .strictObject({
@@ -49,48 +40,6 @@ const rawColumnType = z.enum(
   ["INT_COLUMN", "FLOAT_COLUMN", "STRING_COLUMN"],
   "must be INT_COLUMN, FLOAT_COLUMN or STRING_COLUMN",
 );
-
-const csvConfig = z.strictObject({
-  sep: z.string().optional(),
-  encoding: z.string().optional(),
-  quote: z.string().optional(),
-  escape: z.string().optional(),
-  comment: z.string().optional(),
-  header: z.boolean().optional(),
-  ignore_leading_white_space: z.boolean().optional(),
-  ignore_trailing_white_space: z.boolean().optional(),
-  null_value: z.string().optional(),
-  nan_value: z.string().optional(),
-  positive_inf: z.string().optional(),
-  negative_inf: z.string().optional(),
-  max_columns: positive.optional(),
-  max_chars_per_column: positive.optional(),
-  multiline: z.boolean().optional(),
-  char_to_escape_quote_escaping: z.string().optional(),
-  empty_value: z.string().optional(),
-});
-/** Without a scheme it is a file in the application's directory. */
-const storePath = z
-  .string()
-  .regex(
-    new RegExp(`^(${BUCKET_SCHEMES.join("|")}|s3a)://[^/]|^file:///|^(?!/)(?!.*://).`),
-    "must be a path such as s3://bucket/key or file:///path, or a file of this directory",
-  );
-const csvData = z.strictObject({
-  type: z.literal("csv"),
-  path: storePath,
-  drop_null: z.boolean().default(false),
-  schema: z.array(resourceName, "must be a list of column names").min(1, "must have at least one column"),
-  csv_config: csvConfig.optional(),
-});
-const parquetData = z.strictObject({
-  type: z.literal("parquet"),
-  path: storePath,
-  drop_null: z.boolean().default(false),
-  schema: z
-    .array(z.strictObject({ parquet_column_name: z.string(), raw_column_name: resourceName }))
-    .min(1, "must have at least one column"),
-});
 
 /** Columns and args that an implementation declares: names with their types. */
 const declaredInputs = z

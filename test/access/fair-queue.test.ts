@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FairQueue } from "../../src/gateway/fair-queue.ts";
+import { FairQueue } from "../../src/access/fair-queue.ts";
 
 describe("a fair queue", () => {
   const emptied = (queue: FairQueue<string>) => {
