@@ -147,7 +147,7 @@ function http() {
     return `## \`${method.toUpperCase()} ${path}\`\n\n${about}\n\n${table(["", ""], rows)}`;
   });
   const intro =
-    "A prediction is `POST /<api_name>` of a real-time API with `Content-Type: application/json`; the answer is what `predict()` returns. Everything else is here, and with all fields at `/-/openapi.json` and `/-/docs` of a running server. Keys go in `Authorization: Bearer KEY` or `X-API-Key: KEY`. Everything that needs a key may be answered with `rate_limited` (429): a key may have a rate, and has at most 100 open streams.";
+    "A prediction is `POST /<api_name>` of a real-time API with `Content-Type: application/json`; the response is what `predict()` returns. Everything else is here, and with all fields at `/-/openapi.json` and `/-/docs` of a running server. Keys go in `Authorization: Bearer KEY` or `X-API-Key: KEY`. Everything that needs a key may be answered with `rate_limited` (429): a key may have a rate, and has at most 100 open streams.";
   return `# HTTP\n\n${intro}\n\n${sections.join("\n\n")}\n`;
 }
 

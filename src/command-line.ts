@@ -74,18 +74,15 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
     writeErr: (text) => output.fail(text),
   });
   program.addOption(
-    new Option("-o, --output <form>", "how to print data").choices(["table", "json"]).default("table"),
+    new Option("-o, --output <form>", "output format").choices(["table", "json"]).default("table"),
   );
   program
-    .option("-e, --env <name>", "the environment to talk to (`quern env list`)")
-    .option(
-      "-a, --app <name>",
-      "the declarative application that get, status, logs, predict, refresh or delete is about",
-    )
+    .option("-e, --env <name>", "server to use, by name (`quern env list`)")
+    .option("-a, --app <name>", "declarative application for get, status, logs, predict, refresh or delete")
     .option("-w, --watch", "print again every two seconds")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", "do not ask for confirmation")
     .option("-q, --quiet", "print data only")
-    .option("--no-color", "no bars, no colour");
+    .option("--no-color", "no progress bars, no colour");
   addServerVerb(program, onExit);
   addApiVerbs(program, run, version());
   addJobVerbs(program, run);

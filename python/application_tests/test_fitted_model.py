@@ -137,8 +137,8 @@ class Answers(unittest.TestCase):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
         for give, message in (
             (lambda values: values.tolist()[:1], r"predict\(\) gave 1 values for 2 rows"),
-            (lambda values: [[1], [2, 3]], r"predict\(\) gave what is no array of numbers"),
-            (lambda values: numpy.zeros((len(values), 2)), r"predict\(\) gave 2 values for a row; it must give one"),
+            (lambda values: [[1], [2, 3]], r"predict\(\) returned something that is not an array of numbers"),
+            (lambda values: numpy.zeros((len(values), 2)), r"predict\(\) returned 2 values for a row; return one"),
         ):
             with self.assertRaisesRegex(ValueError, message):
                 fitted_model.train(Giving(give), model(x="FLOAT_COLUMN"), lambda part: columns)

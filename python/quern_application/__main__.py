@@ -76,7 +76,7 @@ def _leave_when_abandoned(alive: str) -> None:
         if touched is not None and touched != seen:
             seen, seen_at = touched, time.monotonic()
         if touched is None or time.monotonic() - seen_at > ABANDONED_S:
-            print("\nnobody waits for this any more; it goes on where it is when the server is there again")
+            print("\nthe server has ended; the work resumes once the server runs again")
             _leave(1)
 
 

@@ -99,7 +99,7 @@ def _vectors(method: str, values: Any, count: int) -> numpy.ndarray:
     if array.ndim == 0 or (count == 1 and array.ndim == 1 and len(array) != 1):
         array = array.reshape(1, -1)
     if len(array) != count:
-        raise ValueError("%s() gave %d values for %d rows; it must give one for each" % (method, len(array), count))
+        raise ValueError("%s() returned %d values for %d rows; return one for each" % (method, len(array), count))
     return array.reshape(count, -1)
 
 
@@ -107,7 +107,7 @@ def _scalars(method: str, values: Any, count: int) -> numpy.ndarray:
     """One value a row, shape (rows,). Raises ValueError if there are more."""
     vectors = _vectors(method, values, count)
     if vectors.shape[1] != 1:
-        raise ValueError("%s() gave %d values for a row; it must give one" % (method, vectors.shape[1]))
+        raise ValueError("%s() returned %d values for a row; return one" % (method, vectors.shape[1]))
     return vectors[:, 0]
 
 
@@ -120,7 +120,7 @@ def _array(method: str, values: Any) -> numpy.ndarray:
         array = numpy.asarray(values)
         return array.astype(float) if array.dtype == object else array
     except (TypeError, ValueError) as error:
-        raise ValueError("%s() gave what is no array of numbers: %s" % (method, error)) from error
+        raise ValueError("%s() returned something that is not an array of numbers: %s" % (method, error)) from error
 
 
 def _features(model: Model, columns: Columns) -> numpy.ndarray:

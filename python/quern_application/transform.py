@@ -147,6 +147,6 @@ def sanity_check(connection: DuckDBPyConnection, columns: list[TransformedColumn
             in_python = column.transform(dict(zip(column.inputs, values)))
             if in_python != by_sql:
                 raise ValueError(
-                    "%s: the transformer gives %r in Python and %r in SQL for %r; this is a fault of Quern's own"
+                    "%s: the transformer gives %r in Python and %r in SQL for %r; this is a bug in Quern"
                     % (column.name, in_python, by_sql, dict(zip(column.inputs, values)))
                 )

@@ -38,7 +38,7 @@ def checked_headers(headers: HeaderPairs) -> HeaderPairs:
     """
     for name, value in headers:
         if not _NAME.match(name):
-            raise HeadError("the response has a header called %s, which is no name of a header" % _shown(name))
+            raise HeadError("the response has a header called %s, which is not a valid header name" % _shown(name))
         bad = _BAD_IN_VALUE.search(value)
         if bad is not None:
             raise HeadError(

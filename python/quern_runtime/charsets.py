@@ -43,7 +43,7 @@ def decode(data: Bytes, charset: str, what: str) -> str:
     codec = _CODECS.get(charset.strip().lower().replace("_", "-"))
     if codec is None:
         raise PayloadError(
-            "%s is said to be in the charset %s, which is not supported; send it in utf-8" % (what, ascii(charset[:40]))
+            "%s declares the charset %s, which is not supported; send it in utf-8" % (what, ascii(charset[:40]))
         )
     try:
         return bytes(data).decode(codec)

@@ -71,11 +71,11 @@ class Connection:
     def _check(self, message_type: int, flags: int, message_id: int, length: int) -> None:
         protocol.check_frame(message_type, flags, message_id, length)
         if self.role is None and flags:
-            raise protocol.ProtocolError("a stranger sends a long body")
+            raise protocol.ProtocolError("an unauthenticated caller sends a long body")
         known = self._parts.get(message_id) if self._parts else None
         if known is not None and known[0] != message_type and message_type not in protocol.BESIDE_A_BODY:
             raise protocol.ProtocolError(
-                "a message of type %d came inside of the body of message %d" % (message_type, message_id)
+                "a message of type %d arrived inside the body of message %d" % (message_type, message_id)
             )
 
     def _keep(self, message_type: int, message_id: int, body: bytes) -> None:
@@ -117,7 +117,7 @@ class Connection:
 
     def break_off(self, why: str) -> None:
         """Ends this connection, and logs why. The next flush drops it; the caller takes this worker for dead."""
-        report("closing connection %d, whose protocol was broken: %s" % (self.number, why))
+        report("closing connection %d, which broke the protocol: %s" % (self.number, why))
         self.is_open = False
 
     def forget(self, message_id: int) -> bool:

@@ -94,7 +94,7 @@ class Deliveries:
 
     def take(self, connection: Connection, delivery: int, body: bytes) -> None:
         if self._predictor is None:
-            raise protocol.ProtocolError("a LEASE came to a worker that is set up for no job")
+            raise protocol.ProtocolError("a LEASE arrived at a worker that has no job")
         for offset, (batch_index, payload) in enumerate(protocol.decode_lease(body)):
             self._waiting.append((connection, delivery + offset, batch_index, payload))
 

@@ -9,18 +9,17 @@ _LOAD = "load the model in __init__, from a path in config"
 
 # Arguments that Cortex passes. One with a default value is fine: nothing is passed, and nothing is said.
 FORMER_ARGUMENTS = {
-    "python_client": "does not exist here: %s, and take the argument out" % _LOAD,
-    "tensorflow_client": "does not exist here: %s with tensorflow, call it in predict(), and take the argument out"
-    % _LOAD,
-    "onnx_client": "does not exist here: make an onnxruntime.InferenceSession in __init__, run it in predict(), "
-    "and take the argument out",
-    "load_model": "does not exist here: %s, and take the argument out" % _LOAD,
-    "metrics_client": "does not exist here: send your own metrics with a client library from requirements.txt, "
-    "and take the argument out",
-    "module_proto_pb2": "does not exist here, because there is no gRPC: predict() gets JSON or bytes as payload; "
-    "take the argument out",
-    "context": "does not exist here, because there is no gRPC: name headers instead",
-    "request_id": "does not exist here: name batch_id in a job, or headers in a real-time API",
+    "python_client": "is not supported: %s, and remove the argument" % _LOAD,
+    "tensorflow_client": "is not supported: %s with tensorflow, call it in predict(), and remove the argument" % _LOAD,
+    "onnx_client": "is not supported: make an onnxruntime.InferenceSession in __init__, run it in predict(), "
+    "and remove the argument",
+    "load_model": "is not supported: %s, and remove the argument" % _LOAD,
+    "metrics_client": "is not supported: send your own metrics with a client library from requirements.txt, "
+    "and remove the argument",
+    "module_proto_pb2": "is not supported, because there is no gRPC: predict() gets JSON or bytes as payload; "
+    "remove the argument",
+    "context": "is not supported, because there is no gRPC: name headers instead",
+    "request_id": "is not supported: name batch_id in a job, or headers in a real-time API",
 }
 
 # Classes that Cortex looks for in the file.

@@ -49,7 +49,7 @@ class LogFile:
                 self._lost += len(data)
                 return
             if self._lost:
-                note = b"%s quern: %d bytes were dropped here: they had no room on the disk\n"
+                note = b"%s quern: %d bytes were dropped here: the disk was full\n"
                 data = note % (stamp().encode(), self._lost) + data
             self._write(descriptor, data)
 

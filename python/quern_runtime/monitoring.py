@@ -41,7 +41,7 @@ class Monitor:
             return self._observe(prediction)
         except BaseException as error:
             leave_if_child(error)
-            return self._tell("looking at it raised a %s" % type(error).__name__) or {}
+            return self._tell("reading it raised a %s" % type(error).__name__) or {}
 
     def _observe(self, prediction: Any) -> Head:
         if _is_numpy(prediction):

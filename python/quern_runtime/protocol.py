@@ -71,7 +71,7 @@ class ProtocolError(ValueError):
 def check_frame(message_type: int, flags: int, message_id: int, length: int) -> None:
     """Raises for a frame that no caller sends."""
     if message_type not in FROM_CALLER:
-        raise ProtocolError("a message of type %d is none that a caller sends" % message_type)
+        raise ProtocolError("callers do not send messages of type %d" % message_type)
     if flags and (flags != FLAG_MORE or message_type not in MAY_BE_LONG):
         raise ProtocolError("a message of type %d cannot have the flags %d" % (message_type, flags))
     if (message_id == 0) != (message_type in WITHOUT_ID):
@@ -108,10 +108,10 @@ def decode_init(body: bytes) -> Init:
 
 def _check_values(what: str, values: Any, needs: Mapping[str, Any]) -> None:
     if not isinstance(values, dict):
-        raise ProtocolError("%s is no JSON object" % what)
+        raise ProtocolError("%s is not a JSON object" % what)
     for name, kind in needs.items():
         if not isinstance(values.get(name), kind):
-            raise ProtocolError("the %s of %s is missing or of another type" % (name, what))
+            raise ProtocolError("the %s of %s is missing or has the wrong type" % (name, what))
 
 
 _U32 = struct.Struct("<I")

@@ -164,11 +164,11 @@ class Worker:
         """Why there will be no connection, as a code and in words; None where there is nothing against it."""
         if message_type != protocol.HELLO or hello.get("protocol") != protocol.PROTOCOL_VERSION:
             versions = (hello.get("protocol"), protocol.PROTOCOL_VERSION)
-            return "protocol", "protocol %s is not spoken here, only %d" % versions
+            return "protocol", "protocol %s is not supported, only %d" % versions
         if not hmac.compare_digest(str(hello.get("token", "")).encode(), self._token.encode()):
             return "token", "wrong token"
         if hello.get("role") not in self._handlers:
-            return "role", "a caller is a gateway or a controller"
+            return "role", "a caller must be a gateway or a controller"
         if hello["role"] == "controller" and hello["epoch"] < self._epoch:
             return "epoch", "epoch %d is over; the owner's is %d" % (hello["epoch"], self._epoch)
         return None
@@ -210,7 +210,7 @@ class Worker:
 
     def _on_enqueued(self, connection: Connection, message_id: int, body: bytes) -> None:
         if self._job_id is None or self._predictor is None:
-            raise protocol.ProtocolError("an ENQUEUED came to a worker that is set up for no job")
+            raise protocol.ProtocolError("an ENQUEUED arrived at a worker that has no job")
         self._predictor.learn_total(json.loads(body)["total_batch_count"])
 
     def _on_job_complete(self, connection: Connection, message_id: int, body: bytes) -> None:

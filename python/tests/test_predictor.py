@@ -40,7 +40,7 @@ WRONG = [
     ),
     (
         "class PythonPredictor:\n    def __init__(self, config, python_client): pass\n    def predict(self): pass\n",
-        '"python_client" does not exist here: load the model in __init__',
+        '"python_client" is not supported: load the model in __init__',
     ),
 ]
 

@@ -102,13 +102,13 @@ export function isTooSlow(came: number, held: number): boolean {
 
 export function bodiesFull(): ServiceError {
   const message =
-    "the bodies of the requests under way are as many bytes as this process holds, or as it holds for one key, address or API; try again later";
+    "the request bodies in progress have reached the memory limit of this process, or of one key, address or API; try again later";
   return new ServiceError("queue_full", message, { retryAfterS: 1 });
 }
 
 export function bodyTooSlow(): ServiceError {
   return new ServiceError(
     "body_too_slow",
-    `a large body must go on coming: of what it was announced with, a fortieth at least in each ${BODY_PACE_MS / 1000} s; send it again, in smaller parts where the line is slow`,
+    `a large body must keep arriving: at least a fortieth of its announced size every ${BODY_PACE_MS / 1000} s; send it again, in smaller parts if the connection is slow`,
   );
 }

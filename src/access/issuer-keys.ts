@@ -71,7 +71,7 @@ export class CoolingFetch {
 async function textOf(response: Response): Promise<string> {
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw new Error(`it answers ${response.status}, and not 200`);
+    throw new Error(`it responds with ${response.status} instead of 200`);
   }
   const parts: Uint8Array[] = [];
   let bytes = 0;

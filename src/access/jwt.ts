@@ -89,7 +89,7 @@ export class JwtVerifier {
 function subjectOf({ sub }: JWTPayload): string {
   if (sub === undefined) return "-";
   if (typeof sub === "string" && sub.length <= TOKEN_SUBJECT_CHARACTERS_MAX) return sub;
-  const message = `the token is not valid: "sub" must be a text of at most ${TOKEN_SUBJECT_CHARACTERS_MAX} characters`;
+  const message = `the token is not valid: "sub" must be a string of at most ${TOKEN_SUBJECT_CHARACTERS_MAX} characters`;
   throw new ServiceError("unauthorized", message);
 }
 
@@ -99,10 +99,14 @@ function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {
   if (error instanceof KeysUnavailable || error instanceof errors.JWKSTimeout)
     // The issuer's address and response go to the log only. A caller could provoke this error with a token that names
     // an unknown key.
-    return new ServiceError("server_unavailable", "the keys of the tokens' issuer cannot be had now", {
-      cause: new Error(`the keys at ${jwks} cannot be had: ${message}`, { cause: error }),
-      retryAfterS: error instanceof KeysUnavailable ? error.retryAfterS : 1,
-    });
-  const why = error instanceof errors.JOSEError ? message : "the key that it names cannot be used";
+    return new ServiceError(
+      "server_unavailable",
+      "the keys of the token issuer cannot be fetched now; try again later",
+      {
+        cause: new Error(`the keys at ${jwks} cannot be fetched: ${message}`, { cause: error }),
+        retryAfterS: error instanceof KeysUnavailable ? error.retryAfterS : 1,
+      },
+    );
+  const why = error instanceof errors.JOSEError ? message : "the key that the token names cannot be used";
   return new ServiceError("unauthorized", `the token is not valid: ${why}`, { cause: error });
 }

@@ -61,8 +61,7 @@ export function assertPermission(
 /** The same error whatever the request is for: callers without a key do not learn which APIs exist. */
 export function unauthorized(key: string | undefined, scope: KeyScope): ServiceError {
   const what = scope === "admin" ? "the control plane" : "this address";
-  const why =
-    key === undefined ? `${what} needs a key` : "the key is not known here, was revoked or has expired";
+  const why = key === undefined ? `${what} needs a key` : "the key is unknown, was revoked or has expired";
   return new ServiceError("unauthorized", `${why}; ${howToSend(scope)}`);
 }
 
@@ -90,6 +89,6 @@ function opens(permission: Permission, need: Need): boolean {
 function howToSend(scope: KeyScope): string {
   const sent = "send it as Authorization: Bearer KEY or X-API-Key: KEY";
   return scope === "admin"
-    ? `${sent}; on the server's machine the content of admin-token in its data directory is one, elsewhere set QUERN_API_KEY`
-    : `${sent}; \`quern keys create --scope predict\` makes one for predictions, \`--scope submit\` for jobs`;
+    ? `${sent}; on the server's machine, use the content of admin-token in its data directory; elsewhere, set QUERN_API_KEY`
+    : `${sent}; \`quern keys create --scope predict\` creates one for predictions, \`--scope submit\` for jobs`;
 }

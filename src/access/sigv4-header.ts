@@ -69,11 +69,11 @@ function signedHeadersOf(text: string, headers: Headers): string[] {
   const odd = names.find((name, at) => !HEADER_NAME.test(name) || (at > 0 && name <= names[at - 1]!));
   if (odd !== undefined)
     throw refused(
-      `SignedHeaders must be names in lower case, sorted, each once (got ${JSON.stringify(odd)} where it must not stand)`,
+      `SignedHeaders must be names in lower case, sorted, each once (${JSON.stringify(odd)} is misplaced)`,
     );
   const missing = names.find((name) => !Object.hasOwn(headers, name));
   if (missing !== undefined)
-    throw refused(`SignedHeaders names ${missing}, and the request has no such header`);
+    throw refused(`SignedHeaders names ${missing}, but the request has no such header`);
   if (!names.includes("host")) throw refused("the Host header must be signed");
   return names;
 }
@@ -81,7 +81,7 @@ function signedHeadersOf(text: string, headers: Headers): string[] {
 function assertScope(what: string, given: string, expected: readonly string[], option: string): void {
   if (expected.length === 0 || expected.includes(given)) return;
   throw refused(
-    `it is for the ${what} ${JSON.stringify(given)}, and this server takes ${expected.join(", ")} (\`quern up ${option}\`)`,
+    `it is for the ${what} ${JSON.stringify(given)}, but this server accepts ${expected.join(", ")} (\`quern up ${option}\`)`,
   );
 }
 
@@ -93,7 +93,7 @@ function momentOf(date: string, day: string, nowMs: number): number {
   const atMs = Date.parse(`${year}-${month}-${dayOfMonth}T${hour}:${minute}:${second}Z`);
   if (day !== date.slice(0, 8) || !(Math.abs(nowMs - atMs) <= SKEW_MS))
     throw refused(
-      `it was signed at ${date}, which is over 15 minutes from now, or not of its credential's day`,
+      `it was signed at ${date}, which is more than 15 minutes from now, or not on its credential's day`,
     );
   return atMs;
 }

@@ -68,7 +68,7 @@ export function checkSignedHead(
 ): SignedHead & Credential {
   const head = readSignedHead(headers, scope, nowMs);
   const credential = credentials.get(head.accessKeyId);
-  if (credential === undefined) throw refused(`the access key ${head.accessKeyId} is not known here`);
+  if (credential === undefined) throw refused(`the access key ${head.accessKeyId} is unknown`);
   return { ...head, ...credential };
 }
 
@@ -97,7 +97,7 @@ function verifyWith(
   const text = [ALGORITHM, head.date, head.scope, sha256(canonical)].join("\n");
   const signature = hmac(signingKey(head.secret, head.scope), text);
   if (!timingSafeEqual(Buffer.from(head.signature, "hex"), signature))
-    throw refused("the signature is not that of this request with this key's secret");
+    throw refused("the signature does not match this request and this key's secret");
 }
 
 function canonicalRequest(

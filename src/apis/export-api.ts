@@ -22,7 +22,7 @@ export async function exportVersion(dataDir: string, version: AnyVersion): Promi
   const directory = projectDirectory(dataDir, project_id);
   const files = await deployedFiles(directory, project_id);
   if (files !== undefined) return archiveOf(config, directory, files);
-  const message = `the files of ${name}, version ${api_id}, are not on the server as they were deployed: something has changed or removed some; deploy them again from where they came from`;
+  const message = `some files of ${name}, version ${api_id}, were changed or removed on the server after the deployment; deploy again from the original files`;
   throw new ServiceError("wrong_state", message);
 }
 
@@ -49,7 +49,7 @@ async function configOf(version: AnyVersion): Promise<string> {
   const yaml = writeYaml(entry);
   for (const text of [yaml, `${stringifyExact(entry)}\n`])
     if ((await idOf(text, version.project_id)) === version.api_id) return text;
-  return `# This release of Quern gives it another id than ${version.api_id}: it knows settings that the one that deployed it did not.\n${yaml}`;
+  return `# This release of Quern gives it another id than ${version.api_id}: it has settings that the release that deployed it did not have.\n${yaml}`;
 }
 
 async function idOf(text: string, projectId: string): Promise<string | undefined> {

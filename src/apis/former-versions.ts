@@ -13,9 +13,10 @@ export async function formerVersion(
   const id = wanted === undefined ? others[0] : others.find((other) => other === wanted);
   const version = id === undefined ? undefined : await findVersion(db, name, id);
   if (version !== undefined) return version;
-  const choice = others.length === 0 ? "no other version was deployed" : `others are ${others.join(", ")}`;
+  const choice =
+    others.length === 0 ? "no other version was deployed" : `other versions: ${others.join(", ")}`;
   const what =
-    wanted === undefined ? "there is no version before it" : `${wanted} is not a former version of it`;
+    wanted === undefined ? "there is no version before it" : `${wanted} is not an earlier version of it`;
   throw new ServiceError("wrong_state", `${name} is at ${current}, and ${what}; ${choice}`);
 }
 

@@ -87,7 +87,7 @@ export class ManagedApis {
     const others = (await allCurrent(this.db)).map(({ config }) => config);
     const other = conflictOf({ name, networking: { endpoint } }, others);
     if (other === undefined) return;
-    const message = `${endpoint} is in the way of ${other.name} at ${endpointOf(other)}; delete that API, or give it another networking.endpoint`;
+    const message = `${endpoint} conflicts with ${other.name} at ${endpointOf(other)}; delete that API, or give it another networking.endpoint`;
     throw new ServiceError("invalid_request", message);
   }
 }

@@ -80,9 +80,7 @@ export class RoutePublisher {
   /** For people: the APIs that serve an older route than the deployed one. */
   get warnings(): string[] {
     const refused = [this.refused, ...[...this.subscribers.values()].map((subscriber) => subscriber.refused)];
-    const texts = refused
-      .flat()
-      .map(({ name, detail }) => `the last good route of ${name} serves: ${detail}`);
+    const texts = refused.flat().map(({ name, detail }) => `${name} keeps its last good route: ${detail}`);
     return [...new Set(texts)];
   }
 
@@ -137,7 +135,8 @@ export class RoutePublisher {
     // A gateway that starts now reads the file.
     while (this.writtenVersion < version || [...this.subscribers.values()].some(isMissing)) {
       if (performance.now() > deadline) {
-        const message = "a gateway has not confirmed the change yet; it is recorded and will reach it";
+        const message =
+          "the change is recorded, but a gateway has not confirmed it yet; the gateway will apply it later";
         throw new ServiceError("server_unavailable", message, { retryAfterS: 1 });
       }
       await delay(APPLIED_POLL_MS);

@@ -97,7 +97,7 @@ export class Reports implements Service {
 
   private write(action: () => Promise<void>): Promise<void> {
     this.writing = this.writing.then(action).catch((error: Error) => {
-      this.log.error({ err: error }, "the numbers of a gateway could not be kept");
+      this.log.error({ err: error }, "the metrics of a gateway could not be saved");
     });
     return this.writing;
   }

@@ -19,7 +19,7 @@ export function shortageOf(error: unknown): "disk" | "handles" | undefined {
 /** In words, for a log. */
 export function describeShortage(error: unknown): string {
   return shortageOf(error) === "handles"
-    ? "the server may open no more files, or start no more processes"
+    ? "the server cannot open more files or start more processes"
     : "the server's disk is full";
 }
 

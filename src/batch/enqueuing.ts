@@ -67,7 +67,7 @@ export class Enqueuing implements Phase, WorkersOwner {
     if (job.status !== "status_enqueuing") return job.total_batch_count!;
     deps.jobLog(
       jobId,
-      before === 0 ? "started enqueuing batches" : `went on enqueuing after ${before} batches`,
+      before === 0 ? "started enqueuing batches" : `resumed enqueuing after ${before} batches`,
     );
     try {
       const itemsPath = itemsFile(deps.dataDir, jobId);

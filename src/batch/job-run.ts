@@ -54,7 +54,7 @@ export class JobRun implements Service, RunOfJob {
   constructor(deps: JobDeps, job: JobRow, lostWorkers: number) {
     const jobLog = (line: string) => deps.jobLog(job.job_id, line);
     this.diskWait = {
-      onWait: (error) => jobLog(`${describeShortage(error)}: the job waits until there is room`),
+      onWait: (error) => jobLog(`${describeShortage(error)}: the job waits for free resources`),
       signal: this.gone.signal,
     };
     this.deps = { ...deps, db: patientDatabase(deps.db, this.diskWait) };
@@ -184,7 +184,7 @@ export class JobRun implements Service, RunOfJob {
   }
 
   unexpected(error: Error): void {
-    this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed for a fault of ours");
+    this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed: internal error");
     this.endSoon({ kind: "unexpected", reason: unexpected(error) });
   }
 }

@@ -68,7 +68,7 @@ export class RunsInProgress {
 
   /** Ends a job that could not begin, so that the next one can. If this fails too, the next start tries again. */
   private async endUnexpected(jobId: string, error: Error): Promise<void> {
-    this.deps.log.error({ job_id: jobId, err: error }, "a job could not be begun");
+    this.deps.log.error({ job_id: jobId, err: error }, "a job could not be started");
     await finishJob(this.deps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
       (again: unknown) => reportFault(again, `the end of job ${jobId}`),
     );
@@ -76,7 +76,7 @@ export class RunsInProgress {
 
   private waitingForDisk<T>(jobId: string, work: () => Promise<T>): Promise<T> {
     const onWait = (error: unknown) =>
-      this.deps.jobLog(jobId, `${describeShortage(error)}: the job waits until there is room`);
+      this.deps.jobLog(jobId, `${describeShortage(error)}: the job waits for free resources`);
     return whenDiskHasSpace(work, { onWait, signal: this.gone.signal });
   }
 }

@@ -45,9 +45,9 @@ function addReadingVerbs(program: Command, run: RunVerb): void {
   program
     .command("get [api] [job]")
     .description(
-      "show an API, a job, or everything that is deployed; with -a, [type] [name] of an application's resources",
+      "show an API, a job, or everything that is deployed; with -a, an application's resources by [type] [name]",
     )
-    .option("--all", "everything that is deployed, in the directory of an API too")
+    .option("--all", "show everything that is deployed, even in the directory of an API")
     .action((api, job, { all }) =>
       run(async (context) => {
         const { getHere } = await import("./get.ts");
@@ -56,7 +56,7 @@ function addReadingVerbs(program: Command, run: RunVerb): void {
     );
   program
     .command("status [type] [name]")
-    .description("how many of an application's resources are ready, by kind")
+    .description("count the ready resources of an application by kind")
     .action((type, name) =>
       run(async (context) => {
         const { app, names } = await requireHere(context, given(type, name));
@@ -67,8 +67,8 @@ function addReadingVerbs(program: Command, run: RunVerb): void {
     );
   program
     .command("logs [api] [job]")
-    .description("print the log of an API or a job; with -a, of [type] name of an application's resources")
-    .option("-f, --follow", "go on until the job ends, the API is deleted, or you interrupt")
+    .description("print the log of an API or a job; with -a, of an application's resource by [type] name")
+    .option("-f, --follow", "follow until the job ends, the API is deleted, or you interrupt")
     .action((api, job, options) =>
       run(async (context) => {
         const { app, names } = await requireHere(context, given(api, job));
@@ -79,7 +79,8 @@ function addReadingVerbs(program: Command, run: RunVerb): void {
     );
 }
 
-const CANCEL_HELP = "cancel a deployment in progress: end what it is still starting or computing";
+const CANCEL_HELP =
+  "cancel a deployment in progress: stop replicas that are starting and resources that are being computed";
 
 /** Verbs that change deployed APIs and applications. */
 function addChangingVerbs(program: Command, run: RunVerb): void {
@@ -88,7 +89,7 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
   program
     .command("refresh [api]")
     .description(
-      "start new replicas of a real-time API; the old ones drain when those are ready. With -a, read an application's data again",
+      "start new replicas of a real-time API; the old ones drain once the new ones are ready. With -a, read an application's data again",
     )
     .option("-f, --force", CANCEL_HELP)
     .action((api, options) =>
@@ -102,12 +103,12 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
     );
   program
     .command("rollback <api> [id]")
-    .description("deploy a former version again: the one before, or the one with this id")
+    .description("deploy an earlier version again: the previous one, or the one with this id")
     .action((api, id) => run(async (context) => (await apis()).rollback(context, api, id)));
   program
     .command("delete [api] [job]")
     .description("delete an API, or stop a job; with -a, delete an application")
-    .option("-f, --force", "do not ask, as -y")
+    .option("-f, --force", "do not ask for confirmation, same as -y")
     .action((api, job, options) =>
       run(async (given) => {
         const context = { ...given, isYes: given.isYes || options.force === true };
@@ -120,7 +121,7 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
 }
 
 const ENVIRONMENT = "--environment <name>";
-const ENVIRONMENT_HELP = "of a declarative application: which of its environments (default dev)";
+const ENVIRONMENT_HELP = "environment of a declarative application (default dev)";
 
 function addDeployVerbs(program: Command, run: RunVerb): void {
   const deploys = () => import("./project/deploy.ts");
@@ -133,14 +134,14 @@ function addDeployVerbs(program: Command, run: RunVerb): void {
     );
   program
     .command("dev [file] [apis...]")
-    .description("deploy, and again whenever a file changes; print the logs; start a server where none runs")
+    .description("deploy now and whenever a file changes; print the logs; start a server if none runs")
     .action((file = "quern.yaml", names: string[] = []) =>
       run(async (context) => (await import("./project/dev.ts")).dev(context, file, names)),
     );
   program
     .command("deploy [file] [apis...]")
     .description("deploy the APIs of a configuration (default quern.yaml), or some of them")
-    .option("--wait", "until the replicas are live or have failed")
+    .option("--wait", "wait until the replicas are live or have failed")
     .option(ENVIRONMENT, ENVIRONMENT_HELP)
     .option("-f, --force", CANCEL_HELP)
     .action((file = "quern.yaml", names: string[] = [], options) =>
@@ -151,7 +152,7 @@ function addDeployVerbs(program: Command, run: RunVerb): void {
     .description(
       "change the configuration of deployed APIs, or of some of them; they keep their deployed files",
     )
-    .option("--wait", "until the replicas are live or have failed")
+    .option("--wait", "wait until the replicas are live or have failed")
     .option("-f, --force", CANCEL_HELP)
     .action((file = "quern.yaml", names: string[] = [], options) =>
       run(async (context) => (await deploys()).patch(context, file, names, options)),

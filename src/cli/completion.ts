@@ -15,7 +15,7 @@ const SHELLS: Record<string, (verbs: readonly Verb[]) => string> = { bash, zsh, 
 export function completionScript(program: Command, shell: string): string {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (write !== undefined) return write(verbsOf(program, ""));
-  throw new CliError(`no completion for "${shell}"; there is ${Object.keys(SHELLS).join(", ")}`, EXIT.usage);
+  throw new CliError(`no completion for "${shell}"; choose ${Object.keys(SHELLS).join(", ")}`, EXIT.usage);
 }
 
 function verbsOf(command: Command, path: string): Verb[] {

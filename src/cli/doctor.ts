@@ -95,7 +95,7 @@ function dataDirectory(path: string): Finding {
   try {
     accessSync(there, constants.W_OK);
   } catch {
-    const cure = "give its owner to the user that runs Quern, or name another with --data-dir";
+    const cure = "make the user that runs Quern its owner, or name another directory with --data-dir";
     return { check, result: "fail", detail: `${path} cannot be written`, cure };
   }
   const { bavail, bsize } = statfsSync(there);
@@ -106,7 +106,7 @@ function dataDirectory(path: string): Finding {
     check,
     result: "warn",
     detail,
-    cure: "make room: `disk use` says what takes it; --keep-jobs keeps less",
+    cure: "free disk space: `disk use` shows what takes it; a lower --keep-jobs keeps less",
   };
 }
 
@@ -162,7 +162,8 @@ async function openFiles(): Promise<Finding> {
   const { stdout } = await run("sh", ["-c", "ulimit -n"]).catch(() => ({ stdout: "unknown" }));
   const limit = stdout.trim() === "unlimited" ? Number.POSITIVE_INFINITY : Number(stdout);
   if (!(limit < OPEN_FILES_LEAST)) return { check, result: "ok", detail: stdout.trim() };
-  const cure = "each connection takes one: raise it with `ulimit -n 4096` or LimitNOFILE= in the service";
+  const cure =
+    "each connection takes one; raise the limit with `ulimit -n 4096` or LimitNOFILE= in the service";
   return { check, result: "warn", detail: stdout.trim(), cure };
 }
 
@@ -183,14 +184,14 @@ async function server({ client, environment }: CliContext): Promise<Finding[]> {
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const result = error.exitCode === EXIT.unreachable ? "warn" : "fail";
-    return [{ check, result, detail: `${where} does not answer as it should`, cure: error.message }];
+    return [{ check, result, detail: `${where} does not respond correctly`, cure: error.message }];
   }
 }
 
 /** Problems of APIs that do not serve as they were deployed. */
 function routes(warnings: readonly string[]): Finding[] {
   const cure =
-    "this is a bug in Quern; deploy a former version (`quern rollback`) or other settings meanwhile";
+    "this is a bug in Quern; meanwhile, deploy an earlier version (`quern rollback`) or other settings";
   return warnings.map((detail) => ({ check: "routes", result: "warn", detail, cure }));
 }
 
@@ -205,7 +206,7 @@ function compute({ cpus, memory_bytes: memory }: ComputeShown): Finding {
   ];
   if (over.length === 0) return { check, result: "ok", detail };
   const slower = over.includes("--cpus")
-    ? ["workers that are all busy share the CPUs and become slower"]
+    ? ["workers that are busy at the same time share the CPUs and become slower"]
     : [];
   const killed = over.includes("--memory") ? ["workers that use all their memory are killed"] : [];
   return {
@@ -220,7 +221,7 @@ function compute({ cpus, memory_bytes: memory }: ComputeShown): Finding {
 function memoryLimits(by: MemoryLimits): Finding {
   const check = "memory limits";
   if (by === "kernel")
-    return { check, result: "ok", detail: "the kernel holds each worker to its compute.mem" };
+    return { check, result: "ok", detail: "the kernel enforces the compute.mem of each worker" };
   if (by === "none")
     return {
       check,
@@ -228,9 +229,9 @@ function memoryLimits(by: MemoryLimits): Finding {
       detail: "compute.mem is not enforced on this system",
       cure: "run the server on Linux",
     };
-  const detail = "workers over their compute.mem are found within a quarter of a second";
+  const detail = "the server finds workers over their compute.mem within 0.25 s";
   const cure =
-    "give the server a control group of its own (`Delegate=memory` in its systemd unit) for limits that the kernel holds";
+    "to let the kernel enforce the limits, give the server its own control group (`Delegate=memory` in its systemd unit)";
   return { check, result: "ok", detail, cure };
 }
 

@@ -45,7 +45,7 @@ export function findEnvironment(file: string, name: string): Environment {
   if (Object.hasOwn(environments, name)) return environments[name]!;
   const names = [LOCAL, ...Object.keys(environments)].join(", ");
   throw new CliError(
-    `there is no environment "${name}"; there are ${names}; \`quern env add ${name} --host URL\` adds it`,
+    `there is no environment "${name}" (existing: ${names}); \`quern env add ${name} --host URL\` adds it`,
     EXIT.usage,
   );
 }
@@ -69,7 +69,10 @@ export function addEnvironment(
       EXIT.usage,
     );
   if (/^https?:\/\/[^/?#]*@/.test(options.host))
-    throw new CliError("--host must name no user and no password; --key gives the server's key", EXIT.usage);
+    throw new CliError(
+      "--host must not have a user or password; give the server's key with --key",
+      EXIT.usage,
+    );
   const key = options.key === "-" ? readFileSync(0, "utf8").trim() : options.key;
   const content = readEnvironments(files.environments);
   content.environments[name] = { host: options.host, ...(key === undefined || key === "" ? {} : { key }) };
@@ -101,7 +104,7 @@ export async function listEnvironments({ files, out, output }: CliContext): Prom
 export function useEnvironment({ files, err }: CliContext, name: string): number {
   if (name !== LOCAL) findEnvironment(files.environments, name);
   writeEnvironments(files.environments, { ...readEnvironments(files.environments), current: name });
-  err(`commands go to ${name} now\n`);
+  err(`commands now go to ${name}\n`);
   return EXIT.success;
 }
 

@@ -34,7 +34,7 @@ export async function getHere(context: CliContext, names: string[], isAll: boole
     return await watched(context, (watching) => show(watching, about ?? { app: undefined, names: [] }));
   } catch (error) {
     if (!isGuess || !(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
-    context.err("it is not deployed; this is everything that is:\n");
+    context.err("it is not deployed; everything that is deployed:\n");
     return watched(context, (watching) => get(watching, undefined, undefined));
   }
 }

@@ -9,15 +9,15 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
   addRounds(job, run);
   job
     .command("wait <api> <job>")
-    .description("wait for the end of a job; the exit code tells how it ended")
-    .option("--timeout <seconds>", "give up after this long (exit code 124); the job goes on")
+    .description("wait until a job ends; the exit code tells how")
+    .option("--timeout <seconds>", "stop waiting after this long (exit code 124); the job continues")
     .action((api, id, options) =>
       run(async (context) => (await import("./jobs/wait-for-job.ts")).waitForJob(context, api, id, options)),
     );
   job
     .command("unpause")
     .description("continue paused jobs")
-    .requiredOption("--all", "all of them")
+    .requiredOption("--all", "continue all of them")
     .action(() => run(async (context) => (await import("./jobs/submit-job.ts")).unpauseJobs(context)));
   job
     .command("stop <api> <job>")
@@ -37,7 +37,7 @@ export function addQueueVerbs(program: Command, run: RunVerb): void {
     .command("messages <queue>")
     .description("show the messages of a queue, oldest first")
     .option("--limit <count>", "at most this many", "20")
-    .option("--cursor <cursor>", "go on behind the page before")
+    .option("--cursor <cursor>", "continue after this cursor")
     .action((name, options) =>
       run(async (context) => (await queues()).queueMessages(context, name, options)),
     );
@@ -53,7 +53,7 @@ function addRounds(job: Command, run: RunVerb): void {
     .command("redrive <api> <job>")
     .description("run the failed batches of a job again")
     .option("--error <text>", "only those with this text in their error")
-    .option("--wait", "until it has ended")
+    .option("--wait", "wait until it has ended")
     .action((api, id, options) =>
       run(async (context) =>
         (await rounds()).newRound(context, api, { jobId: id, verb: "redrive", ...options }),
@@ -61,8 +61,8 @@ function addRounds(job: Command, run: RunVerb): void {
     );
   job
     .command("resume <api> <job>")
-    .description("go on with a job that ended before all its batches were settled")
-    .option("--wait", "until it has ended")
+    .description("resume a job that ended before all its batches were settled")
+    .option("--wait", "wait until it has ended")
     .action((api, id, options) =>
       run(async (context) =>
         (await rounds()).newRound(context, api, { jobId: id, verb: "resume", ...options }),
@@ -74,9 +74,12 @@ function addSubmit(job: Command, run: RunVerb): void {
   job
     .command("submit <api> <file>")
     .description("submit a job from a JSON file (- is stdin); prints its id")
-    .option("--wait", "until it has ended")
-    .option("--dry-run", "check it and print the files that it would take; submit nothing")
-    .option("--idempotency-key <key>", "the same key and file give the same job again, not another one")
+    .option("--wait", "wait until it has ended")
+    .option("--dry-run", "check it and list the files that it selects; submit nothing")
+    .option(
+      "--idempotency-key <key>",
+      "return the existing job if it was submitted with the same key and file",
+    )
     .action((api, file, options) =>
       run(async (context) => (await import("./jobs/submit-job.ts")).submitJob(context, api, file, options)),
     );
@@ -99,7 +102,7 @@ function addReading(job: Command, run: RunVerb): void {
     .description("show the newest jobs of an API")
     .option("--limit <count>", "at most this many", "10")
     .option("--status <status>", "only those in this status, such as running or status_running")
-    .option("--cursor <cursor>", "go on behind the page before")
+    .option("--cursor <cursor>", "continue after this cursor")
     .action((api, options) =>
       run(async (context) => {
         const { listJobs } = await jobs();
@@ -110,8 +113,8 @@ function addReading(job: Command, run: RunVerb): void {
     .command("failures <api> <job>")
     .description("show the batches that failed, with their errors and items")
     .option("--limit <count>", "at most this many", "20")
-    .option("--cursor <cursor>", "go on behind the page before")
-    .option("--by-error", "count them by their errors")
+    .option("--cursor <cursor>", "continue after this cursor")
+    .option("--by-error", "count them by error")
     .option("--export <file>", "write all of them, as JSON lines (- is stdout)")
     .action((api, id, options) =>
       run(async (context) => (await import("./jobs/failures.ts")).jobFailures(context, api, id, options)),
@@ -119,7 +122,7 @@ function addReading(job: Command, run: RunVerb): void {
   job
     .command("logs <api> <job>")
     .description("print the log of a job")
-    .option("-f, --follow", "go on until the job ends")
+    .option("-f, --follow", "follow until the job ends")
     .action((api, id, options) =>
       run(async (context) => (await import("./project/logs.ts")).logs(context, api, id, options)),
     );

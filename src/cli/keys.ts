@@ -33,7 +33,7 @@ export async function rotateKey(
 async function show(context: CliContext, created: CreatedKey): Promise<number> {
   if (context.output === "json") await context.out(`${JSON.stringify(created)}\n`);
   else {
-    context.err(`key ${created.id}; it is shown this once, keep it safe\n`);
+    context.err(`key ${created.id}; it is shown only once, so store it safely\n`);
     await context.out(`${created.key}\n`);
   }
   return EXIT.success;
@@ -45,14 +45,14 @@ async function createThere({ client }: CliContext, asked: Record<string, unknown
     return (await client.json<CreatedKey>("/-/keys", { method: "POST", body })).value;
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
-    throw new CliError(`${error.message}; a key can be made without it: --data-dir DIR`, EXIT.unreachable);
+    throw new CliError(`${error.message}; create a key without a server: --data-dir DIR`, EXIT.unreachable);
   }
 }
 
 export async function listKeys({ client, output, out }: CliContext): Promise<number> {
   const { value, text } = await client.json<{ keys: KeyView[] }>("/-/keys");
   if (output === "json") await out(`${text}\n`);
-  else if (value.keys.length === 0) await out("no keys: APIs are open to whoever reaches this server\n");
+  else if (value.keys.length === 0) await out("no keys: anyone who reaches this server can use its APIs\n");
   else {
     const rows = value.keys.map((key) => [
       key.id,

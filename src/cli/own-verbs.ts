@@ -7,14 +7,14 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
   addEnvironmentVerbs(program, run);
   program
     .command("init [directory]")
-    .description("write a project to begin with")
+    .description("create a project from a template")
     .option("--template <name>", "iris, scikit-learn or files", "iris")
     .action((directory = ".", options) =>
       run(async (context) => (await import("./project/init.ts")).initProject(context, directory, options)),
     );
   program
     .command("export")
-    .description("write what is deployed as files")
+    .description("export deployed APIs as files")
     .exitOverride()
     .command("api <api> <idOrDirectory> [directory]")
     .usage("[options] <api> [id] <directory>")
@@ -28,14 +28,14 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
     );
   program
     .command("audit")
-    .description("print who changed what, and what was refused")
+    .description("print changes with who made them, and refused requests")
     .option("-f, --follow", "continue until you interrupt")
-    .option("--key <id>", "by this key or subject of a token only")
-    .option("--since <duration>", "of so long only, such as 1h")
+    .option("--key <id>", "only by this key, or this subject of a token")
+    .option("--since <duration>", "not older than this, such as 1h")
     .action((options) => run(async (context) => (await import("./audit.ts")).showAudit(context, options)));
   program
     .command("doctor")
-    .description("look at what Quern stands on: Node, Python, disk, limits, the server")
+    .description("check the environment: Node, Python, disk, limits, the server")
     .action(() => run(async (context) => (await import("./doctor.ts")).doctor(context)));
   program
     .command("completion <shell>")
@@ -50,57 +50,56 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
 
 function addKeyVerbs(program: Command, run: RunVerb): void {
   const keys = () => import("./keys.ts");
-  const verb = program
-    .command("keys")
-    .description("keys that open APIs and the control plane")
-    .exitOverride();
+  const verb = program.command("keys").description("manage API keys").exitOverride();
   verb
     .command("create")
-    .description("make a key and print it, this once")
+    .description("create a key and print it; it is shown only once")
     .requiredOption("--scope <scope>", "predict, submit or admin")
-    .option("--api <name>", "open this API only")
-    .option("--data-dir <dir>", "make it there, without a running server")
-    .option("--rate <rate>", "the most requests, such as 100/s, 5000/m or 20000/h")
-    .option("--expires-in <duration>", "how long it opens anything, such as 720h")
+    .option("--api <name>", "for this API only")
+    .option("--data-dir <dir>", "create the key in this data directory, without a running server")
+    .option("--rate <rate>", "limit of requests, such as 100/s, 5000/m or 20000/h")
+    .option("--expires-in <duration>", "how long the key is valid, such as 720h")
     .action((options) => run(async (context) => (await keys()).createKey(context, options)));
   verb
     .command("list")
-    .description("show the keys that there are, without the keys themselves")
+    .description("list keys without their secrets")
     .action(() => run(async (context) => (await keys()).listKeys(context)));
   verb
     .command("rotate <id>")
-    .description("make and print a key that opens the same; the former one ends after the grace")
-    .option("--grace <duration>", "how long the former one goes on (default 24h)")
+    .description(
+      "create and print a key with the same permission; the old key expires after the grace period",
+    )
+    .option("--grace <duration>", "how long the old key stays valid (default 24h)")
     .action((id, options) => run(async (context) => (await keys()).rotateKey(context, id, options)));
   verb
     .command("revoke <id>")
-    .description("revoke a key; it opens nothing from then on")
+    .description("revoke a key")
     .action((id) => run(async (context) => (await keys()).revokeKey(context, id)));
 }
 
 function addEnvironmentVerbs(program: Command, run: RunVerb): void {
   const environments = () => import("./environments.ts");
-  const verb = program.command("env").description("servers by name, for -e").exitOverride();
+  const verb = program.command("env").description("manage servers by name, for -e").exitOverride();
   verb
     .command("add <name>")
     .description("add a server, or replace one")
-    .requiredOption("--host <url>", "its address")
+    .requiredOption("--host <url>", "URL of the server")
     .option("--key <key>", "the key to send; - reads it from standard input")
     .action((name, options) =>
       run(async (context) => (await environments()).addEnvironment(context, name, options)),
     );
   verb
     .command("list")
-    .description("show the servers that there are")
+    .description("list servers")
     .action(() => run(async (context) => (await environments()).listEnvironments(context)));
   verb
     .command("use <name>")
     .alias("default")
-    .description("talk to this one from now on, where -e says nothing")
+    .description("use this server for commands without -e")
     .action((name) => run(async (context) => (await environments()).useEnvironment(context, name)));
   verb
     .command("remove <name>")
     .alias("delete")
-    .description("forget a server")
+    .description("remove a server")
     .action((name) => run(async (context) => (await environments()).removeEnvironment(context, name)));
 }

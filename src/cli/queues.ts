@@ -74,13 +74,13 @@ export async function queueMessages(
     ]);
     await out(`${table(["api", "batch id", "attempts", "error", "items", "age"], rows)}\n`);
   }
-  if (value.next_cursor !== null) err(`more: --cursor ${value.next_cursor}; all of each: -o json\n`);
+  if (value.next_cursor !== null) err(`more: --cursor ${value.next_cursor}; full messages: -o json\n`);
   return EXIT.success;
 }
 
 export async function purgeQueue(context: CliContext, name: string): Promise<number> {
   if (!context.isYes)
-    throw new CliError(`this removes every message of ${name} for good; say so with -y`, EXIT.usage);
+    throw new CliError(`this removes every message of ${name} permanently; confirm with -y`, EXIT.usage);
   const { value } = await context.client.json<{ message: string }>(
     `/-/queues/${encodeURIComponent(name)}/messages`,
     { method: "DELETE" },

@@ -59,16 +59,16 @@ class AliasWalk {
     if (sum.depth > CONFIG_DEPTH_MAX)
       this.add(
         node,
-        `lists and maps are in one another deeper than ${CONFIG_DEPTH_MAX}, with what aliases bring; make it flatter`,
+        `lists and maps are nested deeper than ${CONFIG_DEPTH_MAX}, including those from aliases; make it flatter`,
       );
     return sum;
   }
 
   private ofPair({ key, value }: { key: unknown; value: unknown }): Extent {
-    if (isCollection(key)) this.add(key, "a key is a list or a map; write a text");
+    if (isCollection(key)) this.add(key, "a key is a list or a map; use a string");
     const ofKey = this.extentOf(key);
     const ofValue = this.extentOf(value);
-    if (ofKey.depth > 0) this.add(key, "a key is a list or a map; write a text");
+    if (ofKey.depth > 0) this.add(key, "a key is a list or a map; use a string");
     return { values: ofKey.values + ofValue.values, depth: ofValue.depth };
   }
 
@@ -80,7 +80,7 @@ class AliasWalk {
       this.add(
         alias,
         isOpen
-          ? `the alias *${source} is inside of its own anchor, which would have no end`
+          ? `the alias *${source} is inside its own anchor, so it would never end`
           : `the alias *${source} has no anchor &${source} before it`,
       );
       return ONE;
@@ -92,7 +92,7 @@ class AliasWalk {
     if (this.copies > YAML_COPIES_MAX)
       this.add(
         alias,
-        `aliases bring more than ${YAML_COPIES_MAX} values into the document; put large values into a file of the project, and give its path`,
+        `aliases add more than ${YAML_COPIES_MAX} values to the document; put large values into a file of the project, and give its path`,
       );
     return extent;
   }

@@ -59,7 +59,7 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
   };
   const tooDeep = tooDeepAt(document.contents, CONFIG_DEPTH_MAX);
   if (tooDeep !== undefined || document.errors.some(({ message }) => isStackOverflow(message))) {
-    const detail = `lists and maps are in one another deeper than ${CONFIG_DEPTH_MAX}; make it flatter`;
+    const detail = `lists and maps are nested deeper than ${CONFIG_DEPTH_MAX}; make it flatter`;
     return [{ pointer: at(tooDeep ?? document.errors[0]!.pos[0]), detail }];
   }
   const alias = aliasFault(document.contents);

@@ -4,13 +4,13 @@
  * tried again with a back-off.
  */
 export const CANNOT_START = {
-  data_directory_in_use: "another Quern that is alive uses the data directory",
-  data_directory_unusable: "the data directory cannot be made, opened or written by this user",
+  data_directory_in_use: "another running Quern uses the data directory",
+  data_directory_unusable: "this user cannot create, open or write the data directory",
   data_directory_newer: "a newer Quern wrote the database",
-  database_missing: "the database is missing, empty or new, beside data that it should know",
+  database_missing: "the database is missing, empty or new, but the data directory has other data",
   database_damaged: "the database cannot be read, or fails its check",
   no_sqlite: "this Node has no SQLite",
-  option_unusable: "what an option names is not there, or is not what it should be",
+  option_unusable: "an option names something that does not exist or is not valid",
 } as const;
 
 export class CannotStart extends Error {

@@ -93,10 +93,10 @@ const jobReasonSchema = z.strictObject({
       out_of_memory: z.enum(["limit", "kernel"]).optional(),
       peak_memory_bytes: z.int().optional(),
       memory_limit_bytes: z.int().optional(),
-      last_lines: z.array(z.string()).optional().meta({ description: "what the worker said last" }),
+      last_lines: z.array(z.string()).optional().meta({ description: "the worker's last output" }),
     })
     .optional()
-    .meta({ description: "of the worker that died, and the batch that it had in hand" }),
+    .meta({ description: "about the worker that died, and the batch that it was running" }),
 });
 export type JobReason = z.infer<typeof jobReasonSchema>;
 

@@ -112,12 +112,12 @@ function shortageError(cause: unknown): ServiceError | undefined {
   if (shortage === undefined) return undefined;
   if (shortage === "handles") {
     const cure =
-      "raise the limits of its service (LimitNOFILE, TasksMax; `ulimit -n`), or try again when it has less to do";
-    const message = `the server may open no more files, or start no more processes, so that nothing was recorded; ${cure}`;
+      "raise the limits of its service (LimitNOFILE, TasksMax; `ulimit -n`), or try again when it is less busy";
+    const message = `the server cannot open more files or start more processes, so nothing was recorded; ${cure}`;
     return new ServiceError("server_unavailable", message, { cause, retryAfterS: 1 });
   }
   const message =
-    "the server's disk is full, so that nothing was recorded; make room (`quern doctor` there shows what uses it) and try again";
+    "the server's disk is full, so nothing was recorded; free disk space (`quern doctor` on the server shows what uses it) and try again";
   return new ServiceError("disk_full", message, { cause });
 }
 

@@ -43,7 +43,7 @@ function page(version: string, base: string): string {
 <title>Quern ${escaped(version)}: HTTP</title><style>${STYLE}</style></head><body>
 <h1>Quern <small>${escaped(version)}</small></h1>
 <p>The HTTP surface of <code>${escaped(base)}</code>, also as <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).
-A prediction is <code>POST ${escaped(base)}/&lt;api_name&gt;</code> with <code>Content-Type: application/json</code>; the answer is what <code>predict()</code> returns.</p>
+A prediction is <code>POST ${escaped(base)}/&lt;api_name&gt;</code> with <code>Content-Type: application/json</code>; the response is what <code>predict()</code> returns.</p>
 <p>Keys go in <code>Authorization: Bearer KEY</code> or <code>X-API-Key: KEY</code>. Errors are <code>application/problem+json</code>.</p>
 <h2>Jobs of batch APIs</h2>
 ${jobs.map(section).join("\n")}

@@ -15,7 +15,7 @@ export function keyRoutes(keys: Keys): Hono {
   const app = new Hono();
   app.get("/-/keys", (c) => c.json({ keys: keys.list() }));
   app.post("/-/keys", async (c) => {
-    const cure = "it has a scope and, at will, an api";
+    const cure = "send a scope and, optionally, an api, a rate and expires_in";
     const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
     const { scope, api, rate, expires_in } = parse(newKeySchema, body);
     const expiresInMs = expires_in == null ? null : parseDurationMs(expires_in)!;
@@ -25,7 +25,7 @@ export function keyRoutes(keys: Keys): Hono {
     return c.json(created);
   });
   app.post("/-/keys/:id/rotate", async (c) => {
-    const cure = "it has a grace at most";
+    const cure = "send at most a grace";
     const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
     const { grace } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
     const created = await keys.rotate(c.req.param("id"), parseDurationMs(grace)!);
@@ -50,5 +50,5 @@ function parse<Value>(schema: z.ZodType<Value>, body: Buffer): Value {
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
   const fields = toFieldErrors(namedIssues(checked.error.issues, value, (at) => legalKeysOf(schema, at)));
-  throw new ServiceError("invalid_request", "the key cannot be made as it was asked for", { fields });
+  throw new ServiceError("invalid_request", "the request for a key is not valid", { fields });
 }

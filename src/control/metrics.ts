@@ -27,21 +27,27 @@ export interface MetricsRoutesDeps {
 
 /** Name, type and help. The docs are generated from this table. */
 export const METRICS = {
-  quern_requests_total: ["counter", "answers to predictions, by status class; left: the client went before"],
-  quern_request_duration_seconds: ["histogram", "from a request's head to its answer's end"],
-  quern_queue_wait_seconds: ["histogram", "until a replica was given the request"],
+  quern_requests_total: [
+    "counter",
+    "responses to predictions by status class; left: the client disconnected first",
+  ],
+  quern_request_duration_seconds: ["histogram", "time from a request's headers to the end of its response"],
+  quern_queue_wait_seconds: ["histogram", "time until a replica got the request"],
   quern_requests_in_flight: ["gauge", "predictions that wait or run"],
   quern_queue_depth: ["gauge", "predictions that wait for a replica"],
-  quern_requests_rejected_total: ["counter", "answers of the gateway's own, by error code"],
-  quern_predictions_total: ["counter", "predictions by class, of APIs that are monitored as classifications"],
+  quern_requests_rejected_total: ["counter", "requests that the gateway refused, by error code"],
+  quern_predictions_total: [
+    "counter",
+    "predictions by class, of APIs with monitoring.model_type classification",
+  ],
   quern_replicas: ["gauge", "workers of real-time APIs, by state"],
-  quern_replicas_wanted: ["gauge", "replicas that there should be"],
-  quern_worker_restarts_total: ["counter", "workers of real-time APIs that ended unasked"],
+  quern_replicas_wanted: ["gauge", "replicas that APIs should have"],
+  quern_worker_restarts_total: ["counter", "workers of real-time APIs that ended unexpectedly"],
   quern_jobs: ["gauge", "jobs by API and status"],
   quern_batches_total: ["counter", "batches by API and outcome: succeeded, or failed attempts"],
   quern_event_loop_delay_seconds: [
     "gauge",
-    "how long a process kept what was due waiting, in its last minutes of work, by process and quantile (0.99, 1)",
+    "event loop delay of a process over its last busy minutes, by process and quantile (0.99, 1)",
   ],
   quern_dead_letters: ["gauge", "messages in dead letter queues, and those that wait for SQS"],
 } as const satisfies Record<string, readonly [Family["type"], string]>;

@@ -56,7 +56,7 @@ export function queueRoutes({ jobs, queues, keys }: QueueRoutesDeps): Hono {
 function cursorOf(c: Context): string {
   const cursor = c.req.query("cursor");
   if (cursor === undefined || isUlid(cursor)) return cursor ?? "";
-  const message = `cursor must be the next_cursor of the page before (got "${cursor}")`;
+  const message = `cursor must be the next_cursor of the previous page (got "${cursor}")`;
   throw new ServiceError("invalid_request", message);
 }
 

@@ -118,7 +118,8 @@ export function buildInternal(
     replaceReplica: (workerId) => replicas.replace(workerId),
     wakeApi: (name) => autoscaling.wake(name),
     report: async ({ report, refused }) => {
-      for (const why of refused) log.error({ why }, "an API's numbers could not be read, and were left out");
+      for (const why of refused)
+        log.error({ why }, "the metrics of an API could not be read, and are missing");
       autoscaling.report(report.gateway, new Map(report.apis.map((api) => [api.name, api.in_flight])));
       await reports.take(report);
     },

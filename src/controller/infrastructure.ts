@@ -63,7 +63,7 @@ export async function openInfrastructure(
   const refusing = environments.pythons.refusal();
   const log = openLog("controller", undefined, hideInText);
   const diskWait = {
-    onWait: (error: unknown) => log.error(`${describeShortage(error)}: waiting until there is room`),
+    onWait: (error: unknown) => log.error(`${describeShortage(error)}: waiting for free resources`),
     signal: new AbortController().signal,
   };
   assertFits(dataDir);
@@ -126,7 +126,7 @@ function accountOf({ cpus, memory, machine }: ControllerOptions) {
 function tellOfLock(log: Log): OnLocked {
   return ({ isOver, waitedMs }) => {
     const seconds = Math.round(waitedMs / 1000);
-    if (isOver) log.warn(`another process had locked the database for ${seconds} s; going on`);
+    if (isOver) log.warn(`another process had locked the database for ${seconds} s; continuing`);
     else
       log.warn("another process has locked the database (a shell, a backup): jobs and changes wait for it");
   };

@@ -50,7 +50,7 @@ function makeOwn(path: string): void {
     chmodSync(path, 0o700);
   } catch (error) {
     if (!isNotForUs(error)) throw error;
-    const message = `the data directory ${path} cannot be used: ${(error as Error).message}; give it to the user that runs Quern, or give another --data-dir`;
+    const message = `the data directory ${path} cannot be used: ${(error as Error).message}; make the user that runs Quern its owner, or give another --data-dir`;
     throw new CannotStart("data_directory_unusable", message, error);
   }
 }

@@ -56,7 +56,7 @@ function readRecord(file: string): InstanceRecord | undefined {
     return typeof record.instance_id === "string" ? record : undefined;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw new Error(`${file} cannot be read: ${(error as Error).message}; remove it if this is no copy`, {
+    throw new Error(`${file} cannot be read: ${(error as Error).message}; remove it if this is not a copy`, {
       cause: error,
     });
   }

@@ -101,8 +101,8 @@ function entriesOf(path: string): string[] {
 
 function refusal(dataDir: string, what: string): string {
   return (
-    `the database ${databaseFile(dataDir)} ${what}, but ${dataBeside(dataDir)} is there: a new database would not know it. ` +
-    "Nothing was changed. Put the database back (from a backup, with its -wal file if it has one); " +
+    `the database ${databaseFile(dataDir)} ${what}, but ${dataBeside(dataDir)} is there, and a new database would not match it. ` +
+    "Nothing was changed. Restore the database (from a backup, with its -wal file if it has one); " +
     "to start without it, give another --data-dir, or move this directory away first"
   );
 }
@@ -111,7 +111,7 @@ function damaged(dataDir: string, what: string): CannotStart {
   const file = databaseFile(dataDir);
   return new CannotStart(
     "database_damaged",
-    `the database ${file} is damaged: ${what}. Nothing was changed. Put a backup of it back, or save what can be read: ` +
+    `the database ${file} is damaged: ${what}. Nothing was changed. Restore a backup of it, or save what can be read: ` +
       `\`sqlite3 ${file} .recover | sqlite3 recovered.db\`, then put recovered.db in its place and remove ${basename(file)}-wal`,
   );
 }

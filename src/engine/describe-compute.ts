@@ -11,7 +11,7 @@ export function describeCompute(
 ): string {
   const amounts = (compute: Compute) => amountsOf(compute, need.gpus > 0);
   const shown = amounts({ ...free, memoryBytes: Math.max(1, free.memoryBytes) });
-  return `each takes ${amounts(need)}; of ${amounts(total)}, ${shown} are free${holders(held)}${cure(need, total, free)}`;
+  return `each takes ${amounts(need)}; ${shown} of ${amounts(total)} are free${holders(held)}${cure(need, total, free)}`;
 }
 
 /** The largest holders, each with the sum of its reservations. */
@@ -26,7 +26,7 @@ function holders(held: ReadonlyMap<Reservation, string>): string {
   const others = most.slice(HOLDERS_SHOWN);
   const rest = sumOf(others.flatMap(([holder]) => reservations.get(holder)!));
   const more = others.length > 0 ? [inWords(`${others.length} more`, rest)] : [];
-  return shown.length === 0 ? "" : `; held by ${[...shown, ...more].join(", ")}`;
+  return shown.length === 0 ? "" : `; reserved by ${[...shown, ...more].join(", ")}`;
 }
 
 /** Empty if it fits, or if only GPUs are missing: the server cannot offer more of them than the machine has. */
@@ -36,11 +36,11 @@ function cure(need: Compute, total: Compute, free: Compute): string {
   const never = fields.filter(({ part }) => isOver(total, part));
   if (never.length > 0) {
     const lower = never.map(({ field }) => field).join(" and ");
-    return `; it never fits here: lower ${lower}, or start the server with a larger ${never.map(({ option }) => option).join(" and ")}`;
+    return `; it can never fit on this server: lower ${lower}, or start the server with a larger ${never.map(({ option }) => option).join(" and ")}`;
   }
   const missing = fields.filter(({ part }) => isOver(free, part) && part !== "gpus");
   if (missing.length === 0) return "";
-  return `; it starts when enough is free: stop or scale down what holds it, or start the server with a larger ${missing.map(({ option }) => option).join(" and ")}`;
+  return `; it starts when enough is free: stop or scale down what reserves it, or start the server with a larger ${missing.map(({ option }) => option).join(" and ")}`;
 }
 
 const SETTINGS: Record<keyof Compute, { field: string; option: string }> = {

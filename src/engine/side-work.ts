@@ -149,13 +149,13 @@ export class SideThread<Task, Result> {
 }
 
 function tooMuchWaits(): ServiceError {
-  const message = "as much as this process holds is waiting to be read; try again later";
+  const message = "too many bytes are waiting to be read in this process; try again later";
   return new ServiceError("queue_full", message, { retryAfterS: 1 });
 }
 
 /** Nobody receives this error. */
 function callerLeft(): ServiceError {
-  return new ServiceError("queue_full", "whoever asked left before it was read", { retryAfterS: 1 });
+  return new ServiceError("queue_full", "the client disconnected before it was read", { retryAfterS: 1 });
 }
 
 /** The thread's side: responds to each task. `transferOf` selects what of a result is transferred instead of copied. */

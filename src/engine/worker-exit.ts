@@ -3,10 +3,11 @@ import type { WorkerExit } from "./engine.ts";
 
 export function describeExit(exit: WorkerExit): string {
   const { outOfMemory, peakMemoryBytes, memoryLimitBytes } = exit;
-  const peak = peakMemoryBytes === undefined ? "" : ` (it was seen to use ${mib(peakMemoryBytes)})`;
+  const peak = peakMemoryBytes === undefined ? "" : ` (its peak memory was ${mib(peakMemoryBytes)})`;
   if (outOfMemory === "limit")
     return `was killed because it ${overLimit(peakMemoryBytes ?? 0, memoryLimitBytes ?? 0)}`;
-  if (outOfMemory === "kernel") return `was killed by the kernel, which had no memory left${peak}`;
+  if (outOfMemory === "kernel")
+    return `was killed by the kernel, because the machine ran out of memory${peak}`;
   if (exit.signal !== undefined) return `was killed by ${exit.signal}${peak}`;
   return exit.code === undefined ? "is gone" : `exited with code ${exit.code}`;
 }

@@ -15,7 +15,7 @@ export async function collectBody(
   const announced = length === undefined ? undefined : Number(length);
   const check = (bytes: number) => {
     if (bytes <= limit) return;
-    const message = `the body of a signed request must have at most ${limit} bytes here`;
+    const message = `the body of a signed request may have at most ${limit} bytes`;
     throw new ServiceError("body_too_large", message);
   };
   return (await collect(request, held, announced, check, onTaken)) as Buffer[];

@@ -173,7 +173,7 @@ function split(url: string): { capability: string; url: string } {
 function unknownCapability(): ServiceError {
   return new ServiceError(
     "unauthorized",
-    "the address does not begin with a QUERN_API_URL that opens anything: append /<name of the API> to the variable as it is, " +
-      "and read it from the environment each time, because it ends with the last worker of the version that has it",
+    "the address does not begin with a valid QUERN_API_URL: append /<name of the API> to the variable as it is, " +
+      "and read it from the environment each time, because it expires with the last worker of its version",
   );
 }

@@ -10,12 +10,12 @@ export function pathEnd(url: string): number {
 export function misdirected(host: string | undefined): ServiceError {
   return new ServiceError(
     "misdirected_request",
-    `the Host header ${JSON.stringify(host ?? "")} is not this server's; use localhost, or start it with --public-url`,
+    `the Host header ${JSON.stringify(host ?? "")} does not name this server; use localhost, or start the server with --public-url`,
   );
 }
 
 export function notCanonical(path: string, fault: string): ServiceError {
-  return new ServiceError("invalid_request", `the path ${JSON.stringify(path)} is not taken: ${fault}`);
+  return new ServiceError("invalid_request", `the path ${JSON.stringify(path)} is not accepted: ${fault}`);
 }
 
 export function unknownAddress(path: string): ServiceError {

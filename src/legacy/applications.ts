@@ -42,7 +42,7 @@ export class Applications implements Service {
       try {
         this.begin(record, await this.work.graphOf(record));
       } catch (error) {
-        this.work.log.error({ err: error, application: record.name }, "the application cannot go on");
+        this.work.log.error({ err: error, application: record.name }, "the application cannot continue");
       }
   }
 

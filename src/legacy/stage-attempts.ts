@@ -104,7 +104,7 @@ export class StageAttempts {
     const isHopeless = exit.outOfMemory !== undefined || exit.code !== undefined || attempt >= ATTEMPTS;
     if (!isHopeless) return;
     const last = exit.lastLines?.at(-1);
-    const reason = `the process ${describeExit(exit)}${last === undefined ? "" : `; its last words: ${last}`}`;
+    const reason = `the process ${describeExit(exit)}${last === undefined ? "" : `; its last output: ${last}`}`;
     await artifacts.fail(ids, reason, resources);
   }
 }

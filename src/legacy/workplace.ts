@@ -107,7 +107,7 @@ export class Workplace {
     for (const { kind, name, resource } of [...models, ...apis]) {
       const asked = resource.compute.gpu ?? 0;
       if (asked <= has) continue;
-      const message = `${kind}: ${name}: compute.gpu: ${asked} asked for, and this machine has ${has} to give out (nvidia-smi, or \`quern up --gpus\`, says which)`;
+      const message = `${kind}: ${name}: compute.gpu: ${asked} requested, but this server offers ${has} (see nvidia-smi, or \`quern up --gpus\`)`;
       throw new ServiceError("invalid_request", message);
     }
   }

@@ -112,7 +112,7 @@ export class RangedObject implements OpenObject {
     const timer = setTimeout(() => range.stream.destroy(silence()), STORE_SILENCE_MS);
     try {
       const { value, done } = await range.chunks.next();
-      if (done && range.position < range.wholeFrom) throw new Error("less came than was asked for");
+      if (done && range.position < range.wholeFrom) throw new Error("the store sent less than was requested");
       if (done) this.drop();
       else range.chunk = value;
       return done !== true;
@@ -131,11 +131,11 @@ export class RangedObject implements OpenObject {
   }
 
   private brokenOff(position: number, cause: Error): ServiceError {
-    const message = `${this.path}: the connection broke off at byte ${position}: ${cause.message}`;
+    const message = `${this.path}: the connection was lost at byte ${position}: ${cause.message}`;
     return new ServiceError("store_unreachable", message, { cause });
   }
 }
 
 function silence(): Error {
-  return new Error(`nothing came for ${STORE_SILENCE_MS / 1000} s`);
+  return new Error(`the store sent nothing for ${STORE_SILENCE_MS / 1000} s`);
 }

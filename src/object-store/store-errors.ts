@@ -21,7 +21,7 @@ export function storeError(error: Error, { path, status, identity, cure }: Refus
       { cause: error },
     );
   const what = status === undefined ? said : `it answered ${status} ${said}`;
-  return new ServiceError("store_unreachable", `the store of ${path} does not answer as it should: ${what}`, {
+  return new ServiceError("store_unreachable", `the store of ${path} does not respond correctly: ${what}`, {
     cause: error,
   });
 }

@@ -20,7 +20,7 @@ export function pathProblem(path: string): string | undefined {
   if (scheme !== "file") return bucketProblem(path, scheme);
   if (!path.startsWith("file:///")) return `${quoted(path)} must be absolute: file:///absolute/path`;
   return path.includes("\0")
-    ? `${quoted(path.replaceAll("\0", "\\0"))} has a zero byte, which no file name has`
+    ? `${quoted(path.replaceAll("\0", "\\0"))} has a zero byte, which file names cannot have`
     : undefined;
 }
 

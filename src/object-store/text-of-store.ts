@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import { STORE_SILENCE_MS } from "../contracts/limits/stores.ts";
 
 export async function textOfStore(body: Readable, bytesMax: number): Promise<string> {
-  const silence = new Error(`nothing came for ${STORE_SILENCE_MS / 1000} s`);
+  const silence = new Error(`the store sent nothing for ${STORE_SILENCE_MS / 1000} s`);
   const timer = setTimeout(() => body.destroy(silence), STORE_SILENCE_MS);
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -14,7 +14,7 @@ export async function textOfStore(body: Readable, bytesMax: number): Promise<str
     // Leaving the loop destroys the body.
     for await (const piece of body as AsyncIterable<Buffer>) {
       bytes += piece.length;
-      if (bytes > bytesMax) throw new Error(`what it sends is longer than ${bytesMax} bytes`);
+      if (bytes > bytesMax) throw new Error(`its response is longer than ${bytesMax} bytes`);
       pieces.push(piece);
     }
   } finally {

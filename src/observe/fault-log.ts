@@ -50,12 +50,12 @@ export class FaultLog {
 
   /** Records a fault that ended one unit of work, or none. */
   recordContained(error: Error, unit: string): void {
-    this.recordFault(error, `${unit}: something went wrong inside Quern; everything else goes on`, unit);
+    this.recordFault(error, `${unit}: something went wrong inside Quern; everything else continues`, unit);
   }
 
   /** Records a fault that no boundary caught: what it belonged to may stand still. */
   recordUncontained(error: Error): void {
-    this.recordFault(error, "an error reached no boundary; please report it");
+    this.recordFault(error, "unhandled error; please report it");
   }
 
   private recordFault(err: Error, msg: string, unit?: string): void {

@@ -76,7 +76,7 @@ export class Parent {
       writeAddress(this.dataDir, fromHere(controlUrl ?? mainUrl));
       rememberApiPort(this.dataDir, apiPort);
     }, diskWait(this.stopping.signal)).catch(({ message }: Error) =>
-      say(`quern: the command line does not find this server: ${message}`),
+      say(`quern: the command line cannot find this server: ${message}`),
     );
     const control = controlUrl === undefined ? "" : `, its control plane at ${controlUrl}`;
     say(`quern is ready at ${mainUrl}${control}`);
@@ -84,7 +84,7 @@ export class Parent {
 
   private leave(): void {
     inBackground(this.stop(), ({ stack }) => {
-      say(`quern: it did not stop cleanly: ${stack}`);
+      say(`quern: the server did not stop cleanly: ${stack}`);
       process.exit(1);
     });
   }
@@ -103,11 +103,11 @@ export class Parent {
 /** Waits for free disk space until `signal` is aborted, and says so. */
 export function diskWait(signal: AbortSignal): DiskWait {
   return {
-    onWait: (error) => say(`quern: ${describeShortage(error)}: waiting until there is room`),
+    onWait: (error) => say(`quern: ${describeShortage(error)}: waiting for free resources`),
     signal,
   };
 }
 
 function sayContained(error: Error): void {
-  say(`quern: an error reached no boundary; please report it: ${error.stack ?? error.message}`);
+  say(`quern: unhandled error; please report it: ${error.stack ?? error.message}`);
 }

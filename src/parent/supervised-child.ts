@@ -110,7 +110,7 @@ export class SupervisedChild {
     const { child } = this;
     if (child?.pid === undefined || hasEnded(child) || this.stopping.signal.aborted) return;
     if (this.silence.tick(nowMs, this.isReady)) {
-      say(`quern: the ${this.name} has not answered for ${CHILD_SILENT_MAX_MS / 1000} s; replacing it`);
+      say(`quern: the ${this.name} has not responded for ${CHILD_SILENT_MAX_MS / 1000} s; replacing it`);
       this.isReady = false;
       child.kill("SIGKILL");
     } else child.send("ping", () => {});

@@ -53,7 +53,7 @@ const FROM_WORKER: readonly (Rule | undefined)[] = Array.from({ length: 256 }, (
 /** Throws for a frame that no worker sends. */
 export function checkFrame(type: number, flags: number, id: number, bytes: number): void {
   const rule = FROM_WORKER[type];
-  if (rule === undefined) throw new ProtocolError(`a message of type ${type} is none that a worker sends`);
+  if (rule === undefined) throw new ProtocolError(`workers do not send messages of type ${type}`);
   if (flags !== 0 && (flags !== FLAG_MORE || !rule.mayBeLong))
     throw new ProtocolError(`a message of type ${type} cannot have the flags ${flags}`);
   if (id === 0 && !rule.isWithoutId) throw new ProtocolError(`a message of type ${type} has no id`);

@@ -31,7 +31,7 @@ export function shakeHands(
     writer.frame(MESSAGE.HELLO, 0, 0, encodeJson(hello));
     for (const chunk of writer.take()) socket.write(chunk);
     const timer = setTimeout(
-      () => reject(new Error(`the worker did not answer within ${timeoutMs} ms`)),
+      () => reject(new Error(`the worker did not respond within ${timeoutMs} ms`)),
       timeoutMs,
     );
     const onError = (error: Error) => reject(error);

@@ -94,7 +94,7 @@ export class LongBodyReceiver {
     let known = this.receiving.size === 0 ? undefined : this.receiving.get(id);
     if (known !== undefined && known.type !== type) {
       if (type !== MESSAGE.BUSY)
-        throw new ProtocolError(`a message of type ${type} came inside of the body of message ${id}`);
+        throw new ProtocolError(`a message of type ${type} arrived inside the body of message ${id}`);
       this.receiving.delete(id);
       known = undefined;
     }

@@ -203,7 +203,7 @@ export function decodeAck(id: number, body: Buffer): Ack {
     failures.push({ delivery: body.readUInt32LE(at), fault: readFault(body.subarray(at + 8, end)) });
     at = end;
   }
-  if (at !== body.length) throw new RangeError(`an ACK of ${body.length} bytes has content to ${at} only`);
+  if (at !== body.length) throw new RangeError(`an ACK of ${body.length} bytes has content only up to ${at}`);
   return { upTo: id, succeeded: body.readUInt32LE(0), successUs: Number(body.readBigUInt64LE(8)), failures };
 }
 

@@ -29,12 +29,12 @@ export function readResult(message: Buffer): ReadResult | UnreadableHead {
 /** The head of a RESULT or a STREAM. */
 function readHead(bytes: Buffer): AnswerHead | UnreadableHead {
   const head = parseJson(bytes);
-  if (!isMap(head)) return new UnreadableHead("it is no JSON object");
+  if (!isMap(head)) return new UnreadableHead("it is not a JSON object");
   if (head.status !== undefined && !isStatus(head.status))
     return new UnreadableHead(`its status is ${JSON.stringify(head.status)}`);
   if (head.headers !== undefined && !isHeaders(head.headers))
-    return new UnreadableHead("its headers are no pairs of texts");
-  if (!isCounted(head)) return new UnreadableHead("what it counts as are no classes and no numbers");
+    return new UnreadableHead("its headers are not pairs of strings");
+  if (!isCounted(head)) return new UnreadableHead("its counts are neither classes nor numbers");
   return head;
 }
 

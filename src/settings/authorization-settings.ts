@@ -7,7 +7,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--jwt-issuer <url>",
     default: "",
     unit: "URL",
-    help: "take JSON Web Tokens of this issuer beside keys; needs --jwt-audience",
+    help: "accept JSON Web Tokens of this issuer as well as keys; needs --jwt-audience",
     parse: optional(url),
   },
   jwtAudience: {
@@ -15,7 +15,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--jwt-audience <name>",
     default: "",
     unit: "name",
-    help: "whom a token must be for",
+    help: "audience that a token must have",
     parse: asGiven,
   },
   jwtJwks: {
@@ -23,7 +23,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--jwt-jwks <url or file>",
     default: "",
     unit: "URL or file",
-    help: "the issuer's keys; its /.well-known/jwks.json, where not given",
+    help: "keys of the issuer; the default is its /.well-known/jwks.json",
     parse: urlOrFile,
   },
   jwtScopesClaim: {
@@ -31,7 +31,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--jwt-scopes-claim <name>",
     default: "scope",
     unit: "name",
-    help: "the claim that says what a token opens: predict, submit, admin, predict:NAME, submit:NAME",
+    help: "claim with the scopes of a token: predict, submit, admin, predict:NAME, submit:NAME",
     parse: asGiven,
   },
   sigv4Credentials: {
@@ -39,7 +39,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--sigv4-credentials <file>",
     default: "",
     unit: "file",
-    help: "take requests signed with AWS Signature Version 4: a file like ~/.aws/credentials, with quern_scope in each part",
+    help: "accept requests signed with AWS Signature Version 4: a file like ~/.aws/credentials, with quern_scope in each part",
     parse: optional(credentials),
   },
   sigv4Region: {
@@ -47,7 +47,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--sigv4-region <list>",
     default: "",
     unit: "regions",
-    help: "the regions that requests may be signed for, such as eu-west-1,us-east-1; any, where not given",
+    help: "regions that requests may be signed for, such as eu-west-1,us-east-1; the default is any",
     parse: list,
   },
   sigv4Service: {
@@ -55,7 +55,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--sigv4-service <list>",
     default: "execute-api",
     unit: "services",
-    help: "the services that requests may be signed for",
+    help: "services that requests may be signed for",
     parse: list,
   },
   sigv4Repeats: {
@@ -63,7 +63,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--sigv4-repeats <what>",
     default: "reads",
     unit: "reads or predictions",
-    help: "what may come again with the same signature within five seconds: reads only, or predictions too",
+    help: "requests that may repeat a signature within five seconds: reads only, or predictions too",
     parse: oneOf("reads", "predictions"),
   },
 } as const;

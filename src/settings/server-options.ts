@@ -47,7 +47,7 @@ function tlsOf({ tlsCert: cert, tlsKey: key }: Values): ServerOptions["tls"] {
 
 function jwtOf({ jwtIssuer: issuer, jwtAudience: audience, jwtJwks, jwtScopesClaim }: Values) {
   if (issuer === undefined) return undefined;
-  if (audience === "") throw new Error("--jwt-audience must say whom tokens are for");
+  if (audience === "") throw new Error("--jwt-audience must give the audience that tokens must have");
   const jwks = jwtJwks || `${issuer.replace(/\/+$/, "")}/.well-known/jwks.json`;
   return { issuer, audience, jwks, scopesClaim: jwtScopesClaim };
 }

@@ -25,7 +25,7 @@ export const SERVER_SETTINGS = {
     option: "--listen <host:port>",
     default: "127.0.0.1:8420",
     unit: "address",
-    help: "where to take requests; port 0 is any free one",
+    help: "address to listen on; port 0 is any free one",
     parse: address,
   },
   dataDir: {
@@ -33,7 +33,7 @@ export const SERVER_SETTINGS = {
     option: "--data-dir <dir>",
     default: "$XDG_STATE_HOME/quern",
     unit: "directory",
-    help: "where everything is kept",
+    help: "directory of the database, files and logs",
     parse: directory,
   },
   python: {
@@ -41,7 +41,7 @@ export const SERVER_SETTINGS = {
     option: "--python <command>",
     default: "python3",
     unit: "command",
-    help: "the Python (3.9 or later) that predictors run with",
+    help: "Python (3.9 or later) that runs predictors",
     parse: command,
   },
   cpus: {
@@ -49,7 +49,7 @@ export const SERVER_SETTINGS = {
     option: "--cpus <number>",
     default: "",
     unit: "CPUs",
-    help: "what replicas and workers may reserve together by compute.cpu, also more than the machine has, which is the default",
+    help: "CPUs that replicas and workers may reserve together, also more than the machine has; the default is the machine's",
     parse: optional(cpuMillis),
   },
   memory: {
@@ -57,7 +57,7 @@ export const SERVER_SETTINGS = {
     option: "--memory <size>",
     default: "",
     unit: "size",
-    help: "the same of compute.mem, such as 8Gi; the machine's, where not given",
+    help: "memory that replicas and workers may reserve together, such as 8Gi; the default is the machine's",
     parse: optional(bytes),
   },
   gpus: {
@@ -65,7 +65,7 @@ export const SERVER_SETTINGS = {
     option: "--gpus <list>",
     default: "",
     unit: "indices",
-    help: "the GPUs to give out by compute.gpu, such as 0,1, or none; those that nvidia-smi shows, where not given",
+    help: "GPUs that replicas and workers may reserve, such as 0,1, or none; the default is those that nvidia-smi shows",
     parse: asGiven,
   },
   keepJobs: {
@@ -73,7 +73,7 @@ export const SERVER_SETTINGS = {
     option: "--keep-jobs <days>",
     default: "14",
     unit: "days",
-    help: "how long batches, files and logs of jobs that succeeded are kept; their records stay",
+    help: "how long to keep batches, files and logs of jobs that succeeded; their records stay",
     parse: days,
   },
   keepFailedJobs: {
@@ -81,7 +81,7 @@ export const SERVER_SETTINGS = {
     option: "--keep-failed-jobs <days>",
     default: "60",
     unit: "days",
-    help: "the same of all other jobs, with their failures",
+    help: "how long to keep batches, files, logs and failures of all other jobs",
     parse: days,
   },
   keepEnvironments: {
@@ -89,7 +89,7 @@ export const SERVER_SETTINGS = {
     option: "--keep-environments <days>",
     default: "14",
     unit: "days",
-    help: "how long a Python environment is kept that no deployed version and no unfinished job needs",
+    help: "how long to keep a Python environment that no deployed version and no unfinished job needs",
     parse: days,
   },
   secretNames: {
@@ -97,7 +97,7 @@ export const SERVER_SETTINGS = {
     option: "--secret-names <list>",
     default: "",
     unit: "names",
-    help: "names of configuration values that only admin keys see, beside the usual ones, such as license,pin code",
+    help: "more names of configuration values that only admin keys see, such as license,pin code",
     parse: list,
   },
   publicUrl: {
@@ -105,7 +105,7 @@ export const SERVER_SETTINGS = {
     option: "--public-url <url>",
     default: "",
     unit: "URL",
-    help: "how clients reach this server, for addresses in answers",
+    help: "URL by which clients reach this server, for addresses in responses",
     parse: optional(publicUrl),
   },
   controlListen: {
@@ -113,7 +113,7 @@ export const SERVER_SETTINGS = {
     option: "--control-listen <host:port>",
     default: "",
     unit: "address",
-    help: "where to take /-/… instead, and APIs with api_gateway: none too; for an inner network",
+    help: "separate address for /-/… and for APIs with api_gateway: none, on an internal network",
     parse: optional(address),
   },
   trustedProxies: {
@@ -121,7 +121,7 @@ export const SERVER_SETTINGS = {
     option: "--trusted-proxies <list>",
     default: "",
     unit: "networks",
-    help: "proxies whose X-Forwarded-Proto, -Host and -Prefix are believed, such as 127.0.0.1,10.0.0.0/8",
+    help: "proxies whose X-Forwarded-Proto, -Host and -Prefix are trusted, such as 127.0.0.1,10.0.0.0/8",
     parse: list,
   },
   tlsCert: {
@@ -129,7 +129,7 @@ export const SERVER_SETTINGS = {
     option: "--tls-cert <file>",
     default: "",
     unit: "file",
-    help: "a certificate (PEM, with its chain): requests are taken by TLS; read again when it changes",
+    help: "certificate (PEM, with its chain) for TLS; read again when it changes",
     parse: optional(file),
   },
   tlsKey: {
@@ -137,7 +137,7 @@ export const SERVER_SETTINGS = {
     option: "--tls-key <file>",
     default: "",
     unit: "file",
-    help: "the certificate's key (PEM)",
+    help: "private key of the certificate (PEM)",
     parse: optional(file),
   },
   ...AUTHORIZATION_SETTINGS,
@@ -146,7 +146,7 @@ export const SERVER_SETTINGS = {
     option: "--gateways <number>",
     default: "1",
     unit: "processes",
-    help: "how many processes take requests; one is enough for tens of thousands a second",
+    help: "number of processes that handle requests; one handles tens of thousands a second",
     parse: integer(1, 64, "a number from 1 to 64"),
   },
   maxBody: {
@@ -154,7 +154,7 @@ export const SERVER_SETTINGS = {
     option: "--max-body <bytes>",
     default: String(PREDICTION_BYTES_LIMIT_DEFAULT),
     unit: "bytes",
-    help: "the largest body of a real-time prediction",
+    help: "largest body of a real-time prediction",
     parse: integer(1, Number.MAX_SAFE_INTEGER, "a number of bytes"),
   },
   allowLocalRoot: {
@@ -162,7 +162,7 @@ export const SERVER_SETTINGS = {
     option: "--allow-local-root <dir>",
     default: "",
     unit: "directory",
-    help: "a directory that jobs may read by file:// (repeatable; in the variable, separated by colons)",
+    help: "directory that jobs may read by file:// (repeatable; in the variable, separated by colons)",
     parse: directories,
   },
   continueJobs: {
@@ -178,7 +178,7 @@ export const SERVER_SETTINGS = {
     option: "--insecure-no-auth",
     default: "",
     unit: "flag",
-    help: "listen on other than loopback without keys",
+    help: "listen on a non-loopback address without keys",
     parse: flag,
   },
   killAt: {

@@ -8,14 +8,14 @@ const CLIENT_SETTINGS = {
     option: "",
     default: "http://127.0.0.1:8420",
     unit: "URL",
-    help: "the server that the command line talks to",
+    help: "server that the command line uses",
   },
   apiKey: {
     env: "QUERN_API_KEY",
     option: "",
     default: "",
     unit: "key",
-    help: "the key that the command line sends; without it, the admin token of the data directory",
+    help: "key that the command line sends; the default is the admin token of the data directory",
   },
 } as const;
 

@@ -52,7 +52,7 @@ describe("an issuer that fails", () => {
     );
     for (const wait of [1_000, 2_000, 4_000]) {
       await expect(ask(cooling)).rejects.toMatchObject({
-        message: "it answers 503, and not 200",
+        message: "it responds with 503 instead of 200",
         retryAfterS: wait / 1_000,
       });
       await expect(ask(cooling)).rejects.toMatchObject({ retryAfterS: wait / 1_000 });

@@ -21,6 +21,6 @@ it("refuses a token that is signed with a key too short to be used", async () =>
   const signature = createSign("RSA-SHA256").update(signed).sign(privateKey, "base64url");
   await expect(new JwtVerifier(options).verify(`${signed}.${signature}`)).rejects.toMatchObject({
     code: "unauthorized",
-    message: "the token is not valid: the key that it names cannot be used",
+    message: "the token is not valid: the key that the token names cannot be used",
   });
 });

@@ -64,7 +64,7 @@ describe("the head of a signed request", () => {
     const narrow = { regions: ["us-east-1", "eu-west-1"], services: ["execute-api"] };
     expect(read(withNames("host"), narrow).scope).toContain("eu-west-1");
     expect(() => read(withNames("host"), { ...narrow, regions: ["us-east-1"] })).toThrow(
-      'for the region "eu-west-1", and this server takes us-east-1 (`quern up --sigv4-region`)',
+      'for the region "eu-west-1", but this server accepts us-east-1 (`quern up --sigv4-region`)',
     );
     expect(() => read(withNames("host").replace("execute-api", "s3"))).toThrow('for the service "s3"');
     expect(() => read(withNames("host").replace("execute-api", "constructor"))).toThrow("service");

@@ -27,6 +27,6 @@ describe("what the machine has run out of", () => {
     const onWait = (error: unknown) => told.push(describeShortage(error));
     const signal = new AbortController().signal;
     expect(await whenDiskHasSpace(work, { onWait, signal })).toBe("done");
-    expect(told).toEqual(["the server may open no more files, or start no more processes"]);
+    expect(told).toEqual(["the server cannot open more files or start more processes"]);
   });
 });

@@ -27,15 +27,15 @@ describe("aliases", () => {
   });
 
   it.each([
-    ["ten thousand million values", laughs, /^quern\.yaml:6:\d+$/, "bring more than 100000 values"],
+    ["ten thousand million values", laughs, /^quern\.yaml:6:\d+$/, "add more than 100000 values"],
     [
       "merge keys of merge keys",
       `%YAML 1.1\n---\n- &a0 {x: 1}\n${lines(30, (i) => `- &a${i + 1} {<<: [*a${i}, *a${i}]}`)}`,
       /:\d+:/,
-      "bring more than",
+      "add more than",
     ],
-    ["a list inside of itself", "- &a [*a]\n", /^quern\.yaml:1:7$/, "inside of its own anchor"],
-    ["a map inside of itself", "- &a\n  x: {y: *a}\n", /^quern\.yaml:2:10$/, "inside of its own anchor"],
+    ["a list inside of itself", "- &a [*a]\n", /^quern\.yaml:1:7$/, "inside its own anchor"],
+    ["a map inside of itself", "- &a\n  x: {y: *a}\n", /^quern\.yaml:2:10$/, "inside its own anchor"],
     ["an anchor that is not there", "- x: *nope\n", /^quern\.yaml:1:6$/, "no anchor &nope before it"],
     ["an anchor that comes later", "- *a\n- &a x\n", /^quern\.yaml:1:3$/, "no anchor &a before it"],
     [

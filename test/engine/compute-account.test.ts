@@ -58,11 +58,11 @@ describe("the machine's account", () => {
     for (let i = 0; i < 2; i++) account.ask(need, () => {}, "job c");
     await turn();
     expect(account.describe(need)).toMatch(
-      /each takes 1 CPU; of 4 CPU .*, 0 CPU .* are free; held by application b \(1 CPU and 1 GPU\), job c \(2 CPU\), API a \(1 CPU and 512 MiB\); it starts when enough is free: .* start the server with a larger --cpus$/,
+      /each takes 1 CPU; 0 CPU .* of 4 CPU .* are free; reserved by application b \(1 CPU and 1 GPU\), job c \(2 CPU\), API a \(1 CPU and 512 MiB\); it starts when enough is free: .* start the server with a larger --cpus$/,
     );
     const never = { cpuMillis: 5000, memoryBytes: 2 * GIB, gpus: 2 };
     expect(account.describe(never)).toMatch(
-      /; it never fits here: lower compute.cpu and compute.mem and compute.gpu, or start the server with a larger --cpus and --memory and --gpus$/,
+      /; it can never fit on this server: lower compute.cpu and compute.mem and compute.gpu, or start the server with a larger --cpus and --memory and --gpus$/,
     );
     account.giveBack(reservation);
     expect(account.describe(need)).not.toContain("application b");
@@ -164,7 +164,7 @@ describe("what changes hands", () => {
     const parts = account.split(account.occupy({ cpuMillis: 800, memoryBytes: GIB, gpus: 2 }, "API a")!, 2);
     expect(parts).toEqual(["0", "1"].map((gpu) => ({ cpuMillis: 400, memoryBytes: GIB / 2, gpus: [gpu] })));
     account.giveBack(parts[0]!);
-    expect(account.describe(small)).toContain("held by API a (0.4 CPU and 512 MiB and 1 GPU)");
+    expect(account.describe(small)).toContain("reserved by API a (0.4 CPU and 512 MiB and 1 GPU)");
     account.giveBack(parts[1]!);
     expect(account.available).toEqual({ cpuMillis: 1000, memoryBytes: GIB, gpus: 2 });
   });

@@ -44,8 +44,8 @@ it("drops what waits when its caller leaves, and lets what has begun end", async
   const second = run("second", ASIDE_WAITING_BYTES_MAX, late.signal);
   early.abort();
   late.abort();
-  await expect(second).rejects.toThrow("left before it was read");
-  await expect(run("none", 1, late.signal)).rejects.toThrow("left before it was read");
+  await expect(second).rejects.toThrow("disconnected before it was read");
+  await expect(run("none", 1, late.signal)).rejects.toThrow("disconnected before it was read");
   // Its room is free again.
   const third = run("third", ASIDE_WAITING_BYTES_MAX);
   open();

@@ -64,6 +64,6 @@ it("does not fill the disk with an export, and leaves nothing of it", async () =
   const big = { path: "project/a", body: "a", size: 513 * MIB };
   answer = (response) => response.end(archiveOf(CONFIG, big));
   const { code, err } = await quern("export", "api", "x", "filled");
-  expect([code, err]).toEqual([1, expect.stringContaining("unpacked it has more than")]);
+  expect([code, err]).toEqual([1, expect.stringContaining("the unpacked archive has more than")]);
   expect(existsSync(join(dir, "filled")) ? readdirSync(join(dir, "filled")) : []).toEqual([]);
 });

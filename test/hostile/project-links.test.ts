@@ -70,7 +70,7 @@ it("so is one behind a link inside, and one that leads in a circle", async () =>
     ["a/b", "../b"],
   ] as const) {
     link(at, to);
-    await expect(packProject(project), at).rejects.toThrow(/is a link that leads in a circle; remove it/);
+    await expect(packProject(project), at).rejects.toThrow(/is a circular link; remove it/);
     rmSync(join(project, at));
   }
 });

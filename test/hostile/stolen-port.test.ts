@@ -111,7 +111,7 @@ describe("a program on the server's port", () => {
       );
       await command.ended;
       expect(existsSync(join(victim.dataDir, "address"))).toBe(true);
-      expect(command.err).toMatch(/is not the server of|no server answers/);
+      expect(command.err).toMatch(/is not the server of|no server responds/);
       expect(heard).not.toContain("uthorization");
     } finally {
       watching?.process.kill("SIGKILL");
@@ -133,7 +133,7 @@ describe("a program on the server's port", () => {
     const env = { QUERN_HOST: `http://127.0.0.1:${port}`, QUERN_API_KEY: "quern_of-the-user" };
     expect(await elsewhere(port, ["get"], env)).toMatchObject({
       code: 1,
-      err: expect.stringContaining("which is not followed"),
+      err: expect.stringContaining("redirects are not followed"),
     });
     const liar = await listening(other(200, JSON.stringify({ path: `@127.0.0.1:${away}/x`, name: "echo" })));
     const liarEnv = { QUERN_HOST: `http://127.0.0.1:${liar}`, QUERN_API_KEY: "quern_of-the-user" };

@@ -112,8 +112,8 @@ describe("YAML", () => {
     `- name: echo\n  predictor:\n    path: predictor.py\n    config: ${config}\n`;
 
   it.each([
-    ["ten thousand million values", laughs, "bring more than 100000 values"],
-    ["a configuration inside of itself", api("&c {deep: *c}"), "inside of its own anchor"],
+    ["ten thousand million values", laughs, "add more than 100000 values"],
+    ["a configuration inside of itself", api("&c {deep: *c}"), "inside its own anchor"],
     ["an anchor that is not there", api("*nobody"), "no anchor &nobody"],
     ["bytes of YAML's own", api("{x: !!binary aGVsbG8=}"), "leave the tag out"],
     ["a list as a key", api("{[1, 2]: x}"), "a key is a list or a map"],
@@ -134,7 +134,7 @@ describe("YAML", () => {
     for (const command of ["check", "deploy"])
       expect(server.cli([command, directory])).toMatchObject({
         code: 1,
-        err: expect.stringMatching(/quern\.yaml:6:\d+: .*bring more than 100000 values/),
+        err: expect.stringMatching(/quern\.yaml:6:\d+: .*add more than 100000 values/),
       });
   });
 });

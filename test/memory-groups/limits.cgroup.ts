@@ -99,7 +99,7 @@ describe("a server with a control group of its own", () => {
     expect(Number(read(name!, "memory.max"))).toBe(200 * MIB);
     expect(read(name!, "cgroup.procs").trim()).toBe(String(server.workers()[0]));
     expect(await memoryLimits(server)).toBe("kernel");
-    expect(server.cli(["doctor"]).out).toContain("the kernel holds each worker to its compute.mem");
+    expect(server.cli(["doctor"]).out).toContain("the kernel enforces the compute.mem of each worker");
   });
 
   it("loses a worker that takes all at once, and nothing else: its batch is charged, the others succeed", async () => {

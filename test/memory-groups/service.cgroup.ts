@@ -117,7 +117,7 @@ const groups = () =>
 
 it("gives the server a group in which the kernel holds workers to their memory", async () => {
   expect(groups().sort()).toEqual(["quern", expect.stringMatching(/^r-/)]);
-  expect(quern("doctor")).toContain("the kernel holds each worker to its compute.mem");
+  expect(quern("doctor")).toContain("the kernel enforces the compute.mem of each worker");
   expect(await (await predict(10)).json()).toBe(10 << 20);
   expect((await predict(500)).status).toBeGreaterThanOrEqual(500);
   await eventually("another replica serves", async () => (await predict(1)).status === 200);
@@ -156,7 +156,7 @@ it(
     await isServing();
     await eventually("the replica is back", async () => (await predict(1)).status === 200, START_MS);
     expect(groups()).toContain("quern");
-    expect(quern("doctor")).toContain("the kernel holds each worker");
+    expect(quern("doctor")).toContain("the kernel enforces the compute.mem of each worker");
     systemctl("stop", "quern");
     expect(property("Result")).toBe("success");
     expect(existsSync(GROUP)).toBe(false);

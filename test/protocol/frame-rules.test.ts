@@ -134,7 +134,7 @@ describe("an ACK", () => {
     entry.writeUInt32LE(3, 4);
     expect(() => decodeAck(1, head)).toThrow(RangeError);
     expect(() => decodeAck(1, Buffer.concat([head, entry, Buffer.from("{}")]))).toThrow("inside of a fault");
-    expect(() => decodeAck(1, Buffer.concat([head, entry, Buffer.from("NaN!")]))).toThrow("to 27 only");
+    expect(() => decodeAck(1, Buffer.concat([head, entry, Buffer.from("NaN!")]))).toThrow("only up to 27");
     const { failures } = decodeAck(1, Buffer.concat([head, entry, Buffer.from("NaN")]));
     expect(failures).toMatchObject([{ delivery: 0, fault: { type: "UnreadableFault" } }]);
   });

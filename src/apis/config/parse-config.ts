@@ -157,7 +157,7 @@ function salvage(
 function configFaults(values: unknown, configText: string): { path: Path; detail: string }[] {
   const faults = notFinite(values).map(({ path, text }) => ({
     path,
-    detail: `${text} is no number that a predictor can be given: JSON has none without an end; write it in quotes and convert it in __init__`,
+    detail: `${text} cannot be passed to a predictor, because JSON has only finite numbers; write it in quotes and convert it in __init__`,
   }));
   const bytes = Buffer.byteLength(configText);
   if (bytes <= CONFIG_BYTES_MAX) return faults;

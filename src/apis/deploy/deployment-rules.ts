@@ -34,7 +34,7 @@ function kindErrors(
 function addressErrors({ config, positionOf }: ParsedApi, after: Surroundings["after"]): FieldError[] {
   const other = conflictOf(config, after);
   if (other === undefined) return [];
-  const detail = `${config.name}: networking.endpoint: ${endpointOf(config)} is in the way of ${other.name} at ${endpointOf(other)}; give one of them another address`;
+  const detail = `${config.name}: networking.endpoint: ${endpointOf(config)} conflicts with ${other.name} at ${endpointOf(other)}; give one of them another address`;
   return [{ pointer: positionOf(["networking", "endpoint"]), detail }];
 }
 
@@ -53,6 +53,6 @@ function splitterErrors({ config, positionOf }: ParsedApi, after: Surroundings["
 function gpuErrors({ config, positionOf }: ParsedApi, gpus: number): FieldError[] {
   if (config.kind === "TrafficSplitter" || config.compute.gpu <= gpus) return [];
   const has = gpus === 0 ? "no GPU" : `${gpus} GPU${gpus === 1 ? "" : "s"}`;
-  const detail = `${config.name}: compute.gpu: ${config.compute.gpu} asked for, and this machine has ${has} to give out (nvidia-smi, or \`quern up --gpus\`, says which); take the key out, or deploy to a machine that has them`;
+  const detail = `${config.name}: compute.gpu: ${config.compute.gpu} requested, but this server offers ${has} (see nvidia-smi, or \`quern up --gpus\`); remove the key, or deploy to a machine that has enough`;
   return [{ pointer: positionOf(["compute", "gpu"]), detail }];
 }

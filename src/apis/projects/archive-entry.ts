@@ -33,11 +33,13 @@ export type Placing =
 
 export function placeOf({ path, type, size }: ArchiveEntry): Placing {
   const shown = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
-  if (!Number.isSafeInteger(size) || size < 0) return { fault: `${shown} has no size that can be` };
+  if (!Number.isSafeInteger(size) || size < 0) return { fault: `${shown} has an impossible size` };
   const isFile = FILE_TYPES.has(type);
   if (!isFile && !DIRECTORY_TYPES.has(type)) {
     const what = NAMES[type] ?? `of the type ${JSON.stringify(type)}`;
-    return { fault: `${shown} is ${what}; only files and directories are taken: put the file itself there` };
+    return {
+      fault: `${shown} is ${what}; only files and directories are allowed: put the file itself there`,
+    };
   }
   const names = path.split("/").filter((name) => name !== "" && name !== ".");
   const fault = pathFault(path, names);
@@ -54,7 +56,7 @@ export function placeOf({ path, type, size }: ArchiveEntry): Placing {
 
 function pathFault(path: string, names: readonly string[]): string | undefined {
   if (path.startsWith("/")) return "is an absolute path; paths in the archive are relative";
-  if (names.includes("..")) return "leads upwards";
+  if (names.includes("..")) return "leads out of the archive";
   if (path.includes("\0")) return "has a NUL byte";
   if (names.length > PROJECT_DEPTH_MAX) return `has more than ${PROJECT_DEPTH_MAX} directories above it`;
   if (Buffer.byteLength(path) > PROJECT_PATH_BYTES_MAX)

@@ -129,13 +129,12 @@ export class ProjectSweep implements Service {
       this.running = this.runOnce()
         .then((gone) => {
           if (gone === undefined) this.soon();
-          else if (gone.length > 0)
-            this.options.log.info({ projects: gone }, "removed projects that nothing needs");
+          else if (gone.length > 0) this.options.log.info({ projects: gone }, "removed unused projects");
           return gone === undefined ? undefined : this.options.afterwards();
         })
         .then(() => {})
         .catch((error: Error) =>
-          this.options.log.error({ err: error }, "what nothing needs could not be removed"),
+          this.options.log.error({ err: error }, "unused projects could not be removed"),
         );
     }, ms).unref();
   }

@@ -121,7 +121,7 @@ class Unpacking {
     this.read += chunk.length;
     const { headers } = this.limits;
     if (this.read - this.bytes > headers)
-      this.fail(tooLarge(`the archive has more than ${headers} bytes beside its files`));
+      this.fail(tooLarge(`the archive has more than ${headers} bytes besides its files`));
   }
 
   /** Whether to write the entry. It must not throw into the parser's caller. */

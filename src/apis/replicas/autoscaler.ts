@@ -53,13 +53,13 @@ export function decideReplicas(
   const inFlight = averageInFlight(history.samples, nowMs - rules.windowMs);
   const raw = inFlight / rules.target;
   const recommended = recommend(rules, current, raw);
-  const load = `${inFlight.toFixed(1)} requests in flight on average over ${rules.windowMs / 1000} s, ${rules.target} wanted a replica`;
+  const load = `${inFlight.toFixed(1)} requests in flight on average over ${rules.windowMs / 1000} s, ${rules.target} per replica wanted`;
   if (current === 0 && raw > 0) return { replicas: recommended, recommended, reason: `woken: ${load}` };
   const replicas = stabilize(rules, current, recommended, history, nowMs);
   const why =
     replicas === recommended
       ? load
-      : `${load}: ${recommended} recommended, held at ${replicas} for the time of stabilization`;
+      : `${load}: ${recommended} recommended, kept at ${replicas} during the stabilization period`;
   return { replicas, recommended, reason: why };
 }
 

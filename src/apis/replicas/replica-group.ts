@@ -36,8 +36,7 @@ export class ReplicaGroup {
     this.places = places;
     this.workers = before?.workers ?? [];
     this.wanted = Math.min(max, Math.max(min, before?.wanted ?? firstReplicas(version.config)));
-    this.wantedBecause =
-      before?.wanted === this.wanted ? before.wantedBecause : "as the configuration has it";
+    this.wantedBecause = before?.wanted === this.wanted ? before.wantedBecause : "as configured";
   }
 
   get perReplica(): number {
@@ -99,7 +98,7 @@ export class ReplicaGroup {
     const found = Math.ceil(this.workers.length / this.perReplica);
     if (found === 0 && min_replicas > 0) return;
     this.wanted = Math.max(min_replicas, Math.min(found, max_replicas ?? found));
-    this.wantedBecause = "as many as there were when the controller started";
+    this.wantedBecause = "the replica count when the controller started";
   }
 
   /**

@@ -66,7 +66,7 @@ export class ReplicaOutcomes {
 
   /** An unexpected exception of one API. */
   faulty(name: string, error: Error): void {
-    this.deps.log.error({ err: error, api: name }, "an API could not be looked after");
+    this.deps.log.error({ err: error, api: name }, "an API could not be reconciled");
     const group = this.groups.get(name);
     if (group !== undefined && !this.loop.isStopped) this.failed(group, error.message);
   }

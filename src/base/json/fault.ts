@@ -54,7 +54,7 @@ export function jsonFault(text: Buffer, limits: JsonLimits): { at: number; why: 
     at = skipSpace(text, at);
     if (open[depth - 1] !== 1) continue;
     const value = nameEnd(text, at);
-    if (value === undefined) return fault("a name and a colon are expected");
+    if (value === undefined) return fault("expected a name and a colon");
     at = value;
   }
 }

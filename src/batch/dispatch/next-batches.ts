@@ -78,7 +78,7 @@ const SERVER_DIED = {
     stage: "predict",
     type: "WorkerDied",
     message:
-      "the server or its machine died each time this batch was in hand, the last time with nothing else in hand",
+      "the server or its machine died each time this batch was running, the last time while no other batch was running",
     traceback: "",
   },
 } as const;

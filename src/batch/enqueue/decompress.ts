@@ -102,7 +102,7 @@ function damaged(path: string, cause: Error): EnqueueError {
   return new EnqueueError(
     "input_unreadable",
     `${path} cannot be decompressed: ${cause.message}`,
-    "the file is damaged, cut off, or not what its name says; write it again and submit the job again",
+    "the file is damaged, cut off, or does not match its name; write it again and submit the job again",
   );
 }
 
@@ -110,6 +110,6 @@ function tooDense(path: string): EnqueueError {
   return new EnqueueError(
     "compression_ratio",
     `${path} unpacks to more than ${COMPRESSION_RATIO_MAX} times its size`,
-    "decompress the file yourself, where you know that it is what it should be",
+    "decompress the file yourself if you trust it",
   );
 }

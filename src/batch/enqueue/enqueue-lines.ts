@@ -209,7 +209,7 @@ function changed(path: string): EnqueueError {
   return new EnqueueError(
     "input_changed",
     `${path} was changed while it was being enqueued`,
-    "submit the job again, and leave its input as it is until it has ended",
+    "submit the job again, and do not change its input until it has ended",
   );
 }
 

@@ -55,7 +55,9 @@ export class Outbox implements Service {
     this.isAgain = true;
     if (this.isStopped || this.running !== undefined) return;
     this.running = this.work()
-      .catch((error: Error) => this.deps.log.error({ err: error }, "letters could not be sent"))
+      .catch((error: Error) =>
+        this.deps.log.error({ err: error }, "messages could not be sent to a dead letter queue"),
+      )
       .finally(() => {
         this.running = undefined;
         this.wakeLater();
@@ -128,7 +130,10 @@ export class Outbox implements Service {
       if (gone.length > 0) await deleteLetters(tx, gone);
     });
     for (const { letter, reason } of refused)
-      jobLog(letter.job_id, `the letter about batch ${letter.batch_index} was refused by ${reason}`);
+      jobLog(
+        letter.job_id,
+        `the dead letter queue refused the message about batch ${letter.batch_index}: ${reason}`,
+      );
   }
 
   private waitFor(queue: string, letters: DeadLetter[], why: string): false {
@@ -138,7 +143,7 @@ export class Outbox implements Service {
     if (before === undefined)
       this.deps.jobLog(
         letters[0]!.job_id,
-        `letters wait for ${queue}: ${why}; they are sent as soon as it answers`,
+        `messages wait for ${queue}: ${why}; they are sent as soon as it responds`,
       );
     return false;
   }

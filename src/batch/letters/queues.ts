@@ -108,6 +108,6 @@ function keyOf(given: string): string {
 }
 
 function queueNotFound(given: string): ServiceError {
-  const message = `there is no queue "${given}"; \`quern queue get\` shows those that there are`;
+  const message = `there is no queue "${given}"; \`quern queue get\` lists the queues`;
   return new ServiceError("queue_not_found", message);
 }

@@ -48,12 +48,12 @@ export function inputLost(error: Error): JobReason {
     return {
       code: "input_changed",
       message: changed.message,
-      hint: "submit the job again, and leave its input as it is until it has ended",
+      hint: "submit the job again, and do not change its input until it has ended",
     };
   return {
     code: error instanceof ServiceError ? error.code : "input_unreadable",
     message: `the input could not be read: ${error.message}`,
-    hint: "see that the files are there, may be read and are not changed, then submit again",
+    hint: "check that the files exist, are readable and do not change, then submit again",
   };
 }
 
@@ -61,6 +61,6 @@ export function unexpected(error: Error): JobReason {
   return {
     code: "unexpected_error",
     message: error.message,
-    hint: "this is a fault of Quern; please report it with the server's log",
+    hint: "this is a bug in Quern; please report it with the server's log",
   };
 }

@@ -115,7 +115,7 @@ function settledEnding({ total, succeeded, failedBatches, ...deadly }: SettledCo
       reason: {
         code: "counts_differ",
         message,
-        hint: "this is a fault of Quern; please report it with the job's log",
+        hint: "this is a bug in Quern; please report it with the job's log",
       },
     };
   }
@@ -123,18 +123,18 @@ function settledEnding({ total, succeeded, failedBatches, ...deadly }: SettledCo
   const first = firstDeath === undefined ? "" : `; ${firstDeath}`;
   const known = evidence === undefined ? {} : { evidence };
   if (failedByOom > 0) {
-    const message = `${failedByOom} of ${total} batches failed because they took more memory than there was${first}`;
+    const message = `${failedByOom} of ${total} batches failed because they ran out of memory${first}`;
     const hint = "`quern job failures API JOB` shows them; use a smaller batch_size, or a larger compute.mem";
     return { status: "status_worker_oom", reason: { code: "out_of_memory", message, hint, ...known } };
   }
   if (failedByDeath > 0) {
-    const message = `${failedByDeath} of ${total} batches failed because a worker died in them${first}`;
+    const message = `${failedByDeath} of ${total} batches failed because their worker died${first}`;
     return {
       status: "status_worker_error",
       reason: {
         code: "worker_died",
         message,
-        hint: "`quern job failures API JOB` shows them with what their workers said last",
+        hint: "`quern job failures API JOB` shows them with the last output of their workers",
         ...known,
       },
     };

@@ -94,7 +94,7 @@ function valuesOf(
 function headTooLong(members: Map<string, Span>): FieldError {
   const [longest] = [...members].sort(([, a], [, b]) => b.end - b.start - (a.end - a.start));
   const [name, { start, end }] = longest!;
-  const detail = `has ${end - start} bytes; a submission without its items has at most ${SUBMISSION_HEAD_BYTES_MAX}: put what is large into a file`;
+  const detail = `has ${end - start} bytes; a submission without its items has at most ${SUBMISSION_HEAD_BYTES_MAX}: put large values into a file`;
   return { pointer: `/${name.slice(0, QUOTED_LENGTH_MAX)}`, detail };
 }
 

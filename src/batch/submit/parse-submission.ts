@@ -49,7 +49,7 @@ const GLOBS = {
   count: GLOBS_MAX,
   lengthMax: GLOB_LENGTH_MAX,
   characters: GLOB_CHARACTERS_MAX,
-  cure: "{a,b} and ** make one pattern of many",
+  cure: "combine patterns with {a,b} and **",
 };
 const LISTS_MAX = [
   {

@@ -9,7 +9,7 @@ export function checkAck(ack: Ack, outstanding: Outstanding): void {
   const count = succeeded + failures.length;
   if (!outstanding.endsAt(upTo, count))
     throw new ProtocolError(
-      `an ACK up to delivery ${upTo} counts ${succeeded} successes and ${failures.length} failures, which is not what the worker had of ${outstanding.count}`,
+      `an ACK up to delivery ${upTo} counts ${succeeded} successes and ${failures.length} failures, which does not match the ${outstanding.count} deliveries of the worker`,
     );
   let before = 0;
   for (const { delivery } of failures) {

@@ -46,7 +46,9 @@ export class Deliveries {
     const { first, last } = decodeRelease(id, body);
     const batches = this.outstanding.takeRange(first, last);
     if (batches === undefined)
-      throw new ProtocolError(`deliveries ${first} to ${last} are given back, which the worker did not have`);
+      throw new ProtocolError(
+        `deliveries ${first} to ${last} are released, but the worker did not have them`,
+      );
     this.uncommitted -= batches.length;
     return batches;
   }

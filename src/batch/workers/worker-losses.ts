@@ -28,7 +28,7 @@ export class WorkerLosses {
   /** A worker died with no batch in hand. The result is defined if the job must end. */
   diedIdle(exit: WorkerExit): WorkersKeepDying | undefined {
     if (++this.idleDeaths < IDLE_DEATHS_MAX) return undefined;
-    return keepDying(exit, `${IDLE_DEATHS_MAX} workers in a row died with no batch in hand`);
+    return keepDying(exit, `${IDLE_DEATHS_MAX} workers in a row died while they had no batch`);
   }
 
   /** A batch has used up its attempts, the last one because its worker died. */
@@ -48,7 +48,7 @@ function keepDying(exit: WorkerExit, what: string): WorkersKeepDying {
   const reason: JobReason = {
     code: "workers_keep_dying",
     message: `${what}; the last one ${describeExit(exit)}`,
-    hint: "`quern logs API JOB` has what they said last; `quern job resume API JOB` goes on when the cause is mended",
+    hint: "`quern logs API JOB` has their last output; `quern job resume API JOB` continues the job once the cause is fixed",
     evidence: evidenceOf(exit),
   };
   return { kind: exit.outOfMemory === undefined ? "worker_error" : "worker_oom", reason };

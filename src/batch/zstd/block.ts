@@ -120,7 +120,7 @@ function unpackLiterals(
     state.huffman = table;
     data = content.subarray(bytes);
   }
-  const table = state.huffman ?? damaged("a block refers to a table that there is not");
+  const table = state.huffman ?? damaged("a block refers to a table that does not exist");
   const literals = literalBuffer.subarray(0, size);
   if (streams === 1) {
     decodeHuffman(table, data, literals);
@@ -181,7 +181,7 @@ function runSequences(
     copyMatch(offsetOf(value, length, state.offsets), at, match, history);
     at += match;
   }
-  if (bits.left !== 0) damaged("the sequences of a block have an end too many");
+  if (bits.left !== 0) damaged("the sequences of a block have one end too many");
   const rest = literals.subarray(taken);
   if (at + rest.length > most) damaged("a block is too large");
   blockBuffer.set(rest, at);
@@ -220,7 +220,7 @@ function readCount(data: Uint8Array): { count: number; bytes: number } {
   const byte = (at: number) => data[at] ?? damaged("a block ends early");
   const first = byte(0);
   if (first < 128) {
-    if (first === 0 && data.length > 1) damaged("a block has an end too many");
+    if (first === 0 && data.length > 1) damaged("a block has one end too many");
     return { count: first, bytes: 1 };
   }
   if (first < 255) return { count: ((first - 128) << 8) + byte(1), bytes: 2 };
@@ -234,10 +234,10 @@ function readTables(data: Uint8Array, state: BlockState): { tables: FseTable[]; 
   const tables = KINDS.map((kind, which) => {
     const mode = (modes >> (6 - 2 * which)) & 3;
     if (mode === 0) return PREDEFINED[which]!;
-    if (mode === 3) return state.tables[which] ?? damaged("a block refers to a table that there is not");
+    if (mode === 3) return state.tables[which] ?? damaged("a block refers to a table that does not exist");
     if (mode === 1) {
       const symbol = data[at++] ?? damaged("a block ends early");
-      return symbol < kind.symbols ? fseOfOne(symbol) : damaged("a table has a symbol that there is not");
+      return symbol < kind.symbols ? fseOfOne(symbol) : damaged("a table has a symbol that does not exist");
     }
     const { table, bytes } = readFse(data.subarray(at), kind);
     at += bytes;

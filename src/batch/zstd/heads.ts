@@ -91,7 +91,7 @@ export class ZstdInput {
 export async function nextHead(input: ZstdInput): Promise<FrameHead | { skippedBytes: number }> {
   const magic = little(await input.take(4));
   if ((magic & 0xfffffff0) === SKIPPABLE_MAGIC) return { skippedBytes: little(await input.take(4)) >>> 0 };
-  return magic >>> 0 === MAGIC ? readHead(input) : damaged("it does not begin as Zstandard");
+  return magic >>> 0 === MAGIC ? readHead(input) : damaged("it does not begin like Zstandard");
 }
 
 export function blockHead(bytes: Uint8Array): BlockHead {

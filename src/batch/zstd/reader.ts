@@ -50,7 +50,7 @@ export class ZstdReader {
     this.hasLarge = true;
     // The file may have been closed during the wait.
     if (this.isClosed) this.close();
-    if (this.isClosed) damaged("it is read no more");
+    if (this.isClosed) damaged("reading was cancelled");
   }
 }
 

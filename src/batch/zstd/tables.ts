@@ -170,5 +170,5 @@ export function decodeHuffman(
     into[i] = symbols[code]!;
     bits.left -= lengths[code]!;
   }
-  if (bits.left !== 0) damaged("literals are not as long as they are said to be");
+  if (bits.left !== 0) damaged("literals do not have their declared length");
 }

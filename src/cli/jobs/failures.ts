@@ -63,12 +63,12 @@ async function listFailures(
     ]);
     await out(`${table(["batch", "attempts", "error", "items"], rows)}\n`);
     const traceback = value.failures.at(-1)!.error.traceback.trimEnd();
-    if (traceback !== "") await out(`\nthe last one's traceback:\n${traceback}\n`);
+    if (traceback !== "") await out(`\ntraceback of the last one:\n${traceback}\n`);
     const refused = value.failures.find(({ letter_error }) => letter_error !== undefined);
     if (refused !== undefined) await out(`\nnot in the dead letter queue: ${refused.letter_error}\n`);
   }
   if (value.next_cursor !== null)
-    err(`more: --cursor ${value.next_cursor}; counted: --by-error; all of them: --export FILE\n`);
+    err(`more: --cursor ${value.next_cursor}; counts by error: --by-error; all: --export FILE\n`);
   return EXIT.success;
 }
 

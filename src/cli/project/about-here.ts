@@ -23,7 +23,7 @@ interface Configuration {
   subjects: Subject[] | undefined;
 }
 
-const NOTHING_HERE = "there is no configuration in this directory that says which";
+const NOTHING_HERE = "this directory has no configuration that names one";
 
 /**
  * Undefined if nothing is named and this directory does not decide. `more` is appended to the message about a guess.

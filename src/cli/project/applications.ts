@@ -70,7 +70,7 @@ export async function resourceLogs(
   });
   const isMore = options.follow !== true && (state.is_working || resource!.kind === "api");
   const command = `quern logs -f -a ${app} ${resource!.kind} ${resource!.name}`;
-  if (isMore) await hintAtMore(context, () => `there may be more to come: \`${command}\` follows it`);
+  if (isMore) await hintAtMore(context, () => `the log may continue: \`${command}\` follows it`);
   return EXIT.success;
 }
 
@@ -172,7 +172,7 @@ function select({ name: app, resources }: ApplicationState, given: readonly stri
   const name = kind === undefined ? first : second;
   if (kind === undefined && second !== undefined)
     throw new CliError(
-      `"${first}" is no type of resource; types are ${Object.keys(TITLES).join(", ")}`,
+      `"${first}" is not a type of resource; types are ${Object.keys(TITLES).join(", ")}`,
       EXIT.usage,
     );
   const found = resources.filter(

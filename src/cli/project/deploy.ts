@@ -39,8 +39,11 @@ export async function patch(
   if (body === undefined)
     throw new CliError(`${configFile} does not exist; name a configuration file`, EXIT.usage);
   if ((await import("./about-here.ts")).isApplication(body)) {
-    const cure = "`quern deploy` computes again only what a change concerns";
-    throw new CliError(`${configFile} is an application's, whose files belong to it; ${cure}`, EXIT.usage);
+    const cure = "use `quern deploy`, which recomputes only what a change affects";
+    throw new CliError(
+      `${configFile} belongs to an application, which is deployed with its files; ${cure}`,
+      EXIT.usage,
+    );
   }
   const { value, text } = await context.client.json<Deployed[]>("/-/patch", {
     method: "POST",
@@ -79,9 +82,9 @@ function nextSteps(deployed: readonly Deployed[]): string {
 
 function applicationSteps(app: string): string {
   const lines = [
-    `quern status -a ${app} -w  (watch it move)`,
+    `quern status -a ${app} -w  (watch the progress)`,
     `quern get -a ${app}  (show resources)`,
-    `quern logs -a ${app} NAME  (print the log of what computes a resource)`,
+    `quern logs -a ${app} NAME  (print the log of a resource)`,
   ];
   return `\n${lines.join("\n")}\n`;
 }

@@ -80,7 +80,7 @@ class DevSession {
       context.err(summary(deployed, performance.now() - startedMs));
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
-      context.err(`${error.message}\nthe last version that worked goes on; waiting for a change\n`);
+      context.err(`${error.message}\nthe last version that worked keeps running; waiting for a change\n`);
     }
   }
 
@@ -144,7 +144,7 @@ function changedFiles(before: string, now: string): string[] {
 
 function summary(deployed: readonly Pick<Deployed, "api" | "endpoint">[], tookMs: number): string {
   const lines = deployed.map(({ api, endpoint }) => `${api} is live at ${endpoint}`);
-  return `${lines.join("\n")}\n(${(tookMs / 1000).toFixed(1)} s; deployed again when a file changes, Ctrl-C ends)\n`;
+  return `${lines.join("\n")}\n(${(tookMs / 1000).toFixed(1)} s; deployed again when a file changes; Ctrl-C ends)\n`;
 }
 
 async function isReached({ client }: CliContext): Promise<boolean> {
@@ -171,10 +171,10 @@ async function startServer(context: CliContext): Promise<ChildProcess> {
   const deadline = performance.now() + SERVER_MS;
   while (!said.includes("quern is ready")) {
     if (server.exitCode !== null || performance.now() > deadline)
-      throw new CliError(`no server runs, and none could be started: ${said.trim()}`, EXIT.unreachable);
+      throw new CliError(`no server is running, and none could be started: ${said.trim()}`, EXIT.unreachable);
     await pause(20);
   }
-  context.err("started a server, which ends with this\n");
+  context.err("started a server, which ends with this command\n");
   return server;
 }
 

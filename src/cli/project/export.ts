@@ -69,7 +69,7 @@ function unpack(archive: IncomingMessage, cwd: string): Promise<void> {
       entry.mode = (entry.mode ?? 0o644) & 0o777;
       bytes += entry.size;
       if (bytes > ARCHIVE_BYTES_MAX)
-        archive.destroy(new Error(`unpacked it has more than ${ARCHIVE_BYTES_MAX} bytes`));
+        archive.destroy(new Error(`the unpacked archive has more than ${ARCHIVE_BYTES_MAX} bytes`));
       return bytes <= ARCHIVE_BYTES_MAX;
     };
     archive.on("error", failed);
@@ -90,9 +90,9 @@ function filesBelow(directory: string): string[] {
 async function bringBack(directory: string, config: string, files: readonly string[]): Promise<void> {
   const isWhole = async () => (await projectFiles(directory, config)).join("\n") === files.join("\n");
   if (await isWhole()) return;
-  const rules = ["# Everything here was deployed, but these two.", "!*", `/${config}`, `/${IGNORE}`];
+  const rules = ["# Everything here was deployed, except these two files.", "!*", `/${config}`, `/${IGNORE}`];
   if (!files.includes(IGNORE)) writeFileSync(join(directory, IGNORE), `${rules.join("\n")}\n`);
   if (await isWhole()) return;
-  const message = `${directory} has all files, but its ${IGNORE} leaves some of them out of a deployment, which gets another id`;
+  const message = `${directory} has all files, but its ${IGNORE} excludes some of them; a deployment without them gets another id`;
   throw new CliError(message, EXIT.failed);
 }

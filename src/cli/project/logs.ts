@@ -48,14 +48,14 @@ async function moreOf({ client }: CliContext, api: string, job: string | undefin
     const path = await client.jobPath(api, job);
     const { job_status } = (await client.json<{ job_status: { end_time?: string } }>(path)).value;
     if (job_status.end_time !== undefined) return undefined;
-    return `the job still runs: \`quern logs -f ${api} ${job}\` follows it`;
+    return `the job is still running: \`quern logs -f ${api} ${job}\` follows it`;
   }
   const { kind, spec } = (await client.json<ApiKind>(`/-/apis/${encodeURIComponent(api)}`)).value;
   if (kind === "BatchAPI")
-    return `each job has a log of its own: \`quern get ${api}\` lists the jobs, \`quern logs ${api} JOB\` prints one's`;
+    return `each job has its own log: \`quern get ${api}\` lists the jobs, \`quern logs ${api} JOB\` prints one`;
   if (kind === "TrafficSplitter") {
     const commands = (spec.apis ?? []).map(({ name }) => `\`quern logs ${name}\``);
-    return `a TrafficSplitter has no log; the APIs that it sends to have: ${commands.join(", ")}`;
+    return `a TrafficSplitter has no log; print the logs of its APIs: ${commands.join(", ")}`;
   }
-  return `${api} still runs: \`quern logs -f ${api}\` follows it`;
+  return `${api} is still running: \`quern logs -f ${api}\` follows it`;
 }

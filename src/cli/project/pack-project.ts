@@ -111,7 +111,7 @@ function locateProject(path: string): LocatedProject {
   const directory = dirname(resolve(configFile));
   if (directory === "/" || directory === homedir()) {
     throw new CliError(
-      `${directory} cannot be deployed: all its files would go along; put the configuration into a directory of its own`,
+      `${directory} cannot be deployed, because all its files would be part of the project; put the configuration into its own directory`,
       EXIT.usage,
     );
   }

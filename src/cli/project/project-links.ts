@@ -38,8 +38,5 @@ export async function behindLink(
 }
 
 function circle(link: string): CliError {
-  return new CliError(
-    `${link} is a link that leads in a circle; remove it, or list it in .quernignore`,
-    EXIT.failed,
-  );
+  return new CliError(`${link} is a circular link; remove it, or list it in .quernignore`, EXIT.failed);
 }

@@ -59,12 +59,12 @@ export class Client {
     if (status < 400) {
       // An unread body would keep the process alive.
       answer.destroy();
-      const message = `${this.baseUrl} redirects to ${headers.location ?? "nowhere"}, which is not followed; name the server's own address`;
+      const message = `${this.baseUrl} redirects to ${headers.location ?? "nowhere"}; redirects are not followed, so name the server's own address`;
       throw new CliError(message, EXIT.failed);
     }
     throw toCliError(
       status,
-      (await textOf(answer, ERROR_BYTES_MAX)) ?? "an error that is too long to be shown",
+      (await textOf(answer, ERROR_BYTES_MAX)) ?? "the server sent an error that is too long to show",
     );
   }
 
@@ -110,11 +110,11 @@ export class Client {
     if (error instanceof CliError) return error;
     if (error instanceof NotProven)
       return new CliError(
-        `the program at ${this.baseUrl} is not the server of ${own?.dataDir} (${error.message}), so nothing was sent to it; start that server with \`quern up\`, or reach another one: \`quern env add NAME --host ${this.baseUrl}\` and -e NAME`,
+        `the program at ${this.baseUrl} is not the server of ${own?.dataDir} (${error.message}), so nothing was sent to it; start that server with \`quern up\`, or use another one: \`quern env add NAME --host ${this.baseUrl}\`, then -e NAME`,
         EXIT.unreachable,
       );
     return new CliError(
-      `no server answers at ${this.baseUrl} (${error.code ?? error.message}); start one with \`quern up\`, or name another: \`quern env list\`, -e, QUERN_HOST`,
+      `no server responds at ${this.baseUrl} (${error.code ?? error.message}); start one with \`quern up\`, or name another: \`quern env list\`, -e, QUERN_HOST`,
       EXIT.unreachable,
     );
   }
@@ -154,9 +154,9 @@ export class Client {
   async text(path: string, options: RequestOptions = {}): Promise<string> {
     const text = await textOf(await this.request(path, options), ANSWER_BYTES_MAX);
     if (text !== undefined) return text;
-    const most = `${ANSWER_BYTES_MAX / 2 ** 20} MiB, which is the most that a command takes`;
+    const most = `${ANSWER_BYTES_MAX / 2 ** 20} MiB, the limit of a command`;
     throw new CliError(
-      `the answer of ${this.baseUrl} has more than ${most}; fetch it with curl`,
+      `the response of ${this.baseUrl} has more than ${most}; fetch it with curl`,
       EXIT.failed,
     );
   }
@@ -168,7 +168,7 @@ function assertSendable(headers: Record<string, string>): void {
     if (/^[\t\x20-\x7e]*$/.test(value)) continue;
     const what = name === "authorization" ? "the key (QUERN_API_KEY, or the environment's)" : `the ${name}`;
     throw new CliError(
-      `${what} cannot be sent: it may have printable ASCII characters only; copy it again`,
+      `${what} cannot be sent: only printable ASCII characters are allowed; copy it again`,
       EXIT.usage,
     );
   }
@@ -187,7 +187,7 @@ async function textOf(answer: IncomingMessage, most: number): Promise<string | u
       text += decoder.write(chunk);
     }
   } catch (error) {
-    throw new CliError(`the answer was cut off (${(error as Error).message}); try again`, EXIT.failed);
+    throw new CliError(`the response was cut off (${(error as Error).message}); try again`, EXIT.failed);
   }
   return text + decoder.end();
 }

@@ -55,7 +55,7 @@ export class ProvenAgent extends Agent {
       socket.destroy();
       // The gateway has just started.
       if (status === 503 && performance.now() < deadline) continue;
-      throw new NotProven(status === 200 ? "its answer is wrong" : `it answered ${status}`);
+      throw new NotProven(status === 200 ? "its proof is wrong" : `it answered ${status}`);
     }
   }
 }
@@ -90,9 +90,12 @@ function ask(socket: Socket, path: string): Promise<{ status: number; body: stri
         end(undefined);
         resolve(answer);
       } else if (text.length > ANSWER_BYTES_MAX || !text.startsWith(VERSION.slice(0, text.length)))
-        end(new Error("it does not speak HTTP/1.1 as a server of Quern does"));
+        end(new Error("it does not respond in HTTP/1.1 like a Quern server"));
     };
-    const timer = setTimeout(() => end(new Error(`it did not answer in ${PROOF_MS / 1000} s`)), PROOF_MS);
+    const timer = setTimeout(
+      () => end(new Error(`it did not respond within ${PROOF_MS / 1000} s`)),
+      PROOF_MS,
+    );
     socket.on("data", onData).on("error", end).on("close", onClose);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   });

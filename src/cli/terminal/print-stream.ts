@@ -10,7 +10,7 @@ export async function printStream(context: CliContext, path: string, options: Re
       await context.out(decoder.decode(chunk, { stream: true }));
   } catch (error) {
     throw new CliError(
-      `the answer was cut off (${(error as Error).message}); the server's log says why, or it was restarted`,
+      `the response was cut off (${(error as Error).message}); the server was restarted, or its log says why`,
       EXIT.failed,
     );
   }

@@ -33,13 +33,13 @@ export function ruleFaults(api: ApiConfig): RuleFault[] {
   check(
     compute.gpu % processes !== 0,
     ["compute", "gpu"],
-    `${compute.gpu} cannot be shared out to ${processes} processes; make it a multiple of predictor.processes_per_replica, or use threads or replicas`,
+    `${compute.gpu} cannot be divided among ${processes} processes; make it a multiple of predictor.processes_per_replica, or use threads or replicas`,
   );
   const isNone = (setting: unknown) => setting === 0 || setting === "0%";
   check(
     isNone(update_strategy?.max_surge) && isNone(update_strategy?.max_unavailable),
     ["update_strategy"],
-    "max_surge and max_unavailable cannot both be 0: nothing could be updated",
+    "max_surge and max_unavailable cannot both be 0, because nothing could be updated",
   );
   if (api.kind === "TrafficSplitter") return [...faults, ...splitterFaults(api.apis ?? [])];
   if (api.kind !== "BatchAPI") return faults;

@@ -38,16 +38,18 @@ const time = z.string().meta({ description: "UTC" });
 const resourceSchema = z.strictObject({
   kind: z.enum(NODE_KINDS),
   name: z.string(),
-  resource_id: z.string().meta({ description: "the same where nothing that it depends on has changed" }),
+  resource_id: z
+    .string()
+    .meta({ description: "the same as before if nothing that it depends on has changed" }),
   status: z.enum(RESOURCE_STATUSES),
   started_time: time.optional().meta({ description: "when its computation began" }),
   ended_time: time.optional(),
   reason: z.string().optional().meta({ description: "why it failed" }),
-  value: z.unknown().optional().meta({ description: "of an aggregate" }),
+  value: z.unknown().optional().meta({ description: "value of an aggregate" }),
   metrics: z
     .record(z.string(), z.number())
     .optional()
-    .meta({ description: "of a model: what its evaluation gave" }),
+    .meta({ description: "results of a model's evaluation" }),
   api: z
     .strictObject({
       name: z.string().meta({ description: "the real-time API that serves it" }),
@@ -63,7 +65,7 @@ const resourceSchema = z.strictObject({
   sample: z
     .record(z.string(), z.string())
     .optional()
-    .meta({ description: "of an API: the fields of a sample, with their types" }),
+    .meta({ description: "fields of an API's sample, with their types" }),
   config: z.record(z.string(), z.unknown()),
 });
 export type ResourceState = z.infer<typeof resourceSchema>;
@@ -72,9 +74,9 @@ export type ServedApi = NonNullable<ResourceState["api"]>;
 export const applicationSchema = z.strictObject({
   name: z.string(),
   environment: z.string(),
-  data_version: time.meta({ description: "when the data was read; another after each refresh" }),
+  data_version: time.meta({ description: "when the data was read; each refresh changes it" }),
   deployed_time: time,
-  is_working: z.boolean().meta({ description: "something is being computed, or about to be" }),
+  is_working: z.boolean().meta({ description: "whether anything is being computed, or will be next" }),
   resources: z.array(resourceSchema),
 });
 export type ApplicationState = z.infer<typeof applicationSchema>;

@@ -12,7 +12,7 @@ function isSmallEnv(env: Record<string, string>): boolean {
   return entries.length <= ENV_VARIABLES_MAX && bytes <= ENV_BYTES_MAX;
 }
 
-const PYTHON_RULE = 'must be a version of Python of two numbers, such as "3.11"';
+const PYTHON_RULE = 'must be a Python version of two numbers, such as "3.11"';
 const UNQUOTED_PYTHON_RULE = `must be in quotes, such as python: "3.11", because YAML reads 3.10 as 3.1`;
 
 export const predictorSchema = z.strictObject({

@@ -42,7 +42,7 @@ export const failureGroupsSchema = z.strictObject({
     z.strictObject({
       batches: count,
       first_batch_index: count,
-      error: errorSchema.meta({ description: "of the first batch; the others differ in numbers only" }),
+      error: errorSchema.meta({ description: "of the first batch; the others differ only in numbers" }),
     }),
   ),
 });
@@ -52,9 +52,9 @@ export const failureListSchema = z.strictObject({
     z.strictObject({
       batch_id: z.string(),
       batch_index: count,
-      receive_count: z.int().min(1).meta({ description: "attempts that it was charged" }),
+      receive_count: z.int().min(1).meta({ description: "attempts counted against it" }),
       error: errorSchema,
-      letter_error: z.string().optional().meta({ description: "why the dead letter queue does not have it" }),
+      letter_error: z.string().optional().meta({ description: "why it is not in the dead letter queue" }),
       payload: z
         .array(z.unknown())
         .nullable()
@@ -130,10 +130,10 @@ const apiViewSchema = z.strictObject({
   message: z
     .string()
     .optional()
-    .meta({ description: "why the newest version does not serve, or not as many replicas as are wanted" }),
+    .meta({ description: "why the newest version does not serve, or has too few replicas" }),
   up_to_date_replicas: count,
   requested_replicas: count,
-  requested_because: z.string().optional().meta({ description: "why as many are wanted" }),
+  requested_because: z.string().optional().meta({ description: "why the API needs this many replicas" }),
   replicas: z.array(
     z.strictObject({
       worker_id: z.string(),
@@ -145,8 +145,8 @@ const apiViewSchema = z.strictObject({
   last_updated: time,
   spec: z.unknown().meta({ description: "the normalised configuration" }),
   endpoint: z.string(),
-  path: z.string().meta({ description: "of the endpoint, without what stands before it at a proxy" }),
-  metrics: metricsSchema.optional().meta({ description: "of a real-time API, over two weeks" }),
+  path: z.string().meta({ description: "path of the endpoint, without the prefix of a proxy" }),
+  metrics: metricsSchema.optional().meta({ description: "requests of a real-time API over two weeks" }),
   running_jobs: count.optional(),
   latest_job: z.strictObject({ job_id: z.string(), created_time: time }).nullable().optional(),
 });
@@ -156,7 +156,7 @@ export type ApiView = z.infer<typeof apiViewSchema>;
 
 export const apiListSchema = z.strictObject({ apis: z.array(apiViewSchema) });
 export const describedApiSchema = apiViewSchema.extend({
-  submitted_api_spec: z.unknown().meta({ description: "its entry of the configuration, as it was given" }),
+  submitted_api_spec: z.unknown().meta({ description: "its entry in the configuration, as submitted" }),
   history: z.array(z.strictObject({ api_id: z.string(), deployed_time: time })),
 });
 export type DescribedApi = z.infer<typeof describedApiSchema>;
@@ -172,7 +172,7 @@ const keySchema = z.strictObject({
 });
 export const keyListSchema = z.strictObject({ keys: z.array(keySchema) });
 export const createdKeySchema = keySchema.extend({
-  key: z.string().meta({ description: "shown this once" }),
+  key: z.string().meta({ description: "shown only once" }),
 });
 
 export const versionSchema = z.strictObject({ version: z.string() });
@@ -198,14 +198,14 @@ export const healthSchema = z.strictObject({
   status: z.literal("ok"),
   memory_limits: memoryLimits,
   compute: computeSchema,
-  warnings: z.array(z.string()).meta({ description: "what does not serve as it was deployed" }),
+  warnings: z.array(z.string()).meta({ description: "APIs that do not serve as deployed" }),
   event_loops: z
     .array(
       loopDelaySchema.extend({ process: z.enum(["controller", "gateway"]) }).meta({
-        description: "milliseconds by which a process came late to what was due, in its last minutes of work",
+        description: "event loop delay of a process in milliseconds, over its last busy minutes",
       }),
     )
-    .meta({ description: "of the slowest gateway, where there are several" }),
+    .meta({ description: "of the slowest gateway, if there are several" }),
   apis: z.array(z.strictObject({ name: z.string(), kind, status: z.string() })),
 });
 
@@ -220,10 +220,7 @@ export const problemSchema = z.strictObject({
   request_id: z.string(),
   errors: z.array(z.strictObject({ pointer: z.string(), detail: z.string() })).optional(),
   errors_total: z.int().optional(),
-  guide: z
-    .string()
-    .optional()
-    .meta({ description: "a page of the documentation that is about one of the errors" }),
+  guide: z.string().optional().meta({ description: "a documentation page about one of the errors" }),
 });
 
 export const jobStatusNames = z.enum(JOB_STATUSES);

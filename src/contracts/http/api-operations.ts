@@ -7,14 +7,14 @@ const force: Parameter = {
   name: "force",
   in: "query",
   about:
-    "cancel a deployment in progress: end replicas that are still starting, and what an application has running",
+    "cancel a deployment in progress: stop replicas that are starting, and an application's running computations",
   schema: { type: "boolean" },
 };
 const NAMED_API_ERRORS = [...ADMIN_ERRORS, "api_not_found"] as const;
 
 /** The parameters of a configuration, in an archive or alone. */
 const CONFIG_PARAMETERS: readonly Parameter[] = [
-  { name: "config", in: "query", about: "the configuration's name, for messages", schema: text },
+  { name: "config", in: "query", about: "name of the configuration file, for messages", schema: text },
   { name: "api", in: "query", about: "only these APIs", schema: { type: "array", items: text } },
   { name: "dry_run", in: "query", about: "check only", schema: { type: "boolean" } },
   force,
@@ -40,7 +40,7 @@ export const API_OPERATIONS: readonly Operation[] = [
       {
         name: "environment",
         in: "query",
-        about: "of a declarative application: which of its environments (default dev)",
+        about: "environment of a declarative application (default dev)",
         schema: text,
       },
     ],
@@ -63,7 +63,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     id: "listApis",
     method: "get",
     path: "/-/apis",
-    about: "what is deployed",
+    about: "list what is deployed",
     scope: "admin",
     parameters: [],
     answers: { "application/json": apiListSchema },
@@ -103,7 +103,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     id: "rollbackApi",
     method: "post",
     path: "/-/apis/{name}/rollback",
-    about: "deploy a former version again: the one before, or the one that is named",
+    about: "deploy an earlier version again: the previous one, or the one that is named",
     scope: "admin",
     parameters: [name, { name: "api_id", in: "query", about: "the version's id", schema: text }],
     answers: { "application/json": messageSchema },
@@ -117,7 +117,12 @@ export const API_OPERATIONS: readonly Operation[] = [
     scope: "admin",
     parameters: [
       name,
-      { name: "api_id", in: "query", about: "the version's id; without it, what is deployed", schema: text },
+      {
+        name: "api_id",
+        in: "query",
+        about: "the version's id; the default is the deployed version",
+        schema: text,
+      },
     ],
     answers: { "application/gzip": null },
     errors: [...NAMED_API_ERRORS, "wrong_state"],

@@ -10,7 +10,7 @@ const name: Parameter = { name: "name", in: "path", about: "the application's na
 const force: Parameter = {
   name: "force",
   in: "query",
-  about: "end what another deployment has running",
+  about: "stop another deployment that is running",
   schema: { type: "boolean" },
 };
 const NAMED_ERRORS = [...ADMIN_ERRORS, "application_not_found"] as const;
@@ -59,7 +59,7 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/-/applications/{name}/refresh",
     about:
-      "read the data again and compute everything anew; APIs serve the old models until the new ones are ready",
+      "read the data again and recompute everything; APIs serve the old models until the new ones are ready",
     scope: "admin",
     parameters: [name, force],
     answers: { "application/json": messageSchema },
@@ -69,7 +69,7 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
     id: "getResourceLogs",
     method: "get",
     path: "/-/applications/{name}/resources/{resource}/logs",
-    about: "the log of what computed a resource, or of an API's replicas",
+    about: "the log of a resource's computation, or of an API's replicas",
     scope: "admin",
     parameters: [
       name,
@@ -77,7 +77,7 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
       {
         name: "kind",
         in: "query",
-        about: "its kind, where two have the name",
+        about: "its kind, if two resources have this name",
         schema: { type: "string", enum: [...NODE_KINDS] },
       },
       follow,

@@ -24,7 +24,7 @@ const jobId: Parameter = {
   about: "the job's id, instead of the path",
   schema: jobIdText,
 };
-const NEXT_PAGE = "next_cursor of the page before";
+const NEXT_PAGE = "next_cursor of the previous page";
 const jobCursor: Parameter = { name: "cursor", in: "query", about: NEXT_PAGE, schema: jobIdText };
 const batchCursor: Parameter = {
   name: "cursor",
@@ -41,7 +41,7 @@ const limit: Parameter = {
 const groupBy: Parameter = {
   name: "group_by",
   in: "query",
-  about: "count them by their errors instead",
+  about: "count them by error instead",
   schema: { type: "string", enum: ["error"] },
 };
 const status: Parameter = {
@@ -53,13 +53,13 @@ const status: Parameter = {
 const dryRun: Parameter = {
   name: "dryRun",
   in: "query",
-  about: "true, t or 1, in any case: check it and list its files; make no job",
+  about: "true, t or 1, in any case: check the submission and list its files; create no job",
   schema: text,
 };
 const idempotencyKey: Parameter = {
   name: "Idempotency-Key",
   in: "header",
-  about: "the same key and body within 24 hours give the first answer again",
+  about: "the same key and body within 24 hours return the first response again",
   schema: { type: "string", pattern: "^[!-~]+$", minLength: 1, maxLength: IDEMPOTENCY_KEY_LENGTH_MAX },
 };
 
@@ -156,7 +156,7 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     id: "resumeJob",
     method: "post",
     path: "/{api}/{job}/resume",
-    about: "go on with a job that ended before all its batches were settled, in a new round",
+    about: "resume a job that ended before all its batches were settled, in a new round",
     scope: "submit",
     parameters: [api, job],
     answers: { "application/json": jobEnvelopeSchema },

@@ -27,7 +27,7 @@ export function openApiDocument(version: string, baseUrl: string): Record<string
       title: "Quern",
       version,
       description:
-        "Jobs of batch APIs, and the control plane. A prediction is a POST to /{api} of a real-time API; its bodies are the predictor's own.",
+        "Jobs of batch APIs, and the control plane. A prediction is a POST to /{api} of a real-time API; the predictor defines its bodies.",
     },
     servers: [{ url: baseUrl }],
     paths,
@@ -78,7 +78,7 @@ function success({ answers }: Operation) {
     type,
     { schema: schema === null ? streamSchema(type) : jsonSchema(schema) },
   ]);
-  return { description: "as asked for", content: Object.fromEntries(content) };
+  return { description: "the requested content", content: Object.fromEntries(content) };
 }
 
 /** The document does not describe events: a schema would have to describe the whole stream. */

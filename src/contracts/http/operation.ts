@@ -39,7 +39,7 @@ export const text = { type: "string" };
 export const follow: Parameter = {
   name: "follow",
   in: "query",
-  about: "go on until it ends",
+  about: "follow until it ends",
   schema: { type: "boolean" },
 };
 

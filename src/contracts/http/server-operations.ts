@@ -19,7 +19,7 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     id: "getMetrics",
     method: "get",
     path: "/-/metrics",
-    about: "numbers for Prometheus",
+    about: "metrics for Prometheus",
     scope: "admin",
     parameters: [],
     answers: { "text/plain": null },
@@ -29,14 +29,14 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     id: "readAudit",
     method: "get",
     path: "/-/audit",
-    about: "who changed what, and what was refused: a JSON line each, the oldest first",
+    about: "changes with who made them, and refused requests: JSON lines, oldest first",
     scope: "admin",
     parameters: [
-      { name: "key", in: "query", about: "of this key's id, or token's subject, only", schema: text },
+      { name: "key", in: "query", about: "only by this key's id, or this subject of a token", schema: text },
       {
         name: "since",
         in: "query",
-        about: "of so long only, such as 1h or 30m",
+        about: "not older than this, such as 1h or 30m",
         schema: { type: "string", pattern: DURATION_PATTERN.source },
       },
       follow,
@@ -69,7 +69,7 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: PROOF_PATH,
     about:
-      "a code that only the server of a data directory can make; the command line asks for it before it sends the admin token",
+      "a code that only the server of a data directory can compute; the command line requests it before it sends the admin token",
     scope: undefined,
     parameters: [
       {

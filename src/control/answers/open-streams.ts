@@ -29,7 +29,7 @@ const STREAMS: Most = {
   ofAKey: STREAMS_OF_A_KEY_MAX,
   ofAll: STREAMS_MAX,
   what: "streams",
-  cure: "close one, or ask without following",
+  cure: "close one, or request it without following",
 };
 
 /** Lists of failures. */

@@ -35,7 +35,7 @@ function cursorOf(c: Context): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new ServiceError(
     "invalid_request",
-    `cursor must be the next_cursor of the page before (got "${text}")`,
+    `cursor must be the next_cursor of the previous page (got "${text}")`,
   );
 }
 

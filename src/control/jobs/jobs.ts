@@ -118,7 +118,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
 
 /** The body of a redrive: empty, or `{"error": TEXT}`. */
 async function redriveError(c: Context, keys: Keys): Promise<string | undefined> {
-  const cure = "it has no more than the text of an error";
+  const cure = "send only the text of an error";
   const body = await readBody(c, bodyOwner(c, keys, c.req.param("api")), {
     limit: REDRIVE_BYTES_LIMIT,
     cure,
@@ -220,6 +220,6 @@ function statusFilter(c: Context): JobStatus | undefined {
 function badCursor(given: string): ServiceError {
   return new ServiceError(
     "invalid_request",
-    `cursor must be the next_cursor of the page before (got "${given}")`,
+    `cursor must be the next_cursor of the previous page (got "${given}")`,
   );
 }

@@ -28,12 +28,12 @@ export function explainInstallFailure(output: string, version: string): string |
   const notBuilt = firstOf(NOT_BUILT, output) ?? lastInHand(output);
   if (notFound === undefined && notBuilt === undefined) return undefined;
   if (UNREACHABLE.test(output))
-    return `the package index does not answer; see that this machine reaches it, or name another by PIP_INDEX_URL (UV_INDEX_URL for uv)`;
-  const cure = `require another version of it, or choose a Python that it has builds for by predictor.python`;
+    return `the package index does not respond; check that this machine reaches it, or name another with PIP_INDEX_URL (UV_INDEX_URL for uv)`;
+  const cure = `require another version of it, or use predictor.python to choose a Python that it has builds for`;
   if (notBuilt === undefined) return `there is no ${notFound} for Python ${version}; ${cure}`;
   const asked = requirementOf(notBuilt, output);
   if (asked === undefined)
-    return `building ${notBuilt} for Python ${version} failed; correct it, or choose another Python by predictor.python`;
+    return `building ${notBuilt} for Python ${version} failed; correct it, or choose another Python with predictor.python`;
   return `${asked} has no build for Python ${version}, and building it from source failed; ${cure}`;
 }
 

@@ -63,7 +63,7 @@ export class Pythons {
     const found = await this.find(version);
     if (found !== undefined) return found;
     throw new EnvironmentError(
-      `this server has no Python ${version} (no python${version} on its PATH that runs, none that uv knows); install it, or take another: ${await this.offer()}`,
+      `this server has no Python ${version} (no python${version} on its PATH that runs, none that uv knows); install it, or choose another: ${await this.offer()}`,
     );
   }
 

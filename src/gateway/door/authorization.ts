@@ -165,10 +165,10 @@ export class Authorization {
 function usedBefore(verdict: Verdict): ServiceError {
   if (verdict === "too_old")
     return refused(
-      "this access key has signed so much that only its newest signatures are taken; sign the request anew",
+      "this access key has signed so many requests that only its newest signatures are accepted; sign the request again",
     );
   return refused(
-    "it was used before; sign each request anew. Equal requests of one second have one signature: sign a header that differs too, such as X-Amz-Nonce",
+    "it was used before; sign each request separately. Equal requests within one second have the same signature: also sign a header that differs, such as X-Amz-Nonce",
   );
 }
 

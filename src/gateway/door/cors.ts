@@ -90,6 +90,6 @@ export function foreignOrigin(origin: string, apiName: string | undefined): Serv
     apiName === undefined ? "" : `; list its origin in networking.cors_origins of ${apiName} to allow it`;
   return new ServiceError(
     "origin_not_allowed",
-    `requests from the web page at ${origin} are not taken${cure}`,
+    `requests from the web page at ${origin} are not allowed${cure}`,
   );
 }

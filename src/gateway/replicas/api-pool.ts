@@ -163,7 +163,7 @@ export class ApiPool {
         this.ended(prediction);
       },
       onUnreadable: (prediction, why) => {
-        const error = new ServiceError("prediction_failed", `the replica's answer cannot be read: ${why}`);
+        const error = new ServiceError("prediction_failed", `the replica's response cannot be read: ${why}`);
         open.settle(prediction, () => prediction.fail(error));
         this.ended(prediction);
       },

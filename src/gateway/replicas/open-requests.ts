@@ -138,7 +138,7 @@ export class OpenRequests {
     this.settle(prediction, () =>
       isReaderSlow
         ? prediction.abandon()
-        : prediction.fail(tooLong(this.route, "between two pieces of the answer")),
+        : prediction.fail(tooLong(this.route, "between two pieces of the response")),
     );
     if (isReaderSlow) stream.cut();
     prediction.replica?.abandon(prediction);

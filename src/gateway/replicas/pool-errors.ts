@@ -5,12 +5,12 @@ import type { ApiRoute } from "../../contracts/routes.ts";
 const RETRY_AFTER_S = 1;
 
 export function queueFull({ name, capacity }: ApiRoute, underWay: number): ServiceError {
-  const message = `${underWay} requests of ${name} are under way, the limit is ${capacity}; try again later, or raise autoscaling.max_replica_concurrency or the number of replicas`;
+  const message = `${underWay} requests of ${name} are in progress, the limit is ${capacity}; try again later, or raise autoscaling.max_replica_concurrency or the replica count`;
   return new ServiceError("queue_full", message, { retryAfterS: RETRY_AFTER_S });
 }
 
 export function noReplicaStarts({ name }: ApiRoute): ServiceError {
-  const message = `${name} has no replica that could start; \`quern logs ${name}\` tells why`;
+  const message = `no replica of ${name} could start; \`quern logs ${name}\` says why`;
   return new ServiceError("api_not_ready", message, { retryAfterS: RETRY_AFTER_S });
 }
 
@@ -21,12 +21,12 @@ export function tooLong({ timeout_ms }: ApiRoute, where: string): ServiceError {
 }
 
 export function neverStarted({ name, timeout_ms }: ApiRoute): ServiceError {
-  const message = `no replica of ${name} was free for the request within predictor.timeout (${timeout_ms} ms), or none came up; try again later, or raise autoscaling.min_replicas`;
+  const message = `no replica of ${name} was free for the request within predictor.timeout (${timeout_ms} ms), or none started; try again later, or raise autoscaling.min_replicas`;
   return new ServiceError("queue_timeout", message, { retryAfterS: RETRY_AFTER_S });
 }
 
 export function workerDied({ name }: ApiRoute): ServiceError {
-  const message = `the worker died while it was at work on the request; \`quern logs ${name}\` has what it said last`;
+  const message = `the worker died during the request; \`quern logs ${name}\` has its last output`;
   return new ServiceError("worker_died", message);
 }
 

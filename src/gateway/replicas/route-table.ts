@@ -129,7 +129,7 @@ export class RouteTable implements Service {
   private refuse(refused: readonly RefusedRoute[]): void {
     for (const { name, detail } of refused) {
       if (this.refused.some((item) => item.name === name && item.detail === detail)) continue;
-      say(`quern: cannot read the route of ${name}, so its last good one serves on: ${detail}`);
+      say(`quern: cannot read the route of ${name}; its last good route stays in use: ${detail}`);
     }
     this.refused = refused;
   }

@@ -44,7 +44,7 @@ const aside = new SideThread<ApplicationTask, ReadApplication>({
   tooMuch: () =>
     new ServiceError(
       "invalid_configuration",
-      `the application's YAML files take more than ${READ_ASIDE_LIMIT_MS / 1000} s or ${READ_ASIDE_HEAP_MIB} MiB to read: list in .quernignore those that are none of its own`,
+      `the application's YAML files take more than ${READ_ASIDE_LIMIT_MS / 1000} s or ${READ_ASIDE_HEAP_MIB} MiB to read: list the files that it does not need in .quernignore`,
     ),
 });
 

@@ -49,7 +49,7 @@ export async function resolveRoots(roots: readonly string[], dataDir: string): P
     });
     if (isInside(real, closed)) {
       throw new Error(
-        `--allow-local-root ${root}: it is in the data directory ${dataDir}, which jobs may never read; name a directory outside of it`,
+        `--allow-local-root ${root}: it is in the data directory ${dataDir}, which jobs may never read; name a directory outside it`,
       );
     }
     resolved.push(real);
@@ -60,7 +60,7 @@ export async function resolveRoots(roots: readonly string[], dataDir: string): P
 function inDataDirectory(given: string): ServiceError {
   return new ServiceError(
     "path_not_allowed",
-    `"${given}" is in the server's data directory, which nobody may read by file://; put the file elsewhere`,
+    `"${given}" is in the server's data directory, which jobs may not read by file://; put the file elsewhere`,
   );
 }
 

@@ -27,7 +27,7 @@ export class AzureClient implements IHttpClient {
   /** The page that was sent for the listing with this signal. */
   pageOf(signal: AbortSignal): ListingPage {
     const page = this.pages.get(signal);
-    if (page === undefined) throw new Error("it answered a listing with something else");
+    if (page === undefined) throw new Error("its response to a listing is not a listing");
     return page;
   }
 
@@ -75,7 +75,7 @@ export class AzureClient implements IHttpClient {
 /** Throws if a listing is incomplete: it must not count as the last page. */
 export function parsePage(xml: string): ListingPage {
   if (!isWhole(xml, "EnumerationResults") || !/<Blobs\s*\/?>/.test(xml))
-    throw new Error(`it answered a listing with something else: ${JSON.stringify(xml.slice(0, 100))}`);
+    throw new Error(`its response to a listing is not a listing: ${JSON.stringify(xml.slice(0, 100))}`);
   const objects = entriesOf(xml, "Blob").map((entry) => {
     const isEncoded = entry.includes('<Name Encoded="true">');
     return objectOf(isEncoded ? entry.replace(' Encoded="true"', "") : entry, {

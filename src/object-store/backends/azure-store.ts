@@ -157,7 +157,7 @@ async function openAzure(options: AzureOptions): Promise<AzureAccess> {
 
 function needsClient(name: string): (error: Error) => never {
   return (error) => {
-    const message = `az:// needs Azure's client beside the server: npm install @azure/storage-blob @azure/identity (${name} is missing)`;
+    const message = `az:// needs Azure's client, installed next to the server: npm install @azure/storage-blob @azure/identity (${name} is missing)`;
     throw new ServiceError("not_supported_yet", message, { cause: error });
   };
 }

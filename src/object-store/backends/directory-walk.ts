@@ -108,6 +108,6 @@ function decodeName(name: string): string {
 
 function unreadable(directory: string, error: NodeJS.ErrnoException): Error {
   if (error.code !== "EACCES" && error.code !== "EPERM") return error;
-  const message = `${directory} may not be read by this server (${error.code}); give its user the right to, or leave the directory out`;
+  const message = `this server may not read ${directory} (${error.code}); give its user permission to read it, or leave the directory out`;
   return new ServiceError("store_forbidden", message, { cause: error });
 }

@@ -225,7 +225,8 @@ async function openGcs({ emulator }: GcsOptions): Promise<GcsAccess> {
   }
   const base = `${GOOGLE}/storage/v1/b`;
   const { GoogleAuth } = await import("google-auth-library").catch((error: Error) => {
-    const message = "gs:// needs Google's auth library beside the server: npm install google-auth-library";
+    const message =
+      "gs:// needs Google's auth library, installed next to the server: npm install google-auth-library";
     throw new ServiceError("not_supported_yet", message, { cause: error });
   });
   try {

@@ -69,6 +69,6 @@ export function unescaped(xmlText: string): string {
 
 function entity(name: string): string {
   const character = Object.hasOwn(ENTITIES, name) ? ENTITIES[name] : undefined;
-  if (character === undefined) throw new Error(`its listing has &${name};, which XML does not know`);
+  if (character === undefined) throw new Error(`its listing has &${name};, which XML does not define`);
   return character;
 }

@@ -36,14 +36,14 @@ export function takePage(command: ListObjectsV2Command, onPage: (page: ListingPa
 /** Throws if a listing is incomplete. If it counted as the last page, a job would process only a part of its input. */
 export function parseListing(xml: string): ListingPage {
   if (!isWhole(xml, "ListBucketResult"))
-    throw new Error(`it answered a listing with something else: ${JSON.stringify(xml.slice(0, 100))}`);
+    throw new Error(`its response to a listing is not a listing: ${JSON.stringify(xml.slice(0, 100))}`);
   // Not every store encodes keys when asked to.
   const isEncoded = xml.includes("<EncodingType>url</EncodingType>");
   const names = { key: "Key", size: "Size", decode: isEncoded ? urlDecoded : (key: string) => key };
   const objects = entriesOf(xml, "Contents").map((entry) => objectOf(entry, names));
   const token = elementOf(xml, "NextContinuationToken");
   if (token === undefined && elementOf(xml, "IsTruncated") === "true")
-    throw new Error("its listing goes on, but has no NextContinuationToken");
+    throw new Error("its listing continues, but has no NextContinuationToken");
   return { objects, nextToken: token === undefined ? undefined : unescaped(token) };
 }
 

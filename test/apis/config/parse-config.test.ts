@@ -84,7 +84,7 @@ describe("a configuration", () => {
       const text = `- name: a\n  predictor:\n    path: p.py\n    config:\n      fine: "${number}"\n      list:\n        - 1\n        - deep: ${number}\n`;
       expect(errorsOf(text)).toEqual([
         expect.stringContaining(
-          `quern.yaml:8:11 a: predictor.config.list.1.deep: ${number} is no number that a predictor`,
+          `quern.yaml:8:11 a: predictor.config.list.1.deep: ${number} cannot be passed to a predictor`,
         ),
       ]);
     },

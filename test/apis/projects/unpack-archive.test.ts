@@ -92,7 +92,7 @@ describe("refused", () => {
     ["a block device", "is a device", [{ path: "project/x", type: "BlockDevice" }]],
     ["a named pipe", "is a named pipe", [{ path: "project/x", type: "FIFO" }]],
     ["a type that nobody knows", "only files and directories", [{ path: "project/x", type: "SparseFile" }]],
-    ["a path upwards", "leads upwards", [{ path: "project/../../x", body: "x" }]],
+    ["a path upwards", "leads out of the archive", [{ path: "project/../../x", body: "x" }]],
     ["an absolute path", "absolute path", [{ path: "/project/x", body: "x" }]],
     ["an absolute path of pax", "absolute path", [longEntry("/tmp/x", "x")]],
     ["a long path", "more than 1024 bytes", [longEntry(`project/${"a".repeat(200)}/`.repeat(6), "x")]],
@@ -154,7 +154,7 @@ describe("refused", () => {
     };
     expect(await unpack(headers(), SMALL)).toMatchObject({
       code: "body_too_large",
-      message: expect.stringContaining("beside its files"),
+      message: expect.stringContaining("besides its files"),
     });
     const padding = function* () {
       yield archiveOf(CONFIG);

@@ -144,14 +144,14 @@ describe("the autoscaler", () => {
     expect(decideReplicas({ ...RULES, ...given }, current, whole, NOW).replicas).toBe(expected);
   });
 
-  const AVERAGE = "requests in flight on average over 60 s, 2 wanted a replica";
+  const AVERAGE = "requests in flight on average over 60 s, 2 per replica wanted";
 
   it.each<[string, number, number[], string]>([
     [
       "holds its replicas",
       1,
       [20],
-      `20.0 ${AVERAGE}: 2 recommended, held at 1 for the time of stabilization`,
+      `20.0 ${AVERAGE}: 2 recommended, kept at 1 during the stabilization period`,
     ],
     ["follows the load", 2, [4], `4.0 ${AVERAGE}`],
     ["has no load", 0, [0], `0.0 ${AVERAGE}`],

@@ -403,11 +403,11 @@ describe("the limits of a submission", () => {
     expect(inputOf(globs(most))).toMatchObject({ [name]: most });
     refusedWith(globs(Array(GLOBS_MAX + 1).fill("a")), [
       pointer,
-      `must contain at most ${GLOBS_MAX} elements (got ${GLOBS_MAX + 1}); {a,b} and ** make one pattern of many`,
+      `must contain at most ${GLOBS_MAX} elements (got ${GLOBS_MAX + 1}); combine patterns with {a,b} and **`,
     ]);
     refusedWith(globs([...most, "a"]), [
       pointer,
-      `must have at most ${GLOB_CHARACTERS_MAX} characters together (got ${GLOB_CHARACTERS_MAX + 1}); {a,b} and **`,
+      `must have at most ${GLOB_CHARACTERS_MAX} characters together (got ${GLOB_CHARACTERS_MAX + 1}); combine patterns with {a,b} and **`,
     ]);
     // One that is too long is told so itself, and what is no text is no character.
     refusedWith(globs(["b", `${longest}a`.repeat(100)]), [`${pointer}/1`, `at most ${GLOB_LENGTH_MAX}`]);

@@ -2,7 +2,8 @@
 import { expect, it } from "vitest";
 import { explainInstallFailure } from "../../../src/engine/environments/install-failure.ts";
 
-const CURE = "; require another version of it, or choose a Python that it has builds for by predictor.python";
+const CURE =
+  "; require another version of it, or use predictor.python to choose a Python that it has builds for";
 const PIP_23_SOURCE = `Looking in links: /opt/wheels
 Collecting numpy>=1.11 (from -r a.txt (line 1))
 Collecting scikit-learn==0.21.3 (from -r a.txt (line 2))
@@ -76,12 +77,12 @@ it.each<[string, string, string | undefined]>([
 it("a package of the project is to be corrected", () => {
   for (const output of [PIP_LOCAL, UV_LOCAL])
     expect(explainInstallFailure(output, "3.11")).toMatch(
-      /^building broken-quern( @ \S+)? for Python 3\.11 failed; correct it, or choose another Python by predictor\.python$/,
+      /^building broken-quern( @ \S+)? for Python 3\.11 failed; correct it, or choose another Python with predictor\.python$/,
     );
 });
 
 it("an index that does not answer is no fault of the requirement, and of anything else nothing is said", () => {
-  expect(explainInstallFailure(NO_INDEX, "3.11")).toContain("the package index does not answer");
+  expect(explainInstallFailure(NO_INDEX, "3.11")).toContain("the package index does not respond");
   expect(explainInstallFailure("ERROR: Invalid requirement: '=='\n", "3.11")).toBeUndefined();
   expect(explainInstallFailure("ERROR: ResolutionImpossible: for help visit\n", "3.11")).toBeUndefined();
 });

@@ -154,9 +154,7 @@ describe("the publisher of routes", () => {
       for (let i = 0; i < 2; i++)
         publisher.publish(routesOf(route("a", { capacity: 1e300 }), route("b", { status: "new" })));
       expect(published()).toEqual([route("a"), route("b", { status: "new" })]);
-      expect(publisher.warnings).toEqual([
-        expect.stringMatching(/the last good route of a serves: capacity/),
-      ]);
+      expect(publisher.warnings).toEqual([expect.stringMatching(/a keeps its last good route: capacity/)]);
     }
     expect(refused.map(({ name }) => name)).toEqual(["a", "a"]);
   });
@@ -192,6 +190,6 @@ describe("the publisher of routes", () => {
     expect(isEverywhere).toBe(false);
     publisher.applied("g", { epoch: 2, version: 1 }, [{ name: "a", detail: "no" }]);
     await waitUntilApplied;
-    expect(publisher.warnings).toEqual(["the last good route of a serves: no"]);
+    expect(publisher.warnings).toEqual(["a keeps its last good route: no"]);
   });
 });

@@ -214,9 +214,9 @@ describe("tokens of an issuer", () => {
     expect(asked).toBeLessThanOrEqual(2 + Math.log2(1 + (performance.now() - since) / 1_000));
     expect(await answers[0]!.json()).toMatchObject({
       code: "server_unavailable",
-      message: "the keys of the tokens' issuer cannot be had now",
+      message: "the keys of the token issuer cannot be fetched now; try again later",
     });
-    expect(down.stderr).toContain(`the keys at ${jwks} cannot be had: it answers 500`);
+    expect(down.stderr).toContain(`the keys at ${jwks} cannot be fetched: it responds with 500`);
     silent.close();
     await down.stop();
   });
@@ -276,7 +276,7 @@ describe("signatures", () => {
   });
 
   it.each([
-    ["a wrong secret", "AKIDADA:wrong", [], "not that of this request"],
+    ["a wrong secret", "AKIDADA:wrong", [], "does not match this request"],
     ["an unknown key", "AKIDEVE:x", [], "AKIDEVE is not known"],
   ])("are refused: %s", (_, user, more, message) => {
     const answer = curl(user, "/echo", "1", ...more);
@@ -359,7 +359,7 @@ describe("signatures", () => {
       expect(statuses.map(({ status }) => status)).toEqual([200, 401, 401]);
       expect(await statuses[1]!.json()).toMatchObject({
         code: "unauthorized",
-        message: expect.stringContaining("used before; sign each request anew"),
+        message: expect.stringContaining("used before; sign each request separately"),
       });
     }
     const nonce = (text: string) => ({

@@ -59,7 +59,7 @@ describe("addresses", () => {
 
   it("are refused where they are in each other's way", () => {
     expect(refusal(api("a", "  networking: {endpoint: /models/deep/a}\n"))).toContain(
-      "a: networking.endpoint: /models/deep/a is in the way of deep at /models/deep",
+      "a: networking.endpoint: /models/deep/a conflicts with deep at /models/deep",
     );
     expect(refusal(api("b", "  networking: {endpoint: /-/b}\n"))).toContain("does not begin with /-");
     expect(refusal(api("b", "  networking: {endpoint: /a/../b}\n"))).toContain("must be a path");
@@ -67,7 +67,7 @@ describe("addresses", () => {
       refusal(
         `${api("a", "  networking: {endpoint: /same}\n")}${api("b", "  networking: {endpoint: same}\n")}`,
       ),
-    ).toContain("is in the way of");
+    ).toContain("conflicts with");
   });
 
   const splitter = (weights: string) => `- name: split\n  kind: TrafficSplitter\n  apis: [${weights}]\n`;

@@ -32,7 +32,7 @@ describe("without any key", () => {
     expect((await server.post("/jobs", item)).status).toBe(200);
     const control = await server.fetch("/-/apis");
     expect([control.status, control.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
-    expect(server.cli(["keys", "list"]).out).toContain("no keys: APIs are open");
+    expect(server.cli(["keys", "list"]).out).toContain("no keys: anyone who reaches");
   });
 });
 
@@ -162,7 +162,9 @@ describe("once there is a key", () => {
   it("an environment's address has no password in it", () => {
     expect(server.cli(["env", "add", "far", "--host", "http://me:secret@localhost:1"])).toMatchObject({
       code: 2,
-      err: expect.stringContaining("--host must name no user and no password; --key gives the server's key"),
+      err: expect.stringContaining(
+        "--host must not have a user or password; give the server's key with --key",
+      ),
     });
   });
 

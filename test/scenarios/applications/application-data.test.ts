@@ -128,11 +128,11 @@ describe("the address of an application's API", () => {
     iris.write();
     expect(server.cli(["deploy", iris.directory])).toMatchObject({
       code: 1,
-      err: expect.stringContaining("/iris/iris-type is in the way of iris at /iris; delete that API"),
+      err: expect.stringContaining("/iris/iris-type conflicts with iris at /iris; delete that API"),
     });
     server.cli(["-y", "delete", "iris"]);
     iris.deploy();
-    expect(() => server.deploy(files)).toThrow("/iris is in the way of iris.iris-type at /iris/iris-type");
+    expect(() => server.deploy(files)).toThrow("/iris conflicts with iris.iris-type at /iris/iris-type");
     expect((await server.post("/iris/iris-type", SETOSA)).status).toBe(200);
   });
 });

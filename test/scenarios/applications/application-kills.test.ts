@@ -262,7 +262,7 @@ describe("a model's part of the machine", () => {
   it("is refused where the machine never has as many", () => {
     iris.write(wants("gpu: 2"));
     expect(server.cli(["deploy", iris.directory]).err).toContain(
-      "model: dnn: compute.gpu: 2 asked for, and this machine has 1 to give out",
+      "model: dnn: compute.gpu: 2 requested, but this server offers 1",
     );
   });
 
@@ -272,7 +272,7 @@ describe("a model's part of the machine", () => {
     expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
     await eventually("it waits", async () => (await iris.statusOf("dnn")) === "compute unavailable");
     expect(iris.resource("dnn").reason).toMatch(
-      /^each takes 64 CPU; of 2 CPU and .* are free(; held by .*)?; it never fits here: lower compute.cpu, or start the server with a larger --cpus$/,
+      /^each takes 64 CPU; .* of 2 CPU and .* are free(; reserved by .*)?; it can never fit on this server: lower compute.cpu, or start the server with a larger --cpus$/,
     );
     iris.write(wants("cpu: 1"), another);
     expect(iris.deploy("--force")).toMatch(/^Running deployment stopped, new deployment /);
@@ -286,7 +286,7 @@ describe("an estimator's code", () => {
   afterAll(() => server.stop());
 
   it.each([
-    ["ends the process", "import os; os._exit(0)", "the process exited with code 0; its last words: "],
+    ["ends the process", "import os; os._exit(0)", "the process exited with code 0; its last output: "],
     ["exits with a message", "import sys; sys.exit('no more')", "SystemExit: no more"],
     ["crashes", "import ctypes; ctypes.string_at(0)", "the process was killed by SIGSEGV"],
     [

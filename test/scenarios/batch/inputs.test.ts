@@ -71,7 +71,7 @@ it("workers that die again and again while their job is being enqueued end it", 
     status: "status_worker_error",
     reason: {
       code: "workers_keep_dying",
-      message: expect.stringContaining("3 workers in a row died with no batch in hand") as string,
+      message: expect.stringContaining("3 workers in a row died while they had no batch") as string,
     },
   });
 });
@@ -115,7 +115,7 @@ async function runThroughKill(killAt: string, input: Record<string, unknown>) {
     status,
     total: total_batch_count!,
     batches: [...batches].map((batch) => JSON.parse(batch) as unknown[]),
-    wentOnAt: Number(/went on enqueuing after (\d+)/.exec(log)?.[1]),
+    wentOnAt: Number(/resumed enqueuing after (\d+)/.exec(log)?.[1]),
   };
 }
 

@@ -210,7 +210,7 @@ class PythonPredictor:
 
   it("are refused at deploy where there are not so many", () => {
     expect(() => server.deploy(project(9))).toThrow(
-      /quern\.yaml:4:\d+: seen: compute\.gpu: 9 asked for, and this machine has/,
+      /quern\.yaml:4:\d+: seen: compute\.gpu: 9 requested, but this server offers/,
     );
   });
 

@@ -126,7 +126,7 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     expect([...new Set(await idsOf("letters"))]).toEqual(expected);
     expect(await idsOf("letters.fifo")).toEqual(expected);
     const log = server.cli(["logs", "jobs", jobs[0]!]).out;
-    expect(log.includes("letters wait for arn:aws:sqs:us-east-1:000000000000:letters")).toBe(true);
+    expect(log.includes("messages wait for arn:aws:sqs:us-east-1:000000000000:letters")).toBe(true);
   }, 180_000);
 
   it("that is not there is refused with the submission", async () => {

@@ -118,7 +118,7 @@ describe("a server in trouble", () => {
     await eventually("there is another controller", another("controller", controller), 60_000);
     await eventually("predictions are answered", answers);
     await eventually("so is the controller", () => server.cli(["get"]).code === 0);
-    expect(server.stderr).toContain("has not answered");
+    expect(server.stderr).toContain("has not responded");
   }, 150_000);
 
   it("works on after its runtime directory was removed", async () => {

@@ -153,7 +153,7 @@ describe("the command line", () => {
     const slow = server.cli(["job", "submit", "jobs", job([{ do: "sleep", seconds: 9 }])]).out.trim();
     expect(server.cli(["job", "wait", "jobs", slow, "--timeout", "1"])).toMatchObject({
       code: 124,
-      err: expect.stringContaining("it goes on"),
+      err: expect.stringContaining("it continues"),
     });
     expect(server.cli(["job", "stop", "jobs", slow])).toMatchObject({
       code: 0,
@@ -195,8 +195,8 @@ describe("the command line", () => {
     [["nonsense"], 2, "unknown command"],
     [["get", "-o", "xml"], 2, "Allowed choices are table, json"],
     [["predict", "echo"], 2, "there is no file echo; give an API and a JSON file"],
-    [["logs"], 2, "name the API, or an application with -a: there is no configuration in this directory"],
-    [["refresh"], 2, "there is no configuration in this directory"],
+    [["logs"], 2, "name the API, or an application with -a: this directory has no configuration"],
+    [["refresh"], 2, "this directory has no configuration"],
     [["delete"], 2, "name the API, or an application with -a"],
     [["get", "nobody"], 4, "nobody is not deployed"],
     [["get", "jobs", "nonsense"], 4, 'has no job "nonsense"'],

@@ -93,7 +93,7 @@ describe("quern dev", () => {
     );
     await eventually("the failure is told", () => dev.err.includes("no model"));
     expect(await ask()).toBe("four");
-    expect(dev.err).toContain("the last version that worked goes on");
+    expect(dev.err).toContain("the last version that worked keeps running");
     rmSync(join(directory, "quern.yaml"));
     await eventually("the missing file is told", () => dev.err.includes("does not exist"));
     project("six");
@@ -119,7 +119,7 @@ describe("quern dev", () => {
       30_000,
       () => dev.err,
     );
-    expect(dev.err).toContain("started a server, which ends with this");
+    expect(dev.err).toContain("started a server, which ends with this command");
     const response = await fetch(`http://127.0.0.1:${port}/hello`, {
       method: "POST",
       body: "1",
@@ -160,7 +160,7 @@ describe("quern dev", () => {
     const code = readFileSync(file, "utf8");
     writeFileSync(file, code.replace("lbfgs", "no-such"));
     await said(
-      /The 'solver' parameter of MLPClassifier must be .*\n.*\nthe last version that worked goes on/,
+      /The 'solver' parameter of MLPClassifier must be .*\n.*\nthe last version that worked keeps running/,
     );
     expect(await predict()).toBe(200);
     dev.err = "";

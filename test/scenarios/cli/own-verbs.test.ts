@@ -97,7 +97,7 @@ describe("quern doctor", () => {
     await db.close();
     expect(server.cli(["refresh", "well"]).code).toBe(0);
     await eventually("it is told", () =>
-      /^routes +warn +the last good route of ill serves: cors_origins/m.test(server.cli(["doctor"]).out),
+      /^routes +warn +ill keeps its last good route: cors_origins/m.test(server.cli(["doctor"]).out),
     );
     for (const api of ["ill", "well"]) expect((await server.post(`/${api}`, {})).status).toBe(200);
     for (const api of ["ill", "well"]) expect(server.cli(["delete", api, "-y"]).code).toBe(0);

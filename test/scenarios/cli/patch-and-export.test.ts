@@ -117,7 +117,7 @@ describe("quern export api", () => {
     for (const id of readdirSync(projects))
       if (existsSync(join(projects, id, "code", "other.py")))
         writeFileSync(join(projects, id, "code", "other.py"), "B = 2\n");
-    const message = expect.stringContaining("are not on the server as they were deployed");
+    const message = expect.stringContaining("were changed or removed on the server after the deployment");
     expect(await ask("/export")).toMatchObject({ status: 409, message });
   });
 

@@ -132,13 +132,13 @@ describe("quern logs", () => {
 
   it("ends with what shows more, on a terminal only", async () => {
     await server.post("/echo", { do: "print", times: 1 });
-    const still = "echo still runs: `quern logs -f echo` follows it";
+    const still = "echo is still running: `quern logs -f echo` follows it";
     await eventually("it is printed", () => onTerminal("logs", "echo").includes("y".repeat(999)));
     expect(onTerminal("logs", "echo")).toMatch(new RegExp(`Z \\S+ .*\\n\\n${still}\\n$`));
     expect(onTerminal("logs", "echo", "-q")).not.toContain(still);
     expect(server.cli(["logs", "echo"]).err).toBe("");
     expect(onTerminal("logs", "jobs")).toBe(
-      "\neach job has a log of its own: `quern get jobs` lists the jobs, `quern logs jobs JOB` prints one's\n",
+      "\neach job has its own log: `quern get jobs` lists the jobs, `quern logs jobs JOB` prints one\n",
     );
     const gate = join(server.dir, "gate");
     const id = await server.submit("jobs", {
@@ -177,9 +177,9 @@ describe("quern job", () => {
     expect(out).toMatch(
       /^batch +attempts +error +items\n1 +1 +ValueError: no good: 7 +\[\{"do":"raise","id":7\}\]\n2 /,
     );
-    expect(out).toContain("the last one's traceback:\nTraceback (most recent call last):");
+    expect(out).toContain("traceback of the last one:\nTraceback (most recent call last):");
     const first = server.cli(["job", "failures", "jobs", id, "--limit", "1"]);
-    expect(first.err).toBe("more: --cursor 1; counted: --by-error; all of them: --export FILE\n");
+    expect(first.err).toBe("more: --cursor 1; counts by error: --by-error; all: --export FILE\n");
     const second = server.cli(["job", "failures", "jobs", id, "--cursor", "1", "-o", "json"]);
     expect(JSON.parse(second.out)).toMatchObject({ failures: [{ batch_index: 2 }], next_cursor: null });
     const listed = server.cli(["job", "list", "jobs", "--status", "completed_with_failures", "--limit", "1"]);

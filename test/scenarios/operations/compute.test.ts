@@ -60,11 +60,11 @@ describe("an API that does not fit", () => {
     deploy("late", "cpu: 300m");
     await eventually("it waits", async () => (await view("late")).status === "compute unavailable");
     expect((await view("late")).message).toMatch(
-      /^1 of 1 replicas wait for compute: each takes 0.3 CPU; of 1 CPU and 1024 MiB, 0 CPU .* are free; held by .*; it starts when/,
+      /^1 of 1 replicas wait for compute: each takes 0.3 CPU; 0 CPU .* of 1 CPU and 1024 MiB are free; reserved by .*; it starts when/,
     );
     const holders = ["API large (0.6 CPU)", `job ${job.id} of jobs (0.4 CPU)`];
     for (const holder of holders) expect(server.cli(["describe", "late"]).out).toContain(holder);
-    expect(server.cli(["get", "late"]).out).toContain("held by API large (0.6 CPU)");
+    expect(server.cli(["get", "late"]).out).toContain("reserved by API large (0.6 CPU)");
     await eventually("its log says it", () =>
       server.cli(["logs", "late"]).out.includes("1 of 1 replicas wait for compute: each takes 0.3 CPU"),
     );
@@ -89,7 +89,7 @@ describe("an API that does not fit", () => {
     const before = await answer("a");
     deploy("a", "cpu: 1500m", "", 2);
     await eventually("it is told", async () =>
-      /it never fits here: lower compute.cpu, or start the server with a larger --cpus$/.test(
+      /it can never fit on this server: lower compute.cpu, or start the server with a larger --cpus$/.test(
         (await view("a")).message ?? "",
       ),
     );

@@ -197,7 +197,7 @@ describe("a project of Cortex", () => {
     });
     expect([code, err]).toEqual([1, expect.stringMatching(GUIDE)]);
     expect(err).toContain(
-      '"python_client" does not exist here: load the model in __init__, from a path in config',
+      '"python_client" is not supported: load the model in __init__, from a path in config',
     );
     expect(err).toContain(
       "handler.py:1: a1: class PythonPredictor is not defined; rename class Handler to PythonPredictor",

@@ -85,7 +85,7 @@ describe("a record", () => {
       return status.worker_counts?.running === 1;
     });
     expect(status.waiting).toMatch(
-      /^2 workers wait for compute: each takes 0.5 CPU; of 1 CPU and .*, 0.3 CPU and .* are free; held by /,
+      /^2 workers wait for compute: each takes 0.5 CPU; 0.3 CPU and .* of 1 CPU and .* are free; reserved by /,
     );
     expect(status.waiting).toContain(`job ${id} of jobs (0.5 CPU)`);
     expect(status.waiting).toContain("API echo (0.2 CPU)");
@@ -338,6 +338,8 @@ describe("workers that the machine has no room for", () => {
     await server.ended("jobs", first);
     await server.ended("jobs", second);
     const log = await (await server.fetch(`/jobs/${second}/logs`)).text();
-    expect(log).toMatch(/1 of 1 workers wait for compute: each takes 0.5 CPU; of 1 CPU and \d+ MiB, 0.3 CPU/);
+    expect(log).toMatch(
+      /1 of 1 workers wait for compute: each takes 0.5 CPU; 0.3 CPU and \d+ MiB of 1 CPU and/,
+    );
   });
 });

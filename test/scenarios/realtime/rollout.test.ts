@@ -30,7 +30,7 @@ import socket, struct, sys
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
 listener.listen(8)
-body = b'{"reason": "protocol 3 is not spoken here, only 2"}'
+body = b'{"reason": "protocol 3 is not supported, only 2"}'
 while True:
     connection, _ = listener.accept()
     connection.recv(4096)
@@ -134,7 +134,7 @@ describe("a rollout", () => {
     const wrong = server.cli(["rollback", "v", "nothing"]);
     expect([wrong.code, wrong.err]).toEqual([
       5,
-      expect.stringContaining("nothing is not a former version of it"),
+      expect.stringContaining("nothing is not an earlier version of it"),
     ]);
     expect(server.cli(["get", "v"]).out).toContain(`${other} *`);
   });
@@ -258,7 +258,7 @@ describe("an API that scales", () => {
       return `${api.requested_replicas}: ${api.requested_because}`;
     };
     await eventually("three serve, and it is said why", async () => {
-      const said = /^3: .*requests in flight on average over 2 s, 2 wanted a replica/.test(await why());
+      const said = /^3: .*requests in flight on average over 2 s, 2 per replica wanted/.test(await why());
       return said && replicas() === 3;
     });
     const answers = await load.stop();

@@ -280,7 +280,7 @@ describe.each(KINDS)("a request of an API (%s)", (kind) => {
 });
 
 it("no worker but the liar's has broken the protocol", () => {
-  for (const kind of KINDS) expect(server.cli(["logs", kind]).out).not.toContain("protocol was broken");
+  for (const kind of KINDS) expect(server.cli(["logs", kind]).out).not.toContain("which broke the protocol");
 });
 
 describe("an answer that the worker did not check", () => {
