@@ -17,7 +17,7 @@ export async function formerVersion(
     others.length === 0 ? "no other version was deployed" : `other versions: ${others.join(", ")}`;
   const what =
     wanted === undefined ? "there is no version before it" : `${wanted} is not an earlier version of it`;
-  throw new ServiceError("wrong_state", `${name} is at ${current}, and ${what}; ${choice}`);
+  throw new ServiceError("wrong_state", `${name} is at ${current}, but ${what}; ${choice}`);
 }
 
 /** The current version, or the one with this id. Throws `wrong_state` if there is none. */

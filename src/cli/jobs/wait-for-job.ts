@@ -35,7 +35,7 @@ export async function waitForJob(
     }
     if (performance.now() > deadline) {
       bar.end();
-      const message = `job ${jobId} is still ${STATUS_TEXT[status]} after ${timeout} s; it goes on`;
+      const message = `job ${jobId} is still ${STATUS_TEXT[status]} after ${timeout} s; it continues`;
       throw new CliError(message, EXIT.timeout);
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -16,7 +16,7 @@ export function noReplicaStarts({ name }: ApiRoute): ServiceError {
 
 /** `where`: in which part of the work the time ran out. */
 export function tooLong({ timeout_ms }: ApiRoute, where: string): ServiceError {
-  const message = `the prediction was not done within predictor.timeout (${timeout_ms} ms), which ran out ${where}`;
+  const message = `the prediction did not end within predictor.timeout (${timeout_ms} ms), which ran out ${where}`;
   return new ServiceError("prediction_timeout", message);
 }
 

@@ -41,7 +41,7 @@ describe("quern patch", () => {
     writeFileSync(join(directory, "app.yaml"), "- {kind: app, name: houses}\n");
     expect(here("patch", "app.yaml")).toMatchObject({
       code: 2,
-      err: expect.stringContaining("app.yaml is an application's"),
+      err: expect.stringContaining("app.yaml belongs to an application"),
     });
     expect(here("delete", "patched", "-f").code).toBe(0);
   });
