@@ -28,19 +28,10 @@ const OF_NODE = [
   "test/protocol/",
   "test/conformance/database.test.ts",
   "test/conformance/worker.test.ts",
-  ...scenarios("access", "access", "addresses"),
-  ...scenarios("batch", "batch", "kill-points", "submission", "survival"),
-  ...scenarios("operations", "copies", "disk", "guarantees", "logs", "monitoring", "reading", "server"),
-  ...scenarios(
-    "realtime",
-    "front",
-    "payloads",
-    "realtime",
-    "rollout",
-    "rude-clients",
-    "rude-predictors",
-    "streams",
-  ),
+  ...scenarios("access", "addresses"),
+  ...scenarios("batch", "batch", "survival"),
+  ...scenarios("operations", "logs", "server"),
+  ...scenarios("realtime", "payloads", "realtime", "rude-clients", "streams"),
 ];
 
 const total = { passed: 0, failed: 0, skipped: 0 };

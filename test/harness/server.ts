@@ -107,7 +107,7 @@ export class TestServer {
     const { status, stdout, stderr } = spawnSync(process.execPath, [QUERN, ...args], {
       env: this.env,
       encoding: "utf8",
-      timeout: 45_000,
+      timeout: 100_000,
       maxBuffer: 1 << 28,
       ...options,
     });

@@ -277,7 +277,7 @@ describe("signatures", () => {
 
   it.each([
     ["a wrong secret", "AKIDADA:wrong", [], "does not match this request"],
-    ["an unknown key", "AKIDEVE:x", [], "AKIDEVE is not known"],
+    ["an unknown key", "AKIDEVE:x", [], "AKIDEVE is unknown"],
   ])("are refused: %s", (_, user, more, message) => {
     const answer = curl(user, "/echo", "1", ...more);
     expect(answer).toContain(message);

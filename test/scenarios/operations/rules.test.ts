@@ -292,7 +292,7 @@ describe("the configuration", () => {
     [
       "predictor.python: no version",
       api("", ", python: python3"),
-      "must be a version of Python of two numbers",
+      "must be a Python version of two numbers",
     ],
     [
       "predictor.python: too old",
