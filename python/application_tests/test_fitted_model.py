@@ -136,7 +136,7 @@ class Answers(unittest.TestCase):
     def test_that_cannot_be_served_fail_the_training(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
         for give, message in (
-            (lambda values: values.tolist()[:1], r"predict\(\) gave 1 values for 2 rows"),
+            (lambda values: values.tolist()[:1], r"predict\(\) returned 1 values for 2 rows; return one for each"),
             (lambda values: [[1], [2, 3]], r"predict\(\) returned something that is not an array of numbers"),
             (lambda values: numpy.zeros((len(values), 2)), r"predict\(\) returned 2 values for a row; return one"),
         ):
