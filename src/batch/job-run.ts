@@ -15,17 +15,21 @@ import { PatientStore } from "../object-store/patient-store.ts";
 import { Dispatching, type DispatchPlan } from "./dispatching.ts";
 import { finishJob } from "./end/finish-job.ts";
 import { JobDeadline } from "./end/job-deadline.ts";
+import type { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
 import { Enqueuing } from "./enqueuing.ts";
 import type { JobDeps } from "./job-deps.ts";
-import { type Phase, PREPARING, type RunOfJob } from "./phase.ts";
+import { type Phase, PREPARING, type RunOfJob, waitingToEnqueue } from "./phase.ts";
 import { type JobInput, jobInput } from "./records/job-input.ts";
 import { unexpected } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
 import { setStartTime } from "./records/owned-job.ts";
-import { storedInput } from "./records/stored-input.ts";
+import { type StoredInput, storedInput } from "./records/stored-input.ts";
 
 const TICK_MS = 250;
+
+/** Items that came with the submission are enqueued in milliseconds: they do not wait behind listings of stores. */
+export type PlacesByInput = Record<"items" | "files", EnqueuePlaces>;
 
 export class JobRun implements Service, RunOfJob {
   /** Resolves when the job has ended, or this run was stopped without ending it, and its workers are gone. */
@@ -39,6 +43,7 @@ export class JobRun implements Service, RunOfJob {
   readonly input: JobInput;
   isEnding = false;
   private phase: Phase = PREPARING;
+  private readonly places: PlacesByInput;
   private readonly deadline: JobDeadline;
   /** Aborted when nobody waits for the input any more. */
   private readonly over = new AbortController();
@@ -51,7 +56,7 @@ export class JobRun implements Service, RunOfJob {
   private resolveEnded: () => void = () => {};
 
   /** `lostWorkers`: how many the job had when the machine went down. */
-  constructor(deps: JobDeps, job: JobRow, lostWorkers: number) {
+  constructor(deps: JobDeps, job: JobRow, lostWorkers: number, places: PlacesByInput) {
     const jobLog = (line: string) => deps.jobLog(job.job_id, line);
     this.diskWait = {
       onWait: (error) => jobLog(`${describeShortage(error)}: the job waits for free resources`),
@@ -60,6 +65,7 @@ export class JobRun implements Service, RunOfJob {
     this.deps = { ...deps, db: patientDatabase(deps.db, this.diskWait) };
     this.job = job;
     this.lostWorkers = lostWorkers;
+    this.places = places;
     this.startTime = job.start_time ?? timestamp();
     this.deadline = new JobDeadline(job.timeout_s, job.round_started_time ?? job.created_time, {
       wallMs: wallMs(),
@@ -119,16 +125,35 @@ export class JobRun implements Service, RunOfJob {
   private async run(): Promise<void> {
     const { deps, job } = this;
     await setStartTime(deps.db, job.job_id, deps.epoch, this.startTime);
-    // Only these two fields are kept: the paths of a selection may have 10 MB.
-    const { batch_size: batchSize, batch_count } = await storedInput(deps.db, job.job_id);
+    // Only these fields are kept: the paths of a selection may have 10 MB.
+    const { kind, batch_size: batchSize, batch_count } = await storedInput(deps.db, job.job_id);
+    const giveBack = await this.placeToEnqueue(kind);
+    if (giveBack === undefined) return;
+    const enqueued = await this.enqueue(batch_count).finally(giveBack);
+    if (enqueued === undefined) return;
+    const { enqueuing, ...plan } = enqueued;
+    await this.dispatch(enqueuing, { ...plan, batchSize });
+  }
+
+  /** Undefined if the job ends instead. */
+  private async enqueue(batch_count: number | undefined) {
+    const { deps, job } = this;
     const api = await deps.findApi(job.api_name, job.api_id);
-    if (this.isEnding || this.checkTimeout()) return;
+    if (this.isEnding || this.checkTimeout()) return undefined;
     const enqueuing = new Enqueuing(this, api, { batch_count });
     this.phase = enqueuing;
     enqueuing.workers.startMissing();
     const totalBatches = await enqueuing.enqueue();
-    if (totalBatches === undefined) return;
-    await this.dispatch(enqueuing, { totalBatches, batchSize, timeoutMs: api.timeoutMs });
+    return totalBatches === undefined ? undefined : { enqueuing, totalBatches, timeoutMs: api.timeoutMs };
+  }
+
+  /** Resolves to the function that gives the place back; undefined if the job ends while it waits for one. */
+  private placeToEnqueue(kind: StoredInput["kind"]): Promise<(() => void) | undefined> {
+    const { api_name, status } = this.job;
+    if (status !== "status_enqueuing") return Promise.resolve(() => {});
+    const places = this.places[kind === "items" ? "items" : "files"];
+    this.phase = waitingToEnqueue(() => places.describe(api_name));
+    return places.take(api_name, this.over.signal);
   }
 
   private async dispatch(before: Enqueuing, plan: DispatchPlan): Promise<void> {

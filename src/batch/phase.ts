@@ -52,3 +52,8 @@ export const PREPARING: Phase = {
   close: async () => {},
   leave: async () => {},
 };
+
+/** The job waits until it may enqueue, and has no worker yet. */
+export function waitingToEnqueue(describeWaiting: () => string): Phase {
+  return { ...PREPARING, workers: { ...PREPARING.workers, describeWaiting } };
+}

@@ -5,8 +5,9 @@
 import { contain, reportFault } from "../base/boundary.ts";
 import { describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
 import { finishJob, makeTerminal } from "./end/finish-job.ts";
+import { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
 import type { JobDeps } from "./job-deps.ts";
-import { JobRun } from "./job-run.ts";
+import { JobRun, type PlacesByInput } from "./job-run.ts";
 import type { UnfinishedJob } from "./records/job-lists.ts";
 import { unexpected } from "./records/job-reasons.ts";
 import { claimJob } from "./records/owned-job.ts";
@@ -14,6 +15,7 @@ import { claimJob } from "./records/owned-job.ts";
 export class RunsInProgress {
   private readonly deps: JobDeps;
   private readonly runs = new Map<string, JobRun>();
+  private readonly places: PlacesByInput = { items: new EnqueuePlaces(), files: new EnqueuePlaces() };
   private readonly gone = new AbortController();
 
   constructor(deps: JobDeps) {
@@ -45,7 +47,7 @@ export class RunsInProgress {
     if (row === undefined) return;
     // An exception here ends the job. The submission does not fail, because the job is recorded as promised.
     try {
-      const run = new JobRun(this.deps, row, lostWorkers);
+      const run = new JobRun(this.deps, row, lostWorkers, this.places);
       this.runs.set(jobId, run);
       contain("a job's end", async () => {
         await run.ended;

@@ -1,4 +1,5 @@
 /** The input of a job as stored in its row: the submission without the items, which are in the job's own file. */
+import { OneEachTurn } from "../../base/clock.ts";
 import { first, type Statements } from "../../database/database.ts";
 import type { FileSelection } from "../../object-store/select/select-files.ts";
 
@@ -6,8 +7,12 @@ export type StoredInput =
   | { kind: "items"; batch_size: number; batch_count: number }
   | ({ kind: "lines" | "paths"; batch_size: number; batch_count?: undefined } & FileSelection);
 
+/** A parse of 4 MB takes 20 ms. A start of the server reads the inputs of all jobs. */
+const TURNS = new OneEachTurn();
+
 /** Reads it when it is needed. Callers do not keep it: a selection of files may have 10 MB. */
 export async function storedInput(db: Statements, jobId: string): Promise<StoredInput> {
+  await TURNS.turn();
   const sql = "SELECT submission_json FROM jobs WHERE job_id = ?";
   const row = await first<{ submission_json: string }>(db, sql, [jobId]);
   if (row === undefined) throw new Error(`job ${jobId} is gone`);

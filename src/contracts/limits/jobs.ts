@@ -9,6 +9,13 @@ export const SEGMENT_BATCHES_MAX = 8192;
 /** The longest interval between two group commits. */
 export const COMMIT_INTERVAL_MS = 5;
 export const ENQUEUE_COMMIT_BYTES = 4 * 1024 * 1024;
+/**
+ * Jobs that enqueue at once, in all and of one API; jobs whose items came with them are counted separately. A job holds
+ * up to 15 MiB of paths and buffers then: with all places taken by the largest selections that are 240 MiB. Jobs of one
+ * API whose store does not respond leave places for those of others.
+ */
+export const ENQUEUING_MAX = 16;
+export const ENQUEUING_OF_AN_API_MAX = 4;
 /** Work leased to one worker: about this much, so that no batch waits long for those before it. */
 export const LEASED_WORK_US = 50_000;
 /**

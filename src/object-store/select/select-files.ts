@@ -8,6 +8,7 @@ import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
 import type { ListedObject, ObjectStore } from "../object-store.ts";
 import { compileGlob, type Glob } from "./glob.ts";
+import { type Listing, listingsOf } from "./listings.ts";
 
 export interface FileSelection {
   store_paths: readonly string[];
@@ -44,7 +45,8 @@ export async function* selectFiles(
   const slices = new TimeSlices(SLICE_MS);
   const { store_paths } = selection;
   if (from !== undefined && from.entry < store_paths.length) yield [{ ...from, bytes: undefined }];
-  const listings = listingsOf(store_paths).filter(({ entry }) => entry >= (from?.entry ?? 0));
+  const first = from?.entry ?? 0;
+  const listings = (await listingsOf(store_paths, slices)).filter(({ entry }) => entry >= first);
   const list = ({ prefix, entry }: Listing) =>
     store.list(prefix, { sizes, after: entry === from?.entry ? from.path : undefined });
   const parallel = listings.reduce(
@@ -56,42 +58,11 @@ export async function* selectFiles(
     const selected: SelectedFile[] = [];
     for (const file of page) {
       const { path } = file;
-      if (path.endsWith("/") || isInside(inside, path)) continue;
+      if (path.endsWith("/") || (inside !== undefined && isInside(inside, path))) continue;
       if (await isWanted(filter, path, slices)) selected.push({ ...file, entry });
     }
     if (selected.length > 0) yield selected;
   }
-}
-
-/** One entry of `store_paths` that is worth listing. */
-interface Listing {
-  prefix: string;
-  entry: number;
-  /** Earlier prefixes that select some of what this one does: sorted, and none begins with another. */
-  inside: string[];
-}
-
-/**
- * The prefixes in order, without those whose files an earlier one selects. After sorting, a prefix comes before all
- * that begin with it. So the prefixes of the current one form a stack, in which the innermost came first in the
- * submission. (A prefix that came after one that covers it is not on the stack.)
- */
-function listingsOf(prefixes: readonly string[]): Listing[] {
-  const entries = new Map<string, number>();
-  for (const [entry, prefix] of prefixes.entries()) if (!entries.has(prefix)) entries.set(prefix, entry);
-  const around: { prefix: string; entry: number; inside: string[] }[] = [];
-  const listed = new Map<number, Listing>();
-  for (const prefix of [...entries.keys()].sort()) {
-    while (around.length > 0 && !prefix.startsWith(around.at(-1)!.prefix)) around.pop();
-    const innermost = around.at(-1);
-    const entry = entries.get(prefix)!;
-    if (innermost !== undefined && innermost.entry < entry) continue;
-    innermost?.inside.push(prefix);
-    const listing = { prefix, entry, inside: [] };
-    around.push(listing);
-    listed.set(entry, listing);
-  }
-  return [...entries.values()].flatMap((entry) => listed.get(entry) ?? []);
 }
 
 /** Only the last prefix that does not sort after the path can be its beginning. */
