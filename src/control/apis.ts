@@ -24,6 +24,7 @@ export interface ApiRoutesDeps {
   jobs: Jobs;
   keys: Keys;
   streams: OpenStreams;
+  lists: OpenStreams;
   apiLogDirectory: (name: string) => string;
 }
 
@@ -63,7 +64,8 @@ function configRequest(c: Context): ConfigRequest {
   };
 }
 
-export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRoutesDeps): Hono {
+export function apiRoutes(deps: ApiRoutesDeps): Hono {
+  const { apis, jobs, keys, apiLogDirectory } = deps;
   const app = new Hono();
   const { deployed } = apis;
 
@@ -117,7 +119,7 @@ export function apiRoutes({ apis, jobs, keys, streams, apiLogDirectory }: ApiRou
   app.get("/-/apis/:name/logs", async (c) => {
     const { name } = await deployed.get(c.req.param("name"));
     // A deleted API's log is removed too.
-    return logsResponse(c, streams, apiLogDirectory(name), async () => !(await deployed.isDeployed(name)));
+    return logsResponse(c, deps, apiLogDirectory(name), async () => !(await deployed.isDeployed(name)));
   });
 
   return app;

@@ -96,7 +96,7 @@ export function controlApp(deps: ControlDeps): Hono {
     const count = await deps.jobs.unpauseAll();
     return c.json({ message: count === 1 ? "continued 1 job" : `continued ${count} jobs` });
   });
-  app.get("/-/audit", (c) => auditResponse(c, deps.streams, deps.auditDirectory));
+  app.get("/-/audit", (c) => auditResponse(c, deps, deps.auditDirectory));
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
   app.route("/", applicationRoutes(deps));

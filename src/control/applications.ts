@@ -10,9 +10,11 @@ import { flag, isTrue } from "./requests/parameters.ts";
 export interface ApplicationRoutesDeps {
   applications: Applications;
   streams: OpenStreams;
+  lists: OpenStreams;
 }
 
-export function applicationRoutes({ applications, streams }: ApplicationRoutesDeps): Hono {
+export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
+  const { applications } = deps;
   const app = new Hono();
 
   app.get("/-/applications", async (c) => {
@@ -38,7 +40,7 @@ export function applicationRoutes({ applications, streams }: ApplicationRoutesDe
   app.get("/-/applications/:name/resources/:resource/logs", async (c) => {
     const { name, resource } = c.req.param();
     const { directory, isOver } = await applications.logOf(name, c.req.query("kind"), resource);
-    return logsResponse(c, streams, directory, async () => isOver());
+    return logsResponse(c, deps, directory, async () => isOver());
   });
 
   return app;

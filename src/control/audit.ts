@@ -6,12 +6,15 @@ import { ServiceError } from "../contracts/errors.ts";
 import { DURATION_PATTERN } from "../contracts/keys.ts";
 import { readAudit } from "../observe/read-audit.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
-import { streamText } from "./answers/stream-text.ts";
 import { isTrue } from "./requests/parameters.ts";
 
 const NDJSON = "application/x-ndjson";
 
-export function auditResponse(c: Context, streams: OpenStreams, directory: string): Response {
+export function auditResponse(
+  c: Context,
+  { streams, lists }: { streams: OpenStreams; lists: OpenStreams },
+  directory: string,
+): Response {
   const query = {
     since: sinceOf(c.req.query("since")),
     key: c.req.query("key"),
@@ -20,7 +23,7 @@ export function auditResponse(c: Context, streams: OpenStreams, directory: strin
   async function* chunks() {
     for await (const lines of readAudit(directory, query)) yield `${lines.join("\n")}\n`;
   }
-  return query.follow ? streams.answer(c, chunks(), NDJSON) : streamText(c, chunks(), NDJSON);
+  return (query.follow ? streams : lists).answer(c, chunks(), NDJSON);
 }
 
 /** Converts the duration in `since` to a timestamp. Without it, "" is before all timestamps. */

@@ -7,7 +7,7 @@ import type { Jobs } from "../batch/jobs.ts";
 import type { DeadLetterPage, Queues } from "../batch/letters/queues.ts";
 import { jobStatus } from "../batch/records/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { streamText } from "./answers/stream-text.ts";
+import type { OpenStreams } from "./answers/open-streams.ts";
 import { queueUrl } from "./jobs/job-answers.ts";
 import { assertKey } from "./requests/authorization.ts";
 import { limitOf } from "./requests/parameters.ts";
@@ -16,9 +16,10 @@ export interface QueueRoutesDeps {
   jobs: Jobs;
   queues: Queues;
   keys: Keys;
+  lists: OpenStreams;
 }
 
-export function queueRoutes({ jobs, queues, keys }: QueueRoutesDeps): Hono {
+export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hono {
   const app = new Hono();
   const admin = (c: Context) => assertKey(c, keys, { scope: "admin" });
   app.get("/-/queues", async (c) => {
@@ -37,7 +38,7 @@ export function queueRoutes({ jobs, queues, keys }: QueueRoutesDeps): Hono {
   });
   app.get("/-/queues/:queue/messages", async (c) => {
     admin(c);
-    return messagesResponse(c, await queues.messages(c.req.param("queue"), cursorOf(c), limitOf(c)));
+    return messagesResponse(c, lists, await queues.messages(c.req.param("queue"), cursorOf(c), limitOf(c)));
   });
   app.delete("/-/queues/:queue/messages", async (c) => {
     admin(c);
@@ -61,7 +62,7 @@ function cursorOf(c: Context): string {
 }
 
 /** Streamed, because the bodies of a page may be many megabytes. */
-function messagesResponse(c: Context, page: DeadLetterPage): Response {
+function messagesResponse(c: Context, lists: OpenStreams, page: DeadLetterPage): Response {
   async function* chunks(): AsyncGenerator<string> {
     yield '{"messages":[';
     let separator = "";
@@ -72,5 +73,5 @@ function messagesResponse(c: Context, page: DeadLetterPage): Response {
     }
     yield `],"next_cursor":${JSON.stringify(page.next)}}`;
   }
-  return streamText(c, chunks(), "application/json");
+  return lists.answer(c, chunks(), "application/json");
 }

@@ -1,10 +1,11 @@
 /** Lists that nobody reads, many at once: what they hold, and whom they keep waiting. */
 import { EventEmitter } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import type { Context } from "hono";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { jobLogDirectory } from "../../src/contracts/data-layout.ts";
 import { SLICE_MS } from "../../src/contracts/limits/event-loop.ts";
 import { LISTS_OF_A_KEY_MAX } from "../../src/contracts/limits/responses.ts";
 import { streamText } from "../../src/control/answers/stream-text.ts";
@@ -25,15 +26,18 @@ describe("lists of failures that are not read", () => {
   const open: IncomingMessage[] = [];
   let jobId = "";
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
-  const create = async () => {
+  const create = async (scope = "submit") => {
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
-    const answer = await server.post("/-/keys", { scope: "submit" }, bearer(token));
+    const answer = await server.post("/-/keys", { scope }, bearer(token));
     return ((await answer.json()) as { key: string }).key;
   };
   const list = (key: string, query = "?limit=500", accept = "*/*") =>
+    read(key, `/fails/${jobId}/failures${query}`, accept);
+  /** Its answer is not read. */
+  const read = (key: string, path: string, accept = "*/*") =>
     new Promise<number>((resolve, reject) => {
       const headers = { ...bearer(key), accept };
-      const ask = httpRequest(`${server.baseUrl}/fails/${jobId}/failures${query}`, { headers }, (answer) => {
+      const ask = httpRequest(server.baseUrl + path, { headers }, (answer) => {
         open.push(answer.on("error", () => {}));
         resolve(answer.statusCode!);
       });
@@ -78,6 +82,33 @@ describe("lists of failures that are not read", () => {
     expect(await list(other)).toBe(200);
     open.shift()!.destroy();
     await eventually("there is room for another", async () => (await list(own)) === 200);
+  });
+
+  it("are ten together with logs that are not followed, and what else is long counts among them", async () => {
+    const [admin, other] = [await create("admin"), await create("admin")];
+    const line = `2026-11-22T20:00:00.000Z ${"x".repeat(999)}\n`;
+    // More than the sockets on the way hold.
+    writeFileSync(join(jobLogDirectory(server.dataDir, jobId), "long.log"), line.repeat(16_000), {
+      mode: 0o600,
+    });
+    const letters = { arn: "letters", max_receive_count: 1 };
+    const dry = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+    await server.post("/fails", { ...dry, queue_dead_letter_queue: letters }, bearer(admin));
+    const logs = Array.from({ length: LISTS_OF_A_KEY_MAX }, () => read(admin, `/fails/${jobId}/logs`));
+    expect(new Set(await Promise.all(logs))).toEqual(new Set([200]));
+    const statuses = async (key: string) => {
+      const paths = [
+        ...[`/fails/${jobId}/logs`, `/fails/${jobId}/failures`],
+        ...["/-/apis/fails/logs", "/-/audit", "/-/queues/letters/messages"],
+      ];
+      const preview = await server.post("/fails?dryRun=true", dry, bearer(key));
+      await preview.text();
+      return [...(await Promise.all(paths.map((path) => read(key, path)))), preview.status];
+    };
+    expect(await statuses(admin)).toEqual(Array(6).fill(429));
+    expect(await statuses(other)).toEqual(Array(6).fill(200));
+    // Those that are followed have a limit of their own.
+    expect(await read(admin, "/-/apis/fails/logs?follow=true")).toBe(200);
   });
 });
 

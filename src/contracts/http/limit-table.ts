@@ -65,7 +65,7 @@ const REQUESTS: readonly LimitRow[] = [
     `${submissions.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`,
   ),
   {
-    what: "lists of failures that a key reads at once",
+    what: "lists of failures, logs and dry runs that a key reads at once",
     most: String(responses.LISTS_OF_A_KEY_MAX),
     error: "rate_limited",
     status: 429,

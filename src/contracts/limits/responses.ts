@@ -16,7 +16,8 @@ export const LIST_LIMIT_MAX = 500;
 export const LIST_ROWS_AT_ONCE = 50;
 /**
  * Lists of failures that one key reads at once. Each holds up to 2 MiB of errors (20 of 97 KiB) and 3 MiB of a segment
- * until its client reads on. All that may be open hold 200 MiB.
+ * until its client reads on. All that may be open hold 200 MiB. Messages of dead letter queues (16 of 256 KiB), logs
+ * that are not followed, the audit and dry runs count too. A log holds some 200 KB, so that 6,000 held a gigabyte.
  */
 export const LISTS_OF_A_KEY_MAX = 10;
 export const LISTS_MAX = 40;

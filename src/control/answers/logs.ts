@@ -1,19 +1,18 @@
 /**
  * Responds with log lines, as text or as records with `Accept: application/x-ndjson`. `?follow=true` continues until
- * the end.
+ * the end. Without it, the response is one of the lists that a key may read at once.
  */
 import type { Context } from "hono";
 import { hideOwnKeys } from "../../contracts/secrets.ts";
 import { type LogLine, readLogLines } from "../../observe/log-files.ts";
 import { isTrue } from "../requests/parameters.ts";
 import type { OpenStreams } from "./open-streams.ts";
-import { streamText } from "./stream-text.ts";
 
 const NDJSON = "application/x-ndjson";
 
 export function logsResponse(
   c: Context,
-  streams: OpenStreams,
+  { streams, lists }: { streams: OpenStreams; lists: OpenStreams },
   directory: string,
   isOver: () => Promise<boolean>,
 ): Response {
@@ -27,5 +26,5 @@ export function logsResponse(
       yield hideOwnKeys(lines.map(write).join(""));
   }
   const type = asRecords ? NDJSON : "text/plain; charset=utf-8";
-  return isFollowed ? streams.answer(c, chunks(), type) : streamText(c, chunks(), type);
+  return (isFollowed ? streams : lists).answer(c, chunks(), type);
 }

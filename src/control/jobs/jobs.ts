@@ -35,7 +35,7 @@ export interface JobRoutesDeps extends JobAnswerDeps {
   apis: Apis;
   keys: Keys;
   streams: OpenStreams;
-  /** Of failures. */
+  /** Of failures, and other long responses: logs that are not followed, dry runs. */
   lists: OpenStreams;
   jobLogDirectory: (jobId: string) => string;
 }
@@ -65,7 +65,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     // The API may have been deleted, or have come to need a key, since the request's head.
     const version = await batchApi(c, deps);
     const left = clientLeft(c);
-    if (isTrue(c.req.query("dryRun"))) return previewResponse(c, await jobs.preview(body, key, left));
+    if (isTrue(c.req.query("dryRun"))) return previewResponse(c, deps, await jobs.preview(body, key, left));
     const { row, isReplay } = await jobs.submit(version, body, key, left);
     return jsonText(await recordText(c, jobs, row), 200, {
       location: jobAddress(c, row),
@@ -112,7 +112,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   app.get(`${API}/:job/logs`, async (c) => {
     const { api_name, job_id } = await jobOf(c);
     const isOver = async () => isTerminal((await jobs.records.get(api_name, job_id)).status);
-    return logsResponse(c, deps.streams, deps.jobLogDirectory(job_id), isOver);
+    return logsResponse(c, deps, deps.jobLogDirectory(job_id), isOver);
   });
 }
 

@@ -4,14 +4,14 @@
  */
 import type { Context } from "hono";
 import type { Preview } from "../../batch/submit/select-input.ts";
-import { streamText } from "../answers/stream-text.ts";
+import type { OpenStreams } from "../answers/open-streams.ts";
 
 /** `Accept: text/plain` gives one path per line, as in Cortex. Otherwise the response is the JSON object. */
-export function previewResponse(c: Context, preview: Preview): Response {
+export function previewResponse(c: Context, { lists }: { lists: OpenStreams }, preview: Preview): Response {
   const isText = (c.req.header("accept") ?? "").includes("text/plain");
   return isText
-    ? streamText(c, pathLines(preview), "text/plain; charset=utf-8")
-    : streamText(c, jsonObject(preview), "application/json");
+    ? lists.answer(c, pathLines(preview), "text/plain; charset=utf-8")
+    : lists.answer(c, jsonObject(preview), "application/json");
 }
 
 async function* pathLines({ files }: Preview): AsyncGenerator<string> {
