@@ -59,6 +59,12 @@ const REQUESTS: readonly LimitRow[] = [
     error: "body_too_large",
     status: 413,
   },
+  {
+    what: "bytes of answers that clients of a gateway do not read; the oldest go for new ones",
+    most: bytes(responses.UNREAD_ANSWERS_BYTES_MAX),
+    error: undefined,
+    status: undefined,
+  },
   invalid("`limit` of a list", String(responses.LIST_LIMIT_MAX)),
   invalid(
     "`Idempotency-Key`",

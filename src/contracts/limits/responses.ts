@@ -31,3 +31,8 @@ export const STREAMS_MAX = 500;
 export const STREAM_POLL_MS = 500;
 /** A stream that is silent this long gets a comment or an empty line, before a proxy closes it (60 s is common). */
 export const STREAM_HEARTBEAT_MS = 15_000;
+/**
+ * Bytes of complete responses that a gateway holds for clients which do not read them. Beyond that, it closes the
+ * connections of the oldest ones. A response has up to 256 KiB, the end of a stream up to 1 MiB.
+ */
+export const UNREAD_ANSWERS_BYTES_MAX = 128 * 1024 * 1024;

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressRoute } from "../../contracts/routes.ts";
 import { discardRest } from "./discard-rest.ts";
+import { unreadAnswers } from "./unread-answers.ts";
 
 export function describeEndpoint(
   request: IncomingMessage,
@@ -17,5 +18,6 @@ export function describeEndpoint(
     "x-request-id": requestId,
   });
   response.end(request.method === "HEAD" ? undefined : body);
+  unreadAnswers.add(response);
   discardRest(request);
 }

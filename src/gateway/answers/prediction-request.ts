@@ -7,6 +7,7 @@ import { answerHeaders, WITHOUT_BODY } from "./answer-headers.ts";
 import { ownFaults } from "./own-faults.ts";
 import { sendError } from "./send-error.ts";
 import { bodyFormat, StreamedAnswer } from "./streamed-answer.ts";
+import { unreadAnswers } from "./unread-answers.ts";
 
 const NO_BODY: readonly Buffer[] = [];
 /** A larger body is not copied: the copy costs more than a second buffer in the write. */
@@ -92,6 +93,7 @@ export class PredictionRequest {
     // One write for head and body: Node joins strings, and in Latin-1 each byte is one character.
     if (body.length <= JOINED_BYTES_MAX) response?.end(body.toString("latin1"), "latin1");
     else response?.end(body);
+    if (response !== undefined) unreadAnswers.add(response);
   }
 
   /**
@@ -158,6 +160,7 @@ export class PredictionRequest {
       return this.sendRefused(response, error);
     }
     response.end(hasBody ? body : undefined);
+    unreadAnswers.add(response);
   }
 
   /** Node refused to write the head. The worker has checked the head (answer_heads.py), so this is rare. */

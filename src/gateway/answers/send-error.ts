@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import { reportFault } from "../../base/boundary.ts";
 import { asServiceError, problemHeaders, type ServiceError, toProblem } from "../../contracts/errors.ts";
 import { ownFaults } from "./own-faults.ts";
+import { unreadAnswers } from "./unread-answers.ts";
 
 /** Never throws: if the error cannot be written, the connection ends. */
 export function sendError(response: ServerResponse, error: unknown, requestId: string): void {
@@ -29,4 +30,5 @@ function writeProblem(response: ServerResponse, problem: ServiceError, requestId
     "x-request-id": requestId,
   });
   response.end(body);
+  unreadAnswers.add(response);
 }

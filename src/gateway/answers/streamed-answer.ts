@@ -10,6 +10,7 @@ import type { Problem } from "../../contracts/errors.ts";
 import { STREAM_PIECE_BYTES, STREAM_WRITE_BYTES } from "../../contracts/limits/frames.ts";
 import { STREAM_HEARTBEAT_MS } from "../../contracts/limits/responses.ts";
 import type { StreamHead } from "../../protocol/messages.ts";
+import { unreadAnswers } from "./unread-answers.ts";
 
 const DATA = Buffer.from("data: ");
 const EVENT_END = Buffer.from("\n\n");
@@ -81,8 +82,9 @@ export class StreamedAnswer {
   end(): void {
     this.flush();
     this.abandon();
-    if (this.left === undefined || this.left === 0) this.response.end();
-    else this.cut();
+    if (this.left !== undefined && this.left !== 0) return this.cut();
+    this.response.end();
+    unreadAnswers.add(this.response);
   }
 
   /** Reports the error in the stream's own form and cuts the body off, so that no client considers it complete. */
@@ -94,6 +96,7 @@ export class StreamedAnswer {
     if (this.format === "lines") this.response.write(`{"error":${text}}\n`);
     // Ends the connection after what was written, without the body's last chunk.
     this.response.socket?.end();
+    unreadAnswers.add(this.response);
   }
 
   /** Whether the client has not yet taken what was written. */

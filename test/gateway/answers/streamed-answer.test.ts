@@ -11,6 +11,7 @@ function stream(format: "events" | "lines" | "raw") {
   const response = {
     destroyed: false,
     writableNeedDrain: false,
+    writableLength: 0,
     writeHead: () => {},
     on: () => {},
     write: (bytes: Buffer) => writes.push(bytes.toString()),

@@ -289,11 +289,7 @@ describe("the configuration", () => {
       api("", ", python: 3.10"),
       'python: "3.11", because YAML reads 3.10 as 3.1',
     ],
-    [
-      "predictor.python: no version",
-      api("", ", python: python3"),
-      "must be a Python version of two numbers",
-    ],
+    ["predictor.python: no version", api("", ", python: python3"), "must be a Python version of two numbers"],
     [
       "predictor.python: too old",
       api("", ', python: "3.6"'),
