@@ -1,6 +1,7 @@
 /**
  * The bytes of the budget that one body holds while it arrives and is used. Bodies that arrive too slowly are refused.
  */
+import { Interruptible } from "../base/interruptible.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { BODY_PACE_MS, BODY_PACE_SHARE, SMALL_BODY_BYTES } from "../contracts/limits/requests.ts";
 import type { BodyBudget, BodyOwner } from "./body-budget.ts";
@@ -54,19 +55,16 @@ export async function collect(
   const parts: Uint8Array[] = [];
   let block: Buffer | undefined;
   let bytes = 0;
-  let stopWatching = () => {};
-  const slow = new Promise<never>((_, reject) => {
-    const received = () => bytes;
-    stopWatching = watchPace(
-      () => held.bytes,
-      received,
-      () => reject(bodyTooSlow()),
-    );
-  });
+  const waits = new Interruptible();
+  const stopWatching = watchPace(
+    () => held.bytes,
+    () => bytes,
+    () => waits.interrupt(bodyTooSlow()),
+  );
   try {
     const iterator = chunks[Symbol.asyncIterator]();
     for (;;) {
-      const { value, done } = await Promise.race([iterator.next(), slow]);
+      const { value, done } = await waits.wait(iterator.next());
       if (done === true) return parts;
       bytes += value.length;
       check(bytes);

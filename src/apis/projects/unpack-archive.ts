@@ -12,6 +12,7 @@ import { finished } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { shortageOf } from "../../base/disk-full.ts";
+import { Interruptible } from "../../base/interruptible.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   PROJECT_BYTES_LIMIT,
@@ -62,8 +63,7 @@ class Unpacking {
   private readonly made = new Map<string, Promise<unknown>>();
   private readonly open = new Set<WriteStream>();
   private readonly writing: Promise<void>[] = [];
-  private readonly failed: Promise<never>;
-  private refuse: (error: unknown) => void = () => {};
+  private readonly waits = new Interruptible();
   private files = 0;
   private bytes = 0;
   /** Bytes of the unpacked archive, including headers and padding. */
@@ -72,10 +72,6 @@ class Unpacking {
   constructor(into: string, limits: ArchiveLimits) {
     this.into = into;
     this.limits = limits;
-    this.failed = new Promise<never>((_, reject) => {
-      this.refuse = reject;
-    });
-    this.failed.catch(() => {});
     // `strict` makes a damaged archive an error.
     this.parser = new Parser({
       strict: true,
@@ -93,10 +89,10 @@ class Unpacking {
     for await (const chunk of tarOf(archive)) {
       this.meter(chunk);
       if (this.fault !== undefined) throw this.fault;
-      if (!this.parser.write(chunk)) await Promise.race([once(this.parser, "drain"), this.failed]);
+      if (!this.parser.write(chunk)) await this.waits.wait(once(this.parser, "drain"));
     }
     this.parser.end();
-    await Promise.race([ended, this.failed]);
+    await this.waits.wait(ended);
     await Promise.all(this.writing);
     if (this.fault !== undefined) throw this.fault;
   }
@@ -112,7 +108,7 @@ class Unpacking {
   private fail(error: unknown): void {
     if (this.fault !== undefined) return;
     this.fault = error;
-    this.refuse(error);
+    this.waits.interrupt(error);
   }
 
   private meter(chunk: Buffer): void {
