@@ -7,13 +7,13 @@ const SUITES: Record<string, string> = {
   "own-kernel": "test/**/*.cgroup.ts",
 };
 
-/** Tests start real processes on a small machine: two files at a time, and generous time limits that only a hang reaches. */
+/** Tests start real processes, and wait for them more than they compute: three files at a time on two cores. Only a hang reaches the time limits. */
 export default defineConfig({
   test: {
     include: [SUITES[process.env.QUERN_TEST_SUITE ?? ""]!],
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    maxWorkers: 2,
+    maxWorkers: 3,
     pool: "forks",
   },
 });

@@ -18,7 +18,7 @@ import { mutatePure } from "./mutations/pure.mjs";
 import { runTests } from "./mutations/red-tests.mjs";
 import { root, setUp } from "./setup.mjs";
 
-const AT_ONCE = 2;
+const AT_ONCE = 3;
 const total = { passed: 0, failed: 0, skipped: 0 };
 
 function tell(verdict, name, seconds, what) {
