@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import errno
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from .connection import listen
-from .log_stream import redirect_standard_streams
+from .log_stream import close_standard_streams, redirect_standard_streams
 from .note import Note
-from .worker import Worker, leave
+from .worker import Worker
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 # No room or inode on the disk, no quota, or no file handle: whoever starts us waits, and tries again.
 SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
@@ -32,6 +37,15 @@ def main() -> None:
         leave(os.EX_TEMPFAIL)
     worker.run()
     leave(0)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process without waiting for threads that user code left behind."""
+    try:
+        atexit._run_exitfuncs()
+        close_standard_streams()
+    finally:
+        os._exit(code)
 
 
 # Guarded: user code that starts processes by "spawn" imports this file again.

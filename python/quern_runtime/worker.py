@@ -7,8 +7,6 @@ written. Callers allow for that (docs/worker-protocol.md): death is a closed soc
 from __future__ import annotations
 
 import asyncio
-import atexit
-import gc
 import hmac
 import json
 import os
@@ -19,23 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from . import protocol
 from .deliveries import Deliveries
-from .faults import FAULT_MESSAGE_BYTES_MAX, cut, encode, fault
-from .forks import leave_if_child, watch_forks
-from .load_predictor import PredictorError, load_predictor
-from .log_stream import close_standard_streams, report
-from .missing_module import advice
+from .forks import watch_forks
+from .lifecycle import Lifecycle, log_fault
 from .predictions import Predictions
 from .sockets import Sockets
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
-    from typing import NoReturn
 
     from .connection import Connection
-    from .load_predictor import Predictor
     from .note import Note
-    from .shapes import Fault, Init
 
     Handler = Callable[[Connection, int, bytes], None]
 
@@ -54,12 +46,9 @@ class Worker:
         # INIT and JOB_COMPLETE, as (function, arguments).
         self._tasks: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._predictions = Predictions(note, self._sockets.wake, self._flush)
-        self._deliveries = Deliveries(note, self._flush, _log_fault)
+        self._deliveries = Deliveries(note, self._flush, log_fault)
+        self._life = Lifecycle(note, self._deliveries, self._predictions)
         self._epoch = 0
-        self._state = "new"
-        self._api_id: str | None = None
-        self._job_id: str | None = None
-        self._predictor: Predictor | None = None
         self._draining = False
         of_both: dict[int, Handler] = {
             protocol.META: self._on_meta,
@@ -148,14 +137,15 @@ class Worker:
         connection.role = hello["role"]
         if connection.role == "controller":
             self._take_owner(connection, hello["epoch"])
+        predictor = self._life.predictor
         welcome = {
             "protocol": protocol.PROTOCOL_VERSION,
             "pid": os.getpid(),
-            "state": self._state,
-            "api_id": self._api_id,
+            "state": self._life.state,
+            "api_id": self._life.api_id,
             "connection": connection.number,
-            "wants": self._predictor.wants if self._predictor is not None else [],
-            "is_async": self._predictor is not None and self._predictor.is_async,
+            "wants": predictor.wants if predictor is not None else [],
+            "is_async": predictor is not None and predictor.is_async,
             "died_in": self._note.died_in,
         }
         connection.send(protocol.WELCOME, 0, json.dumps(welcome).encode())
@@ -183,14 +173,14 @@ class Worker:
         self._deliveries.welcome(connection)
 
     def _on_init(self, connection: Connection, message_id: int, body: bytes) -> None:
-        self._tasks.append((self._run_init, (connection, protocol.decode_init(body))))
+        self._tasks.append((self._life.load, (connection, protocol.decode_init(body))))
 
     def _on_meta(self, connection: Connection, message_id: int, body: bytes) -> None:
         connection.metas[message_id] = json.loads(body)
 
     def _on_predict(self, connection: Connection, message_id: int, body: bytes) -> None:
         meta = connection.metas.pop(message_id, None)
-        if self._state != "ready" or self._draining:
+        if self._life.state != "ready" or self._draining:
             connection.send(protocol.BUSY, message_id, b"")
         else:
             self._predictions.take(connection, message_id, meta, body)
@@ -209,12 +199,10 @@ class Worker:
         self._draining = True
 
     def _on_enqueued(self, connection: Connection, message_id: int, body: bytes) -> None:
-        if self._job_id is None or self._predictor is None:
-            raise protocol.ProtocolError("an ENQUEUED arrived at a worker that has no job")
-        self._predictor.learn_total(json.loads(body)["total_batch_count"])
+        self._life.learn_total(json.loads(body)["total_batch_count"])
 
     def _on_job_complete(self, connection: Connection, message_id: int, body: bytes) -> None:
-        self._tasks.append((self._run_job_complete, (connection, message_id)))
+        self._tasks.append((self._life.complete_job, (connection, message_id)))
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -231,62 +219,15 @@ class Worker:
                 return
         self._predictions.work(until)
 
-    def _run_init(self, connection: Connection, init: Init) -> None:
-        self._state = "initializing"
-        self._api_id = init["api_id"]
-        self._job_id = (init.get("job_spec") or {}).get("job_id")
-        try:
-            self._predictor = load_predictor(init)
-            leave_if_child()
-        except BaseException as error:
-            leave_if_child(error)
-            self._state = "failed"
-            self._draining = True
-            stage = error.stage if isinstance(error, PredictorError) else "init"
-            described = fault(stage, error)
-            what_to_do = advice(error)
-            report(described["traceback"] + ("" if what_to_do is None else "%s\n" % what_to_do))
-            if what_to_do is not None:
-                described["message"] = cut("%s: %s" % (described["message"], what_to_do), FAULT_MESSAGE_BYTES_MAX)
-            connection.send(protocol.INIT_FAILED, 0, encode(described))
-            return
-        if self._job_id is not None:
-            self._deliveries.set_up(self._predictor, self._job_id)
-        else:
-            self._predictions.set_up(self._predictor, init)
-        # What the set-up made stays: the collector need not walk through it with every request.
-        gc.collect()
-        gc.freeze()
-        self._state = "ready"
-        ready = {
-            "wants": self._predictor.wants,
-            "is_async": self._predictor.is_async,
-            "has_on_job_complete": self._predictor.on_job_complete is not None,
-        }
-        connection.send(protocol.READY, 0, json.dumps(ready).encode())
-
-    def _run_job_complete(self, connection: Connection, message_id: int) -> None:
-        self._note.take_in_hand(connection.number, message_id, 0)
-        try:
-            self._predictor.complete_job()  # type: ignore[union-attr]
-            leave_if_child()
-            connection.send(protocol.RESULT, message_id, protocol.encode_result(0, b"", b"null"))
-        except BaseException as error:
-            leave_if_child(error)
-            described = fault("on_job_complete", error)
-            _log_fault(described, "on_job_complete failed")
-            connection.send(protocol.ERROR, message_id, encode(described))
-        self._note.put_down()
-
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _is_over(self) -> bool:
-        if self._draining:
+        if self._draining or self._life.state == "failed":
             return not self._tasks and self._predictions.is_settled
         if self._sockets:
             # A batch worker without its controller is of no use to anybody.
-            return self._job_id is not None and not any(c.role == "controller" for c in self._sockets)
-        if self._job_id is not None:
+            return self._life.job_id is not None and not any(c.role == "controller" for c in self._sockets)
+        if self._life.job_id is not None:
             return True
         return time.monotonic() - self._sockets.lonely_since > ORPHAN_EXIT_S
 
@@ -300,16 +241,3 @@ class Worker:
         self._sockets.close_in_child()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _log_fault(described: Fault, what: str) -> None:
-    report("%s\n%s" % (what, described["traceback"]))
-
-
-def leave(code: int) -> NoReturn:
-    """Ends the process without waiting for threads that user code left behind."""
-    try:
-        atexit._run_exitfuncs()
-        close_standard_streams()
-    finally:
-        os._exit(code)

@@ -1,0 +1,101 @@
+"""The user's class in this process: loaded once (INIT), and called once more when its job ends (JOB_COMPLETE)."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import TYPE_CHECKING
+
+from . import protocol
+from .faults import FAULT_MESSAGE_BYTES_MAX, cut, encode, fault
+from .forks import leave_if_child
+from .load_predictor import PredictorError, load_predictor
+from .log_stream import report
+from .missing_module import advice
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .deliveries import Deliveries
+    from .load_predictor import Predictor
+    from .note import Note
+    from .predictions import Predictions
+    from .shapes import Fault, Init
+
+
+class Lifecycle:
+    """From "new" to "initializing" to "ready", or to "failed" if the class cannot be loaded."""
+
+    def __init__(self, note: Note, deliveries: Deliveries, predictions: Predictions) -> None:
+        self._note = note
+        self._deliveries = deliveries
+        self._predictions = predictions
+        self.state = "new"
+        self.api_id: str | None = None
+        # None for a replica of a real-time API.
+        self.job_id: str | None = None
+        self.predictor: Predictor | None = None
+
+    def load(self, connection: Connection, init: Init) -> None:
+        """Loads the class and makes the predictor; answers READY or INIT_FAILED."""
+        self.state = "initializing"
+        self.api_id = init["api_id"]
+        self.job_id = (init.get("job_spec") or {}).get("job_id")
+        try:
+            predictor = load_predictor(init)
+            leave_if_child()
+        except BaseException as error:
+            leave_if_child(error)
+            self.state = "failed"
+            connection.send(protocol.INIT_FAILED, 0, encode(_describe(error)))
+            return
+        self.predictor = predictor
+        if self.job_id is not None:
+            self._deliveries.set_up(predictor, self.job_id)
+        else:
+            self._predictions.set_up(predictor, init)
+        # What was loaded stays in memory: the collector need not walk through it with every request.
+        gc.collect()
+        gc.freeze()
+        self.state = "ready"
+        ready = {
+            "wants": predictor.wants,
+            "is_async": predictor.is_async,
+            "has_on_job_complete": predictor.on_job_complete is not None,
+        }
+        connection.send(protocol.READY, 0, json.dumps(ready).encode())
+
+    def learn_total(self, total_batch_count: int) -> None:
+        """Tells the predictor how many batches its job has, once all are enqueued."""
+        if self.job_id is None or self.predictor is None:
+            raise protocol.ProtocolError("an ENQUEUED arrived at a worker that has no job")
+        self.predictor.learn_total(total_batch_count)
+
+    def complete_job(self, connection: Connection, message_id: int) -> None:
+        """Runs `on_job_complete()`; answers RESULT or ERROR."""
+        self._note.take_in_hand(connection.number, message_id, 0)
+        try:
+            self.predictor.complete_job()  # type: ignore[union-attr]
+            leave_if_child()
+            connection.send(protocol.RESULT, message_id, protocol.encode_result(0, b"", b"null"))
+        except BaseException as error:
+            leave_if_child(error)
+            described = fault("on_job_complete", error)
+            log_fault(described, "on_job_complete failed")
+            connection.send(protocol.ERROR, message_id, encode(described))
+        self._note.put_down()
+
+
+def log_fault(described: Fault, what: str) -> None:
+    """Writes an exception of user code to the log of its API or job."""
+    report("%s\n%s" % (what, described["traceback"]))
+
+
+def _describe(error: BaseException) -> Fault:
+    """Why the class cannot be loaded, with what to do about it; the same goes to the log."""
+    stage = error.stage if isinstance(error, PredictorError) else "init"
+    described = fault(stage, error)
+    what_to_do = advice(error)
+    report(described["traceback"] + ("" if what_to_do is None else "%s\n" % what_to_do))
+    if what_to_do is not None:
+        described["message"] = cut("%s: %s" % (described["message"], what_to_do), FAULT_MESSAGE_BYTES_MAX)
+    return described
