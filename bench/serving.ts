@@ -3,110 +3,19 @@
  * settings with one worker, loaded by wrk one after the other. Peers are installed into `.bench/serving`; wrk must be there
  * (Debian: wrk).
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../test/harness/eventually.ts";
 import { freePort } from "../test/harness/faulty-proxy.ts";
-import { root, TestServer } from "../test/harness/server.ts";
-import { cpuSeconds, median, report } from "./measure.ts";
+import { TestServer } from "../test/harness/server.ts";
+import { median, report } from "./measure.ts";
+import { install } from "./serving/install.ts";
+import { FLOWER, LARGE, PEERS, type Peer, peersDirectory } from "./serving/peers.ts";
+import { end, pssMiB } from "./serving/process-tree.ts";
+import { fixedRate, type Load, rounds, tell, wrk } from "./serving/wrk.ts";
 
-const SECONDS = 4;
 const ROUNDS = 3;
-const FLOWER = { sepal_length: 5.2, sepal_width: 3.6, petal_length: 1.4, petal_width: 0.3 };
-const INFERENCE = {
-  inputs: [{ name: "flower", shape: [1, 4], datatype: "FP32", data: [5.2, 3.6, 1.4, 0.3] }],
-};
-const LARGE = { rows: Array.from({ length: 1_070 }, (_, n) => ({ ...FLOWER, n })) };
-
-interface Load {
-  rate: number;
-  p50Ms: number;
-  p99Ms: number;
-  /** CPU seconds of all its processes for a thousand requests. */
-  cpuPer1k: number;
-}
-
-interface Peer {
-  name: string;
-  packages: string[];
-  /** The command in its environment's `bin`, and how it is started. */
-  command: (bin: string, port: number) => [command: string, args: string[], env?: Record<string, string>];
-  path: string;
-  payload: unknown;
-  atLeast: number;
-}
-
-const peersDirectory = join(root, "bench", "serving");
-
-const PEERS: readonly Peer[] = [
-  {
-    name: "MLServer",
-    packages: ["mlserver"],
-    command: (bin, port) => [
-      join(bin, "mlserver"),
-      ["start", join(peersDirectory, "mlserver_peer")],
-      ...([
-        {
-          MLSERVER_HTTP_PORT: String(port),
-          MLSERVER_GRPC_PORT: String(port + 1),
-          MLSERVER_METRICS_PORT: String(port + 2),
-          MLSERVER_PARALLEL_WORKERS: "0",
-          MLSERVER_DEBUG: "false",
-        },
-      ] as const),
-    ],
-    path: "/v2/models/noop/infer",
-    payload: INFERENCE,
-    atLeast: 8,
-  },
-  {
-    name: "LitServe",
-    packages: ["litserve"],
-    command: (bin, port) => [join(bin, "python"), [join(peersDirectory, "litserve_peer.py"), String(port)]],
-    path: "/noop",
-    payload: FLOWER,
-    atLeast: 20,
-  },
-  {
-    name: "BentoML",
-    packages: ["bentoml"],
-    command: (bin, port) => [
-      join(bin, "bentoml"),
-      [
-        "serve",
-        "bentoml_peer:Noop",
-        "--port",
-        String(port),
-        "--host",
-        "127.0.0.1",
-        "--working-dir",
-        peersDirectory,
-        "-q",
-      ],
-      {
-        BENTOML_CONFIG_OPTIONS: "api_server.logging.access.enabled=false api_server.metrics.enabled=false",
-        BENTOML_DO_NOT_TRACK: "True",
-      },
-    ],
-    path: "/noop",
-    payload: FLOWER,
-    atLeast: 20,
-  },
-  {
-    name: "Ray Serve",
-    packages: ["ray[serve]"],
-    command: (bin, port) => [
-      join(bin, "python"),
-      [join(peersDirectory, "ray_peer.py"), String(port)],
-      { RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO: "0" },
-    ],
-    path: "/noop",
-    payload: FLOWER,
-    atLeast: 20,
-  },
-];
-
 const QUERN_YAML = `
 - name: noop
   predictor: {path: noop.py}
@@ -261,95 +170,6 @@ async function loadPeer(peer: Peer, bin: string, directory: string): Promise<Loa
   return loads.sort((a, b) => a.rate - b.rate)[Math.floor(ROUNDS / 2)]!;
 }
 
-async function wrk(
-  directory: string,
-  url: string,
-  payload: unknown,
-  pid: number,
-  connections = 64,
-): Promise<Load> {
-  const script = join(directory, "post.lua");
-  writeFileSync(
-    script,
-    `wrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = [[${JSON.stringify(payload)}]]\n`,
-  );
-  const before = treeCpuSeconds(pid);
-  const out = execFileSync(
-    "wrk",
-    [
-      "-t",
-      "1",
-      "-c",
-      String(connections),
-      "-d",
-      `${SECONDS}s`,
-      "--latency",
-      "--timeout",
-      "30s",
-      "-s",
-      script,
-      url,
-    ],
-    { encoding: "utf8" },
-  );
-  const spent = treeCpuSeconds(pid) - before;
-  if (/Non-2xx|Socket errors/.test(out)) throw new Error(`errors at ${url}:\n${out}`);
-  const requests = Number(/(\d+) requests in/.exec(out)![1]);
-  const percentile = (name: string) => {
-    const [, value, unit] = new RegExp(`${name}%\\s+([\\d.]+)(us|ms|s)`).exec(out)!;
-    return Number(value) * { us: 0.001, ms: 1, s: 1000 }[unit as "us" | "ms" | "s"];
-  };
-  const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(out)![1]);
-  return { rate, p50Ms: percentile("50"), p99Ms: percentile("99"), cpuPer1k: (spent / requests) * 1000 };
-}
-
-function fixedRate(url: string, rate: number): { p50_ms: number; p99_ms: number } {
-  const args = [join(root, "bench", "load.mjs"), url, "16", String(SECONDS), String(rate)];
-  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as {
-    p50_ms: number;
-    p99_ms: number;
-  };
-}
-
-async function rounds<Result>(count: number, once: () => Promise<Result>): Promise<Result[]> {
-  const results: Result[] = [];
-  for (let round = 0; round < count; round++) results.push(await once());
-  return results;
-}
-
-function tell(name: string, { rate, p50Ms, p99Ms, cpuPer1k }: Load): void {
-  console.log(
-    `  ${name}: ${rate.toFixed(0)} req/s, p50 ${p50Ms.toFixed(2)} p99 ${p99Ms.toFixed(1)} ms, ${cpuPer1k.toFixed(3)} CPU s per 1,000`,
-  );
-}
-
-/** A process and all below it. */
-function tree(pid: number): number[] {
-  const parents = new Map<number, number>();
-  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "latin1");
-      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  const found = [pid];
-  for (const at of found) for (const [child, parent] of parents) if (parent === at) found.push(child);
-  return found;
-}
-
-function treeCpuSeconds(pid: number): number {
-  return tree(pid).reduce((sum, one) => sum + cpuSeconds(one, true), 0);
-}
-
-function pssMiB(pid: number): number {
-  return tree(pid).reduce((sum, one) => {
-    const text = readFileSync(`/proc/${one}/smaps_rollup`, "latin1");
-    return sum + Number(/^Pss:\s+(\d+) kB/m.exec(text)![1]) / 1024;
-  }, 0);
-}
-
 async function answers(url: string, payload: unknown): Promise<void> {
   const init = {
     method: "POST",
@@ -365,33 +185,4 @@ async function answers(url: string, payload: unknown): Promise<void> {
       ),
     120_000,
   );
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const gone = new Promise((resolve) => child.once("exit", resolve));
-  const below = tree(child.pid!);
-  child.kill("SIGTERM");
-  await Promise.race([gone, new Promise((resolve) => setTimeout(resolve, 5_000))]);
-  for (const pid of below) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It has ended already.
-    }
-  }
-}
-
-/** The `bin` of an environment with these packages, made once. */
-function install(directory: string, name: string, packages: readonly string[]): string {
-  const environment = join(directory, name.toLowerCase().replace(/\W/g, ""));
-  const bin = join(environment, "bin");
-  const marker = join(environment, "installed");
-  if (existsSync(marker)) return bin;
-  console.log(`  installing ${packages.join(" ")} ...`);
-  const run = (command: string, args: string[]) =>
-    execFileSync(command, args, { stdio: ["ignore", "ignore", "inherit"] });
-  run("python3", ["-m", "venv", environment]);
-  run(join(bin, "pip"), ["install", "-q", ...packages]);
-  writeFileSync(marker, "");
-  return bin;
 }
