@@ -1,7 +1,7 @@
 /**
- * Bounds the bytes of request bodies that one process holds. Pure. A body counts from its announcement, because all
- * admitted bodies may arrive at once. No caller gets everything: a sender may hold twice as much as stays free for
- * others, an API seven times as much.
+ * Bounds the bytes of request bodies that one process holds. Pure. Large bodies count from their announcement, because
+ * all that are admitted may arrive at once; small ones count as they arrive. No caller gets everything: a sender may
+ * hold twice as much as stays free for others, an API seven times as much.
  */
 
 /** The sender and the API to which a body is charged. */
@@ -22,6 +22,7 @@ export class BodyBudget {
   private held = 0;
   private readonly most: number;
   private readonly mostOfLarge: number;
+  private readonly forSmall: number;
   private readonly smallBytes: number;
   /** Separate, so that a caller that holds large bodies can still send small ones. */
   private readonly ofSmall = new OwnerShares();
@@ -34,12 +35,13 @@ export class BodyBudget {
   constructor({ most, forSmall, smallBytes }: { most: number; forSmall: number; smallBytes: number }) {
     this.most = most;
     this.mostOfLarge = most - forSmall;
+    this.forSmall = forSmall;
     this.smallBytes = smallBytes;
   }
 
-  /** Whether a body of this size needs no owner: it is small, and half of the budget is free. */
+  /** Whether a body of this size needs no owner: it is small, and all bodies fit into the part for small ones. */
   isPlenty(bytes: number): boolean {
-    return bytes <= this.smallBytes && this.held + bytes <= this.most / 2;
+    return bytes <= this.smallBytes && this.held + bytes <= this.forSmall;
   }
 
   /**

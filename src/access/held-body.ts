@@ -50,7 +50,9 @@ export async function collect(
   onTaken = () => {},
 ): Promise<Uint8Array[]> {
   check(announced ?? 0);
-  if (announced !== undefined) held.grow(announced);
+  // Small bodies reserve what has arrived: those that are announced and never sent would take others' bytes.
+  const isAhead = announced !== undefined && announced > SMALL_BODY_BYTES;
+  if (isAhead) held.grow(announced);
   onTaken();
   const parts: Uint8Array[] = [];
   let block: Buffer | undefined;
@@ -68,7 +70,7 @@ export async function collect(
       if (done === true) return parts;
       bytes += value.length;
       check(bytes);
-      if (announced === undefined) held.grow(value.length);
+      if (!isAhead) held.grow(value.length);
       block = keepPart(parts, value, block);
     }
   } finally {
@@ -107,6 +109,6 @@ export function bodiesFull(): ServiceError {
 export function bodyTooSlow(): ServiceError {
   return new ServiceError(
     "body_too_slow",
-    `a large body must keep arriving: at least a fortieth of its announced size every ${BODY_PACE_MS / 1000} s; send it again, in smaller parts if the connection is slow`,
+    `a body must keep arriving: at least a fortieth of its announced bytes every ${BODY_PACE_MS / 1000} s; send it again, in smaller parts if the connection is slow`,
   );
 }

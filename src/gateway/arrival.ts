@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { BodyBudget } from "../access/body-budget.ts";
 import { bodiesFull, bodyTooSlow } from "../access/held-body.ts";
+import type { PaceWatch } from "../access/pace-watch.ts";
 import type { Principal } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
 import { asServiceError, type ServiceError } from "../contracts/errors.ts";
@@ -19,6 +20,8 @@ import { metaOf } from "./payload-meta.ts";
 export interface ArrivalDeps extends AdmissionRules {
   maxBodyBytes: number;
   bodies: BodyBudget;
+  /** Watches small bodies of which a part is still to come. */
+  pace: PaceWatch;
 }
 
 export class Arrival implements ArrivedRequest {
@@ -45,7 +48,8 @@ export class Arrival implements ArrivedRequest {
     this.response = exchange.response;
     this.requestId = exchange.requestId;
     this.admission = new Admission(deps, exchange.request, destination.address);
-    this.body = new ArrivingBody(deps.bodies);
+    const announced = exchange.request.headers["content-length"];
+    this.body = new ArrivingBody(deps.bodies, announced);
     this.response.on("close", () => this.onClose());
   }
 
@@ -102,13 +106,14 @@ export class Arrival implements ArrivedRequest {
     if (!isPost && !isSigned) return this.describe();
     const refusal = isPost ? this.destination.pool.refusal() : undefined;
     if (refusal !== undefined) return this.refuse(refusal);
-    const announced = request.headers["content-length"];
-    if (announced === undefined || !this.deps.bodies.isPlenty(Number(announced)))
-      this.body.charge({ sender: this.admission.sender, api: this.destination.address.name });
-    if (announced !== undefined && !this.reserve(Number(announced))) return this.refuse(bodiesFull());
+    const { body } = this;
+    // Small bodies reserve what has arrived: those that are announced and never sent would take others' bytes.
+    if (body.isReservedAhead) {
+      this.charge();
+      if (!this.reserve(body.size)) return this.refuse(bodiesFull());
+      request.on("data", (chunk: Buffer) => body.keep(chunk));
+    } else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
     if (request.headers.expect !== undefined) this.response.writeContinue();
-    if (announced !== undefined) request.on("data", (chunk: Buffer) => this.body.keep(chunk));
-    else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
     request.on("end", () => this.onBody(isSigned, isPost));
   }
 
@@ -133,17 +138,25 @@ export class Arrival implements ArrivedRequest {
     if (isChosen === true) this.response.setHeader("x-quern-api", pool.route.name);
   }
 
-  /** Takes a chunk of a body whose length was not announced. */
+  /** Takes a chunk of a body that is small, or whose length was not announced. */
   private takeChunk(chunk: Buffer): void {
-    const { maxBodyBytes } = this.deps;
-    if (this.body.bytes + chunk.length > maxBodyBytes) this.refuse(bodyTooLarge(maxBodyBytes));
-    else if (this.reserve(chunk.length)) this.body.keep(chunk);
-    else this.refuse(bodiesFull());
+    const { body, deps } = this;
+    const { maxBodyBytes } = deps;
+    const bytes = body.bytes + chunk.length;
+    if (bytes > maxBodyBytes) return this.refuse(bodyTooLarge(maxBodyBytes));
+    if (!body.isCharged && !deps.bodies.isPlenty(bytes)) this.charge();
+    if (!this.reserve(bytes)) return this.refuse(bodiesFull());
+    body.keep(chunk);
+    if (!body.isWhole && !this.request.complete) body.watchIn(deps.pace, () => this.refuse(bodyTooSlow()));
   }
 
-  private reserve(bytes: number): boolean {
+  private charge(): void {
+    this.body.charge({ sender: this.admission.sender, api: this.destination.address.name });
+  }
+
+  private reserve(inAll: number): boolean {
     const { body } = this;
-    if (!body.reserve(bytes)) return false;
+    if (!body.reserve(inAll)) return false;
     // Refuses a large body that stops coming, so that others get its bytes of the budget.
     if (body.needsWatch) body.watch(() => this.refuse(bodyTooSlow()));
     return true;

@@ -5,12 +5,15 @@
 import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
 import { keepPart } from "../access/body-parts.ts";
 import { watchPace } from "../access/held-body.ts";
+import type { PaceWatch, WatchedBody } from "../access/pace-watch.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { SMALL_BODY_BYTES } from "../contracts/limits/requests.ts";
 
-export class ArrivingBody {
+export class ArrivingBody implements WatchedBody {
   readonly parts: Buffer[] = [];
   private readonly budget: BodyBudget;
+  /** The length by its head; 0 if there is none. */
+  private readonly announced: number;
   /** Total bytes of `parts`. */
   private received = 0;
   /** The block into which small parts are merged. */
@@ -20,15 +23,36 @@ export class ArrivingBody {
   /** The sender and API that these bytes are charged to; undefined if the budget had plenty. */
   private owner: BodyOwner | undefined;
   private stopWatching: (() => void) | undefined;
+  /** The watch that this body is in, with all other small ones. */
+  private pace: PaceWatch | undefined;
   /** How many predictions still need the body: the request itself, and its copy for a shadow. */
   private users = 0;
 
-  constructor(budget: BodyBudget) {
+  constructor(budget: BodyBudget, announced: string | undefined) {
     this.budget = budget;
+    this.announced = Number(announced ?? 0);
   }
 
   get bytes(): number {
     return this.received;
+  }
+
+  get size(): number {
+    return Math.max(this.announced, this.received);
+  }
+
+  /** Whether all announced bytes have arrived. */
+  get isWhole(): boolean {
+    return this.received === this.announced;
+  }
+
+  get isCharged(): boolean {
+    return this.owner !== undefined;
+  }
+
+  /** Whether the head announces so many bytes that they are reserved before they arrive. */
+  get isReservedAhead(): boolean {
+    return this.announced > SMALL_BODY_BYTES;
   }
 
   /** Whether it is so large that its pace must be watched from now on. */
@@ -36,15 +60,15 @@ export class ArrivingBody {
     return this.reserved > SMALL_BODY_BYTES && this.stopWatching === undefined;
   }
 
-  /** Called before anything is reserved. */
+  /** Bytes that were reserved without an owner are released: the next call of `reserve` reserves them again. */
   charge(owner: BodyOwner): void {
+    this.release();
     this.owner = owner;
   }
 
-  /** False if the budget lacks the bytes. */
-  reserve(bytes: number): boolean {
-    const inAll = this.reserved + bytes;
-    if (!this.budget.reserve(bytes, this.owner, inAll)) return false;
+  /** Reserves bytes until they are `inAll`. False if the budget lacks them. */
+  reserve(inAll: number): boolean {
+    if (!this.budget.reserve(inAll - this.reserved, this.owner, inAll)) return false;
     this.reserved = inAll;
     return true;
   }
@@ -54,7 +78,7 @@ export class ArrivingBody {
     this.block = keepPart(this.parts, part, this.block);
   }
 
-  /** Calls `onSlow` if the body stops coming. */
+  /** Calls `onSlow` if the body, which is a large one, stops arriving. */
   watch(onSlow: () => void): void {
     this.stopWatching = watchPace(
       () => this.reserved,
@@ -63,9 +87,17 @@ export class ArrivingBody {
     );
   }
 
+  /** The same for a small one. */
+  watchIn(pace: PaceWatch, onSlow: () => void): void {
+    if (this.pace !== undefined) return;
+    this.pace = pace;
+    pace.add(this, onSlow);
+  }
+
   /** Nothing more comes. */
   close(): void {
     this.stopWatching?.();
+    this.pace?.delete(this);
   }
 
   usedBy(predictions: number): void {

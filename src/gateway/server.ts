@@ -10,6 +10,7 @@ import type { Socket } from "node:net";
 import { BodyBudget } from "../access/body-budget.ts";
 import type { HostRules } from "../access/host-check.ts";
 import type { JwtVerifier } from "../access/jwt.ts";
+import { PaceWatch } from "../access/pace-watch.ts";
 import { parseCredentials, type SignatureRules } from "../access/sigv4.ts";
 import { contain } from "../base/boundary.ts";
 import { openLog } from "../base/log.ts";
@@ -121,7 +122,8 @@ export class Gateway {
     });
     const asksForKey = ({ endpoint }: AddressRoute) =>
       this.routes.endpoints.find(endpoint)?.address.needs_key === true;
-    const predictions = new Predictions({ maxBodyBytes, authorization, bodies, asksForKey });
+    const pace = new PaceWatch();
+    const predictions = new Predictions({ maxBodyBytes, authorization, bodies, pace, asksForKey });
     const clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
     const { listen, controlListen, rules, mainUrl } = options;
     const controller = new ControllerConnections(options.controllerSocket);
@@ -130,7 +132,7 @@ export class Gateway {
     this.inside = new Inside({
       routes: this.routes,
       // User code needs its capability and no key.
-      predictions: new Predictions({ maxBodyBytes, authorization, bodies, asksForKey: () => false }),
+      predictions: new Predictions({ maxBodyBytes, authorization, bodies, pace, asksForKey: () => false }),
       port: options.apiPort,
       controller,
       baseUrl: publicUrl ?? mainUrl,

@@ -36,6 +36,21 @@ describe("the body of a request", () => {
   });
 });
 
+describe("a small body", () => {
+  it("reserves what has arrived of it, and not what is announced", async () => {
+    const body = held();
+    const seen: number[] = [];
+    async function* bytes() {
+      for (let n = 0; n < 3; n++) {
+        seen.push(body.bytes);
+        yield Buffer.alloc(10);
+      }
+    }
+    await collect(bytes(), body, SMALL_BODY_BYTES, () => {});
+    expect([...seen, body.bytes]).toEqual([0, 10, 20, 30]);
+  });
+});
+
 describe("a large body that stalls", () => {
   beforeEach(() => {
     vi.useFakeTimers();

@@ -3,25 +3,29 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/access/body-budget.ts";
+import { PaceWatch } from "../../src/access/pace-watch.ts";
 import type { Principal } from "../../src/access/permission.ts";
+import { SMALL_BODY_BYTES } from "../../src/contracts/limits/requests.ts";
 import type { PredictionRequest } from "../../src/gateway/answers/prediction-request.ts";
 import { Arrival } from "../../src/gateway/arrival.ts";
 import type { Destination } from "../../src/gateway/destination.ts";
 import { Authorization } from "../../src/gateway/door/authorization.ts";
 import { eventually } from "../harness/eventually.ts";
 
-const BUDGET_BYTES = 1000;
+const BUDGET_BYTES = 4 * SMALL_BODY_BYTES;
 const HOLDER: Principal = { id: "k1", permissions: [{ scope: "predict", api: null }], rate: null };
 
 describe("a request that arrives", () => {
   let server: Server;
   let bodies: BodyBudget;
+  let pace: PaceWatch;
   let isKeyAsked = false;
   const submitted: PredictionRequest[] = [];
   const responses: ServerResponse[] = [];
 
   beforeEach(() => {
     bodies = new BodyBudget({ most: BUDGET_BYTES, forSmall: 0, smallBytes: 0 });
+    pace = new PaceWatch();
   });
   afterEach(() => {
     isKeyAsked = false;
@@ -46,7 +50,7 @@ describe("a request that arrives", () => {
     const destination = { address: { name: "api", endpoint: "/api", needs_key: needsKey }, pool };
     const asksForKey = () => isKeyAsked;
     const given = { authorization: authorization as Authorization, maxBodyBytes: BUDGET_BYTES };
-    const deps = { ...given, bodies, asksForKey };
+    const deps = { ...given, bodies, pace, asksForKey };
     server = createServer((incoming, response) => {
       responses.push(response);
       const exchange = { request: incoming, response, requestId: "r" };
@@ -112,6 +116,50 @@ describe("a request that arrives", () => {
     verify(HOLDER);
     await verified;
     expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
+  });
+
+  it("reserves nothing for a small body that never comes", async () => {
+    await listen({}, false);
+    for (let n = 0; n < 5; n++) post({ "content-length": SMALL_BODY_BYTES }).flushHeaders();
+    await eventually("all heads are here", () => responses.length === 5);
+    expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
+  });
+
+  it("is charged to its sender as soon as the bytes of small bodies are not plenty", async () => {
+    const smallBytes = SMALL_BODY_BYTES;
+    bodies = new BodyBudget({ most: 4 * smallBytes, forSmall: smallBytes, smallBytes });
+    await listen({}, false);
+    const sent = post({ "content-length": smallBytes });
+    sent.write("x");
+    await eventually("it has begun", () => pace.size === 1);
+    const read = () => responses[0]!.req.socket.bytesRead;
+    const before = read();
+    bodies.reserve(2 * smallBytes);
+    sent.write("x".repeat(smallBytes - 2));
+    await eventually("almost all of it is here", () => read() === before + smallBytes - 2);
+    expect(bodies.reserve(smallBytes, { sender: "127.0.0.1", api: "api" })).toBe(false);
+    expect(bodies.reserve(smallBytes, { sender: "another", api: "another" })).toBe(true);
+  });
+
+  it("is refused if its small body stops coming, and goes on if it does not", async () => {
+    await listen({}, false);
+    const sent = [0, 1].map(() => post({ "content-length": 100 }));
+    const statuses = sent.map(
+      (one) => new Promise((resolve) => one.on("response", ({ statusCode }) => resolve(statusCode))),
+    );
+    for (const one of sent) one.write("x".repeat(10));
+    await eventually("both have begun", () => pace.size === 2);
+    pace.check();
+    const received = () => responses.reduce((sum, { req }) => sum + req.socket.bytesRead, 0);
+    const before = received();
+    sent[1]!.write("x".repeat(10));
+    await eventually("more of one has come", () => received() === before + 10);
+    expect(bodies.reserve(BUDGET_BYTES - 29)).toBe(false);
+    pace.check();
+    expect(await statuses[0]).toBe(408);
+    sent[1]!.end("x".repeat(80));
+    expect(await statuses[1]).toBe(200);
+    expect([pace.size, bodies.reserve(BUDGET_BYTES)]).toEqual([0, true]);
   });
 });
 

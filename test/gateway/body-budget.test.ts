@@ -59,10 +59,10 @@ describe("the budget of bodies", () => {
     expect([budget.reserve(80, owner("x")), budget.reserve(0, owner("x"))]).toEqual([true, true]);
   });
 
-  it("counts small ones to nobody while half of it is free", () => {
+  it("counts small ones to nobody while all bodies fit into the part for small ones", () => {
     const budget = new BodyBudget({ most: 100, forSmall: 20, smallBytes: 10 });
     expect([budget.isPlenty(10), budget.isPlenty(11)]).toEqual([true, false]);
-    budget.reserve(45);
+    budget.reserve(15);
     expect([budget.isPlenty(5), budget.isPlenty(6)]).toEqual([true, false]);
   });
 

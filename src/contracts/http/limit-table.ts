@@ -65,6 +65,18 @@ const REQUESTS: readonly LimitRow[] = [
     error: undefined,
     status: undefined,
   },
+  {
+    what: `time in which a fortieth of a body of more than ${requests.SMALL_BODY_BYTES} bytes must arrive`,
+    most: `${requests.BODY_PACE_MS / 1000} s`,
+    error: "body_too_slow",
+    status: 408,
+  },
+  {
+    what: "the same for a smaller body of a prediction that has begun",
+    most: `${requests.BODY_PACE_MS / 1000} to ${(2 * requests.BODY_PACE_MS) / 1000} s`,
+    error: "body_too_slow",
+    status: 408,
+  },
   invalid("`limit` of a list", String(responses.LIST_LIMIT_MAX)),
   invalid(
     "`Idempotency-Key`",

@@ -1,13 +1,14 @@
 /** Requests that the server holds at once: connections, heads and bodies. */
 
 /**
- * Bodies of requests that a gateway holds at once, in bytes, including announced ones. It is more if --max-body is
- * more.
+ * Bodies of requests that a gateway holds at once, in bytes, including large announced ones. It is more if --max-body
+ * is more.
  */
 export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
 /**
- * A body of more than SMALL_BODY_BYTES must not stall: in each period, this share of its reserved bytes must arrive. At
- * this pace it would take ten minutes, twice as long as a request may.
+ * A body must not stall: in each period, this share of its announced bytes must arrive. At this pace it would take ten
+ * minutes, twice as long as a request may. One timer checks all small bodies of predictions, up to a period late. Other
+ * small bodies may stall: only what has arrived of them counts, and it counts to their sender.
  */
 export const BODY_PACE_MS = 15_000;
 export const BODY_PACE_SHARE = 1 / 40;
