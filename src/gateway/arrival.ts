@@ -16,10 +16,12 @@ import { ArrivingBody, bodyTooLarge } from "./arriving-body.ts";
 import type { Destination } from "./destination.ts";
 import { Admission, type AdmissionRules } from "./door/admission.ts";
 import { metaOf } from "./payload-meta.ts";
+import type { ShadowCopies } from "./replicas/shadow-copies.ts";
 
 export interface ArrivalDeps extends AdmissionRules {
   maxBodyBytes: number;
   bodies: BodyBudget;
+  copies: ShadowCopies;
   /** Watches small bodies of which a part is still to come. */
   pace: PaceWatch;
 }
@@ -167,9 +169,8 @@ export class Arrival implements ArrivedRequest {
     return this.body.parts;
   }
 
-  /** One of the predictions no longer needs the body. */
   bodyDone(): void {
-    this.body.done();
+    this.body.release();
   }
 
   /** Whether the request would still be admitted. */
@@ -182,12 +183,9 @@ export class Arrival implements ArrivedRequest {
     const { pool, shadow } = this.destination;
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
     const meta = metaOf(pool.route, request);
-    this.body.usedBy(shadow === undefined ? 1 : 2);
     this.prediction = new PredictionRequest(this.response, this, meta, wantsEvents);
-    if (shadow !== undefined) {
-      const theirs = metaOf(shadow.route, request);
-      shadow.submit(new PredictionRequest(undefined, this, theirs, false));
-    }
+    if (shadow !== undefined)
+      this.deps.copies.send(shadow, this, this.body.bytes, metaOf(shadow.route, request));
     pool.submit(this.prediction);
   }
 

@@ -1,6 +1,6 @@
 /**
  * The body of one request to a real-time API: its parts as they came, and the bytes of the budget that it holds until
- * no prediction needs it. On the hot path: nothing is parsed, and only small parts are copied.
+ * the request is answered. On the hot path: nothing is parsed, and only small parts are copied.
  */
 import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
 import { keepPart } from "../access/body-parts.ts";
@@ -25,8 +25,6 @@ export class ArrivingBody implements WatchedBody {
   private stopWatching: (() => void) | undefined;
   /** The watch that this body is in, with all other small ones. */
   private pace: PaceWatch | undefined;
-  /** How many predictions still need the body: the request itself, and its copy for a shadow. */
-  private users = 0;
 
   constructor(budget: BodyBudget, announced: string | undefined) {
     this.budget = budget;
@@ -100,15 +98,7 @@ export class ArrivingBody implements WatchedBody {
     this.pace?.delete(this);
   }
 
-  usedBy(predictions: number): void {
-    this.users = predictions;
-  }
-
-  /** One of the predictions no longer needs the body. */
-  done(): void {
-    if (--this.users === 0) this.release();
-  }
-
+  /** The body is no longer needed. */
   release(): void {
     this.budget.release(this.reserved, this.owner);
     this.reserved = 0;

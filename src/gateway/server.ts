@@ -17,6 +17,7 @@ import { openLog } from "../base/log.ts";
 import {
   HELD_BODIES_BYTES_MAX,
   HELD_SMALL_BODIES_BYTES,
+  SHADOW_COPIES_BYTES_MAX,
   SMALL_BODY_BYTES,
 } from "../contracts/limits/requests.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
@@ -31,6 +32,7 @@ import { Expiry } from "./expiry.ts";
 import { Inside } from "./inside.ts";
 import { Predictions } from "./predictions.ts";
 import { RouteTable } from "./replicas/route-table.ts";
+import { ShadowCopies } from "./replicas/shadow-copies.ts";
 import { ControllerMessages, CountsReport } from "./report-to-controller.ts";
 import { Router } from "./router.ts";
 import type { Entrance } from "./visit.ts";
@@ -122,8 +124,9 @@ export class Gateway {
     });
     const asksForKey = ({ endpoint }: AddressRoute) =>
       this.routes.endpoints.find(endpoint)?.address.needs_key === true;
-    const pace = new PaceWatch();
-    const predictions = new Predictions({ maxBodyBytes, authorization, bodies, pace, asksForKey });
+    const copies = new ShadowCopies(Math.max(SHADOW_COPIES_BYTES_MAX, maxBodyBytes));
+    const rulesOfBodies = { maxBodyBytes, bodies, copies, pace: new PaceWatch() };
+    const predictions = new Predictions({ ...rulesOfBodies, authorization, asksForKey });
     const clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
     const { listen, controlListen, rules, mainUrl } = options;
     const controller = new ControllerConnections(options.controllerSocket);
@@ -132,7 +135,7 @@ export class Gateway {
     this.inside = new Inside({
       routes: this.routes,
       // User code needs its capability and no key.
-      predictions: new Predictions({ maxBodyBytes, authorization, bodies, pace, asksForKey: () => false }),
+      predictions: new Predictions({ ...rulesOfBodies, authorization, asksForKey: () => false }),
       port: options.apiPort,
       controller,
       baseUrl: publicUrl ?? mainUrl,

@@ -10,9 +10,12 @@ import type { PredictionRequest } from "../../src/gateway/answers/prediction-req
 import { Arrival } from "../../src/gateway/arrival.ts";
 import type { Destination } from "../../src/gateway/destination.ts";
 import { Authorization } from "../../src/gateway/door/authorization.ts";
+import type { ApiPool } from "../../src/gateway/replicas/api-pool.ts";
+import { ShadowCopies } from "../../src/gateway/replicas/shadow-copies.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const BUDGET_BYTES = 4 * SMALL_BODY_BYTES;
+const COPIES_BYTES = 3 * SMALL_BODY_BYTES;
 const HOLDER: Principal = { id: "k1", permissions: [{ scope: "predict", api: null }], rate: null };
 
 describe("a request that arrives", () => {
@@ -35,7 +38,7 @@ describe("a request that arrives", () => {
     server.close();
   });
 
-  async function listen(authorization: unknown, needsKey: boolean): Promise<void> {
+  async function listen(authorization: unknown, needsKey: boolean, shadow?: ApiPool): Promise<void> {
     const pool = {
       route: { name: "api", wants: [], pass_credentials: false },
       tally: { rejected: () => {}, answered: () => {} },
@@ -47,10 +50,11 @@ describe("a request that arrives", () => {
         prediction.endStream();
       },
     };
-    const destination = { address: { name: "api", endpoint: "/api", needs_key: needsKey }, pool };
+    const destination = { address: { name: "api", endpoint: "/api", needs_key: needsKey }, pool, shadow };
     const asksForKey = () => isKeyAsked;
     const given = { authorization: authorization as Authorization, maxBodyBytes: BUDGET_BYTES };
-    const deps = { ...given, bodies, pace, asksForKey };
+    const copies = new ShadowCopies(COPIES_BYTES);
+    const deps = { ...given, bodies, copies, pace, asksForKey };
     server = createServer((incoming, response) => {
       responses.push(response);
       const exchange = { request: incoming, response, requestId: "r" };
@@ -115,6 +119,29 @@ describe("a request that arrives", () => {
     await eventually("it has left", () => responses[0]!.destroyed);
     verify(HOLDER);
     await verified;
+    expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
+  });
+
+  it("is answered while a shadow hangs, whose copies are dropped beyond their own budget", async () => {
+    const copies: PredictionRequest[] = [];
+    const dropped: string[] = [];
+    await listen({}, false, {
+      route: { name: "shadow", wants: [] },
+      tally: { rejected: (code: string) => dropped.push(code) },
+      submit: (copy: PredictionRequest) => copies.push(copy),
+    } as unknown as ApiPool);
+    const statuses = [];
+    for (let n = 0; n < 10; n++) {
+      const sent = post({ "content-length": SMALL_BODY_BYTES });
+      sent.end(Buffer.alloc(SMALL_BODY_BYTES));
+      statuses.push(await new Promise((resolve) => sent.on("response", (it) => resolve(it.statusCode))));
+    }
+    // Of three bodies that fit, the shadow leaves one to others.
+    expect([statuses, copies.length, dropped.length]).toEqual([Array(10).fill(200), 2, 8]);
+    expect(Buffer.concat(copies[0]!.body).length).toBe(SMALL_BODY_BYTES);
+    for (const copy of copies) copy.abandon();
+    await ends({});
+    expect([copies.length, new Set(dropped)]).toEqual([3, new Set(["queue_full"])]);
     expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
   });
 

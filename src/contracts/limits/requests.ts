@@ -18,6 +18,11 @@ export const BODY_PACE_SHARE = 1 / 40;
  */
 export const HELD_SMALL_BODIES_BYTES = 64 * 1024 * 1024;
 export const SMALL_BODY_BYTES = 64 * 1024;
+/**
+ * Bodies of copies for shadows that a gateway holds, in bytes: an eighth of what it holds for callers. It is more if
+ * --max-body is more, so that any body can be copied. A shadow may hold twice as much as stays free for others.
+ */
+export const SHADOW_COPIES_BYTES_MAX = HELD_BODIES_BYTES_MAX / 8;
 /** Bodies of submissions that a controller holds at once: twelve of the largest, beside 128 small ones. */
 export const CONTROL_BODIES_BYTES_MAX = 128 * 1024 * 1024;
 export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
