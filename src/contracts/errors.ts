@@ -37,6 +37,7 @@ export const ERRORS = {
   internal_error: [500, "Internal server error"],
   prediction_failed: [500, "The predictor raised an exception"],
   prediction_not_serializable: [500, "The prediction is not JSON"],
+  transfer_encoding_not_supported: [501, "The transfer encoding is not supported"],
   worker_died: [502, "The worker died"],
   store_forbidden: [502, "The store denied access"],
   store_unreachable: [502, "The store does not respond"],

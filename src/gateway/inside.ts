@@ -9,10 +9,11 @@ import { type HostRules, isOurHost } from "../access/host-check.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Forwarded } from "../contracts/forwarded.ts";
 import type { Permission } from "../contracts/keys.ts";
-import { refuse } from "./answers/refuse.ts";
+import { refuse, refuseLast } from "./answers/refuse.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 import { destinationOf } from "./destination.ts";
 import { foreignOrigin } from "./door/cors.ts";
+import { headFault } from "./door/head-fault.ts";
 import { targetFault } from "./door/request-target.ts";
 import { forward } from "./forward.ts";
 import type { Predictions } from "./predictions.ts";
@@ -63,6 +64,8 @@ export class Inside {
   take(exchange: Exchange): void {
     const { request, response, requestId } = exchange;
     try {
+      const fault = headFault(request.rawHeaders);
+      if (fault !== undefined) return refuseLast(request, response, fault, requestId);
       this.enter(exchange);
     } catch (error) {
       refuse(request, response, error, requestId);

@@ -3,12 +3,13 @@ import type { ServerResponse } from "node:http";
 import { isOurHost } from "../access/host-check.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { PROOF_PATH } from "../contracts/server-proof.ts";
-import { refuse } from "./answers/refuse.ts";
+import { refuse, refuseLast } from "./answers/refuse.ts";
 import type { ControlPlane, Target } from "./control-plane.ts";
 import { destinationOf, type PredictionEndpoint } from "./destination.ts";
 import type { Authorization } from "./door/authorization.ts";
 import type { ClientAddress } from "./door/client-address.ts";
 import { allowOrigin, answerOptions, foreignOrigin, isForeign, originsOf } from "./door/cors.ts";
+import { headFault } from "./door/head-fault.ts";
 import { answerProof } from "./door/proof.ts";
 import { targetFault } from "./door/request-target.ts";
 import { refuseStranger, StrangersAskedFor } from "./door/strangers.ts";
@@ -45,6 +46,8 @@ export class Router {
   private route(visit: Visit): void {
     const { request, entrance } = visit;
     const { routes, authorization } = this.deps;
+    const wrong = headFault(request.rawHeaders);
+    if (wrong !== undefined) return refuseLast(request, visit.response, wrong, visit.requestId);
     if (!isOurHost(request.headers.host, entrance.rules))
       return refuseVisit(visit, misdirected(request.headers.host));
     const url = request.url!;

@@ -14,3 +14,14 @@ export function refuse(
   sendError(response, error, requestId);
   discardRest(request);
 }
+
+/** The same for a request whose end or host another server may read differently: no request follows it. */
+export function refuseLast(
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+  requestId: string,
+): void {
+  response.setHeader("connection", "close");
+  refuse(request, response, error, requestId);
+}

@@ -164,6 +164,9 @@ describe("clients that are rude", () => {
   const head = (more: string) =>
     `POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${more}`;
 
+  const PROBLEM_400 = /^HTTP\/1.1 400 .*application\/problem\+json.*"code":"invalid_request"/s;
+  const PROBLEM_501 =
+    /^HTTP\/1.1 501 .*application\/problem\+json.*"code":"transfer_encoding_not_supported"/s;
   it.each([
     ["two Content-Lengths", head("content-length: 2\r\ncontent-length: 3\r\n\r\n{} "), /^HTTP\/1.1 400/],
     [
@@ -176,6 +179,17 @@ describe("clients that are rude", () => {
       head("transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
       /^HTTP\/1.1 400/,
     ],
+    [
+      "a body that is not only chunked",
+      head("transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+      PROBLEM_501,
+    ],
+    [
+      "two Transfer-Encodings",
+      head("transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
+      PROBLEM_501,
+    ],
+    ["two Hosts", head("host: localhost\r\ncontent-length: 2\r\n\r\n{}"), PROBLEM_400],
     [
       "chunked with a space before the colon",
       head("transfer-encoding : chunked\r\n\r\n0\r\n\r\n"),

@@ -1,0 +1,28 @@
+/**
+ * Checks the headers that decide where a request ends and for whom it is (RFC 9112, sections 3.2 and 6.1). Node accepts
+ * more: it decodes only the last of several transfer codings, and drops every Host header but the first.
+ */
+import { ServiceError } from "../../contracts/errors.ts";
+
+const HOST = "host";
+const CODING = "transfer-encoding";
+
+/**
+ * Why a request is refused; undefined if it is accepted. On the hot path. Reads the raw headers, because Node leaves
+ * out of `headers` what it drops.
+ */
+export function headFault(rawHeaders: readonly string[]): ServiceError | undefined {
+  let hosts = 0;
+  let coding: string | undefined;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    if (name.length === HOST.length && name.toLowerCase() === HOST) hosts++;
+    else if (name.length === CODING.length && name.toLowerCase() === CODING)
+      coding = coding === undefined ? rawHeaders[at + 1]! : `${coding}, ${rawHeaders[at + 1]!}`;
+  }
+  if (hosts > 1)
+    return new ServiceError("invalid_request", `the request has ${hosts} Host headers; send exactly one`);
+  if (coding === undefined || coding.toLowerCase() === "chunked") return undefined;
+  const message = `Transfer-Encoding ${JSON.stringify(coding)} is not supported; use \`chunked\` alone, or Content-Length`;
+  return new ServiceError("transfer_encoding_not_supported", message);
+}

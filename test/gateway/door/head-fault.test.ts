@@ -1,0 +1,29 @@
+/** Which headers Node's parser accepts, and a gateway does not. */
+import { describe, expect, it } from "vitest";
+import { headFault } from "../../../src/gateway/door/head-fault.ts";
+
+const statusOf = (...rawHeaders: string[]) => headFault(rawHeaders)?.status;
+
+describe("the head of a request", () => {
+  it.each([
+    [[]],
+    [["Host", "localhost", "Content-Length", "2"]],
+    [["Host", "localhost", "X-Forwarded-Host", "a", "Path", "b"]],
+    [["transfer-encoding", "chunked"]],
+    [["Transfer-Encoding", "Chunked"]],
+  ])("is accepted with %j", (headers) => {
+    expect(statusOf(...headers)).toBeUndefined();
+  });
+
+  it.each([
+    [400, ["Host", "localhost", "host", "localhost"]],
+    [400, ["host", "a", "x-host", "b", "HOST", "c"]],
+    [501, ["Transfer-Encoding", "gzip, chunked"]],
+    [501, ["Transfer-Encoding", "chunked", "transfer-encoding", "chunked"]],
+    [501, ["Transfer-Encoding", "gzip", "Transfer-Encoding", "chunked"]],
+    [501, ["Transfer-Encoding", "identity"]],
+    [501, ["Transfer-Encoding", ""]],
+  ])("is a %s with %j", (status, headers) => {
+    expect(statusOf(...headers)).toBe(status);
+  });
+});
