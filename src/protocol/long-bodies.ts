@@ -2,7 +2,12 @@
  * Bodies longer than one frame. The sender cuts them, and has at most one window in flight until the receiver grants
  * more. The receiver joins them. A long body never blocks the frames of its neighbours.
  */
-import { FRAME_BODY_BYTES_MAX, MESSAGE_BYTES_MAX, STREAM_WINDOW_BYTES } from "../contracts/limits/frames.ts";
+import {
+  FRAME_BODY_BYTES_MAX,
+  FRAMES_OF_A_BODY_MAX,
+  MESSAGE_BYTES_MAX,
+  STREAM_WINDOW_BYTES,
+} from "../contracts/limits/frames.ts";
 import { ProtocolError } from "./frame-rules.ts";
 import { FLAG_MORE, type OnFrame } from "./frames.ts";
 import { MESSAGE } from "./messages.ts";
@@ -85,6 +90,12 @@ interface Receiving {
 
 export class LongBodyReceiver {
   private readonly receiving = new Map<number, Receiving>();
+  private readonly expects: (type: number, id: number) => boolean;
+
+  /** `expects`: whether a long body of this type and id may begin. Otherwise a worker could fill the memory with them. */
+  constructor(expects: (type: number, id: number) => boolean) {
+    this.expects = expects;
+  }
 
   /**
    * Takes one frame. Returns the whole body after its last frame, else undefined; the caller then grants the bytes
@@ -103,9 +114,16 @@ export class LongBodyReceiver {
       this.receiving.delete(id);
       return Buffer.concat([...known.parts, body]);
     }
-    if (known === undefined) this.receiving.set(id, { type, parts: [Buffer.from(body)], bytes: body.length });
-    else if (known.bytes + body.length > MESSAGE_BYTES_MAX)
+    if (known === undefined) {
+      if (!this.expects(type, id))
+        throw new ProtocolError(
+          `a long message of type ${type} came with the id ${id}, for which nobody waits`,
+        );
+      this.receiving.set(id, { type, parts: [Buffer.from(body)], bytes: body.length });
+    } else if (known.bytes + body.length > MESSAGE_BYTES_MAX)
       throw new ProtocolError(`the body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
+    else if (known.parts.length >= FRAMES_OF_A_BODY_MAX)
+      throw new ProtocolError(`the body of message ${id} has over ${FRAMES_OF_A_BODY_MAX} frames`);
     else {
       known.parts.push(Buffer.from(body));
       known.bytes += body.length;

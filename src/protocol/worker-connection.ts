@@ -30,6 +30,8 @@ const NO_BYTES = Buffer.alloc(0);
 const KEEP_ALIVE_FIRST_MS = 5_000;
 
 export interface WorkerConnectionEvents {
+  /** Whether the worker may begin a body of several frames. A request counts until its reply, also a cancelled one. */
+  expects(type: number, id: number): boolean;
   /** The owner may keep `body`: a response may wait for an earlier one on its way to the client. */
   onMessage(type: number, id: number, body: Buffer): void;
   /**
@@ -122,7 +124,7 @@ export class WorkerConnection {
   }
 
   private listen(events: WorkerConnectionEvents, frames: FrameInbox): void {
-    const receiver = new LongBodyReceiver();
+    const receiver = new LongBodyReceiver((type, id) => events.expects(type, id));
     frames.open((type, flags, id, body) => {
       if (this.broken !== undefined) return;
       checkFrame(type, flags, id, body.length);

@@ -31,6 +31,8 @@ interface Received {
 
 class Caller {
   readonly received: Received[] = [];
+  private readonly unanswered = new Set<number>();
+  private readonly streaming = new Set<number>();
   isClosed = false;
   connection!: WorkerConnection;
 
@@ -45,8 +47,8 @@ class Caller {
       address,
       { role, token, epoch },
       {
-        onMessage: (type, id, body) =>
-          caller.received.push({ name: NAMES[type]!, id, body: Buffer.from(body) }),
+        expects: (type, id) => (type === MESSAGE.CHUNK ? caller.streaming : caller.unanswered).has(id),
+        onMessage: (type, id, body) => caller.take(NAMES[type]!, id, body),
         onClose: () => {
           caller.isClosed = true;
         },
@@ -55,7 +57,16 @@ class Caller {
     return caller;
   }
 
+  private take(name: string, id: number, body: Buffer): void {
+    this.received.push({ name, id, body: Buffer.from(body) });
+    if (name === "CHUNK") return;
+    this.unanswered.delete(id);
+    if (name === "STREAM") this.streaming.add(id);
+    else this.streaming.delete(id);
+  }
+
   predict(id: number, payload: unknown, meta?: unknown): void {
+    this.unanswered.add(id);
     if (meta !== undefined) this.connection.sendJson(MESSAGE.META, id, meta);
     this.connection.send(MESSAGE.PREDICT, id, Buffer.from(JSON.stringify(payload)));
   }

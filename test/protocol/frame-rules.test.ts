@@ -10,6 +10,7 @@ import {
   FAULT_TRACEBACK_BYTES_MAX,
   FAULT_TYPE_BYTES_MAX,
   FRAME_BODY_BYTES_MAX,
+  FRAMES_OF_A_BODY_MAX,
   MESSAGE_BYTES_MAX,
   STREAM_PIECE_BYTES,
   STREAM_WINDOW_BYTES,
@@ -66,7 +67,7 @@ describe("a frame of a worker", () => {
   });
 
   it("cannot come inside of another's body, but BUSY, which ends it", () => {
-    const receiver = new LongBodyReceiver();
+    const receiver = new LongBodyReceiver(() => true);
     const part = Buffer.alloc(10);
     receiver.take(MESSAGE.CHUNK, 1, 1, part);
     expect(() => receiver.take(MESSAGE.END, 0, 1, Buffer.alloc(0))).toThrow(ProtocolError);
@@ -89,6 +90,24 @@ it("sends all of a LEASE at once, and of another body the window", () => {
     expect(bytes).toBe(sent);
     expect(sender.isSending(1)).toBe(type === MESSAGE.PREDICT);
   }
+});
+
+it("begins no body of several frames that nobody waits for", () => {
+  const receiver = new LongBodyReceiver((type, id) => type === MESSAGE.RESULT && id === 7);
+  const part = Buffer.alloc(10);
+  expect(receiver.take(MESSAGE.RESULT, 1, 7, part)).toBeUndefined();
+  expect(receiver.take(MESSAGE.RESULT, 0, 7, part)).toHaveLength(20);
+  expect(() => receiver.take(MESSAGE.RESULT, 1, 8, part)).toThrow(ProtocolError);
+  expect(() => receiver.take(MESSAGE.CHUNK, 1, 7, part)).toThrow(ProtocolError);
+  // A reply of one frame costs nothing, so it is dropped.
+  expect(receiver.take(MESSAGE.RESULT, 0, 8, part)).toBe(part);
+});
+
+it("takes no endless body of empty frames", () => {
+  const receiver = new LongBodyReceiver(() => true);
+  const none = Buffer.alloc(0);
+  for (let frame = 0; frame < FRAMES_OF_A_BODY_MAX; frame++) receiver.take(MESSAGE.RESULT, 1, 1, none);
+  expect(() => receiver.take(MESSAGE.RESULT, 1, 1, none)).toThrow(ProtocolError);
 });
 
 describe("an ACK", () => {

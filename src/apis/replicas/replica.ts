@@ -62,6 +62,7 @@ export class Replica {
   async connect(init: Init, epoch: number): Promise<void> {
     const hello = { role: "controller", token: this.identity.token, epoch } as const;
     const events = {
+      expects: () => false,
       onMessage: (type: number, _id: number, body: Buffer) => this.onMessage(type, body),
       onClose: () => this.worker.kill(),
     };

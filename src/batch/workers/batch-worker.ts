@@ -93,6 +93,7 @@ export class BatchWorker {
 
   private connectionEvents(): WorkerConnectionEvents {
     return {
+      expects: () => false,
       onMessage: (type, id, body) => this.onMessage(type, id, body),
       onClose: (broken) => {
         this.broken = broken?.message;

@@ -12,12 +12,22 @@ export const STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX;
  * would fit into a window, and each costs the gateway 10 us and 500 bytes. With it, four thousand fit.
  */
 export const STREAM_PIECE_BYTES = 256;
+/**
+ * A worker sends a piece only while less than a window is in flight, so no more than that is untaken before a piece. The
+ * frame is a margin. A worker that sends more ignores its credit, and would fill the memory of its gateway.
+ */
+export const STREAM_UNTAKEN_BYTES_MAX = STREAM_WINDOW_BYTES + FRAME_BODY_BYTES_MAX;
 /** Pieces of a stream that arrive in one turn of the event loop are written together, about this many bytes at once. */
 export const STREAM_WRITE_BYTES = 64 * 1024;
 /** After this many frames of one read, at 2 us each, other work runs: libuv reads up to 32 times, 40,000 frames each. */
 export const FRAMES_A_TURN = 1024;
 /** The largest body that is reassembled, in bytes. */
 export const MESSAGE_BYTES_MAX = 512 * 1024 * 1024;
+/**
+ * Frames of one body, four times as many as the largest one needs. Each costs the receiver 100 bytes, however short it
+ * is.
+ */
+export const FRAMES_OF_A_BODY_MAX = 4 * (MESSAGE_BYTES_MAX / FRAME_BODY_BYTES_MAX);
 /**
  * An exception of user code: bytes of each field's JSON text as the worker sends it. python/quern_runtime/faults.py
  * cuts the fields and has the same numbers. Together they are 97 KiB: an exception always fits into a frame, and an ACK

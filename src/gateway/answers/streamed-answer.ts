@@ -7,7 +7,11 @@
 import type { ServerResponse } from "node:http";
 import { contain } from "../../base/boundary.ts";
 import type { Problem } from "../../contracts/errors.ts";
-import { STREAM_PIECE_BYTES, STREAM_WRITE_BYTES } from "../../contracts/limits/frames.ts";
+import {
+  STREAM_PIECE_BYTES,
+  STREAM_UNTAKEN_BYTES_MAX,
+  STREAM_WRITE_BYTES,
+} from "../../contracts/limits/frames.ts";
 import { STREAM_HEARTBEAT_MS } from "../../contracts/limits/responses.ts";
 import type { StreamHead } from "../../protocol/messages.ts";
 import { unreadAnswers } from "./unread-answers.ts";
@@ -97,6 +101,11 @@ export class StreamedAnswer {
     // Ends the connection after what was written, without the body's last chunk.
     this.response.socket?.end();
     unreadAnswers.add(this.response);
+  }
+
+  /** Whether no worker that keeps to its credit sends another piece now. */
+  get isPastCredit(): boolean {
+    return this.untaken > STREAM_UNTAKEN_BYTES_MAX;
   }
 
   /** Whether the client has not yet taken what was written. */

@@ -105,6 +105,7 @@ export class ReplicaClient {
 
   private async connect(): Promise<void> {
     const events = {
+      expects: (type: number, id: number) => this.sent.expects(type, id),
       onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
       onClose: (broken: ProtocolError | undefined) => this.closed(broken),
     };
@@ -121,10 +122,7 @@ export class ReplicaClient {
 
   /** An exception ends the connection. A fault in one request fails that request only. */
   private onMessage(type: number, id: number, body: Buffer): void {
-    if (type === MESSAGE.CHUNK) {
-      this.sent.streamOf(id)?.stream?.write(body);
-      return;
-    }
+    if (type === MESSAGE.CHUNK) return this.onChunk(id, body);
     if (!IS_ANSWER.has(type)) throw new ProtocolError(`a message of type ${type} came to a gateway`);
     const prediction = this.sent.replied(type, id);
     if (prediction === undefined) return;
@@ -141,6 +139,14 @@ export class ReplicaClient {
       this.events.onBusy(prediction);
     }
     if (this.isClosed && this.load === 0) this.connection?.close();
+  }
+
+  /** Dropped if nobody reads the stream. */
+  private onChunk(id: number, piece: Buffer): void {
+    const stream = this.sent.streamOf(id)?.stream;
+    if (stream?.isPastCredit === true)
+      throw new ProtocolError(`a piece of the stream ${id} came without credit`);
+    stream?.write(piece);
   }
 
   private onResult(prediction: PredictionRequest, message: Buffer): void {

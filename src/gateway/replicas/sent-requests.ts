@@ -39,6 +39,13 @@ export class SentRequests {
     return this.streams.get(id);
   }
 
+  /** Whether the replica may begin a long body: the result of a request, or a piece of a stream that has credit. */
+  expects(type: number, id: number): boolean {
+    if (type !== MESSAGE.CHUNK) return this.outstanding.has(id);
+    const streaming = this.streams.get(id);
+    return streaming !== undefined && streaming.stream?.isPastCredit !== true;
+  }
+
   /**
    * The request to which the replica replies; undefined if nobody waits for it. After STREAM it stays, after any other
    * reply it is forgotten. Throws if the reply is out of order.

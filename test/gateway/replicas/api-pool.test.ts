@@ -98,6 +98,7 @@ describe("a pool of an API", () => {
     workers.push(spawn("python3", args, { cwd: join(root, "python"), env, stdio: "ignore" }));
     let isReady = false;
     const events = {
+      expects: () => false,
       onMessage: (type: number) => {
         isReady = type === MESSAGE.READY;
       },

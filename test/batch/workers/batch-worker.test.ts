@@ -1,0 +1,61 @@
+/** A worker of a job that sends what it may not. */
+import { mkdtempSync, rmSync } from "node:fs";
+import type { Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { BatchWorker } from "../../../src/batch/workers/batch-worker.ts";
+import { FRAME_BODY_BYTES_MAX } from "../../../src/contracts/limits/frames.ts";
+import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
+import { FLAG_MORE } from "../../../src/protocol/frames.ts";
+import { MESSAGE } from "../../../src/protocol/messages.ts";
+import { fakeWorker } from "../../harness/fake-worker.ts";
+
+let dir: string;
+let server: Server;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "quern-batch-worker-"));
+});
+afterEach(() => {
+  server.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** A process that ends when it is killed. */
+function fakeProcess(path: string): RunningWorker {
+  let end: (exit: WorkerExit) => void = () => {};
+  const exited = new Promise<WorkerExit>((resolve) => {
+    end = resolve;
+  });
+  const note = join(dir, "note");
+  const identity = { worker_id: "w", pid: 1, process_start: "0", socket: path, token: "t", note };
+  const kill = () => end({ signal: "SIGKILL" });
+  return {
+    identity: { ...identity, instance_id: "" },
+    address: { path },
+    exited,
+    kill,
+    stop: async () => kill(),
+  };
+}
+
+it("is killed when it begins a long result: no controller waits for one", async () => {
+  const path = join(dir, "w.sock");
+  const piece = Buffer.alloc(FRAME_BODY_BYTES_MAX);
+  server = await fakeWorker(path, "new", (type) =>
+    type === MESSAGE.INIT ? [[MESSAGE.RESULT, FLAG_MORE, 1, piece]] : [],
+  );
+  const message = await new Promise<string>((resolve, reject) => {
+    const worker = new BatchWorker(fakeProcess(path), {
+      onReady: () => {},
+      onSetUpFailed: (_, fault) => resolve(fault.message),
+      onDiskFull: () => {},
+      onDeath: () => {},
+      onFault: reject,
+    });
+    const spec = { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}" };
+    worker.setUp({ ...spec, concurrency: 1, threads: 1 }, 1).catch(reject);
+  });
+  expect(message).toContain("for which nobody waits");
+});

@@ -1,0 +1,37 @@
+/** A worker in this process, which sends whatever frames a test makes. */
+import { createServer, type Server, type Socket } from "node:net";
+import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
+import { encodeJson, MESSAGE, PROTOCOL_VERSION } from "../../src/protocol/messages.ts";
+
+export type SentFrame = [type: number, flags: number, id: number, body: Buffer];
+
+/** Listens at the socket `path`, and greets each caller as a worker in the state `state`. */
+export function fakeWorker(
+  path: string,
+  state: "new" | "ready",
+  reply: (type: number, id: number) => readonly SentFrame[],
+): Promise<Server> {
+  const welcome = { protocol: PROTOCOL_VERSION, pid: 1, state, connection: 1, wants: [] };
+  const greeting: SentFrame[] = [[MESSAGE.WELCOME, 0, 0, encodeJson(welcome)]];
+  const server = createServer((socket) => {
+    const reader = new FrameReader((type, _flags, id) =>
+      send(socket, type === MESSAGE.HELLO ? greeting : reply(type, id)),
+    );
+    socket.on("error", () => {}).on("data", (bytes) => read(reader, bytes));
+  });
+  return new Promise((resolve) => server.listen(path, () => resolve(server)));
+}
+
+function send(socket: Socket, frames: readonly SentFrame[]): void {
+  const writer = new FrameWriter();
+  for (const frame of frames) writer.frame(...frame);
+  for (const chunk of writer.take()) socket.write(chunk);
+}
+
+function read(reader: FrameReader, bytes: Buffer): void {
+  for (let at = 0; at < bytes.length; ) {
+    const taken = bytes.copy(reader.space(), 0, at);
+    reader.filled(taken);
+    at += taken;
+  }
+}
