@@ -48,6 +48,12 @@ const REQUESTS: readonly LimitRow[] = [
     status: undefined,
   },
   {
+    what: "open connections of each listener of a gateway; a new one ends one that is idle",
+    most: `${requests.CONNECTIONS_MAX}, and half of the files that the gateway may open`,
+    error: undefined,
+    status: undefined,
+  },
+  {
     what: "TLS handshakes in progress on each listener of a gateway; a new one ends the oldest",
     most: String(requests.HANDSHAKES_MAX),
     error: undefined,

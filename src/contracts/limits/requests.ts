@@ -34,6 +34,13 @@ export const REQUESTS_OF_A_CONNECTION_MAX = 20;
 /** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */
 export const HANDSHAKES_MAX = 1_000;
 /**
+ * Open connections of one listener of a gateway, and at most half of the files that it may open. A TLS connection holds
+ * 53 KB, another one 15 KB, and up to 16 KB more while its head arrives.
+ */
+export const CONNECTIONS_MAX = 10_000;
+/** How many of them a new connection looks at to find an idle one: 10 us of work. */
+export const CONNECTIONS_LOOKED_AT_MAX = 100;
+/**
  * How many requests for names that a gateway does not know are forwarded to the controller at once, for callers without
  * a key. Each takes 1.2 ms in both processes.
  */

@@ -20,7 +20,12 @@ interface Asked {
   last: ServerResponse;
   /** Responses before `last` that were unfinished when the next request came. */
   earlier: Set<ServerResponse> | undefined;
+  /** Whether a request came since the last `use`. */
+  isUsed: boolean;
 }
+
+/** What a connection does: it has a request without a whole response, or had one since the question before, or nothing. */
+export type ConnectionUse = "busy" | "used" | "idle";
 
 export class AskedAtOnce {
   private readonly asked = new WeakMap<Socket, Asked>();
@@ -31,8 +36,21 @@ export class AskedAtOnce {
     const asked = this.asked.get(socket);
     if (asked === undefined) this.follow(socket, response);
     else if (!asked.last.writableFinished) return this.takeAhead(socket, asked, response);
-    else asked.last = response;
+    else {
+      asked.last = response;
+      asked.isUsed = true;
+    }
     return true;
+  }
+
+  /** What the connection does, and did since this was last asked. */
+  use(socket: Socket): ConnectionUse {
+    const asked = this.asked.get(socket);
+    if (asked === undefined) return "idle";
+    const { last, isUsed } = asked;
+    asked.isUsed = false;
+    if (!last.writableFinished) return "busy";
+    return isUsed ? "used" : "idle";
   }
 
   private takeAhead(socket: Socket, asked: Asked, response: ServerResponse): boolean {
@@ -45,11 +63,12 @@ export class AskedAtOnce {
     earlier.add(last);
     last.once("close", () => earlier.delete(last));
     asked.last = response;
+    asked.isUsed = true;
     return true;
   }
 
   private follow(socket: Socket, last: ServerResponse): void {
-    const asked: Asked = { last, earlier: undefined };
+    const asked: Asked = { last, earlier: undefined, isUsed: true };
     this.asked.set(socket, asked);
     // Later, after Node has emitted "close" on the response whose turn it was.
     socket.once("close", () => setImmediate(() => abandon(asked)));

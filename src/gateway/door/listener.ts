@@ -9,6 +9,7 @@ import type { Service } from "../../base/service.ts";
 import { say } from "../../observe/words.ts";
 import { AskedAtOnce } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
+import { connectionsMax, OpenConnections } from "./open-connections.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
@@ -41,7 +42,12 @@ export class Listener implements Service {
   private readonly dealt = new Set<Socket>();
   private readonly askedAtOnce = new AskedAtOnce();
 
-  constructor(listenOn: ListenOn, tls: TlsFiles | undefined, take: RequestListener) {
+  constructor(
+    listenOn: ListenOn,
+    tls: TlsFiles | undefined,
+    take: RequestListener,
+    mostConnections = connectionsMax(),
+  ) {
     this.listenOn = listenOn;
     this.tls = tls;
     const limits = {
@@ -61,6 +67,11 @@ export class Listener implements Service {
     };
     this.server.on("request", listener).on("checkContinue", listener);
     this.server.on("checkExpectation", refuseExpectation);
+    const open = new OpenConnections(mostConnections, (socket) => this.askedAtOnce.use(socket));
+    // Handshakes have a bound of their own, and requests name the socket that comes after them.
+    this.server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) =>
+      open.add(socket),
+    );
   }
 
   async start(): Promise<void> {

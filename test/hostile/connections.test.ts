@@ -1,0 +1,112 @@
+/** Connections that stay open: what they hold is bounded, and those that are in use are not touched. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Listener, type TlsFiles } from "../../src/gateway/door/listener.ts";
+import { eventually } from "../harness/eventually.ts";
+
+const MOST = 5;
+
+describe.each(["plain", "TLS"])("more %s connections than a listener holds", (kind) => {
+  let dir: string;
+  let tls: TlsFiles | undefined;
+  let listener: Listener;
+  let server: Server;
+  let clients: Socket[];
+  /** Requests for /held, which wait for their answers. */
+  let held: ServerResponse[];
+
+  beforeAll(() => {
+    dir = mkdtempSync(join(tmpdir(), "quern-connections-"));
+    if (kind === "plain") return;
+    tls = { cert: join(dir, "cert.pem"), key: join(dir, "key.pem") };
+    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=q"];
+    execFileSync("openssl", ["req", "-x509", ...made, "-keyout", tls.key, "-out", tls.cert], {
+      stdio: "ignore",
+    });
+  });
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  beforeEach(async () => {
+    [clients, held] = [[], []];
+    const take = (url: string | undefined, response: ServerResponse) =>
+      url === "/held" ? held.push(response) : response.end();
+    listener = new Listener("parent", tls, ({ url }, response) => take(url, response), MOST);
+    await listener.start();
+    server = createServer((socket) => listener.accept(socket));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  });
+  afterEach(async () => {
+    for (const client of clients) client.destroy();
+    server.close();
+    await listener.stop();
+  });
+
+  async function open(): Promise<Socket> {
+    const to = { port: (server.address() as AddressInfo).port, host: "127.0.0.1" };
+    const client = kind === "plain" ? connect(to) : connectTls({ ...to, rejectUnauthorized: false });
+    clients.push(client);
+    client.on("error", () => {});
+    await new Promise((resolve) => client.once(kind === "plain" ? "connect" : "secureConnect", resolve));
+    return client;
+  }
+
+  const ask = (client: Socket, path: string) => client.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+
+  /** Resolves once the answer is here. */
+  async function use(client: Socket): Promise<void> {
+    const answered = new Promise((resolve) => client.once("data", resolve));
+    ask(client, "/");
+    await answered;
+  }
+
+  async function openAndUse(): Promise<void> {
+    await use(await open());
+  }
+
+  async function openAndHold(): Promise<void> {
+    ask(await open(), "/held");
+    const count = held.length + 1;
+    await eventually("the request is there", () => held.length === count);
+  }
+
+  const closed = () => clients.flatMap((client, index) => (client.closed ? [index] : []));
+
+  it("close one that is idle, and none that is in use", async () => {
+    await openAndHold();
+    for (let one = 1; one < MOST; one++) await openAndUse();
+    await openAndUse();
+    await eventually("one is closed", () => closed().length > 0);
+    expect(closed()).toEqual([1]);
+    await use(clients[2]!);
+    await openAndUse();
+    await eventually("another one is closed", () => closed().length > 1);
+    expect(closed()).toEqual([1, 3]);
+    const answered = new Promise((resolve) => clients[0]!.once("data", resolve));
+    held[0]!.end();
+    await answered;
+    for (const index of [0, 2, 4, 5, 6]) await use(clients[index]!);
+  });
+
+  it("are closed while all the others have requests in progress", async () => {
+    for (let one = 0; one < MOST; one++) await openAndHold();
+    const refused = await open();
+    ask(refused.resume(), "/held");
+    await eventually("the new one is closed", () => refused.closed);
+    expect([closed(), held.length]).toEqual([[MOST], MOST]);
+  });
+
+  it("close those whose request never ends its head", async () => {
+    for (let one = 0; one < MOST; one++) (await open()).resume().write("GET /held HTTP/1.1\r\nx: ");
+    for (let one = 0; one < MOST; one++) await openAndUse();
+    // Too late.
+    for (const client of clients.slice(0, MOST)) client.write("x\r\nhost: x\r\n\r\n");
+    await eventually("all of them are closed", () => closed().length === MOST);
+    expect([closed(), held.length]).toEqual([[0, 1, 2, 3, 4], 0]);
+  });
+});
