@@ -1,5 +1,5 @@
 /** Names of dead letter queues, and the attributes of their messages (docs/contract/failing-batches.md#queue-names). */
-import { QUEUE_NAME_LENGTH_MAX } from "./limits/submissions.ts";
+import { QUEUE_NAME_LENGTH_MAX, SQS_REGION_LENGTH_MAX } from "./limits/submissions.ts";
 
 export type QueueName =
   | { kind: "quern"; name: string }
@@ -7,7 +7,9 @@ export type QueueName =
 
 const NAME = "[A-Za-z0-9_-]{1,80}(?:\\.fifo)?";
 const OWN_PATTERN = `^(?:arn:quern:queue:)?(${NAME})$`;
-const SQS_PATTERN = `^arn:aws[a-z-]*:sqs:([a-z0-9-]+):([0-9]+):(${NAME})$`;
+/** Not only the form of Amazon's (eusc-de-east-1): other servers have their own, such as `elasticmq`. */
+const REGION = `[a-z](?:[a-z0-9-]{0,${SQS_REGION_LENGTH_MAX - 2}}[a-z0-9])?`;
+const SQS_PATTERN = `^arn:aws[a-z-]*:sqs:(${REGION}):([0-9]+):(${NAME})$`;
 const OWN = new RegExp(OWN_PATTERN);
 const SQS = new RegExp(SQS_PATTERN);
 
@@ -28,8 +30,7 @@ export function queueKey(queue: QueueName): string {
   return queue.kind === "quern" ? queue.name : queue.arn;
 }
 
-export const QUEUE_NAME_RULE =
-  "must be arn:aws:sqs:<region>:<account>:<name>, or the name of a queue of Quern's own: letters, digits, - and _, at most 80, with or without .fifo";
+export const QUEUE_NAME_RULE = `must be arn:aws:sqs:<region>:<account>:<name> (a region has at most ${SQS_REGION_LENGTH_MAX} characters), or the name of a queue of Quern's own: letters, digits, - and _, at most 80, with or without .fifo`;
 
 /** The attributes of a message. All values are strings, as SQS requires. */
 export interface DeadLetterAttributes {

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeadLetter } from "../../src/batch/letters/letters.ts";
 import { Sqs } from "../../src/batch/letters/sqs.ts";
+import { SQS_CLIENTS_MAX } from "../../src/contracts/limits/jobs.ts";
 import { type AnsweringStores, answeringStores, type Scheme } from "../harness/answering-stores.ts";
 
 const MiB = 1024 * 1024;
@@ -70,6 +71,18 @@ describe("a store that answers", () => {
       expect(sent.bytes).toBeLessThan(sent.connections * 40 * MiB);
     },
   );
+
+  it("SQS is asked in many regions, and few clients are kept", async () => {
+    answer = (response) => response.writeHead(400).end('{"__type":"Other"}');
+    const sqs = new Sqs();
+    for (let i = 0; i < 4 * SQS_CLIENTS_MAX; i++) {
+      const [region, account, name] = [`us-east-${i}`, "000000000000", "letters"];
+      const arn = `arn:aws:sqs:${region}:${account}:${name}`;
+      expect(await sqs.isMissing({ kind: "sqs", arn, region, account, name })).toBe(false);
+    }
+    const { clients } = sqs as unknown as { clients: { size: number } };
+    expect(clients.size).toBe(SQS_CLIENTS_MAX);
+  });
 
   const listing = (body: string) => `<ListBucketResult>${body}</ListBucketResult>`;
   const entry = (key: string, size: string) => `<Contents><Key>${key}</Key><Size>${size}</Size></Contents>`;

@@ -70,6 +70,9 @@ export class Outbox implements Service {
       // A range, not LIKE: the index skips the messages of Quern's own queues, which may be many.
       "SELECT DISTINCT queue FROM letters WHERE queue >= 'arn:' AND queue < 'arn;'",
     );
+    // The pause of a queue without messages would have the outbox woken again and again.
+    const waiting = new Set(queues.map(({ queue }) => queue));
+    for (const queue of this.pauses.keys()) if (!waiting.has(queue)) this.pauses.delete(queue);
     await Promise.all(
       queues.map(({ queue }) => this.sendAll(queue).catch((error) => this.faulty(queue, error))),
     );

@@ -3,10 +3,17 @@
  * and deduplication ids. The client is loaded on first use.
  */
 import type { SendMessageBatchRequestEntry, SQSClient } from "@aws-sdk/client-sqs";
-import { LETTER_BYTES_MAX, LETTERS_A_REQUEST, SQS_ANSWER_BYTES_MAX } from "../../contracts/limits/jobs.ts";
+import {
+  LETTER_BYTES_MAX,
+  LETTERS_A_REQUEST,
+  SQS_ADDRESSES_MAX,
+  SQS_ANSWER_BYTES_MAX,
+  SQS_CLIENTS_MAX,
+} from "../../contracts/limits/jobs.ts";
 import { type DeadLetterAttributes, parseQueueName, type QueueName } from "../../contracts/queues.ts";
 import { boundAnswers } from "../../object-store/backends/bound-answers.ts";
 import type { DeadLetter } from "./letters.ts";
+import { Recent } from "./recent.ts";
 
 type SqsName = Extract<QueueName, { kind: "sqs" }>;
 
@@ -29,8 +36,10 @@ const FOR_GOOD =
   /^(QueueDoesNotExist|AWS\.SimpleQueueService\.NonExistentQueue|InvalidAddress|InvalidMessageContents|UnsupportedOperation|AWS\.SimpleQueueService\.UnsupportedOperation|InvalidParameterValue|MissingParameter|BatchRequestTooLong|AccessDenied|AccessDeniedException|KmsAccessDenied)$/;
 
 export class Sqs {
-  private readonly clients = new Map<string, Promise<SQSClient>>();
-  private readonly urls = new Map<string, string>();
+  private readonly clients = new Recent<Promise<SQSClient>>(SQS_CLIENTS_MAX);
+  /** Shared by all clients, so that no connection belongs to a client that is dropped. */
+  private requestHandler: SQSClient["config"]["requestHandler"] | undefined;
+  private readonly urls = new Recent<string>(SQS_ADDRESSES_MAX);
 
   /** True if the queue certainly does not exist; false also if that cannot be determined. */
   async isMissing(queue: SqsName): Promise<boolean> {
@@ -82,7 +91,12 @@ export class Sqs {
     const known = this.clients.get(region);
     if (known !== undefined) return known;
     const opened = import("@aws-sdk/client-sqs").then(({ SQSClient }) => {
-      const client = new SQSClient({ region, maxAttempts: 1, requestHandler: TIMEOUTS });
+      const client = new SQSClient({
+        region,
+        maxAttempts: 1,
+        requestHandler: this.requestHandler ?? TIMEOUTS,
+      });
+      this.requestHandler ??= client.config.requestHandler;
       boundAnswers(client, () => SQS_ANSWER_BYTES_MAX);
       return client;
     });

@@ -129,6 +129,7 @@ const SUBMISSIONS: readonly LimitRow[] = [
   invalid("one path", bytes(submissions.PATH_BYTES_MAX)),
   invalid("one pattern of `includes` or `excludes`", `${submissions.GLOB_LENGTH_MAX} characters`),
   invalid("name or ARN of a dead letter queue", `${submissions.QUEUE_NAME_LENGTH_MAX} characters`),
+  invalid("region of a queue of SQS", `${submissions.SQS_REGION_LENGTH_MAX} characters`),
 ];
 
 const CONFIGURATIONS: readonly LimitRow[] = [

@@ -57,5 +57,12 @@ export const PRUNED_ROWS_AT_ONCE = 1000;
 /** SQS: messages in one SendMessageBatch, and the total bytes of bodies and attributes that every queue accepts. */
 export const LETTERS_A_REQUEST = 10;
 export const LETTER_BYTES_MAX = 262_144;
+/**
+ * Clients of SQS that are kept, one per region. A client takes 38 KB, and a caller may name a new region in each
+ * submission. A machine's jobs use queues of one or two regions; the client used least recently goes.
+ */
+export const SQS_CLIENTS_MAX = 10;
+/** Addresses of SQS queues that are kept: some 300 bytes each. One that is not kept costs one more request. */
+export const SQS_ADDRESSES_MAX = 1_000;
 /** The body of a response of SQS: some hundred bytes for each of ten messages. */
 export const SQS_ANSWER_BYTES_MAX = 256 * 1024;

@@ -46,6 +46,8 @@ export const GLOBS_MAX = 1000;
 export const GLOB_CHARACTERS_MAX = 65_536;
 /** Characters of the name or ARN of a dead letter queue. */
 export const QUEUE_NAME_LENGTH_MAX = 256;
+/** The region in an ARN of SQS. The longest region of Amazon's has 14 characters. */
+export const SQS_REGION_LENGTH_MAX = 32;
 /**
  * docs/contract/submitting.md#slow-listing: a submission is accepted if its listing finds no match within this time.
  */

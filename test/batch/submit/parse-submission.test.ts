@@ -242,6 +242,15 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
     { workers: 1, ...ITEMS, queue_dead_letter_queue: { arn: "two words", max_receive_count: 1 } },
     [["/queue_dead_letter_queue/arn", containing('"two words" must be arn:aws:sqs')]],
   ],
+  ...["", "-", "a_b", "x".repeat(33)].map((region): [string, unknown, [string, string][]] => [
+    `a queue of SQS in the region "${region}"`,
+    {
+      workers: 1,
+      ...ITEMS,
+      queue_dead_letter_queue: { arn: `arn:aws:sqs:${region}:1:q`, max_receive_count: 1 },
+    },
+    [["/queue_dead_letter_queue/arn", containing("must be arn:aws:sqs:<region>")]],
+  ]),
   [
     "a queue that is none, by its older name",
     { workers: 1, ...ITEMS, sqs_dead_letter_queue: { arn: "two words", max_receive_count: 1 } },
