@@ -168,7 +168,7 @@ With a key below \`admin\`, answers have \`***\` instead of these values:
 
 - all values of \`predictor.env\`, and the values of \`predictor.config\` and of a job's \`config\` under a secret's name, at any depth
   (\`null\`, \`true\` and \`false\` are shown);
-- in any text: the user of a URL (\`https://user:password@host\`), signatures and tokens in a URL's query, \`Authorization\` values, keys of Quern and the capability in a \`QUERN_API_URL\`.
+- in any text: the user of a URL (\`https://user:password@host\`), signatures and tokens in a URL's query, \`Authorization\` values, what signs a request to a store, keys of Quern and the capability in a \`QUERN_API_URL\`.
 
 The answer to a submission has \`config\` as it was sent. \`quern describe\` and \`quern job get\` hide the values under these names on a screen,
 and \`-o json\` shows them to an admin key. Messages of errors and the server's logs never have secrets in URLs or keys.

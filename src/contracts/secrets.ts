@@ -33,6 +33,13 @@ const SECRET_PARAMETERS =
 const USER_OF_URL = /:\/\/[^\s/?#"'<>]+@/g;
 /** The text must have a character that words of prose do not have, so that "basic statistics" stays. */
 const AUTHORIZATION = /\b([Bb]earer|[Bb]asic|BEARER|BASIC) +(?=[\w.~+/=-]*[\dA-Z=])[\w.~+/=-]{8,}/g;
+/** What signs a request: values by the names that AWS, Google and Azure give them, in a header, in XML and in JSON. */
+const SIGNED = /\b(Credential|Signature)=[^\s,;&"'<>\\]+/g;
+const SHARED_KEY = /\b(SharedKey(?:Lite)?) +[\w-]+:[\w+/=]+/g;
+const NAMED =
+  /\b(x-amz-security-token|AWSAccessKeyId|SignatureProvided)(\\?["']? ?[:=>] ?\\?["']?)[^\s,;&"'<>\\]+/gi;
+const SIGNED_TEXT =
+  /\b((?:StringToSign|CanonicalRequest)(?:Bytes)?(?:>|\\?["']? ?[:=] ?\\?["']?)|string to sign: ?')[^<"']+/gi;
 const OWN_KEY = /\bquern_[\w-]{32}/g;
 
 /** Hides the secrets in a text: in URLs, and keys. */
@@ -41,6 +48,10 @@ export function hideInText(text: string): string {
     .replace(USER_OF_URL, `://${HIDDEN}@`)
     .replace(SECRET_PARAMETERS, `$1${HIDDEN}`)
     .replace(AUTHORIZATION, `$1 ${HIDDEN}`)
+    .replace(SIGNED, `$1=${HIDDEN}`)
+    .replace(SHARED_KEY, `$1 ${HIDDEN}`)
+    .replace(NAMED, `$1$2${HIDDEN}`)
+    .replace(SIGNED_TEXT, `$1${HIDDEN}`)
     .replace(OWN_KEY, `quern_${HIDDEN}`);
 }
 

@@ -39,11 +39,22 @@ describe("a text", () => {
     ["a bearer of news", "a bearer of news"],
     ["basic statistics of Basic authentication", "basic statistics of Basic authentication"],
     ["postgres://u:p@ss@host/x", "postgres://***@host/x"],
+    [
+      "AWS4-HMAC-SHA256 Credential=AKID/20261123/r/s3/aws4_request, SignedHeaders=host, Signature=ff",
+      "AWS4-HMAC-SHA256 Credential=***, SignedHeaders=host, Signature=***",
+    ],
+    ["SharedKey account:c2ln/+=, see SharedKey", "SharedKey ***, see SharedKey"],
+    ["x-amz-security-token: IQoJb3 and more", "x-amz-security-token: *** and more"],
+    ['{"AWSAccessKeyId":"AKID","Code":"x"}', '{"AWSAccessKeyId":"***","Code":"x"}'],
+    ["<AWSAccessKeyId>AKID</AWSAccessKeyId>", "<AWSAccessKeyId>***</AWSAccessKeyId>"],
+    ["<StringToSign>AWS4\n2026\nff</StringToSign>", "<StringToSign>***</StringToSign>"],
+    ["used following string to sign: 'GET\n\nx'.", "used following string to sign: '***'."],
+    ["the Signature does not match the StringToSign", "the Signature does not match the StringToSign"],
   ])("%s", (given, shown) => expect(hideInText(given)).toBe(shown));
 
   it("of any kind is read in one pass", () => {
-    const long = ["://", "?sig=", "Bearer ", "quern_", "a:", "aaaa"].map((part) =>
-      part.repeat(200_000 / part.length),
+    const long = ["://", "?sig=", "Bearer ", "quern_", "a:", "aaaa", "Signature=", "SharedKey a"].map(
+      (part) => part.repeat(200_000 / part.length),
     );
     const startMs = performance.now();
     for (const text of long) hideInText(text);

@@ -11,6 +11,7 @@ import {
   SQS_CLIENTS_MAX,
 } from "../../contracts/limits/jobs.ts";
 import { type DeadLetterAttributes, parseQueueName, type QueueName } from "../../contracts/queues.ts";
+import { hideCredentials } from "../../object-store/backends/aws-errors.ts";
 import { boundAnswers } from "../../object-store/backends/bound-answers.ts";
 import type { DeadLetter } from "./letters.ts";
 import { Recent } from "./recent.ts";
@@ -98,6 +99,7 @@ export class Sqs {
       });
       this.requestHandler ??= client.config.requestHandler;
       boundAnswers(client, () => SQS_ANSWER_BYTES_MAX);
+      hideCredentials(client);
       return client;
     });
     this.clients.set(region, opened);

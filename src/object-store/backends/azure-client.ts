@@ -8,6 +8,7 @@ import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import type { HttpOperationResponse, IHttpClient, RestError, WebResource } from "@azure/storage-blob";
 import { STORE_ERROR_BYTES_MAX, STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
+import { SentCredentials } from "../sent-credentials.ts";
 import { textOfStore } from "../text-of-store.ts";
 import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "./listing-xml.ts";
 
@@ -32,6 +33,15 @@ export class AzureClient implements IHttpClient {
   }
 
   async sendRequest(request: WebResource): Promise<HttpOperationResponse> {
+    const sent = new SentCredentials(request.headers.toJson(), request.url);
+    const response = await this.respond(request).catch((error: unknown) => {
+      throw sent.hideInError(error);
+    });
+    const { status, bodyAsText } = response;
+    return status < 300 || !bodyAsText ? response : { ...response, bodyAsText: sent.hideIn(bodyAsText) };
+  }
+
+  private async respond(request: WebResource): Promise<HttpOperationResponse> {
     const answer = await this.answerTo(request);
     const headers = request.headers.clone();
     for (const name of headers.headerNames()) headers.remove(name);

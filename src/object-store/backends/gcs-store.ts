@@ -23,6 +23,7 @@ import {
   type OpenObject,
 } from "../object-store.ts";
 import { RangedObject } from "../ranged-object.ts";
+import { SentCredentials } from "../sent-credentials.ts";
 import { storeError } from "../store-errors.ts";
 import { bucketAndKey } from "../store-path.ts";
 import { textOfStore } from "../text-of-store.ts";
@@ -98,12 +99,18 @@ export class GcsStore implements ObjectStore {
         // Asks for bytes as they are stored: without `accept-encoding`, the service decompresses what was uploaded as
         // gzip.
         const headers = { range: `bytes=${start}-${end - 1}`, "accept-encoding": "gzip" };
-        const answer = await this.get(`${object}?alt=media&generation=${source.etag}`, path, headers, signal);
+        const { answer, sent } = await this.get(
+          `${object}?alt=media&generation=${source.etag}`,
+          path,
+          headers,
+          signal,
+        );
         if (answer.statusCode! < 300)
           return { stream: answer, contentRange: answer.headers["content-range"] };
         if (answer.statusCode === 416) return undefined;
         if (answer.statusCode === 404) throw new ObjectChanged(path);
-        throw await this.refusal(answer.statusCode!, path, await textOfStore(answer, STORE_ERROR_BYTES_MAX));
+        const body = await textOfStore(answer, STORE_ERROR_BYTES_MAX);
+        throw await this.refusal(answer.statusCode!, path, sent.hideIn(body));
       },
     });
   }
@@ -123,9 +130,9 @@ export class GcsStore implements ObjectStore {
     read: (answer: object) => T,
     missing: (cause: Error) => Error,
   ): Promise<T> {
-    const answer = await this.get(address, path, {}, AbortSignal.timeout(STORE_SILENCE_MS));
+    const { answer, sent } = await this.get(address, path, {}, AbortSignal.timeout(STORE_SILENCE_MS));
     const broken = (error: Error): never => {
-      throw storeError(error, { path, status: undefined, identity: "", cure: "" });
+      throw storeError(sent.hideInError(error), { path, status: undefined, identity: "", cure: "" });
     };
     const isGood = answer.statusCode === 200;
     const body = await textOfStore(answer, isGood ? STORE_PAGE_BYTES_MAX : STORE_ERROR_BYTES_MAX).catch(
@@ -138,16 +145,17 @@ export class GcsStore implements ObjectStore {
         return broken(error as Error);
       }
     }
-    const refusal = await this.refusal(answer.statusCode!, path, body);
+    const refusal = await this.refusal(answer.statusCode!, path, sent.hideIn(body));
     throw answer.statusCode === 404 ? missing(refusal) : refusal;
   }
 
   private async get(address: string, path: string, headers: Record<string, string>, signal: AbortSignal) {
     const access = await this.access();
     const all = { ...(await access.headers()), ...headers };
-    return get(`${access.base}/${address}`, all, signal).catch((error: Error) => {
+    const answer = await get(`${access.base}/${address}`, all, signal).catch((error: Error) => {
       throw storeError(error, { path, status: undefined, identity: access.identity, cure: "" });
     });
+    return { answer, sent: new SentCredentials(all) };
   }
 
   private async refusal(status: number, path: string, body: string): Promise<Error> {

@@ -4,6 +4,7 @@
  */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { STORE_ERROR_BYTES_MAX, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
+import { hideCredentials } from "./aws-errors.ts";
 import { boundAnswers } from "./bound-answers.ts";
 
 export interface S3Options {
@@ -49,6 +50,7 @@ export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
     ...(found.isAnonymous ? UNSIGNED : {}),
   });
   boundAnswers(client, (status) => (status < 300 ? undefined : STORE_ERROR_BYTES_MAX));
+  hideCredentials(client);
   return { client, ...found };
 }
 
