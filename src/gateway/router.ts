@@ -59,12 +59,23 @@ export class Router {
     const isReached = endpoint?.address.is_public === true || this.isInternal(visit);
     if (endpoint === undefined || !isReached) return this.takeUnknown(visit, path);
     if (endpoint.kind !== "BatchAPI") return this.takePrediction(endpoint, visit);
-    if (endpoint.address.needs_key && authorization.isStranger(request))
-      return refuseStranger(request, visit.response, visit.requestId);
-    this.forward(visit, {
-      path: `/${endpoint.address.name}${url.slice(endpoint.address.endpoint.length)}`,
-      endpoint: endpoint.address.endpoint,
+    const { name, endpoint: at, needs_key } = endpoint.address;
+    const pass = () => this.forward(visit, { path: `/${name}${url.slice(at.length)}`, endpoint: at });
+    if (!needs_key) return pass();
+    this.unlessRefused(visit, () => {
+      if (authorization.isStranger(request)) refuseStranger(request, visit.response, visit.requestId);
+      else pass();
     });
+  }
+
+  /** A wrong token or signature gets the same response at every address, so it is found before anything else. */
+  private unlessRefused(visit: Visit, next: () => void): void {
+    const { request, response, requestId } = visit;
+    const decide = (fault: ServiceError | undefined) =>
+      fault === undefined ? next() : refuseStranger(request, response, requestId, fault);
+    const fault = this.deps.authorization.presentedFault(request);
+    if (!(fault instanceof Promise)) return decide(fault);
+    fault.then(decide).catch((error: unknown) => refuseVisit(visit, error));
   }
 
   private takePrediction(endpoint: PredictionEndpoint, visit: Visit): void {
@@ -88,9 +99,7 @@ export class Router {
    * know its jobs.
    */
   private takeUnknown(visit: Visit, path: string): void {
-    const { request, response, requestId } = visit;
-    const { routes, authorization } = this.deps;
-    const { endpoints } = routes;
+    const { endpoints } = this.deps.routes;
     const name = path.slice(1).split("/")[0]!;
     if (name === "") return refuseVisit(visit, unknownAddress(path));
     if (!endpoints.asksForKeys) {
@@ -98,8 +107,15 @@ export class Router {
         return refuseVisit(visit, unknownAddress(path));
       return this.forward(visit);
     }
+    this.unlessRefused(visit, () => this.askForUnknown(visit, name));
+  }
+
+  /** Asks the controller, for a stranger only if it cannot learn anything from the response. */
+  private askForUnknown(visit: Visit, name: string): void {
+    const { request, response, requestId } = visit;
+    const { routes, authorization } = this.deps;
     const isStranger = authorization.isStranger(request);
-    const isRefused = request.method === "OPTIONS" || endpoints.knows(name) || this.isForeign(visit);
+    const isRefused = request.method === "OPTIONS" || routes.endpoints.knows(name) || this.isForeign(visit);
     if (isStranger && (isRefused || !this.strangers.take(response)))
       return refuseStranger(request, response, requestId);
     const onNothing = isStranger ? () => refuseStranger(request, response, requestId) : undefined;

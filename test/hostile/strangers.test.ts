@@ -9,6 +9,7 @@ import { archiveOf } from "../harness/archives.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO, ENDLESS } from "../harness/projects.ts";
 import { RawRequests } from "../harness/raw-requests.ts";
+import { type Asked, seenAnswer } from "../harness/seen-answer.ts";
 import { TestServer } from "../harness/server.ts";
 
 const server = new TestServer();
@@ -161,36 +162,7 @@ describe("a caller without a key", () => {
   beforeAll(async () => {
     other = await create("predict", "open");
   });
-  type Asked = { method?: string; headers?: Record<string, string>; body?: string };
-  /** Everything that the caller sees of an answer, less what is each answer's own; the path stands for itself. */
-  const seen = (path: string, { method = "GET", headers = {}, body }: Asked) =>
-    new Promise<unknown>((resolve, reject) => {
-      // As from another machine.
-      const outside = { "x-forwarded-for": "203.0.113.7", "x-request-id": "same", ...headers };
-      const ask = httpRequest(server.baseUrl + path, { method, headers: outside, agent: false }, (answer) => {
-        let text = "";
-        answer.setEncoding("utf8").on("data", (part: string) => (text += part));
-        answer.on("end", () => {
-          ask.destroy();
-          const { date: _, ...rest } = answer.headers;
-          resolve({
-            status: answer.statusCode,
-            names: answer.rawHeaders.filter((_, i) => i % 2 === 0),
-            rest,
-            text,
-          });
-        });
-      });
-      let isContinued = false;
-      ask.on("continue", () => {
-        isContinued = true;
-        ask.end(body);
-      });
-      ask.on("error", (error) => (isContinued ? resolve("continued") : reject(error)));
-      // Not all of them send what they announce.
-      if (headers["content-length"] === undefined) ask.end(body);
-      else ask.flushHeaders();
-    });
+  const seen = (path: string, asked: Asked) => seenAnswer(server.baseUrl + path, asked);
   const json = { "content-type": "application/json" };
   const origin = { origin: "https://page.example" };
   const ways: [string, Asked][] = [

@@ -17,7 +17,7 @@ import { checkSignedHead, isHeadVerified, type SignatureRules, verifySignature }
 import { isSigned, refused } from "../../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
 import { wallMs } from "../../base/clock.ts";
-import { ServiceError } from "../../contracts/errors.ts";
+import { asServiceError, ServiceError } from "../../contracts/errors.ts";
 import { RateLimits } from "./rate-limits.ts";
 
 export interface AuthorizationOptions {
@@ -110,9 +110,27 @@ export class Authorization {
     return this.options.keysVersion();
   }
 
+  /**
+   * The error that the request's token or signature gets at every address; a promise the first time that the token is
+   * seen. Undefined if it presents neither, or one that may admit it: some signatures show that only with the body.
+   */
+  presentedFault(request: IncomingMessage): ServiceError | undefined | Promise<ServiceError | undefined> {
+    if (!this.isSigned(request)) {
+      const principal = this.tokenPrincipal(request);
+      return principal instanceof Promise ? principal.then(() => undefined, asServiceError) : undefined;
+    }
+    try {
+      this.assertSignedHead(request);
+      return undefined;
+    } catch (error) {
+      return asServiceError(error);
+    }
+  }
+
   /** Whether the request presents nothing that could admit it: no known key, no token, no signature. */
   isStranger(request: IncomingMessage): boolean {
-    if (this.isSigned(request)) return false;
+    // A preflight has no signature, so nobody needs more than the response of every other address.
+    if (this.isSigned(request)) return request.method === "OPTIONS";
     const key = presented(request.headers);
     if (key === undefined) return true;
     if (this.options.jwt !== undefined && isToken(key)) return false;

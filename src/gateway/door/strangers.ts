@@ -3,17 +3,24 @@
  * one that is closed to them, and one that needs a key (docs/decisions/0021-what-strangers-learn.md).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServiceError } from "../../contracts/errors.ts";
 import { STRANGERS_ASKED_FOR_MAX } from "../../contracts/limits/requests.ts";
 import { refuse } from "../answers/refuse.ts";
 import { refusal } from "./authorization.ts";
 import { allowAnyOrigin, answerOptions } from "./cors.ts";
 
-export function refuseStranger(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+/** `why`: what is wrong with the token or signature of a caller who presents one instead. */
+export function refuseStranger(
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+  why: ServiceError = refusal(request),
+): void {
   allowAnyOrigin(request, response);
   // As at every address of a real-time API: browsers send no key with a preflight.
   if (request.method === "OPTIONS")
     return answerOptions(request, response, { isAllowed: true, isListed: false });
-  refuse(request, response, refusal(request), requestId);
+  refuse(request, response, why, requestId);
 }
 
 /**
