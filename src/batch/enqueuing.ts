@@ -72,12 +72,15 @@ export class Enqueuing implements Phase, WorkersOwner {
     try {
       const itemsPath = itemsFile(deps.dataDir, jobId);
       const isCancelled = () => this.run.isEnding;
-      const total = await enqueueJob({ ...deps, job, jobId, store, diskWait, input, itemsPath, isCancelled });
+      const own = { job, jobId, store, diskWait, input, itemsPath, isCancelled, signal: this.run.over };
+      const total = await enqueueJob({ ...deps, ...own });
       if (total === undefined || !(await setRunning(deps.db, jobId, deps.epoch, total))) return undefined;
       deps.reach("enqueued-after-commit");
       deps.jobLog(jobId, `enqueued ${total} batches`);
       return total;
     } catch (error) {
+      // The listing of a job that is ending was cut off.
+      if (this.run.isEnding) return undefined;
       this.run.endSoon({ kind: "enqueue_failed", reason: enqueueFailed(error as Error) });
       return undefined;
     }

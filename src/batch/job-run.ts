@@ -41,12 +41,13 @@ export class JobRun implements Service, RunOfJob {
   readonly diskWait: DiskWait;
   readonly store: ObjectStore;
   readonly input: JobInput;
+  readonly over: AbortSignal;
   isEnding = false;
   private phase: Phase = PREPARING;
   private readonly places: PlacesByInput;
   private readonly deadline: JobDeadline;
   /** Aborted when nobody waits for the input any more. */
-  private readonly over = new AbortController();
+  private readonly left = new AbortController();
   /**
    * Aborted when the server shuts down. Writes that wait for disk space are lost, and done again by the next
    * controller.
@@ -71,9 +72,10 @@ export class JobRun implements Service, RunOfJob {
       wallMs: wallMs(),
       monotonicMs: performance.now(),
     });
+    this.over = this.left.signal;
     this.store = new PatientStore(deps.store, {
       onWait: (error, pauseMs) => jobLog(`${error.message}; trying again in ${pauseMs} ms`),
-      signal: this.over.signal,
+      signal: this.over,
     });
     this.input = jobInput(this.store, itemsFile(deps.dataDir, job.job_id), this.diskWait);
     this.ended = new Promise((resolve) => {
@@ -98,7 +100,7 @@ export class JobRun implements Service, RunOfJob {
     if (this.isEnding) return this.ended;
     this.isEnding = true;
     clearInterval(this.ticker);
-    this.over.abort();
+    this.left.abort();
     this.gone.abort();
     try {
       await this.phase.workers.stopAll(STOP_GRACE_MS);
@@ -153,7 +155,7 @@ export class JobRun implements Service, RunOfJob {
     if (status !== "status_enqueuing") return Promise.resolve(() => {});
     const places = this.places[kind === "items" ? "items" : "files"];
     this.phase = waitingToEnqueue(() => places.describe(api_name));
-    return places.take(api_name, this.over.signal);
+    return places.take(api_name, this.over);
   }
 
   private async dispatch(before: Enqueuing, plan: DispatchPlan): Promise<void> {
@@ -169,7 +171,7 @@ export class JobRun implements Service, RunOfJob {
     const isFirst = !this.isEnding;
     this.isEnding = true;
     clearInterval(this.ticker);
-    this.over.abort();
+    this.left.abort();
     const { phase } = this;
     try {
       await phase.close();

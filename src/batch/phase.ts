@@ -30,6 +30,8 @@ export interface RunOfJob {
   /** How to wait while the disk is full. */
   readonly diskWait: DiskWait;
   readonly isEnding: boolean;
+  /** Aborted when the job is ending, or is left to the next controller. */
+  readonly over: AbortSignal;
   /** Ends the job; the first cause wins. */
   endSoon(cause: EndCause): void;
   /** Ends the job because of a bug. */

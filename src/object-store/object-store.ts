@@ -25,6 +25,8 @@ export interface ListOptions {
   sizes: boolean;
   /** Only addresses after this one. */
   after?: string | undefined;
+  /** Aborted when nobody wants the rest. A listing that finds nothing for long ends early then, by an error. */
+  signal?: AbortSignal | undefined;
 }
 
 /**

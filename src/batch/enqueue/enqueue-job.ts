@@ -20,6 +20,8 @@ export interface EnqueueJobOptions extends EnqueueTarget {
   itemsPath: string;
   /** Called now and then: true ends the work early. */
   isCancelled: () => boolean;
+  /** Aborted when the job is ending: a listing that finds nothing for long ends then, by an error. */
+  signal: AbortSignal;
 }
 
 /** Resolves to the number of batches, all of them committed; undefined if it was cancelled. */
@@ -53,13 +55,13 @@ interface Progress {
 }
 
 function enqueue(options: EnqueueJobOptions, stored: StoredInput, progress: Progress): Promise<boolean> {
-  const { store, input, isCancelled } = options;
+  const { store, input, isCancelled, signal } = options;
   const { cursor } = progress;
   const common = { ...progress, isCancelled, commits: new EnqueueCommits(options, progress.own) };
   if (stored.kind === "items")
     return new LineEnqueuer({ ...common, input, files: itemsFileOnly(cursor), mustBeObjects: false }).run();
   // A cursor of `endCursor` names no file: nothing comes after it.
-  const files = selectFiles(store, stored, { sizes: false, from: cursor });
+  const files = selectFiles(store, stored, { sizes: false, from: cursor, signal });
   if (stored.kind === "paths") return enqueuePaths({ ...common, files });
   return new LineEnqueuer({ ...common, input, files, mustBeObjects: true }).run();
 }

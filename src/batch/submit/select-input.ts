@@ -22,7 +22,10 @@ export interface Preview {
   batchCount: (files: number) => number | undefined;
 }
 
-/** For `dryRun`: checks everything as for a submission, without creating a job. */
+/**
+ * For `dryRun`: checks everything as for a submission, without creating a job. `left`: aborted when the client is gone;
+ * the listing ends then.
+ */
 export async function previewSubmission(
   store: ObjectStore,
   body: Buffer,
@@ -34,30 +37,34 @@ export async function previewSubmission(
   const { batch_size } = input;
   if (input.kind === "items")
     return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };
-  await assertAnyFile(store, input);
+  await assertAnyFile(store, input, left);
   return {
-    files: selectFiles(store, input, { sizes: true }),
+    files: selectFiles(store, input, { sizes: true, signal: left }),
     batchCount: (files) => (input.kind === "paths" ? Math.ceil(files / batch_size) : undefined),
   };
 }
 
 /**
  * Throws `no_files_found`, or the error that prevents reading the first file. If the first match takes too long, the
- * check passes; the job then reports any error.
+ * check passes; the job then reports any error. `left`: aborted when the client is gone.
  */
 export async function assertAnyFile(
   store: ObjectStore,
   input: Extract<ParsedSubmission["input"], { kind: "lines" | "paths" }>,
+  left?: AbortSignal,
 ): Promise<void> {
-  const pages = selectFiles(store, input, { sizes: false });
+  const over = new AbortController();
+  const signal = left === undefined ? over.signal : AbortSignal.any([left, over.signal]);
+  const pages = selectFiles(store, input, { sizes: false, signal });
   let timer: NodeJS.Timeout | undefined;
   const patience = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), FIRST_MATCH_MS);
   });
   const next = pages.next();
   const first = await Promise.race([next, patience]).finally(() => clearTimeout(timer));
-  // A listing that continues has no caller for its error; the generator stops at its next page.
-  if (first === "late") next.catch(() => {});
+  // A listing that is cut off has no caller for its error.
+  next.catch(() => {});
+  over.abort();
   pages.return(undefined).catch(() => {});
   if (first === "late") return;
   if (first.done) throw noFilesFound(input);

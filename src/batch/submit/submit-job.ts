@@ -49,7 +49,7 @@ export interface Submitted {
 
 /**
  * Throws ServiceError if the submission is not valid, or if its key was used for another one. `left`: aborted when the
- * client is gone; a submission that is not read by then creates no job.
+ * client is gone; a submission that is not checked by then creates no job.
  */
 export async function submitJob(
   deps: SubmitDeps,
@@ -64,7 +64,7 @@ export async function submitJob(
   const submission = await readSubmission(body, left);
   const { input } = submission;
   if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
-  if (input.kind !== "items") await assertAnyFile(deps.store, input);
+  if (input.kind !== "items") await assertAnyFile(deps.store, input, left);
   const jobId = newUlid();
   const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
   const make = async () => {

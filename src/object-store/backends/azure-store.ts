@@ -49,12 +49,13 @@ export class AzureStore implements ObjectStore {
     this.options = options;
   }
 
-  async *list(prefix: string, { after }: ListOptions): AsyncGenerator<ListedObject[]> {
+  async *list(prefix: string, { after, signal }: ListOptions): AsyncGenerator<ListedObject[]> {
     const { bucket, key } = bucketAndKey(prefix);
     const { service, client, identity } = await this.access();
     const last = after === undefined ? undefined : Buffer.from(bucketAndKey(after).key);
     const container = service.getContainerClient(bucket);
     for (let token: string | undefined; ; ) {
+      signal?.throwIfAborted();
       // Each page is a listing, because a signal covers a whole listing and each page needs a new timeout.
       const abortSignal = AbortSignal.timeout(STORE_SILENCE_MS);
       const pages = container

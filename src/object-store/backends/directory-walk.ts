@@ -23,6 +23,8 @@ interface DirectoryWalkOptions {
   allowed: AllowedPaths;
   /** Large directories are sorted with files in it. */
   temporaryDirectory: string;
+  /** Aborted when nobody wants the rest. */
+  signal: AbortSignal | undefined;
 }
 
 export class DirectoryWalk {
@@ -30,12 +32,14 @@ export class DirectoryWalk {
   private readonly closed: string | undefined;
   private readonly allowed: AllowedPaths;
   private readonly temporaryDirectory: string;
+  private readonly signal: AbortSignal | undefined;
 
-  constructor({ prefix, closed, allowed, temporaryDirectory }: DirectoryWalkOptions) {
+  constructor({ prefix, closed, allowed, temporaryDirectory, signal }: DirectoryWalkOptions) {
     this.prefix = prefix;
     this.closed = closed;
     this.allowed = allowed;
     this.temporaryDirectory = temporaryDirectory;
+    this.signal = signal;
   }
 
   /** Pages of files. A directory sorts as its name with `/`, so that the order is that of the full keys. */
@@ -64,6 +68,7 @@ export class DirectoryWalk {
       throw unreadable(base, error);
     });
     for await (const entry of directory ?? []) {
+      this.signal?.throwIfAborted();
       const isDirectory = entry.isDirectory();
       const name = isDirectory ? `${entry.name}/` : entry.name;
       const path = base + decodeName(name);

@@ -37,7 +37,7 @@ export class FileStore implements ObjectStore {
     return 1;
   }
 
-  async *list(prefix: string, { sizes, after }: ListOptions): AsyncGenerator<ListedObject[]> {
+  async *list(prefix: string, { sizes, after, signal }: ListOptions): AsyncGenerator<ListedObject[]> {
     const path = localPath(prefix);
     const isRoot = this.allowed.isRoot(await realOrSelf(path));
     const directory = isRoot || path.endsWith("/") ? path.replace(/(?!^)\/$/, "") : dirname(path);
@@ -49,6 +49,7 @@ export class FileStore implements ObjectStore {
       closed: this.allowed.closedFrom(directory, real),
       allowed: this.allowed,
       temporaryDirectory: this.temporaryDirectory,
+      signal,
     });
     const describe = (file: string): ListedObject => ({
       path: fileAddress(file),

@@ -64,7 +64,7 @@ export class GcsStore implements ObjectStore {
     return PARALLEL_LISTINGS;
   }
 
-  async *list(prefix: string, { after }: ListOptions): AsyncGenerator<ListedObject[]> {
+  async *list(prefix: string, { after, signal }: ListOptions): AsyncGenerator<ListedObject[]> {
     const { bucket, key } = bucketAndKey(prefix);
     const last = after === undefined ? undefined : bucketAndKey(after).key;
     const query = new URLSearchParams({
@@ -74,6 +74,7 @@ export class GcsStore implements ObjectStore {
       ...(last === undefined ? {} : { startOffset: last }),
     });
     for (;;) {
+      signal?.throwIfAborted();
       const { objects, nextToken } = await this.ask(`${bucket}/o?${query}`, prefix, pageOf, (cause) => {
         const message = `there is no bucket for ${prefix}: check its name`;
         return new ServiceError("bucket_not_found", message, { cause });

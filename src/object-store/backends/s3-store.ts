@@ -33,9 +33,12 @@ export class S3Store implements ObjectStore {
     this.options = options;
   }
 
-  async *list(prefix: string, { after }: ListOptions): AsyncGenerator<ListedObject[]> {
+  async *list(prefix: string, { after, signal }: ListOptions): AsyncGenerator<ListedObject[]> {
+    signal?.throwIfAborted();
     const { bucket, key } = bucketAndKey(prefix);
     const abort = new AbortController();
+    const end = () => abort.abort();
+    signal?.addEventListener("abort", end);
     const startAfter = after === undefined ? undefined : bucketAndKey(after).key;
     let coming: Promise<ListingPage> | undefined = this.page(bucket, key, { startAfter }, abort.signal);
     try {
@@ -47,7 +50,8 @@ export class S3Store implements ObjectStore {
           yield objects.map((object) => ({ path: `s3://${bucket}/${object.key}`, bytes: object.bytes }));
       }
     } finally {
-      abort.abort();
+      signal?.removeEventListener("abort", end);
+      end();
     }
   }
 

@@ -4,6 +4,7 @@
  * directory markers, which are skipped. Then `includes` apply, then `excludes`.
  */
 import { TimeSlices } from "../../base/clock.ts";
+import { ServiceError } from "../../contracts/errors.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
 import type { ListedObject, ObjectStore } from "../object-store.ts";
@@ -30,6 +31,8 @@ export interface Selected {
 export interface SelectOptions {
   sizes: boolean;
   from?: Selected | undefined;
+  /** Aborted when nobody wants the rest: the selection ends by an error, also if no file was found for long. */
+  signal?: AbortSignal | undefined;
 }
 
 /**
@@ -39,7 +42,7 @@ export interface SelectOptions {
 export async function* selectFiles(
   store: ObjectStore,
   selection: FileSelection,
-  { sizes, from }: SelectOptions,
+  { sizes, from, signal }: SelectOptions,
 ): AsyncGenerator<SelectedFile[]> {
   const filter = fileFilter(selection);
   const slices = new TimeSlices(SLICE_MS);
@@ -48,12 +51,12 @@ export async function* selectFiles(
   const first = from?.entry ?? 0;
   const listings = (await listingsOf(store_paths, slices)).filter(({ entry }) => entry >= first);
   const list = ({ prefix, entry }: Listing) =>
-    store.list(prefix, { sizes, after: entry === from?.entry ? from.path : undefined });
+    store.list(prefix, { sizes, after: entry === from?.entry ? from.path : undefined, signal });
   const parallel = listings.reduce(
     (least, { prefix }) => Math.min(least, store.parallelListings(prefix)),
     64,
   );
-  for await (const { of, page } of listAhead(listings, list, parallel)) {
+  for await (const { of, page } of listAhead(listings, list, { parallel, signal })) {
     const { entry, inside } = of;
     const selected: SelectedFile[] = [];
     for (const file of page) {
@@ -82,8 +85,9 @@ function isInside(prefixes: readonly string[], path: string): boolean {
 async function* listAhead<T>(
   listings: readonly T[],
   list: (listing: T) => AsyncGenerator<ListedObject[]>,
-  parallel: number,
+  { parallel, signal }: { parallel: number; signal: AbortSignal | undefined },
 ): AsyncGenerator<{ of: T; page: ListedObject[] }> {
+  const orLeft = untilAborted(signal);
   const ahead: {
     of: T;
     pages: AsyncGenerator<ListedObject[]>;
@@ -100,12 +104,35 @@ async function* listAhead<T>(
         ahead.push({ of, pages, first });
       }
       const { of, pages, first } = ahead[0]!;
-      for (let page = await first; !page.done; page = await pages.next()) yield { of, page: page.value };
+      for (let page = await orLeft(first); !page.done; page = await orLeft(pages.next()))
+        yield { of, page: page.value };
       ahead.shift();
     }
   } finally {
+    orLeft.end();
     for (const { pages } of ahead) pages.return(undefined).catch(() => {});
   }
+}
+
+/** Awaits what is passed, or throws once the signal is aborted. It listens to the signal once, until `end`. */
+function untilAborted(signal: AbortSignal | undefined) {
+  let stop: (error: ServiceError) => void = () => {};
+  const end = () => signal?.removeEventListener("abort", abort);
+  const abort = () => stop(askerLeft());
+  signal?.addEventListener("abort", abort);
+  const wait = <T>(work: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      work.then(resolve, reject);
+      stop = reject;
+      if (signal?.aborted) abort();
+    });
+  return Object.assign(wait, { end });
+}
+
+function askerLeft(): ServiceError {
+  return new ServiceError("queue_full", "whoever asked left before all files were listed", {
+    retryAfterS: 1,
+  });
 }
 
 interface FileFilter {
