@@ -17,8 +17,8 @@ describe("the admin token", () => {
     ["is absent", undefined],
     ["is empty, as after a power cut or on a full disk", ""],
     ["has white space only", " \n"],
-    ["has what no header can carry", "\0".repeat(39)],
-  ])("is made where its file %s, for its user only, and kept", (_, content) => {
+    ["has characters that no header can carry", "\0".repeat(39)],
+  ])("is created, readable by its user only, and kept if its file %s", (_, content) => {
     if (content !== undefined) writeFileSync(file(), content, { mode: 0o644 });
     const token = readOrMakeAdminToken(dataDir);
     expect(token).toMatch(/^[0-9a-f]{32}$/);
@@ -27,12 +27,12 @@ describe("the admin token", () => {
     expect(readOrMakeAdminToken(dataDir)).toBe(token);
   });
 
-  it("is what stands in its file, if that can be sent", () => {
+  it("is the content of its file, if a header can carry it", () => {
     writeFileSync(file(), "my-own\n");
     expect(readOrMakeAdminToken(dataDir)).toBe("my-own");
   });
 
-  it("is not sent by a header with nothing in it", () => {
+  it("is not read from an empty header", () => {
     for (const empty of [{ "x-api-key": "" }, { authorization: "" }, { authorization: "Bearer " }])
       expect(keyOf(empty)).toBeUndefined();
     expect(keyOf({ authorization: "Basic x", "x-api-key": "k" })).toBe("k");

@@ -15,7 +15,7 @@ const make = (workers: { worker_id: string; route: CapabilityRoute }[] = []) =>
   );
 const a = { name: "a", predictor_id: "1" };
 
-it("is one for the workers of a version, and ends with the last of them", async () => {
+it("the workers of a version share one capability, which ends with the last of them", async () => {
   const capabilities = make();
   const first = capabilities.give("w1", a);
   expect(first.sha256).toBe(capabilityHash(8421, first.text));
@@ -35,7 +35,7 @@ it("is one for the workers of a version, and ends with the last of them", async 
   expect(again.text).not.toBe(first.text);
 });
 
-it("of workers that live on stays, beside that of new ones, whose text nobody knows any more", () => {
+it("the capability of adopted workers stays valid beside that of new workers", () => {
   const route = { sha256: "of-before", api: "a" };
   const capabilities = make(["w1", "w2"].map((worker_id) => ({ worker_id, route })));
   const { sha256 } = capabilities.give("w3", a);

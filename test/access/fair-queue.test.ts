@@ -8,13 +8,13 @@ describe("a fair queue", () => {
     return items;
   };
 
-  it("gives each sender its turn, and each sender's own in order", () => {
+  it("takes the senders in turn, and the requests of each sender in order", () => {
     const queue = new FairQueue<string>(10);
     for (const item of ["a1", "a2", "a3", "b1", "c1", "b2"]) queue.push(item[0]!, item);
     expect(emptied(queue)).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
   });
 
-  it("lets a sender that comes later wait for one of each other only", () => {
+  it("lets a new sender wait for only one request of each other sender", () => {
     const queue = new FairQueue<string>(10);
     for (const item of ["a1", "a2", "a3"]) queue.push("a", item);
     expect(queue.shift()).toBe("a1");
@@ -22,7 +22,7 @@ describe("a fair queue", () => {
     expect(emptied(queue)).toEqual(["a2", "b1", "a3"]);
   });
 
-  it("takes no more of a sender than its share", () => {
+  it("takes no more requests of a sender than its share", () => {
     const queue = new FairQueue<string>(2);
     expect(["a1", "a2", "a3"].map((item) => queue.push("a", item))).toEqual([true, true, false]);
     expect(queue.push("b", "b1")).toBe(true);

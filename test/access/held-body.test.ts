@@ -21,7 +21,7 @@ function held(): HeldBody {
 }
 
 describe("the body of a request", () => {
-  it("in many small chunks costs little more than its bytes while it arrives", async () => {
+  it("takes little more memory than its bytes if it comes in many small chunks", async () => {
     let grown = 0;
     async function* bytes() {
       const before = heapBytes();
@@ -59,7 +59,7 @@ describe("a large body that stalls", () => {
     vi.useRealTimers();
   });
 
-  it("is refused while its next chunk is awaited, and what comes later harms nobody", async () => {
+  it("is refused while Quern waits for its next chunk, and a later chunk has no effect", async () => {
     let come: () => void = () => {};
     const later = new Promise<void>((resolve) => {
       come = resolve;

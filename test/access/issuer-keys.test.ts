@@ -21,10 +21,10 @@ describe("an issuer that fails", () => {
     ],
     ["answers 500", () => new Response("oh", { status: 500 })],
     ["redirects", () => new Response(null, { status: 302 })],
-    ["answers with something else", () => new Response("<html>")],
+    ["answers with another document", () => new Response("<html>")],
     ["has no keys", () => Response.json({ error: "none" })],
     ["sends megabytes", () => new Response("x".repeat(2_000_000))],
-  ])("is asked again later and later: one that %s", async (_, answer) => {
+  ])("is asked less and less often if it %s", async (_, answer) => {
     let nowMs = 0;
     let asked = 0;
     const cooling = new CoolingFetch(
@@ -43,7 +43,7 @@ describe("an issuer that fails", () => {
     expect(times).toEqual([0, 1, 3, 7, 15, 31, 61, 91]);
   });
 
-  it("says how long it is not asked, and is as before once it answers", async () => {
+  it("reports how long it will not be asked, and recovers once it answers", async () => {
     let nowMs = 0;
     let isUp = false;
     const cooling = new CoolingFetch(

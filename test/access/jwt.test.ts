@@ -9,7 +9,7 @@ import { JwtVerifier } from "../../src/access/jwt.ts";
 const directory = mkdtempSync(join(tmpdir(), "quern-test-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-it("refuses a token that is signed with a key too short to be used", async () => {
+it("refuses a token that is signed with a key that is too short", async () => {
   const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 1024 });
   const jwks = join(directory, "jwks.json");
   const key = { ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256", use: "sig" };

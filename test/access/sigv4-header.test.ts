@@ -55,7 +55,7 @@ describe("the head of a signed request", () => {
     ],
     ["a scope of five parts", withNames("host").replace("aws4_request", "aws4_request/more")],
     ["no access key", withNames("host").replace("AKID", "")],
-    ["the day with something behind it", withNames("host").replace("20260131", "20260131x")],
+    ["text after the date", withNames("host").replace("20260131", "20260131x")],
   ])("is refused with %s", (_, authorization) => {
     expect(() => read(authorization)).toThrow("signature is not valid");
   });
@@ -71,10 +71,10 @@ describe("the head of a signed request", () => {
   });
 });
 
-describe("the credentials that sign", () => {
+describe("signing credentials", () => {
   const LINES = ["aws_access_key_id = AKID", "aws_secret_access_key = secret", "quern_scope = predict"];
 
-  it("have all of their three lines, and something in each: nobody signs with an empty secret", () => {
+  it("need all three lines, each with a value", () => {
     expect([...parseCredentials(`[ada]\n${LINES.join("\n")}`).keys()]).toEqual(["AKID"]);
     for (const line of LINES)
       for (const less of ["", line.replace(/=.*/, "="), line.replace(/=.*/, "=  ")])

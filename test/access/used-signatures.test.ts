@@ -11,7 +11,7 @@ const newSignature = (dateMs = T, accessKeyId = "A") => ({
 });
 
 describe("used signatures", () => {
-  it("are known again until their date is not taken any more, also with skewed clocks", () => {
+  it("are recognized until their date is no longer accepted, even with skewed clocks", () => {
     const used = new UsedSignatures(1);
     for (const skew of [-14 * MINUTE, 0, 14 * MINUTE]) {
       const one = newSignature(T + skew);
@@ -22,14 +22,14 @@ describe("used signatures", () => {
     }
   });
 
-  it("of one key say nothing of another's", () => {
+  it("of one key do not affect those of another", () => {
     const used = new UsedSignatures(2);
     const one = newSignature();
     expect(used.use(one, T)).toBe("new");
     expect(used.use({ ...one, accessKeyId: "B" }, T)).toBe("new");
   });
 
-  it("are forgotten after their window, and are not taken then, also where the clock is set back", () => {
+  it("are forgotten and no longer accepted after their window, even if the clock is set back", () => {
     const used = new UsedSignatures(1);
     const one = newSignature();
     used.use(one, T);
@@ -38,7 +38,7 @@ describe("used signatures", () => {
     expect(used.use(one, T)).toBe("too_old");
   });
 
-  it("of a key that signs too much are bounded: the oldest are not taken any more, and no repeat gets through", () => {
+  it("of a key that signs too much are bounded: the oldest are refused, and no repeat is accepted", () => {
     const used = new UsedSignatures(2, 2_000);
     const all = Array.from({ length: 3_000 }, (_, i) => newSignature(T + Math.floor(i / 10) * 1_000));
     for (const one of all) expect(used.use(one, one.dateMs)).toBe("new");
@@ -49,7 +49,7 @@ describe("used signatures", () => {
     expect(used.use(newSignature(T, "B"), T + 5 * MINUTE)).toBe("new");
   });
 
-  it("that are all of one second are bounded too", () => {
+  it("are bounded too if all have the same second", () => {
     const used = new UsedSignatures(1, 100);
     const verdicts = Array.from({ length: 300 }, () => used.use(newSignature(), T));
     expect(verdicts.slice(0, 100)).not.toContain("too_old");

@@ -7,7 +7,7 @@ import { RequestTally } from "../../src/gateway/replicas/tally.ts";
 describe("a report", () => {
   const api = (name: string) => ({ name, in_flight: 3, waiting: 1, tally: emptyTally() });
 
-  it("is read API by API", () => {
+  it("is read for each API separately", () => {
     const sick = { ...api("sick"), tally: { ...emptyTally(), values: { count: 1, sum: null } } };
     const { report, refused } = readReport({ gateway: "g", apis: [sick, api("well"), null] });
     expect(report).toEqual({ gateway: "g", apis: [api("well")] });
@@ -17,7 +17,7 @@ describe("a report", () => {
     ]);
   });
 
-  it("has numbers and names that survive JSON, whatever was predicted", () => {
+  it("has numbers and names that survive JSON, for any prediction", () => {
     const tally = new RequestTally();
     tally.predicted({ values: [1e308, 1e308, 1e308, Number.POSITIVE_INFINITY, Number.NaN] });
     tally.predicted({ classes: ["constructor", "__proto__", "constructor", "x".repeat(129)] });
@@ -35,7 +35,7 @@ describe("a report", () => {
     expect(finite(-1e308 - 1e308)).toBe(-Number.MAX_VALUE);
   });
 
-  it("counts a bounded number of classes apart", () => {
+  it("counts a bounded number of classes separately", () => {
     const tally = new RequestTally();
     for (let i = 0; i < 1000; i++) tally.predicted({ classes: [`class ${i}`] });
     const { classes } = tally.counts;

@@ -20,7 +20,7 @@ function steppable() {
 }
 
 describe("the wall clock", () => {
-  it("counts on in nanoseconds, and never back, while nobody sets it", () => {
+  it("advances in nanoseconds, and never goes back unless it is set", () => {
     const { clock, pass } = steppable();
     let before = clock.nowNs();
     for (let n = 0; n < 1000; n++) {
@@ -42,7 +42,7 @@ describe("the wall clock", () => {
     expect(told()).toBe("2026-01-01T12:00:02.000000000Z");
   });
 
-  it("puts what is recorded after another record behind it, although the clock was set back", () => {
+  it("keeps records in order although the clock was set back", () => {
     const late = "2026-01-01T12:00:00.999999999Z";
     expect(notBefore("2026-01-01T11:00:00.000000000Z", late)).toBe("2026-01-01T12:00:01.000000000Z");
     expect(notBefore("2026-01-01T13:00:00.000000000Z", late)).toBe("2026-01-01T13:00:00.000000000Z");
@@ -53,20 +53,20 @@ describe("the wall clock", () => {
 describe("a job's deadline", () => {
   const since = timestamp(BigInt(NOON_MS) * 1_000_000n);
 
-  it("is the whole timeout after its submission, however the wall clock moves meanwhile", () => {
+  it("is the whole timeout after its submission, even if the wall clock is set", () => {
     const deadline = new JobDeadline(60, since, { wallMs: NOON_MS, monotonicMs: 1000 });
     expect(deadline.isOver(60_999)).toBe(false);
     expect(deadline.isOver(61_000)).toBe(true);
   });
 
-  it("counts the time in which no controller was there by the wall clock", () => {
+  it("counts the time without a controller by the wall clock", () => {
     const deadline = new JobDeadline(60, since, { wallMs: NOON_MS + 45_000, monotonicMs: 0 });
     expect(deadline.isOver(14_999)).toBe(false);
     expect(deadline.isOver(15_000)).toBe(true);
     expect(new JobDeadline(60, since, { wallMs: NOON_MS + 61_000, monotonicMs: 0 }).isOver(0)).toBe(true);
   });
 
-  it("is never longer than the timeout, where the record is from the future", () => {
+  it("is never later than the timeout from now, even if the record is from the future", () => {
     const deadline = new JobDeadline(60, since, { wallMs: NOON_MS - HOUR_MS, monotonicMs: 0 });
     expect(deadline.isOver(59_999)).toBe(false);
     expect(deadline.isOver(60_000)).toBe(true);

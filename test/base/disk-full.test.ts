@@ -8,14 +8,14 @@ import { whenDiskHasSpace } from "../../src/base/disk-full.ts";
 import { patientDatabase } from "../../src/database/patient-database.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 
-describe("what the disk has no room for", () => {
+describe("data that does not fit on the disk", () => {
   let directory: string;
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), "quern-full-"));
   });
   afterEach(() => rmSync(directory, { recursive: true }));
 
-  it("is written to a file once there is room", async () => {
+  it("is written to a file once there is free space", async () => {
     const file = join(directory, "file");
     symlinkSync("/dev/full", file);
     let waits = 0;
@@ -27,7 +27,7 @@ describe("what the disk has no room for", () => {
     expect([waits, readFileSync(file, "utf8")]).toEqual([1, "kept"]);
   });
 
-  it("is committed to the database once there is room, whole and once", async () => {
+  it("is committed to the database completely and once, as soon as there is free space", async () => {
     const db = openSqliteDatabase(join(directory, "quern.db"));
     await db.run("CREATE TABLE kept (value TEXT)");
     const [{ pages }] = (await db.all<{ pages: number }>(

@@ -6,13 +6,13 @@ import { openLog } from "../../src/base/log.ts";
 import { printable, printableLine } from "../../src/base/printable.ts";
 
 describe("text for a terminal", () => {
-  it("keeps what people write", () => {
+  it("keeps ordinary text", () => {
     const text = "line\n\tcolumn é 漢字 שלום مرحبا 👩‍👩‍👧 \u200f\\x1b";
     expect(printable(text)).toBe(text);
     expect(printableLine(text)).toBe(text.replace("\n", "\\n").replace("\t", "\\t"));
   });
 
-  it("has nothing that a terminal obeys, whatever the character", () => {
+  it("contains no control sequence, whatever the character", () => {
     const codes = Array.from({ length: 0x3000 }, (_, code) => String.fromCharCode(code)).join("");
     const escaped = /\\u[0-9a-f]{4}|\\[nrt]/;
     const changed = (text: (one: string) => string) =>
@@ -26,12 +26,12 @@ describe("text for a terminal", () => {
     expect(changed(printable)).toEqual(expected.filter((one) => one !== "\n" && one !== "\t"));
   });
 
-  it("leaves JSON the same JSON", () => {
+  it("keeps the meaning of JSON", () => {
     const value = { "\u009b": "\u0000\u001b\u007f\u202e\u2028\r\n\t" };
     expect(JSON.parse(printable(JSON.stringify(value, null, "\t")))).toEqual(value);
   });
 
-  it("is what the server's log has too", () => {
+  it("is escaped in the server's log too", () => {
     const directory = mkdtempSync(join(tmpdir(), "quern-log-"));
     const file = join(directory, "log");
     openLog("controller", file).error({ path: "/\u009b2J\nforged" }, "why \u202e");

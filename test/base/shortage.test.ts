@@ -3,7 +3,7 @@ import { describeShortage, shortageOf, whenDiskHasSpace } from "../../src/base/d
 
 const failing = (code: string) => Object.assign(new Error(code), { code });
 
-describe("what the machine has run out of", () => {
+describe("a shortage of the machine", () => {
   it.each([
     ["ENOSPC", "disk"],
     ["EDQUOT", "disk"],
@@ -17,7 +17,7 @@ describe("what the machine has run out of", () => {
     expect(shortageOf(new Error("it failed", { cause: failing(code) }))).toBe(shortage);
   });
 
-  it("is waited for, said once, and done when it is there", async () => {
+  it("is logged once, and the work is done when the shortage ends", async () => {
     let left = 2;
     const told: string[] = [];
     const work = async () => {

@@ -21,7 +21,7 @@ describe("a submission", () => {
     await db.close();
   });
 
-  it("has its items synced, behind the names that lead to them", async () => {
+  it("has its items synced, after the directory entries that lead to them", async () => {
     const probe = await open(directory, "r");
     const handles = Object.getPrototypeOf(probe) as { sync: (this: { stat(): Promise<unknown> }) => unknown };
     await probe.close();

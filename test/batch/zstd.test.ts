@@ -35,7 +35,7 @@ describe("Zstandard in TypeScript", () => {
     }
   });
 
-  it("unpacks frames behind each other, and skips those that are to be skipped", async () => {
+  it("unpacks consecutive frames, and skips skippable frames", async () => {
     const short = Buffer.from(samples.find(({ name }) => name === "short")!.compressed, "base64");
     const skipped = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
     const text = '{"id": 5}\n{"id": 6}\n';
@@ -45,7 +45,7 @@ describe("Zstandard in TypeScript", () => {
   it.each([
     ["a window of 1 GiB", frame(0xa0, 0x01, 0x00, 0x00), /needs a window of 1024 MiB .*at most 128 MiB/],
     ["a content of 2^60 bytes", Buffer.from([...MAGIC, 0xe0, 0, 0, 0, 0, 0, 0, 0, 16]), /needs a window of/],
-  ])("refuses %s before it takes memory for it", async (_what, bytes, message) => {
+  ])("refuses %s before it allocates memory", async (_what, bytes, message) => {
     const before = process.memoryUsage().arrayBuffers;
     const reader = new ZstdReader("file:///x.zst");
     const all = async () => {
@@ -55,7 +55,7 @@ describe("Zstandard in TypeScript", () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1 << 20);
   });
 
-  it("admits the window of every frame of a file, not of its first only", async () => {
+  it("limits the window of every frame of a file, not only of the first", async () => {
     const small = frame(WINDOW_1_MIB, 0x0b, 0x00, 0x00, 0x61);
     const large = frame(0x70, 0x0b, 0x00, 0x00, 0x62);
     const skipped = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
@@ -79,16 +79,16 @@ describe("Zstandard in TypeScript", () => {
   it.each([
     ["a reserved type", frame(WINDOW_1_MIB, 0x07, 0, 0)],
     ["a run of 2 MiB", frame(WINDOW_1_MIB, 0x03, 0x00, 0xff, 0x0a)],
-    ["bytes that do not come", frame(WINDOW_1_MIB, 0x01, 0x00, 0x08)],
+    ["missing bytes", frame(WINDOW_1_MIB, 0x01, 0x00, 0x08)],
     [
-      "a match before the beginning",
+      "a match before the start",
       frame(WINDOW_1_MIB, 0x4d, 0x00, 0x00, 0x08, 0x61, 0x01, 0x54, 0x00, 0x1f, 0x00, 0xff, 0xff, 0xff),
     ],
   ])("refuses a block of %s", async (_what, bytes) => {
     await expect(unpack(bytes)).rejects.toThrow();
   });
 
-  it("ends for every cut and every broken byte of a file, with at most what a file may have", async () => {
+  it("ends for every truncated or damaged file, with bounded output", async () => {
     const blockBytes = 128 * 1024;
     for (const { name, compressed } of samples.filter(
       ({ name }) => name === "short" || name === "skewed" || name === "far",
@@ -106,7 +106,7 @@ describe("Zstandard in TypeScript", () => {
     }
   });
 
-  it("lets others run between blocks, and unpacks only what is asked for", async () => {
+  it("yields between blocks, and unpacks only what is requested", async () => {
     const empty = Buffer.alloc(3 * 300_000);
     const bytes = Buffer.concat([frame(WINDOW_1_MIB), empty, Buffer.from([1, 0, 0])]);
     let turns = 0;
@@ -130,7 +130,7 @@ describe("Zstandard in TypeScript", () => {
     expect(taken).toBe(1);
   });
 
-  it("holds two large windows at once, and the next as soon as one is closed", async () => {
+  it("holds at most two large windows, and opens the next once one is closed", async () => {
     // 16 MiB.
     const bytes = frame(0x70, 0x0b, 0x00, 0x00, 0x61);
     const readers = Array.from({ length: 4 }, () => new ZstdReader("file:///x.zst"));

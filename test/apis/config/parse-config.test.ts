@@ -65,7 +65,7 @@ describe("a configuration", () => {
     expect(parsed!.configText).toBe('{"big":12345678901234567890,"f":1.5,"n":null,"l":[1]}');
   });
 
-  it("keeps every number of predictor.config as a number of JSON with the same digits", () => {
+  it("keeps every number of predictor.config as a JSON number with the same digits", () => {
     const written =
       "[1.0, 1.50, .5, -.5, 5., +7, 007, 0x1F, 0o17, 1e5, -1.5E-3, +1.0e+2, -0.0, 0.1000, 123456789012345678901234567890]";
     const [parsed] = parseConfig(
@@ -79,7 +79,7 @@ describe("a configuration", () => {
   });
 
   it.each([[".inf"], ["-.Inf"], [".NaN"], ["1e999"]])(
-    "refuses %s in predictor.config, with its place",
+    "refuses %s in predictor.config, with line and column",
     (number) => {
       const text = `- name: a\n  predictor:\n    path: p.py\n    config:\n      fine: "${number}"\n      list:\n        - 1\n        - deep: ${number}\n`;
       expect(errorsOf(text)).toEqual([
@@ -90,12 +90,12 @@ describe("a configuration", () => {
     },
   );
 
-  it("takes any text of predictor.config", () => {
+  it("accepts any text in predictor.config", () => {
     const [parsed] = parseConfig('- name: a\n  predictor: {path: p.py, config: {a: "b:undefined,"}}\n', "q");
     expect(parsed!.configText).toBe('{"a":"b:undefined,"}');
   });
 
-  it("tells everything that is wrong at once, each with line and column", () => {
+  it("reports all errors at once, each with line and column", () => {
     const text =
       "- name: Bad_Name\n  kind: RealTimeAPI\n  predictor:\n    path: p.py\n    timout: 5s\n- name: b\n  predictor: {path: q.py, timeout: soon}\n- 7\n";
     expect(errorsOf(text)).toEqual([
@@ -138,7 +138,7 @@ describe("a configuration", () => {
     expect(errorsOf(text).join("\n")).toContain(message);
   });
 
-  it("names the wrong key of a list's element with the legal ones", () => {
+  it("names the unknown key of a list element and the allowed keys", () => {
     const text = "- name: s\n  kind: TrafficSplitter\n  apis: [{name: a, wight: 100}]\n";
     expect(errorsOf(text)).toEqual([
       'quern.yaml:3:20 s: apis.0.wight: key "wight" is not supported; did you mean "weight"?',
@@ -146,7 +146,7 @@ describe("a configuration", () => {
     ]);
   });
 
-  it("goes on with an entry that has a fault, as far as the rest of it can be told", () => {
+  it("checks the rest of an entry that has an error", () => {
     const text = api(
       "  compute: {cpu: lots, gpu: 1}\n  autoscaling: {min_replicas: 3, max_replicas: 2}\n  update_strategy: {max_surge: 0, max_unavailable: 0}\n  output: {store_path: s3://b}\n  speed: 3\n",
     );
@@ -199,12 +199,12 @@ describe("a configuration", () => {
       "must be 1 for a BatchAPI",
     ],
     ["GPUs", api("  compute: {gpu: 1}\n").replace("p.py", "p.py, processes_per_replica: 2"), "a multiple of"],
-  ])("is refused where %s contradict the rest", (_, extra, message) => {
+  ])("is refused for a contradiction in %s", (_, extra, message) => {
     expect(errorsOf(extra.startsWith("-") ? extra : api(extra)).join("\n")).toContain(message);
   });
 
   it.each([["  kind: BatchAPI\n  output: {store_path: s3://b}\n", "output"]])(
-    "with the legal field %j says that it is not supported yet, never ignores it",
+    "reports that the known field %j is not supported yet, instead of ignoring it",
     (extra, field) => {
       expect(errorsOf(api(extra))).toEqual([
         expect.stringMatching(
@@ -221,7 +221,7 @@ describe("a configuration", () => {
     "  update_strategy: {max_surge: 1, max_unavailable: 50%}\n",
     "  compute: {cpu: 0.5}\n",
     "  compute: {cpu: 500m, gpu: 0}\n",
-  ])("takes %j", (extra) => {
+  ])("accepts %j", (extra) => {
     expect(errorsOf(api(extra))).toEqual([]);
   });
 });
@@ -234,7 +234,7 @@ describe("a configuration of Cortex", () => {
     return JSON.stringify([{ name: "a", predictor: { path: "p.py", ...predictor }, ...rest }]);
   };
 
-  it.each(FORMER_KEYS)("with $path ($value) is told the way out, and the guide", ({ path, value, cure }) => {
+  it.each(FORMER_KEYS)("gets a cure and a link to the guide for $path ($value)", ({ path, value, cure }) => {
     const { errors } = readConfig(entryWith(path, value ?? 7), "cortex.yaml");
     expect(errors).toEqual([
       {
@@ -246,14 +246,14 @@ describe("a configuration of Cortex", () => {
     expect(readConfig(entryWith(path, null), "cortex.yaml").errors).toEqual([]);
   });
 
-  it("may ask for no Inferentia chips", () => {
+  it("may request zero Inferentia chips", () => {
     expect(errorsOf(api("  compute: {inf: 0, cpu: 1}\n"))).toEqual([]);
     expect(errorsOf(api("  compute: {inf: 1}\n"))).toEqual([
       expect.stringContaining("quern.yaml:3:13 a: compute.inf: must be 0"),
     ]);
   });
 
-  it("with a handler is told all that is wrong with it at once, where it is written", () => {
+  it("gets all errors of a handler at once, each with its position", () => {
     const text =
       "- name: a\n  kind: AsyncAPI\n  handler:\n    type: tensorflow\n    path: p.py\n    models: {path: s3://b/m}\n    timout: 5s\n";
     const { errors, apis } = readConfig(text, "quern.yaml");
@@ -278,7 +278,7 @@ describe("a configuration of Cortex", () => {
     "update_strategy",
     "apis",
   ];
-  it("may have null for every key and every map that may be left out", () => {
+  it("may have null for every optional key and map", () => {
     const nulls = BLOCKS.filter((name) => name !== "predictor").map((name) => `  ${name}: null\n`);
     const [whole] = parseConfig(api(`  kind: ~\n  output:\n${nulls.join("")}`), "q");
     expect(errorsOf(api(`  kind: ~\n  output:\n${nulls.join("")}`))).toEqual([]);
@@ -311,7 +311,7 @@ describe("a configuration of Cortex", () => {
     ).toEqual([]);
   });
 
-  it("may not have null for a key that is required, or unknown, or in predictor.env", () => {
+  it("may not have null for a required key, an unknown key or a key in predictor.env", () => {
     expect(errorsOf("- name: null\n  predictor: {path: null, timout: null, env: {A: null}}\n")).toEqual([
       expect.stringContaining("1:3 name: is required"),
       expect.stringContaining(

@@ -43,7 +43,7 @@ const upload = () => {
   return unpackProject(dataDir, { archive: Readable.from(chunks), onReceived: () => {} });
 };
 
-it("a project that is deployed again is verified, and what was damaged is put right", async () => {
+it("a project that is deployed again is verified, and damaged files are replaced", async () => {
   const first = await upload();
   truncateSync(join(first.directory, "p.py"));
   rmSync(join(first.directory, "lib"), { recursive: true });
@@ -61,13 +61,13 @@ it("a project that is deployed again is verified, and what was damaged is put ri
   expect(readdirSync(join(dataDir, "projects"))).toEqual([first.project_id]);
 });
 
-it("two deployments of the same content at once are one project", async () => {
+it("two deployments of the same content at the same time store one project", async () => {
   const both = await Promise.all([upload(), upload(), upload()]);
   expect(new Set(both.map(({ project_id }) => project_id)).size).toBe(1);
   expect(readdirSync(join(dataDir, "projects"))).toHaveLength(1);
 });
 
-it("all of a new project is on the disk before anything names it", async () => {
+it("all files of a new project are on the disk before anything refers to it", async () => {
   const handle = await open("/dev/null");
   const prototype = Object.getPrototypeOf(handle) as FileHandle;
   await handle.close();

@@ -52,7 +52,7 @@ describe("an archive", () => {
     { path: "README", body: "beside" },
   ];
 
-  it("is unpacked, gzipped or not, however it comes", async () => {
+  it("is unpacked, gzipped or not, in chunks of any size", async () => {
     const archive = archiveOf(...whole);
     const bytes = (buffer: Buffer) => Array.from(buffer, (_, at) => buffer.subarray(at, at + 1));
     for (const form of [archive, gunzipSync(archive), bytes(archive.subarray(0, archive.length))]) {
@@ -66,7 +66,7 @@ describe("an archive", () => {
     }
   });
 
-  it("makes plain files: no bit of setuid, setgid or sticky, whoever may write what", async () => {
+  it("is unpacked without setuid, setgid and sticky bits", async () => {
     const modes = [0o4755, 0o2755, 0o1777, 0o6644, 0o000, 0o444];
     const files = modes.map((mode) => ({ path: `project/f${mode}`, mode }));
     const directories = modes.map((mode) => ({ path: `project/d${mode}`, mode, type: "Directory" }));
@@ -79,7 +79,7 @@ describe("an archive", () => {
   });
 });
 
-describe("refused", () => {
+describe("an invalid archive", () => {
   const deep = `project/${"d/".repeat(70)}x`;
   it.each<[string, string, (Entry | Buffer)[]]>([
     [
@@ -91,18 +91,18 @@ describe("refused", () => {
     ["a character device", "is a device", [{ path: "project/x", type: "CharacterDevice" }]],
     ["a block device", "is a device", [{ path: "project/x", type: "BlockDevice" }]],
     ["a named pipe", "is a named pipe", [{ path: "project/x", type: "FIFO" }]],
-    ["a type that nobody knows", "only files and directories", [{ path: "project/x", type: "SparseFile" }]],
-    ["a path upwards", "leads out of the archive", [{ path: "project/../../x", body: "x" }]],
+    ["an unknown type", "only files and directories", [{ path: "project/x", type: "SparseFile" }]],
+    ["a path with ..", "leads out of the archive", [{ path: "project/../../x", body: "x" }]],
     ["an absolute path", "absolute path", [{ path: "/project/x", body: "x" }]],
-    ["an absolute path of pax", "absolute path", [longEntry("/tmp/x", "x")]],
+    ["an absolute path in a pax header", "absolute path", [longEntry("/tmp/x", "x")]],
     ["a long path", "more than 1024 bytes", [longEntry(`project/${"a".repeat(200)}/`.repeat(6), "x")]],
     ["a long name", "more than 255 bytes", [longEntry(`project/${"ä".repeat(128)}`, "x")]],
     ["a deep path", "more than 64 directories", [longEntry(deep, "x")]],
     ["a project that is a file", "project a directory", [{ path: "project", body: "x" }]],
     ["a configuration that is a directory", "must be a file", [{ path: "config.yaml", type: "Directory" }]],
-    ["a file below the configuration", "below config.yaml", [{ path: "config.yaml/x", body: "x" }]],
+    ["a file inside the configuration", "below config.yaml", [{ path: "config.yaml/x", body: "x" }]],
     [
-      "a file and below it another",
+      "a file inside a file",
       "cannot be read",
       [
         { path: "project/a", body: "x" },
@@ -110,9 +110,9 @@ describe("refused", () => {
       ],
     ],
     ["metadata of megabytes", "metadata of more than a megabyte", [longEntry("x".repeat(1_200_000))]],
-    ["what is damaged", "checksum", [Buffer.alloc(512, 1)]],
-    ["what is cut off", "Truncated", [{ path: "project/x", size: 2_000, body: "x" }]],
-  ])("is %s", async (_, message, entries) => {
+    ["a damaged archive", "checksum", [Buffer.alloc(512, 1)]],
+    ["a truncated archive", "Truncated", [{ path: "project/x", size: 2_000, body: "x" }]],
+  ])("is refused: %s", async (_, message, entries) => {
     expect(await unpack(archiveOf(CONFIG, ...entries))).toMatchObject({
       code: "invalid_project",
       message: expect.stringContaining(message),
@@ -120,7 +120,7 @@ describe("refused", () => {
     expect(readdirSync(parent)).toEqual(["into"]);
   });
 
-  it("are sizes and numbers past the limit, before they are unpacked", async () => {
+  it("is refused before it is unpacked if its sizes and numbers are above the limit", async () => {
     const zeros = gzipSync(Buffer.alloc(1024 * 1024));
     let taken = 0;
     // Three thousand million bytes, of which no one needs to be read.
@@ -147,7 +147,7 @@ describe("refused", () => {
     expect(names().length).toBeLessThan(60);
   });
 
-  it("are headers without end, and what is compressed twice or by something else", async () => {
+  it("is refused if its headers do not end, or if it is compressed twice or in another format", async () => {
     const header = longEntry(`project/${"x/".repeat(50)}y`).subarray(0, 1024);
     const headers = function* () {
       for (let i = 0; i < 10_000; i++) yield header;
@@ -172,7 +172,7 @@ describe("refused", () => {
     expect(await unpack(tarEnd.subarray(0, 10))).toMatchObject({ code: "invalid_project" });
   });
 
-  it("leave no file open, also where the upload is cut off in the middle of one", async () => {
+  it("leaves no file open, even if the upload stops in the middle of a file", async () => {
     const cut = archiveOf(CONFIG, { path: "project/big", body: Buffer.alloc(3_000_000, "quern") });
     const upload = async function* () {
       yield gunzipSync(cut).subarray(0, 1_000_000);

@@ -23,85 +23,97 @@ const ready = (count: number) => ({ ready: count, coming: 0 });
 
 describe("a rollout", () => {
   it.each<[string, Partial<Fleet>, [start: number, retireFresh: number, retireOld: number]]>([
-    ["starts what is missing", { wanted: 3 }, [3, 0, 0]],
-    ["waits for what is coming", { wanted: 3, fresh: { ready: 1, coming: 2 } }, [0, 0, 0]],
-    ["takes away what is too much", { wanted: 1, fresh: ready(3) }, [0, 2, 0]],
-    ["has a new one ready before the old one goes", { old: ready(1) }, [1, 0, 0]],
+    ["starts missing replicas", { wanted: 3 }, [3, 0, 0]],
+    ["waits for starting replicas", { wanted: 3, fresh: { ready: 1, coming: 2 } }, [0, 0, 0]],
+    ["stops surplus replicas", { wanted: 1, fresh: ready(3) }, [0, 2, 0]],
+    ["starts a new replica before it stops the old one", { old: ready(1) }, [1, 0, 0]],
     [
-      "keeps the old one while the new one is coming",
+      "keeps the old replica while the new one is starting",
       { fresh: { ready: 0, coming: 1 }, old: ready(1) },
       [0, 0, 0],
     ],
-    ["lets the old one go then", { fresh: ready(1), old: ready(1) }, [0, 0, 1]],
-    ["starts no more than the surge", { wanted: 4, surge: 1, unavailable: 1, old: ready(4) }, [1, 0, 0]],
+    ["stops the old replica once the new one is ready", { fresh: ready(1), old: ready(1) }, [0, 0, 1]],
     [
-      "goes on by surge and unavailable together",
+      "starts no more new replicas than the surge",
+      { wanted: 4, surge: 1, unavailable: 1, old: ready(4) },
+      [1, 0, 0],
+    ],
+    [
+      "uses surge and unavailable together",
       { wanted: 4, surge: 1, unavailable: 1, fresh: ready(1), old: ready(4) },
       [0, 0, 2],
     ],
     [
-      "replaces those that were on their way",
+      "replaces old replicas that were still starting",
       { old: { ready: 1, coming: 2 }, fresh: { ready: 0, coming: 1 } },
       [0, 0, 2],
     ],
     [
-      "replaces one at a time where no surge is allowed",
+      "replaces one replica at a time if no surge is allowed",
       { wanted: 3, surge: 0, unavailable: 1, old: ready(3) },
       [0, 0, 1],
     ],
     [
-      "waits for its capacity then",
+      "waits then for the capacity of the stopped replica",
       { wanted: 3, surge: 0, unavailable: 1, old: ready(2), leaving: 1 },
       [1, 0, 0],
     ],
-    ["replaces one at a time on a full machine", { wanted: 3, old: ready(3), capacityLeft: 0 }, [0, 0, 1]],
     [
-      "waits for the place of the one that makes capacity",
+      "replaces one replica at a time on a full machine",
+      { wanted: 3, old: ready(3), capacityLeft: 0 },
+      [0, 0, 1],
+    ],
+    [
+      "waits for the resources of the stopping replica",
       { wanted: 3, old: ready(2), leaving: 1, capacityLeft: 0 },
       [0, 0, 0],
     ],
-    ["starts its successor in its place", { wanted: 3, old: ready(2), spare: 1, capacityLeft: 0 }, [1, 0, 0]],
     [
-      "takes as many down as its successor needs",
+      "starts the new replica in the reservation of the old one",
+      { wanted: 3, old: ready(2), spare: 1, capacityLeft: 0 },
+      [1, 0, 0],
+    ],
+    [
+      "stops as many replicas as it needs",
       { wanted: 4, old: ready(4), capacityLeft: 0, leavingForOne: 2 },
       [0, 0, 2],
     ],
     [
-      "does not take the only one down for want of CPU",
+      "does not stop the only replica if only CPU is missing",
       { old: ready(1), capacityLeft: 0, canBorrow: true },
       [1, 0, 0],
     ],
     [
-      "takes the only one down where its memory or its GPU is needed",
+      "stops the only replica if the new one needs its memory or its GPU",
       { old: ready(1), capacityLeft: 0, canBorrow: false },
       [0, 0, 1],
     ],
     [
-      "takes nothing down for a version that would not fit then either",
+      "stops nothing for a version that would not fit even then",
       { wanted: 3, old: ready(3), capacityLeft: 0, leavingForOne: 0 },
       [0, 0, 0],
     ],
     [
-      "takes nothing down for a version that cannot start",
+      "stops nothing for a version that cannot start",
       { wanted: 3, old: ready(2), capacityLeft: 0, isFailing: true },
       [0, 0, 0],
     ],
     [
-      "takes nothing down while what failed is not tried again",
+      "stops nothing until the failed replica is started again",
       { wanted: 3, old: ready(3), isBackingOff: true },
       [0, 0, 0],
     ],
-    ["does not start without capacity, however few there are", { wanted: 1, capacityLeft: 0 }, [0, 0, 0]],
-    ["does not grow on a full machine", { wanted: 5, fresh: ready(2), capacityLeft: 0 }, [0, 0, 0]],
-    ["grows as far as there is capacity", { wanted: 5, fresh: ready(2), capacityLeft: 1 }, [1, 0, 0]],
-    ["begins no replica that cannot be completed", { wanted: 6, perReplica: 3, capacityLeft: 5 }, [3, 0, 0]],
+    ["does not start without capacity, even with few replicas", { wanted: 1, capacityLeft: 0 }, [0, 0, 0]],
+    ["does not scale up on a full machine", { wanted: 5, fresh: ready(2), capacityLeft: 0 }, [0, 0, 0]],
+    ["scales up as far as the capacity allows", { wanted: 5, fresh: ready(2), capacityLeft: 1 }, [1, 0, 0]],
+    ["starts no replica that it cannot complete", { wanted: 6, perReplica: 3, capacityLeft: 5 }, [3, 0, 0]],
     [
-      "completes a replica of which a process died",
+      "completes a replica after one of its processes died",
       { wanted: 6, perReplica: 3, fresh: ready(2), capacityLeft: 2 },
       [1, 0, 0],
     ],
     [
-      "counts the free places of its own with what it completes",
+      "counts its own free reservations for the replica that it completes",
       { wanted: 3, perReplica: 3, spare: 1, capacityLeft: 3 },
       [3, 0, 0],
     ],
@@ -110,9 +122,9 @@ describe("a rollout", () => {
       { wanted: 6, perReplica: 2, surge: 0, unavailable: 2, old: ready(6), leavingForOne: 2 },
       [0, 0, 2],
     ],
-    ["counts old ones on their way within the surge", { wanted: 3, old: { ready: 2, coming: 1 } }, [1, 0, 1]],
+    ["counts starting old replicas within the surge", { wanted: 3, old: { ready: 2, coming: 1 } }, [1, 0, 1]],
     [
-      "lets go of old ones on their way too, once enough new ones serve",
+      "stops starting old replicas too, once enough new ones serve",
       { fresh: ready(1), old: { ready: 1, coming: 1 } },
       [0, 0, 2],
     ],
@@ -121,24 +133,28 @@ describe("a rollout", () => {
   });
 
   it.each<[string, Partial<Fleet>, Partial<ReturnType<typeof planRollout>>]>([
-    ["waits for what does not fit", { wanted: 3, capacityLeft: 1 }, { start: 1, waitFor: 2 }],
-    ["waits for nothing that fits", { wanted: 3 }, { start: 3, waitFor: 0 }],
+    ["waits for a replica that does not fit", { wanted: 3, capacityLeft: 1 }, { start: 1, waitFor: 2 }],
+    ["does not wait for a replica that fits", { wanted: 3 }, { start: 3, waitFor: 0 }],
     [
-      "does not wait for a place that it hands over",
+      "does not wait for a reservation that it hands over",
       { old: ready(1), capacityLeft: 0 },
       { retireOld: 1, handsOver: true, waitFor: 0 },
     ],
     [
-      "waits where its predecessors' places would not be enough",
+      "waits if the reservations of its predecessors would not be enough",
       { old: ready(1), capacityLeft: 0, leavingForOne: 0 },
       { retireOld: 0, handsOver: false, waitFor: 1 },
     ],
     [
-      "borrows for the only one, where nothing is free",
+      "borrows for the only replica if nothing is free",
       { old: ready(1), capacityLeft: 0, canBorrow: true },
       { borrows: true, waitFor: 0 },
     ],
-    ["borrows nothing that is free", { old: ready(1), canBorrow: true }, { borrows: false, start: 1 }],
+    [
+      "does not borrow capacity that is free",
+      { old: ready(1), canBorrow: true },
+      { borrows: false, start: 1 },
+    ],
     [
       "borrows only for the only one",
       { wanted: 3, old: ready(3), capacityLeft: 0, canBorrow: true },
@@ -155,42 +171,46 @@ describe("a rollout", () => {
       { borrows: false, start: 0 },
     ],
     [
-      "borrows nothing beside a new one",
+      "borrows nothing beside a new replica",
       { wanted: 2, fresh: ready(1), old: ready(1), capacityLeft: 0, canBorrow: true },
       { borrows: false, start: 0 },
     ],
     [
-      "borrows nothing from nobody",
+      "borrows nothing if there is no old replica",
       { capacityLeft: 0, canBorrow: true },
       { borrows: false, start: 0, waitFor: 1 },
     ],
     [
-      "does not wait for the places of those that leave",
+      "does not wait for the reservations of stopping replicas",
       { wanted: 3, old: ready(2), leaving: 1, capacityLeft: 0 },
       { start: 0, waitFor: 1 },
     ],
     [
-      "keeps no more places than it needs until it starts again",
+      "keeps no more reservations than it needs until it starts again",
       { wanted: 2, fresh: ready(1), spare: 3, isBackingOff: true },
       { keep: 1, start: 0 },
     ],
-    ["keeps no more places than it has", { wanted: 3, spare: 1, isBackingOff: true }, { keep: 1, start: 0 }],
     [
-      "keeps the place of what died until it is started again",
+      "keeps no more reservations than it has",
+      { wanted: 3, spare: 1, isBackingOff: true },
+      { keep: 1, start: 0 },
+    ],
+    [
+      "keeps the reservation of a dead replica meanwhile",
       { fresh: NONE, spare: 1, isBackingOff: true, isFailing: true },
       { keep: 1, start: 0, waitFor: 0 },
     ],
     [
-      "gives the place of what never served to others meanwhile",
+      "releases the reservation of a replica that never served",
       { fresh: NONE, spare: 1, isBackingOff: true, isFailing: true, hasServed: false },
       { keep: 0, waitFor: 0 },
     ],
-    ["keeps no place that it does not need", { fresh: ready(1), spare: 1 }, { keep: 0, start: 0 }],
+    ["keeps no reservation that it does not need", { fresh: ready(1), spare: 1 }, { keep: 0, start: 0 }],
   ])("%s", (_, given, plan) => {
     expect(planRollout(fleet(given))).toMatchObject(plan);
   });
 
-  it("ends with the newest version alone, and never serves with fewer than it may", () => {
+  it("ends with the newest version only, and never has fewer serving replicas than allowed", () => {
     for (let seed = 1; seed < 400; seed++) {
       const wanted = 1 + (seed % 6);
       const surge = seed % 3;

@@ -24,8 +24,8 @@ function world(cpuMillis: number) {
 const workers = (places: ReplicaPlaces, count: number): ReservedWorker[] =>
   Array.from({ length: count }, () => ({ reservation: places.take()! }));
 
-describe("the places of an API's replicas", () => {
-  it("are waited for in whole replicas: no two APIs hold half of one each", async () => {
+describe("the reservations of an API's replicas", () => {
+  it("are requested for whole replicas: two APIs never hold half a replica each", async () => {
     const { account, granted, placesOf, free } = world(1000);
     const taken = account.occupy(cpus(600))!;
     const [a, b] = [placesOf("a", 500, 2), placesOf("b", 500, 2)];
@@ -41,7 +41,7 @@ describe("the places of an API's replicas", () => {
     expect([granted, a.spare, b.spare]).toEqual([["a", "b"], 0, 2]);
   });
 
-  it("are not waited for any longer than they are missing, nor beyond what the machine has", async () => {
+  it("are requested only while they are missing, and never beyond the size of the machine", async () => {
     const { account, granted, placesOf } = world(1000);
     const taken = account.occupy(cpus(1000))!;
     const places = placesOf("a", 300);
@@ -57,7 +57,7 @@ describe("the places of an API's replicas", () => {
     expect([many.spare, others.free()]).toEqual([3, 100]);
   });
 
-  it("stay with the API when a worker is gone, whoever waits", async () => {
+  it("stay with the API after a worker is gone, even if others wait", async () => {
     const { account, placesOf, free } = world(1000);
     const places = placesOf("a", 700);
     const [worker] = workers(places, 1);
@@ -71,7 +71,7 @@ describe("the places of an API's replicas", () => {
     expect([places.spare, others, free()]).toEqual([0, [1], 500]);
   });
 
-  it("of the newest version are of its size; others go back as they are", () => {
+  it("have the size of the newest version; other sizes are released", () => {
     const { account, placesOf, free } = world(1000);
     const places = placesOf("a", 400);
     const [first, second] = workers(places, 2);
@@ -88,7 +88,7 @@ describe("the places of an API's replicas", () => {
     expect(places.take()).toBeUndefined();
   });
 
-  it("are handed over complete before those that leave have left", async () => {
+  it("are handed over complete before the old replicas have stopped", async () => {
     const { account, placesOf, free } = world(1000);
     const places = placesOf("a", 200);
     const old = workers(places, 3);
@@ -110,7 +110,7 @@ describe("the places of an API's replicas", () => {
     expect([places.spare, others, places.leavingForOne(old.slice(2))]).toEqual([1, [], 0]);
   });
 
-  it("get smaller when those that leave have left, not before", () => {
+  it("shrink only after the old replicas have stopped", () => {
     const { placesOf, free } = world(1000);
     const places = placesOf("a", 500);
     const old = workers(places, 2);
@@ -122,7 +122,7 @@ describe("the places of an API's replicas", () => {
     expect([places.spare, free()]).toEqual([2, 600]);
   });
 
-  it("may be borrowed from those that leave afterwards, as long as they fit then", () => {
+  it("may be borrowed from replicas that stop afterwards, if they fit then", () => {
     const { account, placesOf, free } = world(1000);
     const places = placesOf("a", 300);
     const old = workers(places, 1);

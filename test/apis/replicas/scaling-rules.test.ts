@@ -16,7 +16,7 @@ function configOf(given: { autoscaling?: object; update_strategy?: object; predi
 }
 
 describe("the rules of scaling", () => {
-  it("are the defaults of the reference if nothing is given", () => {
+  it("are the documented defaults if nothing is given", () => {
     expect(scalingRules(configOf({}))).toEqual({
       min: 1,
       max: 100,
@@ -31,7 +31,7 @@ describe("the rules of scaling", () => {
     });
   });
 
-  it("are what is given", () => {
+  it("are the given values", () => {
     const autoscaling = {
       min_replicas: 2,
       max_replicas: 7,
@@ -58,7 +58,7 @@ describe("the rules of scaling", () => {
     });
   });
 
-  it("want as many requests in flight as a replica has threads", () => {
+  it("target as many requests in flight as a replica has threads", () => {
     const predictor = { processes_per_replica: 3, threads_per_process: 4 };
     expect(scalingRules(configOf({ predictor })).target).toBe(12);
   });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { jsonFault } from "../../../src/base/json/fault.ts";
 
-describe("a text's fault as JSON", () => {
+describe("a JSON syntax error", () => {
   const pieces = [
     "{",
     "}",
@@ -50,7 +50,7 @@ describe("a text's fault as JSON", () => {
     ).toBe(isJson(text));
   };
 
-  it("is found where JSON.parse finds one, and nowhere else", () => {
+  it("is found at the position that JSON.parse reports, and nowhere else", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...pieces, ...words), { maxLength: 12 }), (parts) =>
         agree(parts.join("")),
@@ -68,7 +68,7 @@ describe("a text's fault as JSON", () => {
     );
   });
 
-  it("is a nesting deeper than is allowed", () => {
+  it("is also reported for nesting that is too deep", () => {
     const limits = { depth: 2, numberCharacters: 5 };
     expect(jsonFault(Buffer.from("[[12345]]"), limits)).toBeUndefined();
     expect(jsonFault(Buffer.from("[[[1]]]"), limits)).toEqual({ at: 2, why: "nested deeper than 2" });

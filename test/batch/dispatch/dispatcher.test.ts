@@ -18,7 +18,7 @@ describe("a dispatcher", () => {
   });
   afterEach(() => job.stop());
 
-  it("gives a worker its credit back only with the commit", async () => {
+  it("returns a worker's credit only with the commit", async () => {
     // So slow that its credit stays 1.
     await job.start({ items: Array.from({ length: 5 }, () => ({ do: "sleep", seconds: 0.06 })) });
     job.closeGate();
@@ -33,7 +33,7 @@ describe("a dispatcher", () => {
     expect(await job.job()).toMatchObject({ succeeded: 5, failed_attempts: 0 });
   });
 
-  it("hands a failed batch out again only when the attempt is durable", async () => {
+  it("retries a failed batch only after the attempt is durable", async () => {
     await job.start({ items: [{ id: 0, do: "raise" }], maxAttempts: 2 });
     job.closeGate();
     const [failing, idle] = [await job.addWorker(), await job.addWorker()];
@@ -48,7 +48,7 @@ describe("a dispatcher", () => {
     expect(await job.job()).toMatchObject({ succeeded: 0, failed_attempts: 2, failed_batches: 1 });
   });
 
-  it("charges a batch that was alone at the server's death once, and runs it again", async () => {
+  it("charges one attempt to a batch that ran alone when the server died, and runs it again", async () => {
     await job.start({ items: [{ id: 0 }, { id: 1 }], condemned: [1], suspects: [1], maxAttempts: 3 });
     job.dispatcher.addWorker(await job.addWorker());
     await job.settled();
@@ -58,7 +58,7 @@ describe("a dispatcher", () => {
   it.each([
     ["alone", { suspects: [0] }],
     ["after a crash of the machine", { recordedBefore: 1 }],
-  ])("lets a batch that runs %s go out only when it is durable that it does", async (_, plan) => {
+  ])("sends a batch that runs %s only after this is durable", async (_, plan) => {
     await job.start({ items: [{ id: 0 }, { id: 1 }], ...plan });
     job.closeGate();
     const workers = [await job.addWorker(), await job.addWorker()];
@@ -72,7 +72,7 @@ describe("a dispatcher", () => {
     await job.settled();
   });
 
-  it("leases nothing while another job's batch runs alone, and goes on afterwards", async () => {
+  it("leases nothing while a batch of another job runs alone, and resumes afterwards", async () => {
     await job.start({ items: [{ id: 0 }] });
     const other = { isIdle: true, pump: () => {} };
     job.solitude.join(other);
@@ -84,7 +84,7 @@ describe("a dispatcher", () => {
     await job.settled();
   });
 
-  it("runs a suspect alone: nothing else is at its worker, before or behind it", async () => {
+  it("runs a suspect alone: its worker has no other batch", async () => {
     const suspects = [40, 41, 150];
     await job.start({ items: Array.from({ length: 300 }, (_, id) => ({ id })), suspects });
     job.dispatcher.addWorker(await job.addWorker());

@@ -107,10 +107,10 @@ const payloadOf = (cursor: LeaseCursor, batch: number) => cursor.find(batch).pay
 
 describe("the lease cursor", () => {
   it.each<[string, number[], number[], number[]]>([
-    ["hands out the batches in order, over segments", [3, 1, 2], [], [0, 1, 2, 3, 4, 5]],
-    ["hands out nothing of a job without batches", [], [], []],
-    ["hands out nothing that is settled", [3, 2, 4], [0, 1, 2, 4, 6, 8], [3, 5, 7]],
-    ["hands out nothing of a job that is settled", [2], [0, 1], []],
+    ["leases the batches in order, across segments", [3, 1, 2], [], [0, 1, 2, 3, 4, 5]],
+    ["leases nothing of a job without batches", [], [], []],
+    ["leases no settled batch", [3, 2, 4], [0, 1, 2, 4, 6, 8], [3, 5, 7]],
+    ["leases nothing of a settled job", [2], [0, 1], []],
   ])("%s", async (_, sizes, settled, expected) => {
     const cursor = await cursorOver(sizes, settled);
     expect(await allOf(cursor)).toEqual(expected);
@@ -120,7 +120,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("hands out nothing before it has read a segment", async () => {
+  it("leases nothing before it has read a segment", async () => {
     const cursor = await cursorOver([2]);
     expect(cursor.take()).toBeUndefined();
     expect(cursor.needsFill).toBe(true);
@@ -130,7 +130,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("reads two segments ahead, and the next one when it has walked past the first", async () => {
+  it("reads two segments ahead, and the next one once it has passed the first", async () => {
     const input = new Input();
     const cursor = await cursorOver([2, 2, 2, 2, 2], [], input);
     await cursor.fill();
@@ -145,7 +145,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("shares the reading among those that ask for it at the same time", async () => {
+  it("reads once for callers that ask at the same time", async () => {
     const input = new Input();
     const cursor = await cursorOver([1, 1, 1, 1], [], input);
     await Promise.all([cursor.fill(), cursor.fill(), cursor.fill()]);
@@ -153,7 +153,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("asks for as many segments as there are, page by page", async () => {
+  it("reads all segments, page by page", async () => {
     const sizes = Array<number>(2 * PAGE + 3).fill(2);
     const settled = [2 * PAGE, 2 * PAGE + 1];
     const cursor = await cursorOver(sizes, settled);
@@ -161,7 +161,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("hands out what was put back first, in the order in which it was taken", async () => {
+  it("leases released batches first, in the order in which they were taken", async () => {
     const cursor = await cursorOver([6]);
     await cursor.fill();
     for (const batch of upTo(4)) expect(cursor.take()).toBe(batch);
@@ -171,7 +171,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("hands out what failed after what was put back, and before what never went out", async () => {
+  it("leases failed batches after released batches and before new ones", async () => {
     const cursor = await cursorOver([6]);
     await cursor.fill();
     for (const batch of upTo(5)) expect(cursor.take()).toBe(batch);
@@ -182,7 +182,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("knows its suspects", async () => {
+  it("knows the suspects", async () => {
     const cursor = await cursorOver([3]);
     expect(cursor.isSuspect(1)).toBe(false);
     cursor.suspect(1);
@@ -201,7 +201,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("uses the memory of settled segments again, and only theirs", async () => {
+  it("reuses the memory of settled segments only", async () => {
     const cursor = await cursorOver([2, 2, 2, 2]);
     await cursor.fill();
     const [first, second] = [cursor.find(0).memory, cursor.find(2).memory];
@@ -219,7 +219,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("keeps the segment that it is in, although it is settled", async () => {
+  it("keeps its current segment although it is settled", async () => {
     const cursor = await cursorOver([2, 2]);
     await cursor.fill();
     for (const batch of upTo(2)) expect(cursor.take()).toBe(batch);
@@ -232,7 +232,7 @@ describe("the lease cursor", () => {
     await cursor.close();
   });
 
-  it("fails to read what has changed, for all that asked; it can be closed then", async () => {
+  it("fails for all callers if the file has changed, and can then be closed", async () => {
     const input = new Input();
     input.error = new Error("it is gone");
     const cursor = await cursorOver([1, 1], [], input);
@@ -243,7 +243,7 @@ describe("the lease cursor", () => {
     expect(input.closed).toBe(input.opened);
   });
 
-  it("closes its file at the end, and when it is closed while it reads", async () => {
+  it("closes its file at the end, and if it is closed during a read", async () => {
     const input = new Input();
     const whole = await cursorOver([1, 1], [], input);
     await allOf(whole);
@@ -260,7 +260,7 @@ describe("the lease cursor", () => {
     await expect(failed).rejects.toThrow("it is gone");
   });
 
-  it("hands out every batch until it is settled, whatever comes back", async () => {
+  it("leases every batch until it is settled, whatever is released or fails", async () => {
     const step = fc.tuple(
       fc.constantFrom("take", "take", "take", "back", "behind", "settle", "drop"),
       fc.nat(),

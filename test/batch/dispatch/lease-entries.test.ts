@@ -16,7 +16,7 @@ function decode(bytes: Buffer): [number, unknown][] {
 }
 
 describe("lease entries", () => {
-  it("are the lines as JSON arrays, batch by batch, as long as was said", () => {
+  it("are the lines as JSON arrays, one for each batch, of the recorded length", () => {
     const items = fc.array(fc.dictionary(fc.string(), fc.jsonValue()), { minLength: 1, maxLength: 40 });
     fc.assert(
       fc.property(items, fc.integer({ min: 1, max: 12 }), fc.nat(1_000_000), (values, size, first) => {
@@ -36,7 +36,7 @@ describe("lease entries", () => {
     );
   });
 
-  it("are refused where there are fewer lines than batches", () => {
+  it("are refused if there are too few lines for the batches", () => {
     const target = Buffer.alloc(100);
     expect(writeEntries(Buffer.from("{}\n{}\n"), 0, 2, 2, target)).toBeUndefined();
     expect(writeEntries(Buffer.from("{}\n{}\n"), 0, 2, 1, target)).toBeDefined();
@@ -44,7 +44,7 @@ describe("lease entries", () => {
 });
 
 describe("the memory of segments", () => {
-  it("is given out again, to who fits into it only", () => {
+  it("is reused only for a segment that fits into it", () => {
     const memory = new SegmentMemory();
     const small = memory.take(10);
     const large = memory.take(2_000_000);

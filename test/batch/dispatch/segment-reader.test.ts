@@ -10,7 +10,7 @@ const directory = mkdtempSync(join(tmpdir(), "quern-segments-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("a segment with blank lines", () => {
-  it("is read without them, in the memory of its items, however many there are", async () => {
+  it("is read into the memory of its items only, however many blank lines there are", async () => {
     const file = join(directory, "items.jsonl");
     const blank = Buffer.alloc(BLANK_MIB * 1024 * 1024, " \r\n\n");
     // No newline at the end, and lines that cross the pieces that are read.

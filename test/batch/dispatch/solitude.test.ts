@@ -26,19 +26,19 @@ describe("solitude", () => {
   const openTo = () => jobs.map((job) => solitude.isOpenTo(job));
   const pumped = () => jobs.map((job) => job.pumped);
 
-  it("lets everybody lease while nobody wants to be alone", () => {
+  it("lets every job lease while no job wants to run alone", () => {
     expect(openTo()).toEqual([true, true, true]);
     solitude.hasChanged();
     expect(pumped()).toEqual([0, 0, 0]);
   });
 
-  it("is given at once if nobody has anything in hand, and then nobody may lease", () => {
+  it("is granted at once if all jobs are idle, and then no job may lease", () => {
     expect(solitude.enter(jobs[0])).toBe(true);
     expect(openTo()).toEqual([false, false, false]);
     expect(solitude.enter(jobs[0])).toBe(false);
   });
 
-  it("waits until all are idle; meanwhile only the one that waits may lease", () => {
+  it("is granted once all jobs are idle; meanwhile only the waiting job may lease", () => {
     jobs[1].isIdle = false;
     expect(solitude.enter(jobs[0])).toBe(false);
     expect(openTo()).toEqual([true, false, false]);
@@ -50,12 +50,12 @@ describe("solitude", () => {
     expect(pumped()).toEqual([1, 0, 0]);
   });
 
-  it("waits for its own job's workers too", () => {
+  it("is granted only once the job's own workers are idle too", () => {
     jobs[0].isIdle = false;
     expect(solitude.enter(jobs[0])).toBe(false);
   });
 
-  it("is given in the order in which it was asked for, and asking twice is asking once", () => {
+  it("is granted in the order of the requests; a second request of a job counts as one", () => {
     expect(solitude.enter(jobs[0])).toBe(true);
     expect(solitude.enter(jobs[2])).toBe(false);
     expect(solitude.enter(jobs[2])).toBe(false);
@@ -72,7 +72,7 @@ describe("solitude", () => {
     expect(openTo()).toEqual([true, true, true]);
   });
 
-  it("stays with the one that has it when another one gives up waiting", () => {
+  it("stays with its job when another job stops waiting", () => {
     expect(solitude.enter(jobs[0])).toBe(true);
     expect(solitude.enter(jobs[1])).toBe(false);
     solitude.exit(jobs[1]);
@@ -81,14 +81,14 @@ describe("solitude", () => {
     expect(openTo()).toEqual([true, true, true]);
   });
 
-  it("does not concern whoever never asked for it", () => {
+  it("does not change when a job exits that never requested it", () => {
     expect(solitude.enter(jobs[0])).toBe(true);
     solitude.exit(jobs[1]);
     expect(openTo()).toEqual([false, false, false]);
     expect(pumped()).toEqual([0, 0, 0]);
   });
 
-  it("ends when its job leaves; a job that has left is neither waited for nor told", () => {
+  it("ends when its job leaves; a job that has left neither delays others nor is notified", () => {
     jobs[1].isIdle = false;
     solitude.leave(jobs[1]);
     expect(solitude.enter(jobs[0])).toBe(true);
@@ -97,7 +97,7 @@ describe("solitude", () => {
     expect(pumped()).toEqual([0, 0, 1]);
   });
 
-  it("goes to the next job although another one throws when it goes on", () => {
+  it("is granted to the next job although another job throws when it resumes", () => {
     const faults: string[] = [];
     reportFaultsTo((error, unit) => faults.push(`${unit}: ${error.message}`));
     expect(solitude.enter(jobs[0])).toBe(true);

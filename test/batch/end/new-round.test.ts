@@ -84,7 +84,7 @@ describe("a redrive", () => {
     );
   const failedRows = async () => (await db.all("SELECT 1 FROM batches WHERE failed = 1")).length;
 
-  it("puts back all, or those with the text", async () => {
+  it("puts back all failed batches, or those whose error contains the text", async () => {
     expect(await new NewRounds(db).redrive(JOB, "odd")).toBe(BATCHES / 2);
     expect(await unsettled()).toBe(BATCHES / 2);
     expect(await failedRows()).toBe(BATCHES / 2);
@@ -92,7 +92,7 @@ describe("a redrive", () => {
     expect(job).toMatchObject({ status: "status_running", round: 2, failed_batches: BATCHES / 2 });
   });
 
-  it("lets others use the database meanwhile", async () => {
+  it("lets other work use the database meanwhile", async () => {
     let isOver = false;
     const redrive = new NewRounds(db).redrive(JOB, undefined).finally(() => {
       isOver = true;
@@ -103,7 +103,7 @@ describe("a redrive", () => {
     expect(statements).toBeGreaterThan(BATCHES / 50);
   });
 
-  it("is refused while another of the job is on its way", async () => {
+  it("is refused while another redrive of the job is in progress", async () => {
     const rounds = new NewRounds(db);
     const first = rounds.redrive(JOB, undefined);
     await expect(rounds.redrive(JOB, undefined)).rejects.toThrow("one is being prepared");
@@ -111,7 +111,7 @@ describe("a redrive", () => {
     expect(await first).toBe(BATCHES);
   });
 
-  it("that is cut off leaves a job with right counts, which can be resumed", async () => {
+  it("leaves correct counts if it is interrupted, and the job can be resumed", async () => {
     let left = 5;
     const failing: Database = {
       ...{ all: db.all.bind(db), run: db.run.bind(db), close: db.close.bind(db) },

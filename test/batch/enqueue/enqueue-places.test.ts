@@ -21,7 +21,7 @@ describe("jobs that enqueue at once", () => {
     return { places, held, want, apis: () => held.map(({ api }) => api) };
   }
 
-  it("are few of one API, and few in all", async () => {
+  it("are limited for each API and in total", async () => {
     const { held, want, apis } = placed();
     want("a", 100);
     await settled();
@@ -31,7 +31,7 @@ describe("jobs that enqueue at once", () => {
     expect(held.length).toBe(ENQUEUING_MAX);
   });
 
-  it("are of each API in turn", async () => {
+  it("start in turn, API by API", async () => {
     const { held, want, apis } = placed();
     for (const api of ["a", "b", "c", "d"]) want(api, 100);
     await settled();
@@ -45,7 +45,7 @@ describe("jobs that enqueue at once", () => {
     expect(apis().slice(ENQUEUING_MAX)).toEqual(["a", "e", "b", "f"]);
   });
 
-  it("leave their places to others, and all have had one at the end", async () => {
+  it("pass their slots to others, until every job has had one", async () => {
     const { held, want, apis } = placed();
     want("a", 50);
     want("b", 3);
@@ -58,7 +58,7 @@ describe("jobs that enqueue at once", () => {
     expect(apis().filter((api) => api === "b").length).toBe(3);
   });
 
-  it("get no place once they are over, and take none from others", async () => {
+  it("get no slot after they have ended, and take none from others", async () => {
     const { places, held, want, apis } = placed();
     want("a", ENQUEUING_OF_AN_API_MAX);
     const over = want("a", 10);

@@ -50,7 +50,7 @@ const mutated = fc
   });
 
 describe("the line scanner", () => {
-  it("agrees with JSON.parse on objects and on damaged ones", () => {
+  it("agrees with JSON.parse on objects and on damaged objects", () => {
     fc.assert(
       fc.property(mutated, (text) => {
         fc.pre(!text.includes("\n") && text.trim() !== "" && isUtf8(Buffer.from(text)));
@@ -70,20 +70,20 @@ describe("the line scanner", () => {
     );
   });
 
-  it("walks a block line by line, blank ones included, up to one that is bad", () => {
+  it("scans a block line by line, including blank lines, up to the first invalid line", () => {
     const text = '{"a":1}\r\n\n  \n{"b" : {}}\n{"c":[]}';
     expect(linesOf(text)).toEqual([7, "blank", "blank", 8, 8]);
     expect(linesOf(`${text}\nnot json\n{}`)).toEqual([7, "blank", "blank", 8, 8, "does not begin with {"]);
   });
 
-  it("takes blocks of any length, and more lines than its table has room for", () => {
+  it("accepts blocks of any length, and more lines than its table holds", () => {
     const long = `{"a":"${"x".repeat(3_000_000)}"}`;
     expect(linesOf(`${long}\n{}\n`)).toEqual([long.length, 2]);
     expect(linesOf("{}\n".repeat(20_000))).toEqual(Array(20_000).fill(2));
     expect(linesOf("\n".repeat(20_000))).toEqual(Array(20_000).fill("blank"));
   });
 
-  it("caps nesting where items do", () => {
+  it("limits nesting as items do", () => {
     const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
     expect(linesOf(nested(ITEM_DEPTH_MAX))).toEqual([nested(ITEM_DEPTH_MAX).length]);
     expect(linesOf(nested(ITEM_DEPTH_MAX + 1))).toEqual([`is nested deeper than ${ITEM_DEPTH_MAX}`]);
@@ -109,7 +109,7 @@ describe("the line scanner", () => {
     ['{"a":1e+}', "has a number without digits in its exponent"],
     [`{"a":${"9".repeat(4_301)}}`, "has a number of over 4300 characters"],
     [`{"a":-0.${"9".repeat(4_298)}}`, "has a number of over 4300 characters"],
-  ])("says what is wrong with %s", (line, problem) => {
+  ])("reports the error in %s", (line, problem) => {
     expect(linesOf(line)).toEqual([problem]);
     expect(linesOf(`{}\n${line}\n{}`)).toEqual([2, problem]);
   });

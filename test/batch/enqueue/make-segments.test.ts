@@ -42,10 +42,10 @@ const HALF = SEGMENT_BYTES_TARGET / 2;
 
 describe("segments", () => {
   it.each<[string, Parameters<typeof segmentsOf>, NewSegment[]]>([
-    ["are none without a line", [2, [{ path: "a", lines: [] }]], []],
-    ["are none of blank lines alone", [2, [{ path: "a", lines: [-1, -3] }]], []],
+    ["do not exist without lines", [2, [{ path: "a", lines: [] }]], []],
+    ["do not exist for blank lines only", [2, [{ path: "a", lines: [-1, -3] }]], []],
     [
-      "end with a batch that may be short",
+      "end with a batch that may be smaller",
       [2, [{ path: "a", lines: [3, 4, 5] }]],
       [
         {
@@ -58,7 +58,7 @@ describe("segments", () => {
       ],
     ],
     [
-      "begin with the batch and the byte that are next",
+      "begin at the next batch and byte",
       [1, [{ path: "a", start: 100, lines: [3] }], 7],
       [
         {
@@ -71,7 +71,7 @@ describe("segments", () => {
       ],
     ],
     [
-      "have a batch that spans files, but no range of a file without lines",
+      "may have a batch that spans files, and no range of a file without lines",
       [
         3,
         [
@@ -91,12 +91,12 @@ describe("segments", () => {
       ],
     ],
     [
-      "know of blank lines, which are no items",
+      "record whether there are blank lines, which are not items",
       [1, [{ path: "a", lines: [-1, 3, -2] }]],
       [{ first_batch: 0, batch_count: 1, item_count: 1, ranges: [range("a", 0, 6)], has_blank_lines: true }],
     ],
     [
-      "end when they are large enough, and the next one goes on there, from nothing",
+      "end when they reach the target size, and the next one starts empty",
       [
         1,
         [
@@ -122,7 +122,7 @@ describe("segments", () => {
       ],
     ],
     [
-      "are large enough at the target, not a byte before",
+      "end at the target size, not one byte earlier",
       [1, [{ path: "a", lines: [HALF, HALF - 1, 1, HALF, HALF] }]],
       [
         {
@@ -198,13 +198,13 @@ describe("segments", () => {
     expect(segmentsOf(...given).segments).toEqual(expected);
   });
 
-  it("have at most so many batches", () => {
+  it("have a maximum number of batches", () => {
     const lines = Array<number>(2 * SEGMENT_BATCHES_MAX + 1).fill(2);
     const counts = segmentsOf(1, [{ path: "a", lines }], 5).segments.map(({ batch_count }) => batch_count);
     expect(counts).toEqual([SEGMENT_BATCHES_MAX, SEGMENT_BATCHES_MAX, 1]);
   });
 
-  it("begin behind a byte order mark", () => {
+  it("begin after a byte order mark", () => {
     const maker = new SegmentMaker(1, 0);
     maker.beginFile("a", "etag of a", 0);
     maker.skipTo(3);
@@ -213,7 +213,7 @@ describe("segments", () => {
     expect(maker.finish()!.ranges).toEqual([range("a", 3, 10)]);
   });
 
-  it("tell how many bytes the last batch has as a JSON array", () => {
+  it("record the bytes of the last batch as a JSON array", () => {
     const files = [{ path: "a", lines: [3, 4, 5] }];
     // [xx] has four bytes, [xx,xxx] has eight, [xxxx] six.
     expect(segmentsOf(2, files).batchBytes).toEqual([4, 8, 6]);

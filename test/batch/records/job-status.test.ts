@@ -27,7 +27,7 @@ const OTHER_COUNTS = counts({ succeeded: 0, failedBatches: 3, failedByDeath: 1, 
 
 describe("the end of a job", () => {
   it.each<[string, Partial<SettledCounts>, JobStatus, string | undefined]>([
-    ["all succeeded", {}, "status_succeeded", undefined],
+    ["all batches succeeded", {}, "status_succeeded", undefined],
     ["it had no batch", { total: 0, succeeded: 0 }, "status_succeeded", undefined],
     [
       "a batch failed",
@@ -42,7 +42,7 @@ describe("the end of a job", () => {
       "10 of 10 batches failed",
     ],
     [
-      "a worker died in one of the failed",
+      "a worker died in a failed batch",
       { succeeded: 7, failedBatches: 3, failedByDeath: 1 },
       "status_worker_error",
       "1 of 10 batches failed because their worker died",
@@ -54,7 +54,7 @@ describe("the end of a job", () => {
       "1 of 10 batches failed because their worker died; batch 4: killed by SIGSEGV",
     ],
     [
-      "one died of memory and two otherwise",
+      "one worker ran out of memory and two died otherwise",
       { succeeded: 7, failedBatches: 3, failedByDeath: 2, failedByOom: 1 },
       "status_worker_oom",
       "1 of 10 batches failed because they ran out of memory",
@@ -77,7 +77,7 @@ describe("the end of a job", () => {
       "status_unexpected_error",
       "10 batches succeeded and 1 failed, but 10 were enqueued",
     ],
-  ])("is right if %s", (_, given, status, message) => {
+  ])("has the right status if %s", (_, given, status, message) => {
     const ending = decideEnding(SETTLED, counts(given));
     expect(ending.status).toBe(status);
     expect(ending.reason?.message).toBe(message);
@@ -96,7 +96,7 @@ describe("the end of a job", () => {
       /`quern job failures API JOB`.*work/,
     ],
     ["batches_failed", { succeeded: 9, failedBatches: 1 }, /`quern job failures API JOB`.*exceptions/],
-  ])("has the code %s, a hint, and no evidence if none is known", (code, given, hint) => {
+  ])("has the code %s and a hint, and evidence only if it is known", (code, given, hint) => {
     const { reason } = decideEnding(SETTLED, counts(given));
     expect(reason).toStrictEqual({ code, message: expect.any(String), hint: expect.stringMatching(hint) });
   });
@@ -114,11 +114,11 @@ describe("the end of a job", () => {
     [{ kind: "worker_oom", reason: GIVEN }, "status_worker_oom"],
     [{ kind: "enqueue_failed", reason: GIVEN }, "status_enqueue_failed"],
     [{ kind: "unexpected", reason: GIVEN }, "status_unexpected_error"],
-  ])("by $kind has that cause's reason, whatever is settled", (cause, status) => {
+  ])("has the reason of $kind, whatever is settled", (cause, status) => {
     expect(decideEnding(cause, OTHER_COUNTS)).toEqual({ status, reason: GIVEN });
   });
 
-  it("by a stop or a timeout says so, whatever is settled", () => {
+  it("is a stop or a timeout, whatever is settled", () => {
     expect(decideEnding({ kind: "stopped" }, OTHER_COUNTS)).toEqual({
       status: "status_stopped",
       reason: { code: "stopped", message: "the job was stopped on request" },
@@ -133,7 +133,7 @@ describe("the end of a job", () => {
     });
   });
 
-  it("is refused for a cause that does not exist", () => {
+  it("rejects an unknown cause", () => {
     expect(() => decideEnding({ kind: "boredom" } as never, counts())).toThrow(
       'unknown cause {"kind":"boredom"}',
     );
@@ -150,8 +150,8 @@ const UNSETTLED: JobStatus[] = [
 ];
 const ENDS: JobStatus[] = ["status_succeeded", "status_completed_with_failures", ...UNSETTLED];
 
-describe("the moves of a job", () => {
-  it("go from enqueuing to running, and from both to an end; an end has no move", () => {
+describe("the status changes of a job", () => {
+  it("go from enqueuing to running, and from both to an end; no change follows an end", () => {
     expect(JOB_STATUSES.filter(isTerminal).sort()).toEqual([...ENDS].sort());
     for (const status of JOB_STATUSES) {
       const legal =
@@ -171,11 +171,11 @@ describe("the moves of a job", () => {
     ["status_stopped", ["status_enqueuing", "status_running"]],
     ["status_enqueuing", []],
     ["status_unknown", []],
-  ])("lead into %s from %j", (to, from) => {
+  ])("lead to %s from %j", (to, from) => {
     expect(movesInto(to)).toEqual(from);
   });
 
-  it("begin a new round of what has ended: enqueuing again only if not all was settled", () => {
+  it("begin a new round after an end, with enqueuing only if not all was settled", () => {
     expect(movesInto("status_enqueuing", "new round").sort()).toEqual([...UNSETTLED].sort());
     expect(movesInto("status_running", "new round").sort()).toEqual(
       ["status_completed_with_failures", ...UNSETTLED].sort(),

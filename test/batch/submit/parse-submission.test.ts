@@ -48,25 +48,21 @@ function inputOf(body: unknown) {
 
 describe("a submission is read", () => {
   it.each<[string, unknown, Partial<ParsedSubmission>]>([
+    ["with its input only", { workers: 1, ...ITEMS }, { workers: 1, timeout: undefined, configText: "{}" }],
     [
-      "with nothing but its input",
-      { workers: 1, ...ITEMS },
-      { workers: 1, timeout: undefined, configText: "{}" },
-    ],
-    [
-      "with nulls as absent",
+      "with null fields as if they were absent",
       { workers: 3, timeout: null, config: null, output: null, ...ITEMS },
       { workers: 3, configText: "{}" },
     ],
     ["with a timeout", { workers: 1, timeout: 90, ...ITEMS }, { timeout: 90 }],
     ["without a dead letter queue", { workers: 1, ...ITEMS }, { deadLetters: undefined }],
     [
-      "with a queue of Quern's own",
+      "with a queue of Quern",
       { workers: 1, queue_dead_letter_queue: { arn: "arn:quern:queue:q", max_receive_count: 2 }, ...ITEMS },
       { deadLetters: { arn: "arn:quern:queue:q", queue: "q", max_receive_count: 2 } },
     ],
     [
-      "with a queue of SQS, by its older name",
+      "with an SQS queue, by its older name",
       {
         workers: 1,
         sqs_dead_letter_queue: { arn: "arn:aws:sqs:us-west-2:123456789012:q.fifo", max_receive_count: 1 },
@@ -122,7 +118,7 @@ describe("a submission is read", () => {
       { kind: "paths", batch_size: 2, store_paths: ["s3://bucket/a//b"], includes: ["**.jpg"], excludes: [] },
     ],
     [
-      "an input beside one that is null",
+      "one input, and another that is null",
       {
         workers: 1,
         item_list: null,
@@ -338,7 +334,7 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
 ];
 
 describe("a submission is refused", () => {
-  it.each(REFUSED)("for %s, with every error at its place", (_, body, expected) => {
+  it.each(REFUSED)("for %s, with every error and its field", (_, body, expected) => {
     const errors = expected.map(([pointer, detail]) => ({ pointer, detail }));
     const byPointer = (a: FieldError, b: FieldError) => (a.pointer < b.pointer ? -1 : 1);
     for (const text of [textOf(body), PADDING + textOf(body)]) {
@@ -352,7 +348,7 @@ describe("a submission is refused", () => {
     ["nothing", ""],
     ["an object that never ends", '{"workers":1'],
     ["more than one value", `${JSON.stringify({ workers: 1, ...ITEMS })}x`],
-  ])("for being %s, which is no JSON", (_, text) => {
+  ])("for %s, which is not JSON", (_, text) => {
     for (const body of [text, PADDING + text]) {
       const error = refusal(body);
       expect(error.code).toBe("malformed_json");
@@ -360,7 +356,7 @@ describe("a submission is refused", () => {
     }
   });
 
-  it("with a message that has the first error and the number of the others", () => {
+  it("with the first error and the number of other errors in the message", () => {
     expect(refusal({ workers: 0, ...ITEMS }).message).toBe(
       "the submission is not valid: /workers: must be an integer of at least 1 (got 0)",
     );
@@ -370,7 +366,7 @@ describe("a submission is refused", () => {
     expect(refusal({ workers: 0, timeout: 0, ...ITEMS }).message).toContain("(got 0) (and 1 more)");
   });
 
-  it("for text that is not UTF-8, at the item or at the whole", () => {
+  it("for text that is not UTF-8, in an item or elsewhere", () => {
     const latin1 = (text: string) => Buffer.from(text, "latin1");
     const detail = "is not valid UTF-8: send the text as UTF-8, or bytes in base64";
     expect(errorsOf(latin1(list('1,"\u00fc",2', 1)))).toEqual([{ pointer: "/item_list/items/1", detail }]);
@@ -389,7 +385,7 @@ const refusedWith = (body: unknown, ...errors: [pointer: string, detail: string]
   );
 
 describe("the limits of a submission", () => {
-  it("are those of its config: bytes of compact JSON, and depth", () => {
+  it("apply to its config: bytes of compact JSON, and depth", () => {
     const withConfig = (config: string) =>
       `{"workers":1,"config":${config},"item_list":{"items":[1],"batch_size":1}}`;
     const sized = (bytes: number) => `{"a" :  ${textItem(bytes - '{"a":}'.length)}}`;
@@ -403,7 +399,7 @@ describe("the limits of a submission", () => {
     refusedWith(withConfig(deep(CONFIG_DEPTH_MAX + 1)), ["/config", `deeper than ${CONFIG_DEPTH_MAX}`]);
   });
 
-  it.each(["includes", "excludes"])("are those of its globs (%s), one by one and together", (name) => {
+  it.each(["includes", "excludes"])("apply to its globs (%s), to each and in total", (name) => {
     const globs = (patterns: unknown[]) => ({ workers: 1, file_path_lister: file({ [name]: patterns }) });
     const pointer = `/file_path_lister/${name}`;
     const longest = "a".repeat(GLOB_LENGTH_MAX);
@@ -423,7 +419,7 @@ describe("the limits of a submission", () => {
     refusedWith(globs([...most, 12]), [`${pointer}/${most.length}`, "string"]);
   });
 
-  it("are those of its paths, also by their older name", () => {
+  it("apply to its paths, also under their older name", () => {
     const paths = (name: string, entries: string[]) => ({
       workers: 1,
       delimited_files: { [name]: entries, batch_size: 1 },
@@ -442,7 +438,7 @@ describe("the limits of a submission", () => {
     ]);
   });
 
-  it("are that of an item's depth, however the item is laid out", () => {
+  it("apply to the depth of an item, whatever its layout", () => {
     const deep = `[${" ".repeat(10)}${nested(ITEM_DEPTH_MAX - 1)}]`;
     expect(inputOf(list(deep, 1))).toMatchObject({ lines: `${nested(ITEM_DEPTH_MAX)}\n` });
     const detail = `is nested deeper than ${ITEM_DEPTH_MAX}: make it flatter`;
@@ -453,7 +449,7 @@ describe("the limits of a submission", () => {
     );
   });
 
-  it("stop the search for more errors at a thousand", () => {
+  it("end the search for errors at a thousand", () => {
     const items = Array<string>(1_200)
       .fill(nested(ITEM_DEPTH_MAX + 1))
       .join(",");
@@ -464,36 +460,36 @@ describe("the limits of a submission", () => {
   // A batch of one item has two brackets, each item more a comma.
   const HALF = BATCH_BYTES_LIMIT / 2;
   it.each<[string, number[], number, [pointer: string, detail: string][]]>([
-    ["an item as large as it may be", [BATCH_BYTES_LIMIT - 3], 1, []],
+    ["an item of the maximum size", [BATCH_BYTES_LIMIT - 3], 1, []],
     [
       "a larger one",
       [1, BATCH_BYTES_LIMIT - 2],
       1,
       [["/item_list/items/1", `has ${BATCH_BYTES_LIMIT} bytes as a batch of its own`]],
     ],
-    ["a batch as large as it may be", [HALF, HALF - 4], 2, []],
+    ["a batch of the maximum size", [HALF, HALF - 4], 2, []],
     [
       "a larger one",
       [9, 9, HALF, HALF - 3, 9],
       2,
       [["/item_list/items/2", `items 2 to 3 make a batch of ${BATCH_BYTES_LIMIT} bytes`]],
     ],
-    ["batches that are too large together only", [HALF, HALF, HALF, HALF], 1, []],
+    ["batches that are too large only in total", [HALF, HALF, HALF, HALF], 1, []],
     [
-      "a last batch that is short, and too large",
+      "a last batch with fewer items that is too large",
       [9, 9, 9, HALF, HALF],
       3,
       [["/item_list/items/3", `items 3 to 4 make a batch of ${BATCH_BYTES_LIMIT + 3} bytes`]],
     ],
     [
-      "a last batch that is short, and just too large",
+      "a last batch with fewer items that is one byte too large",
       [9, 9, 9, HALF, HALF - 3],
       3,
       [["/item_list/items/3", `items 3 to 4 make a batch of ${BATCH_BYTES_LIMIT} bytes`]],
     ],
-    ["a last batch that is short, and as large as it may be", [9, 9, 9, HALF, HALF - 4], 3, []],
+    ["a last batch with fewer items of the maximum size", [9, 9, 9, HALF, HALF - 4], 3, []],
     [
-      "an item that is too large, which is told alone, and not of its batch",
+      "an item that is too large, which is reported without its batch",
       [9, BATCH_BYTES_LIMIT, HALF, HALF - 4, HALF],
       5,
       [
@@ -507,7 +503,7 @@ describe("the limits of a submission", () => {
       2,
       [["/item_list/items/1", `has ${BATCH_BYTES_LIMIT + 2} bytes as a batch of its own`]],
     ],
-  ])("hold for %s (%j, by %i)", (_, sizes, batchSize, expected) => {
+  ])("apply to %s (%j, by %i)", (_, sizes, batchSize, expected) => {
     // A text has at least its quotes.
     const items = sizes.map((bytes) => (bytes === 1 ? "1" : textItem(bytes))).join(" , ");
     if (expected.length === 0) expect(inputOf(list(items, batchSize))).toMatchObject({ count: sizes.length });

@@ -17,16 +17,16 @@ function creditAfter(...acks: Ack[]): number[] {
 const slow = LEASED_WORK_US;
 
 describe("a worker's credit", () => {
-  it("is one batch while nothing is known", () => {
+  it("is one batch at first", () => {
     expect(new Credit().batches).toBe(1);
   });
 
   it.each<[string, Ack[], number[]]>([
-    ["is what can be done in 50 ms", [[1, slow / 4]], [4]],
-    ["is measured by batch, not by acknowledgement", [[4, slow]], [4]],
+    ["is the number of batches that take 50 ms", [[1, slow / 4]], [4]],
+    ["is measured for each batch, not for each acknowledgement", [[4, slow]], [4]],
     ["is rounded down", [[1, slow / 4 + 1]], [3]],
     ["is one batch if that takes longer", [[1, 3 * slow]], [1]],
-    ["grows to eight times as much at once, not further", [[1, slow / 100]], [8]],
+    ["grows to at most eight times in one step", [[1, slow / 100]], [8]],
     [
       "grows step by step",
       [
@@ -45,7 +45,7 @@ describe("a worker's credit", () => {
       [8, 1],
     ],
     [
-      "weighs the newest acknowledgement as much as all before it",
+      "gives the newest acknowledgement as much weight as all earlier ones",
       [
         [1, slow / 2],
         [1, slow / 4],
@@ -55,7 +55,7 @@ describe("a worker's credit", () => {
       [2, 2, 2],
     ],
     [
-      "does not forget at once that batches were slow",
+      "remembers slow batches for a while",
       [
         [1, slow],
         [1, slow / 8],
@@ -63,7 +63,7 @@ describe("a worker's credit", () => {
       [1, 1],
     ],
     [
-      "learns nothing from an acknowledgement of no batch",
+      "ignores an acknowledgement of no batch",
       [
         [1, slow / 4],
         [0, slow],
@@ -71,7 +71,7 @@ describe("a worker's credit", () => {
       [4, 4],
     ],
     [
-      "has a maximum, also for batches that take no time",
+      "has a maximum, even for batches that take no time",
       [
         [1, 0],
         [1, 0],
@@ -84,7 +84,7 @@ describe("a worker's credit", () => {
     expect(creditAfter(...acks)).toEqual(expected);
   });
 
-  it("counts no batch as faster than a microsecond", () => {
+  it("counts every batch as at least a microsecond", () => {
     const acks = Array.from({ length: 5 }, (): Ack => [CREDIT_BATCHES_MAX, 1]);
     expect(creditAfter(...acks).at(-1)).toBe(Math.min(CREDIT_BATCHES_MAX, LEASED_WORK_US));
   });
