@@ -50,13 +50,13 @@ describe("keys of the configuration", () => {
     if (!["name", "predictor.path"].includes(row.former)) expect(errorsOf(row.former, null)).toEqual([]);
   });
 
-  it.each(rows.filter(({ here }) => here !== "same"))("$former is told the way out", ({ former }) => {
+  it.each(rows.filter(({ here }) => here !== "same"))("$former gets a cure", ({ former }) => {
     const [path, value] = former.split(": ");
     const errors = errorsOf(path!, value ?? 7);
     expect(errors.map(({ guide }) => guide)).toContain(FORMER_GUIDE);
   });
 
-  it("have a row for each that is refused", () => {
+  it("have a row for each one that is refused", () => {
     const known = FORMER_KEYS.map(
       ({ path, value }) => path.join(".") + (value === undefined ? "" : `: ${value}`),
     );
@@ -98,7 +98,7 @@ describe("arguments", () => {
     expect(errors === "[]", errors).toBe(here === "same");
   });
 
-  it("have a row for each that is refused", () => {
+  it("have a row for each one that is refused", () => {
     const known = python("from quern_runtime.former import FORMER_ARGUMENTS\nprint(*FORMER_ARGUMENTS)");
     expect(rows.filter(({ here }) => here !== "same").map(({ former }) => former)).toEqual(known.split(" "));
   });
@@ -141,14 +141,14 @@ describe("example programs", () => {
       return { here: here!, file: file!, test: test! };
     });
 
-  it.each(programs)("$here is deployed by the test that is named", ({ here, file, test }) => {
+  it.each(programs)("$here is deployed by the named test", ({ here, file, test }) => {
     expect(existsSync(join(root, here))).toBe(true);
     const code = readFileSync(join(root, file), "utf8");
     expect(code).toContain(`"${test}"`);
     expect(code).toContain(basename(here, ".ts"));
   });
 
-  it("have a row each", () => {
+  it("have one row each", () => {
     expect(programs.length).toBeGreaterThanOrEqual(16);
     const projects = readdirSync(join(root, PROJECTS)).filter((name) => !name.endsWith(".ts"));
     const listed = programs.map(({ here }) => here);

@@ -17,17 +17,17 @@ const pages = [
 ];
 
 describe("the docs", () => {
-  it("that are made from the code are up to date", () => {
+  it("are up to date if they are generated from the code", () => {
     execFileSync(process.execPath, ["scripts/reference.mjs", "--check"], { cwd: root, stdio: "pipe" });
   }, 300_000);
 
-  it.each(pages)("%s links to what is there", (page) => {
+  it.each(pages)("have no broken link in %s", (page) => {
     for (const [, target] of readFileSync(join(root, page), "utf8").matchAll(/\]\(([^)#:]+)\)/g)) {
       expect(existsSync(join(root, dirname(page), target!)), target).toBe(true);
     }
   });
 
-  it("justifies every dependency", () => {
+  it("justify every dependency", () => {
     const { dependencies, optionalDependencies, devDependencies } = JSON.parse(
       readFileSync(join(root, "package.json"), "utf8"),
     ) as Record<string, Record<string, string>>;
@@ -36,7 +36,7 @@ describe("the docs", () => {
       expect(text).toContain(`\`${name}\``);
   });
 
-  it("names only files that exist", () => {
+  it("name only files that exist", () => {
     const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
     for (const [, file] of text.matchAll(
       /`((?:gateway|control|batch|protocol|apis|contracts|database|engine|object-store)\/[\w-]+\.ts)`/g,

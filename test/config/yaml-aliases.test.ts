@@ -19,7 +19,7 @@ const laughs = lines(
 const read = (text: string) => readYamlFile(text, "quern.yaml");
 
 describe("aliases", () => {
-  it("stand for their anchor's value, as often as somebody needs them", () => {
+  it("stand for the value of their anchor, any number of times", () => {
     const text = `- env: &env {A: "1"}\n${lines(900, (i) => `- {name: a${i}, env: *env}`)}`;
     const found = read(text);
     expect(found).toMatchObject({ value: expect.arrayContaining([{ name: "a899", env: { A: "1" } }]) });
@@ -34,12 +34,12 @@ describe("aliases", () => {
       /:\d+:/,
       "add more than",
     ],
-    ["a list inside of itself", "- &a [*a]\n", /^quern\.yaml:1:7$/, "inside its own anchor"],
-    ["a map inside of itself", "- &a\n  x: {y: *a}\n", /^quern\.yaml:2:10$/, "inside its own anchor"],
-    ["an anchor that is not there", "- x: *nope\n", /^quern\.yaml:1:6$/, "no anchor &nope before it"],
+    ["a list inside itself", "- &a [*a]\n", /^quern\.yaml:1:7$/, "inside its own anchor"],
+    ["a map inside itself", "- &a\n  x: {y: *a}\n", /^quern\.yaml:2:10$/, "inside its own anchor"],
+    ["an anchor that does not exist", "- x: *nope\n", /^quern\.yaml:1:6$/, "no anchor &nope before it"],
     ["an anchor that comes later", "- *a\n- &a x\n", /^quern\.yaml:1:3$/, "no anchor &a before it"],
     [
-      "a chain that is deep",
+      "a deep chain",
       `- &a0 [x]\n${lines(200, (i) => `- &a${i + 1} [*a${i}]`)}`,
       /^quern\.yaml:10\d:\d+$/,
       "deeper than 100",
@@ -71,14 +71,14 @@ describe("tags", () => {
     "!!omap [a: 1]",
     "!!python/object/apply:os.system [id]",
     "!mine x",
-  ])("that make no JSON are refused: %s", (value) => {
+  ])("without an equivalent in JSON are refused: %s", (value) => {
     for (const head of ["", "%YAML 1.1\n---\n"])
       expect(read(`${head}- x: ${value}\n`)).toEqual([
         { pointer: expect.stringMatching(/:6$/), detail: expect.stringContaining("leave the tag out") },
       ]);
   });
 
-  it("of JSON's own types are taken, and a %YAML line changes no value", () => {
+  it("of JSON types are accepted, and a %YAML line changes no value", () => {
     expect(read('%YAML 1.1\n---\n- {a: !!str 1, b: !!int "2", c: yes, d: 012, <<: x}\n')).toMatchObject({
       value: [{ a: "1", b: 2, c: "yes", d: 12, "<<": "x" }],
     });

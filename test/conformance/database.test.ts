@@ -99,13 +99,13 @@ describe.each([
     has_older_names: 0,
   });
 
-  it.runIf(isHere)("migrates once; another time changes nothing; epochs rise", async () => {
+  it.runIf(isHere)("migrates once; a second migration changes nothing; epochs rise", async () => {
     await migrate(db);
     const before = await takeEpoch(db);
     expect(await takeEpoch(db)).toBe(before + 1);
   });
 
-  it.runIf(isHere)("refuses a schema of a newer release", async () => {
+  it.runIf(isHere)("rejects a schema of a newer release", async () => {
     await db.transaction(async (tx) => {
       await tx.run("UPDATE schema_version SET version = version + 1000");
     });
@@ -114,7 +114,7 @@ describe.each([
   });
 
   it.runIf(isHere)(
-    "rolls back what fails, and lets nothing in between the statements of a transaction",
+    "rolls back failed transactions, and runs nothing between the statements of a transaction",
     async () => {
       const failing = db.transaction(async (tx) => {
         await insertJob(tx, job("rolled-back"));
@@ -136,7 +136,7 @@ describe.each([
   );
 
   it.runIf(isHere)(
-    "keeps texts, bytes, nulls and integers as they were, and says when one is too large",
+    "keeps texts, bytes, nulls and integers unchanged, and reports an integer that is too large",
     async () => {
       await db.run("CREATE TABLE things (name TEXT, content BLOB, number INTEGER)");
       const content = Uint8Array.from([0, 1, 255]);
@@ -163,7 +163,7 @@ describe.each([
     },
   );
 
-  it.runIf(isHere)("moves a job, by its owner only, and lets one closing win", async () => {
+  it.runIf(isHere)("changes the status of a job only for its owner, and only one end wins", async () => {
     await insertJob(db, job("job-1"));
     await insertJob(db, job("job-2"));
     expect(await claimJob(db, "job-1", 5)).toMatchObject({ epoch: 5, status: "status_enqueuing" });
@@ -251,7 +251,7 @@ describe.each([
     expect(await condemned(db, "job-2")).toEqual(new Set());
   });
 
-  it.runIf(isHere)("counts failures in pages, each from where the one before ended", async () => {
+  it.runIf(isHere)("counts failures in pages, each from the end of the previous one", async () => {
     await db.run(
       `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 11999)
        INSERT INTO batches (job_id, batch_index, round, attempts, failed, error_json, error_group)
@@ -278,7 +278,7 @@ describe.each([
     ]);
   });
 
-  it.runIf(isHere)("keeps letters in their queues, oldest first, each with its bytes", async () => {
+  it.runIf(isHere)("keeps dead letters in their queues, oldest first, each with its bytes", async () => {
     const letter = (name: string, batch_index: number) =>
       makeLetter({
         queue: name,

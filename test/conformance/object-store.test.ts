@@ -86,7 +86,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
       signal: new AbortController().signal,
     });
 
-  it.runIf(isInstalled)("lists what begins with a prefix, in the order of key bytes", async () => {
+  it.runIf(isInstalled)("lists the keys with a prefix, in the order of their bytes", async () => {
     const inOrder = (prefix: string) =>
       KEYS.filter((key) => key.startsWith(prefix)).sort((a, b) =>
         Buffer.compare(Buffer.from(a), Buffer.from(b)),
@@ -96,7 +96,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
     expect(await listed("nothing/")).toEqual([]);
   });
 
-  it.runIf(isInstalled)("lists over pages, and from a key on", async () => {
+  it.runIf(isInstalled)("lists across pages, and from a given key", async () => {
     const all = Array.from({ length: 1234 }, (_, i) => `many/${String(i).padStart(5, "0")}`);
     expect(await listed("many/")).toEqual(all);
     expect(await listed("many/", { after: `${server.base}/many/01100` })).toEqual(all.slice(1101));
@@ -105,7 +105,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
     );
   });
 
-  it.runIf(isInstalled)("lists many prefixes in their order, each key once", async () => {
+  it.runIf(isInstalled)("lists many prefixes in order, each key once", async () => {
     const prefixes = Array.from(
       { length: 13 },
       (_, i) => `${server.base}/many/${String(i).padStart(3, "0")}`,
@@ -124,7 +124,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
     expect(numbers).toEqual(expected);
   });
 
-  it.runIf(isInstalled)("reads any range, one after the other or not, up to the end", async () => {
+  it.runIf(isInstalled)("reads any range, in sequence or not, up to the end", async () => {
     expect((await contentOf("images/a b+c%20d.jpg", [[0, 100]])).toString()).toBe("images/a b+c%20d.jpg");
     expect(LONG.equals(await contentOf("long.bin", [[0, 5_000_000]]))).toBe(true);
     const steps = Array.from({ length: 60 }, (_, i): [number, number] => [i * 50_000, 50_000]);
@@ -142,7 +142,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
     expect(await contentOf("long.bin", [[3_000_000, 10]])).toHaveLength(0);
   });
 
-  it.runIf(isInstalled)("knows size and etag, and refuses an object that is another one by now", async () => {
+  it.runIf(isInstalled)("knows size and etag, and rejects an object that was replaced", async () => {
     await server.put("changing", "the first content");
     const path = `${server.base}/changing`;
     const before = await store.open(path);
@@ -163,7 +163,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
     await expect(read()).rejects.toThrow(ObjectChanged);
   });
 
-  it.runIf(isInstalled)("says that an object, or a bucket, is not there", async () => {
+  it.runIf(isInstalled)("reports a missing object or bucket", async () => {
     await expect(store.open(`${server.base}/not-there`)).rejects.toThrow(/there is no .*not-there|ENOENT/);
     if (server.scheme === "file") return;
     const missing = store.list(`${server.scheme}://no-such-bucket/images/`, { sizes: false }).next();
@@ -172,7 +172,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
   });
 
   describe.runIf(isInstalled)("behind a network that fails", () => {
-    it("goes on at the byte where a connection broke off", async () => {
+    it("resumes at the byte where a connection broke", async () => {
       const { proxy } = server;
       if (proxy === undefined) return;
       for (const afterBytes of [1, 700, 100_000, 1_500_000]) {
@@ -183,7 +183,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
       proxy.set({ kind: "none" });
     }, 60_000);
 
-    it("waits for a store that answers 503 or is away, and goes on with its listing", async () => {
+    it("waits for a store that answers 503 or is unreachable, and resumes its listing", async () => {
       const { proxy } = server;
       if (proxy === undefined) return;
       const waits: string[] = [];
@@ -209,7 +209,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
       expect(new Set(keys).size).toBe(1234);
     }, 60_000);
 
-    it("says that it does not answer, where nobody waits: at once, or when nothing comes for long", async () => {
+    it("reports at once, or after a long silence, that the store does not answer, if nobody waits", async () => {
       const { proxy } = server;
       if (proxy === undefined) return;
       for (const fault of [{ kind: "answer", status: 503 }, { kind: "silent" }] as const) {

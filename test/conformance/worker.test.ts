@@ -180,12 +180,12 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
 
   const readyForJob = () => ready({ job_spec: { job_id: "j" } });
 
-  it("refuses a wrong token, and another protocol", async () => {
+  it("refuses a wrong token and another protocol version", async () => {
     await caller();
     await expect(Caller.open(address, "controller", 1, "guess")).rejects.toThrow("wrong token");
   });
 
-  it("welcomes with what it is, before and after its set-up", async () => {
+  it("describes itself in WELCOME, before and after its set-up", async () => {
     const controller = await caller();
     expect(controller.connection.welcome).toMatchObject({
       protocol: PROTOCOL_VERSION,
@@ -199,7 +199,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect(gateway.connection.welcome).toMatchObject({ state: "ready", api_id: "v1", wants: [] });
   });
 
-  it("tells why its set-up failed, then leaves", async () => {
+  it("reports why its set-up failed, then exits", async () => {
     writeFileSync(
       join(dir, "predictor.py"),
       "class PythonPredictor:\n  def __init__(self, config): raise OSError('no model')\n  def predict(self): pass\n",
@@ -223,14 +223,14 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     await eventually("it has left", () => process.exitCode === 0);
   });
 
-  it("obeys the newest epoch only: the owner before it is cut off, an older one refused", async () => {
+  it("obeys the newest epoch only: it disconnects the previous owner and refuses an older one", async () => {
     const old = await ready();
     await caller("controller", 5);
     await eventually("the old owner is cut off", () => old.isClosed);
     await expect(Caller.open(address, "controller", 4)).rejects.toThrow("epoch 4 is over");
   });
 
-  it("predicts for several gateways, and tells predictions' faults", async () => {
+  it("predicts for several gateways, and reports failed predictions", async () => {
     await ready();
     const [a, b] = [await caller("gateway"), await caller("gateway")];
     a.predict(1, { id: "a" });
@@ -258,7 +258,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect(await gateway.result(1)).toEqual([7, { q: "1" }, { h: "2" }]);
   });
 
-  it("carries long bodies both ways in windows, beside short ones", async () => {
+  it("transfers long bodies in windows in both directions, beside short ones", async () => {
     await ready();
     const gateway = await caller("gateway");
     const text = "z".repeat(9_000_000);
@@ -268,7 +268,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect(JSON.parse(Buffer.concat(await gateway.streamed(1)).toString())).toBe(text);
   });
 
-  it("makes no more pieces of a stream than have room, however small they are", async () => {
+  it("produces no more stream pieces than the window allows, however small they are", async () => {
     writeFileSync(
       join(dir, "predictor.py"),
       "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload):\n    if payload: return payload\n    return iter(str, None)\n",
@@ -284,7 +284,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect(gateway.received).toHaveLength(room);
   });
 
-  it("answers BUSY past its concurrency, and drops what is cancelled before it began", async () => {
+  it("answers BUSY beyond its concurrency, and drops requests that are cancelled before they begin", async () => {
     await ready();
     const gateway = await caller("gateway");
     gateway.predict(1, { do: "sleep", seconds: 0.5, id: 1 });
@@ -321,7 +321,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     ]);
   });
 
-  it("releases what it has not started after a slow batch", async () => {
+  it("releases batches that it has not started after a slow batch", async () => {
     const controller = await readyForJob();
     controller.lease(1, [
       [0, [{ do: "sleep", seconds: 0.1 }]],
@@ -336,7 +336,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect((await controller.next("ACK")).id).toBe(4);
   });
 
-  it("leaves a note of the batch in hand, which the next process of this worker reports", async () => {
+  it("leaves a note of its current batch, which the worker's next process reports", async () => {
     const controller = await readyForJob();
     controller.lease(1, [
       [40, [1]],
@@ -356,7 +356,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect((await caller()).connection.welcome.died_in).toEqual({ epoch: 1, delivery: 2, batch_index: 41 });
   });
 
-  it("lets the child of a fork neither answer nor hold its sockets", async () => {
+  it("prevents a forked child from answering or holding its sockets", async () => {
     await ready();
     const gateway = await caller("gateway");
     gateway.predict(1, { do: "fork", id: "parent" });
@@ -369,7 +369,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect(gateway.received).toEqual([]);
   });
 
-  it("does not answer while the interpreter is held, and goes on after it", async () => {
+  it("does not answer while user code holds the interpreter, and continues afterwards", async () => {
     const controller = await readyForJob();
     controller.lease(1, [[0, [{ do: "hold", seconds: 2 }]]]);
     await eventually("it has begun", () => readDeliveryNote(note)?.busy === true);
@@ -378,7 +378,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect((await late).connection.welcome.state).toBe("ready");
   });
 
-  it("finishes what it has when it is drained", async () => {
+  it("finishes its requests when it is drained", async () => {
     const controller = await ready();
     const gateway = await caller("gateway");
     gateway.predict(1, { do: "sleep", seconds: 0.3, id: "last" });
@@ -388,7 +388,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     await eventually("it has left", () => process.exitCode === 0);
   });
 
-  it("of a job ends with its controller, after the batch in hand", async () => {
+  it("ends with its controller, after the current batch, if it belongs to a job", async () => {
     const controller = await readyForJob();
     controller.lease(1, [
       [0, [{ do: "sleep", seconds: 0.3 }]],
@@ -400,7 +400,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect(readDeliveryNote(note)).toMatchObject({ busy: false, delivery: 1 });
   });
 
-  it("leaves when nobody has been connected for its patience", async () => {
+  it("exits after its maximum time without a connection", async () => {
     process.kill("SIGKILL");
     if ("path" in address) rmSync(address.path, { force: true });
     start("import quern_runtime.worker as w; w.ORPHAN_EXIT_S = 1");
@@ -409,7 +409,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     await eventually("it has left", () => process.exitCode === 0, 10_000);
   });
 
-  it("runs on_job_complete when it is asked to", async () => {
+  it("runs on_job_complete on request", async () => {
     writeFileSync(
       join(dir, "predictor.py"),
       "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): pass\n  def on_job_complete(self): raise OSError('disk')\n",
@@ -422,7 +422,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     });
   });
 
-  it("tells user code the number of batches when all are enqueued, before the first of them", async () => {
+  it("gives user code the number of batches before the first batch, once all are enqueued", async () => {
     writeFileSync(
       join(dir, "predictor.py"),
       `import json
@@ -446,7 +446,7 @@ class PythonPredictor:
     expect(JSON.parse(message)).toEqual([[null, 1], 1, 1]);
   });
 
-  it("closes a connection that speaks nonsense, and serves the others", async () => {
+  it("closes a connection that breaks the protocol, and serves the others", async () => {
     await ready();
     const { createConnection } = await import("node:net");
     const stranger = createConnection(address);

@@ -8,7 +8,7 @@ import { controlApp } from "../../src/control/app.ts";
 const ELSEWHERE = ["GET /-/livez", "GET /-/readyz", "GET /-/proof", "GET /-/docs", "GET /-/openapi.json"];
 
 describe("the table of operations", () => {
-  it("has every route, and no other", () => {
+  it("has every route and no others", () => {
     const routes = controlApp({ version: "1", apis: {}, jobs: {} } as never)
       .routes.filter(({ method }) => method !== "ALL")
       .map(({ method, path }) => `${method} ${path.replace(/:(\w+)(\{[^}]*\})?/g, "{$1}")}`);
@@ -25,7 +25,7 @@ describe("the table of operations", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("says 429 of all that a key opens: it may have a rate, and its streams are counted", () => {
+  it("lists 429 for each operation that needs a key, because rates and streams are limited", () => {
     const paths = openApiDocument("1", "http://x").paths as Record<
       string,
       Record<string, { responses: object }>

@@ -9,8 +9,8 @@ import { forwarded } from "../../src/control/requests/forwarded.ts";
 
 const noAdmin = { find: () => undefined } as unknown as Keys;
 
-describe("of a request", () => {
-  it("what the gateway says is decoded once, and is no other request's", async () => {
+describe("a request", () => {
+  it("has its header from the gateway decoded once, and shared with no other request", async () => {
     const app = new Hono().get("/:a", (c) => {
       expect(forwarded(c)).toBe(forwarded(c));
       return c.text(forwarded(c).baseUrl);
@@ -23,8 +23,8 @@ describe("of a request", () => {
   });
 });
 
-describe("of an API's version", () => {
-  it("the configuration is read once for those who see no secrets, and some are kept only", async () => {
+describe("the configuration of an API version", () => {
+  it("is redacted once for callers without access to secrets, in a cache of bounded size", async () => {
     const shown = new ShownConfig(noAdmin, new SecretNames([]));
     let reads = 0;
     const spec = {

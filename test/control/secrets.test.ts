@@ -16,12 +16,12 @@ describe("a name", () => {
     ...["hf_token", "authToken", "apiKey", "API_KEY", "apikey", "clientSecret", "private_key", "sentry_dsn"],
     ...["passwords", "api_keys", "privateKeys", "token_1", "DB_PASSWORD2", "accesskeys"],
     ...["connectionString", "license", "licenseKey", "pinCode", "pin_code"],
-  ])("%s is a secret's", (name) => expect(names.has(name)).toBe(true));
+  ])("%s names a secret", (name) => expect(names.has(name)).toBe(true));
 
   it.each([
     ...["max_tokens", "tokenizer", "token_count", "author", "key", "keys", "monkey", "primary_key", "signal"],
     ...["passes", "pin", "code", "compass", ""],
-  ])("%s is none", (name) => expect(names.has(name)).toBe(false));
+  ])("%s names no secret", (name) => expect(names.has(name)).toBe(false));
 });
 
 describe("a text", () => {
@@ -52,7 +52,7 @@ describe("a text", () => {
     ["the Signature does not match the StringToSign", "the Signature does not match the StringToSign"],
   ])("%s", (given, shown) => expect(hideInText(given)).toBe(shown));
 
-  it("of any kind is read in one pass", () => {
+  it("of any kind is scanned in one pass", () => {
     const long = ["://", "?sig=", "Bearer ", "quern_", "a:", "aaaa", "Signature=", "SharedKey a"].map(
       (part) => part.repeat(200_000 / part.length),
     );

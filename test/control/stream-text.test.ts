@@ -13,7 +13,7 @@ const connections = (server: Server) =>
 
 describe("a streamed answer", () => {
   it.each(["before it was ready", "before its first piece", "in the middle of it"] as const)(
-    "to a client that leaves %s is given up",
+    "ends if its client leaves %s",
     async (when) => {
       let open = 0;
       let begun = 0;

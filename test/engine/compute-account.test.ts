@@ -32,7 +32,7 @@ function jobWorkers(account: ComputeAccount): JobWorkers {
 }
 
 describe("the machine's account", () => {
-  it("gives each GPU to one worker, also those that a former controller gave", async () => {
+  it("reserves each GPU for one worker, including reservations of a previous controller", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0", "1", "2"] });
     const need = { cpuMillis: 100, memoryBytes: 0, gpus: 1 };
     const before = account.occupyAgain(need, ["1"]);
@@ -49,7 +49,7 @@ describe("the machine's account", () => {
     expect(account.describe(need)).toContain("of 1 CPU and 1024 MiB and 3 GPU");
   });
 
-  it("says who holds what is not free, those with most first", async () => {
+  it("lists who holds reservations, the largest first", async () => {
     const account = new ComputeAccount({ cpuMillis: 4000, memoryBytes: GIB, gpus: ["0"] });
     const need = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
     expect(account.describe(need)).toMatch(/are free$/);
@@ -70,7 +70,7 @@ describe("the machine's account", () => {
     expect(account.describe(need)).toMatch(/, API 2 \(0.001 CPU\), 3 more \(0.003 CPU\); it starts/);
   });
 
-  it("serves in the order of asking, and what does not fit does not hold up the rest", async () => {
+  it("grants requests in order, and a request that does not fit does not block the others", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     const granted: string[] = [];
     const ask = (name: string, cpuMillis: number, memoryBytes = 0) =>
@@ -90,7 +90,7 @@ describe("the machine's account", () => {
     expect(granted).toEqual(["first", "small", "second"]);
   });
 
-  it("takes back what it gave once", async () => {
+  it("releases a reservation only once", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0"] });
     const need = { cpuMillis: 1000, memoryBytes: GIB, gpus: 1 };
     const reservation = account.occupy(need)!;
@@ -101,7 +101,7 @@ describe("the machine's account", () => {
     expect(account.occupy({ cpuMillis: 0, memoryBytes: 0, gpus: 1 })).toBeUndefined();
   });
 
-  it("gives nothing beyond what there is; what a former controller gave stays, and others wait until it is back", async () => {
+  it("never exceeds the machine; a previous controller's reservations stay, and others wait for them", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     let granted = 0;
     const much = { cpuMillis: 1500, memoryBytes: 2 * GIB, gpus: 0 };
@@ -118,10 +118,10 @@ describe("the machine's account", () => {
   });
 });
 
-describe("what changes hands", () => {
+describe("a reservation", () => {
   const small = { cpuMillis: 400, memoryBytes: GIB / 2, gpus: 0 };
 
-  it("is given back and taken in one step, so that nobody who waits comes between", async () => {
+  it("is exchanged in one step, so that no waiting request gets it", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0"] });
     const granted: Reservation[] = [];
     const mine = account.occupy(small)!;
@@ -141,14 +141,14 @@ describe("what changes hands", () => {
     expect(granted).toHaveLength(1);
   });
 
-  it("may be kept as it is also where more is reserved than there is", () => {
+  it("may be kept even if more is reserved than the machine has", () => {
     const account = new ComputeAccount({ cpuMillis: 500, memoryBytes: GIB, gpus: [] });
     const [mine] = [account.occupyAgain(small, []), account.occupyAgain(small, [])];
     expect(account.exchange([mine!], { ...small, cpuMillis: 401 })).toBeUndefined();
     expect(account.exchange([mine!], { ...small, cpuMillis: 300 })).toMatchObject({ cpuMillis: 300 });
   });
 
-  it("may be CPUs that somebody is about to give back, but no memory and no GPU", () => {
+  it("may borrow CPUs that are about to be released, but no memory and no GPU", () => {
     const account = new ComputeAccount({ cpuMillis: 500, memoryBytes: GIB, gpus: ["0"] });
     const old = account.occupy({ ...small, gpus: 1 })!;
     expect(account.borrow({ ...small, cpuMillis: 501 }, [old])).toBeUndefined();
@@ -169,7 +169,7 @@ describe("what changes hands", () => {
     expect(account.available).toEqual({ cpuMillis: 1000, memoryBytes: GIB, gpus: 2 });
   });
 
-  it("goes to nobody whose ask is cancelled before it is told", async () => {
+  it("is not granted to a request that is cancelled first", async () => {
     const account = new ComputeAccount({ cpuMillis: 400, memoryBytes: GIB, gpus: [] });
     const granted: string[] = [];
     const first = account.ask(small, () => granted.push("first"));
@@ -201,7 +201,7 @@ describe("a worker that waits for compute", () => {
     expect(counts(now)).toEqual({ pending: 0, stalled: 0 });
   });
 
-  it("is stalled from when it was last wanted, also where it has not even asked", () => {
+  it("is stalled counting from when it was last wanted, even before it requested compute", () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     const workers = jobWorkers(account);
     const now = vi.spyOn(performance, "now").mockReturnValue(0);
@@ -213,7 +213,7 @@ describe("a worker that waits for compute", () => {
     expect(workers.counts(STALLED_AFTER_MS + 1)).toMatchObject({ pending: 10, stalled: 1 });
   });
 
-  it("wait without a cost for each, as many as a submission may ask for", async () => {
+  it("costs nothing while it waits, even with as many workers as a submission may request", async () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
     // Nobody starts: all of the machine is taken.
     const taken = account.occupy({ cpuMillis: 1000, memoryBytes: 0, gpus: 0 })!;

@@ -48,7 +48,7 @@ const sweep = (users: string[], { programs = [] as string[], keepMs = KEEP_MS, i
   environments.sweep({ users: new Set(users), programs }, { nowMs: Date.now() + inDays * DAY_MS, keepMs });
 
 describe("a Python environment", () => {
-  it("goes when nobody has needed it for a while", async () => {
+  it("is removed when nobody has needed it for a while", async () => {
     make(A, 13, { p: 13 });
     make(B, 15, { q: 15 });
     writeFileSync(join(root, `${B}.installer`), "");
@@ -61,7 +61,7 @@ describe("a Python environment", () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  it("stays for as long as one of its users needs it, and their newest only", async () => {
+  it("is kept while one of its users needs it, and only the newest of each user", async () => {
     make(A, 50, { p: 50, q: 60 });
     make(B, 20, { p: 20, "q@3.11": 20 });
     make(C, 20, { q: 70 });
@@ -70,7 +70,7 @@ describe("a Python environment", () => {
     expect(await sweep(["q"], { inDays: 40 })).toEqual([]);
   });
 
-  it("stays for as long as a worker runs in it, whoever that is", async () => {
+  it("is kept while any worker runs in it", async () => {
     make(A, 50);
     make(B, 50);
     // The name of one may begin as another's does.
@@ -83,14 +83,14 @@ describe("a Python environment", () => {
     }
   });
 
-  it("of an older release, which noted no users, is kept for its time from now on", async () => {
+  it("is kept for the full time from now on if an older release made it without users", async () => {
     make(A, 50);
     rmSync(join(root, A, ".quern-uses"), { recursive: true });
     expect(await sweep([])).toEqual([]);
     expect(await sweep([], { inDays: 15 })).toEqual([A]);
   });
 
-  it("that was never whole goes too, and so does what a killed server had begun to remove", async () => {
+  it("is removed if it was never complete, or if a killed server had begun to remove it", async () => {
     mkdirSync(join(root, A, "lib"), { recursive: true });
     mkdirSync(join(root, `.removed-${B}`, "lib"), { recursive: true });
     mkdirSync(join(root, "not-ours"), { recursive: true });
@@ -100,13 +100,13 @@ describe("a Python environment", () => {
     expect(readdirSync(root)).toEqual(["not-ours"]);
   });
 
-  it("forgets users that are gone", async () => {
+  it("forgets deleted users", async () => {
     make(A, 0, { p: 0, former: 15, late: 13 });
     await sweep(["p"]);
     expect(readdirSync(join(root, A, ".quern-uses")).sort()).toEqual(["late", "p"]);
   });
 
-  it("is not removed once it is prepared again, and is noted for whom", async () => {
+  it("is not removed after it is prepared again, and records its user", async () => {
     const project = join(directory, "project");
     const log = join(directory, "install.log");
     mkdirSync(project);
@@ -127,7 +127,7 @@ describe("a Python environment", () => {
   }, 120_000);
 });
 
-it("a log of installations stays within bounds, and a failure has its last lines all the same", async () => {
+it("a log of installations is bounded, and a failure still shows its last lines", async () => {
   const project = join(directory, "project");
   const log = join(directory, "install.log");
   mkdirSync(project);

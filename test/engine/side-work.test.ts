@@ -37,7 +37,7 @@ function make() {
   };
 }
 
-it("drops what waits when its caller leaves, and lets what has begun end", async () => {
+it("work that waits is dropped when its caller leaves, and work that has begun ends", async () => {
   const { run, open } = make();
   const [early, late] = [new AbortController(), new AbortController()];
   const first = run("first", 1, early.signal);
@@ -53,7 +53,7 @@ it("drops what waits when its caller leaves, and lets what has begun end", async
   expect(await third).toEqual(["first", "third"]);
 });
 
-it("refuses what is more than may wait, and takes it once there is room", async () => {
+it("work beyond the queue limit is refused, and accepted again once there is room", async () => {
   const { run, open } = make();
   const taken = [
     run("first", ASIDE_WAITING_BYTES_MAX),

@@ -50,9 +50,9 @@ const pictures = join(root, "examples", "image-files", "pictures");
 const picture = (name: string) => readFileSync(join(pictures, `digit_${name}.pgm`));
 const pixelsOf = (name: string) => picture(name).subarray(-64);
 
-describe("a program of Cortex's", () => {
+describe("an example program of Cortex", () => {
   it(
-    "iris-xgboost knows flowers that it was not trained with",
+    "iris-xgboost classifies flowers that it was not trained with",
     async () => {
       await deploy("iris-xgboost");
       expect(predict("iris-xgboost", file("iris-xgboost", "sample.json"))).toEqual({
@@ -69,7 +69,7 @@ describe("a program of Cortex's", () => {
   );
 
   it(
-    "language-identifier says in which language a text is, and the languages are counted",
+    "language-identifier returns the language of a text, and the languages are counted",
     async () => {
       await deploy("language-identifier");
       expect(predict("language-identifier", file("language-identifier", "sample.json"))).toBe("en");
@@ -89,7 +89,7 @@ describe("a program of Cortex's", () => {
   );
 
   it(
-    "multi-model-classifier asks the model of the query, and refuses one that is not there",
+    "multi-model-classifier uses the model in the query, and refuses an unknown one",
     async () => {
       await deploy("multi-model-classifier");
       const sample = (model: string) =>
@@ -109,7 +109,7 @@ describe("a program of Cortex's", () => {
   );
 
   it(
-    "server-side-batching predicts for several requests at once, each answered with its own flower",
+    "server-side-batching predicts for several requests at once, and each gets its own flower",
     async () => {
       await deploy("server-side-batching");
       const answers = await Promise.all(flowers.map((flower) => ask("/server-side-batching", flower)));
@@ -148,7 +148,7 @@ describe("a program of Cortex's", () => {
   );
 
   it(
-    "text-generator writes a text on, and sends each word when it is made",
+    "text-generator continues a text, and sends each word as it is made",
     async () => {
       await deploy("text-generator");
       const sample = JSON.parse(readFileSync(file("text-generator", "sample.json"), "utf8")) as object;
@@ -161,7 +161,7 @@ describe("a program of Cortex's", () => {
   );
 
   it(
-    "mpg-estimator estimates by a regression, whose answers are counted",
+    "mpg-estimator estimates by a regression, and its predictions are counted",
     async () => {
       await deploy("mpg-estimator");
       const average = predict("mpg-estimator", file("mpg-estimator", "sample.json")) as number;
@@ -186,7 +186,7 @@ describe("a program of Cortex's", () => {
   );
 
   it(
-    "digit-upload recognises the pictures of a form, as many guesses as a field asks for",
+    "digit-upload recognises the pictures of a form, with the number of guesses that a field gives",
     async () => {
       await deploy("digit-upload");
       const form = new FormData();
@@ -203,7 +203,7 @@ describe("a program of Cortex's", () => {
   );
 
   it(
-    "license-plate-reader asks another API what the digits are",
+    "license-plate-reader calls another API to recognise the digits",
     async () => {
       await deploy("license-plate-reader");
       const digits = ["1001_is_4", "1009_is_7", "1000_is_1", "1010_is_5"].map(pixelsOf);

@@ -15,13 +15,13 @@ function fuzz(...args: string[]): Promise<string> {
 
 describe("the fuzzer", () => {
   it(
-    "finds nothing in what it has kept",
+    "finds no failure in its seeds",
     async () => expect(await fuzz("--seconds", "0")).toMatch(/\n\d+ passed, 0 failed, 0 skipped\nexit 0$/),
     5 * MINUTES,
   );
 
   it(
-    "finds what is planted, and says how to run it again",
+    "finds a planted failure, and prints how to run it again",
     async () => {
       const said = await fuzz("--seconds", "60", "--target", "planted-throw,planted-growth");
       expect(said).toContain("the process has grown by");

@@ -74,7 +74,7 @@ describe("a request that arrives", () => {
       sent.on("response", (answer: IncomingMessage) => answer.resume().on("end", resolve)).end("{}");
     });
 
-  it.each([true, false])("ends with its key where the address needs one: %s", async (needsKey) => {
+  it.each([true, false])("ends with its key if the address needs one: %s", async (needsKey) => {
     let key = needsKey ? HOLDER : undefined;
     const findKey = () => key;
     const keysVersion = () => findKey;
@@ -88,7 +88,7 @@ describe("a request that arrives", () => {
     expect(submitted[0]!.isStillOpen).toBe(false);
   });
 
-  it("is refused where its key was revoked while its body came, however soon that is", async () => {
+  it("is refused if its key is revoked while its body arrives, even within one turn", async () => {
     let keys = new Map<string, Principal>();
     const revoked = keys;
     const findKey = () => (keys === revoked ? HOLDER : undefined);
@@ -190,8 +190,8 @@ describe("a request that arrives", () => {
   });
 });
 
-describe("a signature", () => {
-  it("ends with its one answer, whatever key stands beside it", () => {
+describe("a signed request", () => {
+  it("stays authorized until its answer, even with an invalid key beside the signature", () => {
     const signatures = { credentials: new Map(), repeats: "reads" } as never;
     const findKey = () => undefined;
     const options = { findKey, keysVersion: () => findKey, jwt: undefined, gateways: 1 };

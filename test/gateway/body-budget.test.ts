@@ -3,7 +3,7 @@ import { BodyBudget } from "../../src/access/body-budget.ts";
 import { isTooSlow } from "../../src/access/held-body.ts";
 
 describe("the budget of bodies", () => {
-  it("is taken by announced bytes, with a part that large ones cannot have", () => {
+  it("reserves the announced bytes, and keeps a part for small bodies", () => {
     const budget = new BodyBudget({ most: 100, forSmall: 20, smallBytes: 10 });
     expect([budget.reserve(50), budget.reserve(31), budget.reserve(30)]).toEqual([true, false, true]);
     expect([budget.reserve(10), budget.reserve(10), budget.reserve(1)]).toEqual([true, true, false]);
@@ -35,7 +35,7 @@ describe("the budget of bodies", () => {
     expect([take("third"), take("greedy")]).toEqual([false, false]);
   });
 
-  it("takes a first body of each sender and API that has room at all", () => {
+  it("accepts a first body of each sender and API if there is any room", () => {
     const budget = new BodyBudget({ most: 100, forSmall: 0, smallBytes: 1 });
     expect(budget.reserve(80, owner("x"))).toBe(true);
     expect([budget.reserve(20, owner("y", "b")), budget.reserve(1, owner("z", "c"))]).toEqual([true, false]);
@@ -44,7 +44,7 @@ describe("the budget of bodies", () => {
     expect(budget.reserve(100, owner("y"))).toBe(true);
   });
 
-  it("has room for small ones of who holds large ones, and takes a body that grows for a large one", () => {
+  it("accepts small bodies of a sender with large ones, and counts a growing body as large", () => {
     const budget = new BodyBudget({ most: 100, forSmall: 20, smallBytes: 4 });
     for (let i = 0; i < 5; i++) expect(budget.reserve(10, owner("x"))).toBe(true);
     expect(budget.reserve(10, owner("x"))).toBe(false);
@@ -59,14 +59,14 @@ describe("the budget of bodies", () => {
     expect([budget.reserve(80, owner("x")), budget.reserve(0, owner("x"))]).toEqual([true, true]);
   });
 
-  it("counts small ones to nobody while all bodies fit into the part for small ones", () => {
+  it("does not count small bodies against their sender while all bodies fit into the part for small ones", () => {
     const budget = new BodyBudget({ most: 100, forSmall: 20, smallBytes: 10 });
     expect([budget.isPlenty(10), budget.isPlenty(11)]).toEqual([true, false]);
     budget.reserve(15);
     expect([budget.isPlenty(5), budget.isPlenty(6)]).toEqual([true, false]);
   });
 
-  it("knows a large body that stands still from one that would be here in time", () => {
+  it("tells a stalled large body from one that will arrive in time", () => {
     const held = 100_000_000;
     // At the pace that takes all of the five minutes of a request.
     expect(isTooSlow((held * 15) / 300, held)).toBe(false);

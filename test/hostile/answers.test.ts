@@ -97,14 +97,14 @@ const FORMS = [{}, { form: "long" }, { form: "empty" }, { form: "pieces", pieces
 
 describe.each(FORMS)("an answer %j", (form) => {
   it.each<[string, object]>([
-    ["a header with an answer in it", { headers: [["x-a", split]] }],
-    ["a name with one", { headers: [[`x-a: ${split}`, "b"]] }],
-    ["a name that is none", { headers: [["x a", "b"]] }],
+    ["a header that contains a response", { headers: [["x-a", split]] }],
+    ["a header name that contains a response", { headers: [[`x-a: ${split}`, "b"]] }],
+    ["an invalid header name", { headers: [["x a", "b"]] }],
     ["an empty name", { headers: [["", "b"]] }],
     ["a zero byte", { headers: [["x-a", "\u0000"]] }],
     ["a bare line feed", { headers: [["x-a", "1\n b"]] }],
     ["a character beyond Latin-1", { headers: [["x-a", "…"]] }],
-    ["half of a character", { headers: [["x-a", "\ud800"]] }],
+    ["half a character", { headers: [["x-a", "\ud800"]] }],
     [
       "two lengths",
       {
@@ -114,7 +114,7 @@ describe.each(FORMS)("an answer %j", (form) => {
         ],
       },
     ],
-    ["a length that is none", { headers: [["content-length", "-1"]] }],
+    ["an invalid length", { headers: [["content-length", "-1"]] }],
     ["a length in another base", { headers: [["content-length", "0x10"]] }],
     ["a list of lengths", { headers: [["content-length", "4, 4"]] }],
     [
@@ -129,10 +129,10 @@ describe.each(FORMS)("an answer %j", (form) => {
     ["600", { status: 600 }],
     ["a status with a fraction", { float: 200.5 }],
     ["no status", { status: null }],
-    ["a status with an answer in it", { status: `200 OK\r\n${split}` }],
+    ["a status that contains a response", { status: `200 OK\r\n${split}` }],
     ["true", { status: true }],
     ["a negative status", { status: -200 }],
-  ])("with %s is a 500 of its own request", async (_, head) => {
+  ])("with %s gives 500 to its own request", async (_, head) => {
     const answers = readAnswers(await exchange({ ...form, ...head }));
     expect(answers.map(({ status }) => status)).toEqual([500, 200]);
     expect(JSON.parse(answers[0]!.body)).toMatchObject({ code: expect.stringMatching(/^prediction_/) });
@@ -152,8 +152,8 @@ describe.each(FORMS)("an answer %j", (form) => {
       },
       200,
     ],
-    ["a coding of its own", { headers: [["Transfer-Encoding", "chunked"]] }, 200],
-    ["codings in disguise", { headers: [["transfer-ENCODING", "gzip, chunked"]] }, 200],
+    ["a Transfer-Encoding", { headers: [["Transfer-Encoding", "chunked"]] }, 200],
+    ["a disguised Transfer-Encoding", { headers: [["transfer-ENCODING", "gzip, chunked"]] }, 200],
     ["204", { status: 204 }, 204],
     ["304", { status: 304, headers: [["content-type", "text/plain"]] }, 304],
     ["205", { status: 205 }, 205],
@@ -170,7 +170,7 @@ describe.each(FORMS)("an answer %j", (form) => {
       },
       200,
     ],
-  ])("with %s is whole, and so is what follows it", async (_, head, status) => {
+  ])("with %s is complete, and so is the next one", async (_, head, status) => {
     const answers = readAnswers(await exchange({ ...form, ...head }));
     expect(answers.map((answer) => answer.status)).toEqual([status, 200]);
     expect(answers[1]!.body).toBe("ok\n");
@@ -184,10 +184,10 @@ describe.each(FORMS)("an answer %j", (form) => {
 describe("an answer in pieces", () => {
   const pieces = ["abc", "def"];
   it.each([
-    ["that are as long as it says", "6", [200, 200], "abcdef"],
-    ["that are longer than it says", "4", [200], undefined],
-    ["that are shorter than it says", "9", [200], undefined],
-    ["of no length that has some", "0", [200], undefined],
+    ["of the announced length", "6", [200, 200], "abcdef"],
+    ["longer than announced", "4", [200], undefined],
+    ["shorter than announced", "9", [200], undefined],
+    ["with content and a length of 0", "0", [200], undefined],
   ])("%s never runs into the next", async (_, length, statuses, body) => {
     const bytes = await exchange({ form: "pieces", pieces, headers: [["content-length", length]] });
     const head = bytes.indexOf("\r\n\r\n") + 4;
@@ -196,14 +196,14 @@ describe("an answer in pieces", () => {
     else expect(readAnswers(bytes).map(({ status }) => status)).toEqual(statuses);
   });
 
-  it.each([204, 304])("of status %i has none, whatever length it says", async (status) => {
+  it.each([204, 304])("has no content with status %i, whatever its length", async (status) => {
     const answers = readAnswers(
       await exchange({ form: "pieces", pieces, status, headers: [["content-length", "6"]] }),
     );
     expect(answers.map((answer) => answer.status)).toEqual([status, 200]);
   });
 
-  it("that fails behind them is cut off, so that nobody takes it for whole", async () => {
+  it("is cut off if it fails after its pieces, so that no client takes it for complete", async () => {
     const bytes = await exchange({ form: "later", pieces });
     expect(bytes).toContain("abc");
     expect(bytes).not.toContain("0\r\n\r\n");
@@ -211,7 +211,7 @@ describe("an answer in pieces", () => {
   });
 });
 
-it("nothing of all this has ended the gateway, or made a replica break the protocol", () => {
+it("none of these answers ended the gateway or made a replica break the protocol", () => {
   expect(server.child("gateway")).toBe(gateway);
   expect(server.stderr).not.toMatch(/ended|broke the protocol/);
 });

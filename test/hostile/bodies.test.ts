@@ -21,7 +21,7 @@ class PythonPredictor:
         return len(payload)
 `;
 
-describe("bodies of attackers", () => {
+describe("hostile bodies", () => {
   const server = new TestServer();
   let requests: RawRequests;
   const keys: Record<"greedy" | "other" | "third" | "submitter" | "neighbour", string> = {} as never;
@@ -75,7 +75,7 @@ describe("bodies of attackers", () => {
   const predict = (api: string, key: string, body: Uint8Array | string, type = OCTETS) =>
     server.fetch(`/${api}`, { method: "POST", body, headers: { ...bearer(key), "content-type": type } });
 
-  it("hold two thirds of the room for one key at most, and the rest is for others", async () => {
+  it("take at most two thirds of the budget for one key, and the rest is for others", async () => {
     const answers = [];
     for (let i = 0; i < 30; i++) answers.push(await announce("sink", keys.greedy, 50 * MB));
     expect(answers.filter((status) => status === "100").length).toBe(6);
@@ -90,7 +90,7 @@ describe("bodies of attackers", () => {
     expect((await predict("second", keys.third, new Uint8Array(50 * MB))).status).toBe(200);
   });
 
-  it("take a bounded part of memory when all of them are sent at once", async () => {
+  it("take bounded memory when all are sent at once", async () => {
     const processes = [server.child("gateway"), server.child("controller")];
     for (const pid of processes) resetPeak(pid);
     const body = new Uint8Array(50 * MB);
@@ -122,7 +122,7 @@ describe("bodies of attackers", () => {
   };
 
   it.each(["sink", "jobs", "-/keys"])(
-    "are not collected for a signature that the head shows to be nobody's, at /%s",
+    "are not collected for a signature that the head shows to be invalid, at /%s",
     async (path) => {
       const hash = { "x-amz-content-sha256": "0".repeat(64) };
       const unsigned = { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" };
@@ -141,7 +141,7 @@ describe("bodies of attackers", () => {
     },
   );
 
-  it("are collected for signatures that only a body can show to be wrong, from one address two thirds of the room at most", async () => {
+  it("are collected if only the body can show that a signature is wrong, up to two thirds of the budget for one address", async () => {
     const head = { ...forged("AKIDKNOWN"), "content-length": 50 * MB, expect: "100-continue" };
     const answers = [];
     for (let i = 0; i < 10; i++) answers.push(await requests.send("POST /sink", head).firstStatus());
@@ -153,7 +153,7 @@ describe("bodies of attackers", () => {
     expect(await announce("second", keys.other, 100 * MB)).toBe("100");
   });
 
-  it("leave an eighth of the room to other APIs, whatever the query of their address", async () => {
+  it("leave an eighth of the budget to other APIs, whatever the query", async () => {
     const head = { ...forged("AKIDKNOWN"), "content-length": 10 * MB, expect: "100-continue" };
     const held = [];
     for (let i = 0; i < 60; i++)
@@ -162,7 +162,7 @@ describe("bodies of attackers", () => {
     expect(await announce("second", keys.other, 40 * MB)).toBe("100");
   });
 
-  it("that are refused in the middle are read to their end, and the connection goes on", async () => {
+  it("are read to the end after a refusal, and the connection stays open", async () => {
     const head = { ...forged("AKIDKNOWN"), "transfer-encoding": "chunked" };
     const ask = requests.send("POST /jobs", head);
     const part = `f4240\r\n${"x".repeat(MB)}\r\n`;
@@ -173,7 +173,7 @@ describe("bodies of attackers", () => {
     await eventually("the next request is answered", () => ask.text.includes("HTTP/1.1 200 "));
   });
 
-  it("are no reason to hold room where there is none", async () => {
+  it("reserve nothing if there is no body", async () => {
     // Nothing was announced, and nothing is kept: each of these took ten megabytes.
     const answers = Array.from({ length: 60 }, () =>
       requests.send("GET /jobs", { ...forged("AKIDKNOWN"), "x-amz-content-sha256": "" }).firstStatus(),
@@ -184,7 +184,7 @@ describe("bodies of attackers", () => {
     ).toBe("200");
   });
 
-  it("of submissions leave a third of the room to other keys", async () => {
+  it("leave a third of the budget for submissions to other keys", async () => {
     const head = { "content-type": "application/json", "content-length": 10 * MB };
     const held = Array.from({ length: 30 }, () =>
       requests.send("POST /jobs", { ...bearer(keys.submitter), ...head }),
@@ -207,7 +207,7 @@ describe("bodies of attackers", () => {
     expect((await server.post("/jobs", {}, bearer(keys.submitter))).status).toBe(400);
   });
 
-  it("are not asked for where the request is refused anyway", async () => {
+  it("are not requested if the request is refused anyway", async () => {
     const marker = join(server.dir, "go-on");
     const waiting = predict("narrow", keys.other, JSON.stringify({ await: marker }), "application/json");
     await eventually(
@@ -226,7 +226,7 @@ describe("bodies of attackers", () => {
     expect(await of("/jobs", { ...bearer(keys.submitter), "content-length": 20 * MB })).toBe("413");
   });
 
-  it("that are not asked for leave no connection behind on which the next request would be one", async () => {
+  it("are never read as the next request if they were not requested: the connection is closed", async () => {
     const of = (path: string, more: Record<string, string | number>) =>
       requests.send(`POST ${path}`, { "content-length": 9 * MB, expect: "100-continue", ...more });
     const page = { origin: "https://page.example" };
@@ -244,7 +244,7 @@ describe("bodies of attackers", () => {
     for (const { text } of all) expect(text).toMatch(/^connection: close\r$/im);
   });
 
-  it("that stand still give their room to others", async () => {
+  it("release their budget if they stall", async () => {
     const head = { "content-type": OCTETS, "content-length": 50 * MB };
     const slow = requests.send("POST /sink", { ...bearer(keys.greedy), ...head });
     slow.socket.write("x".repeat(100_000));
@@ -267,17 +267,17 @@ describe("bodies of attackers", () => {
 
   it.each([
     [
-      "multipart heads of semicolons",
+      "multipart headers of semicolons",
       "multipart/form-data; boundary=b",
       () => `--b\r\nContent-Disposition: form-data; name="a"${";".repeat(16_000)}\r\n\r\n1\r\n`.repeat(600),
     ],
     ["a content type of semicolons", `text/plain${";".repeat(8_000)}`, () => "a"],
     ["punycode", "text/plain; charset=punycode", () => `${"a".repeat(300_000)}-${"b".repeat(300_000)}`],
     ["idna", "text/plain; charset=idna", () => "a".repeat(500_000)],
-    ["a form of nothing but fields", "application/x-www-form-urlencoded", () => "a&".repeat(10_000_000)],
+    ["a form of many fields", "application/x-www-form-urlencoded", () => "a&".repeat(10_000_000)],
     ["an integer of a million digits", "application/json", () => "1".repeat(1_000_000)],
     ["deep JSON", "application/json", () => "[".repeat(1_000_000)],
-  ])("made of %s are a 400 within moments", async (_what, type, body) => {
+  ])("made of %s get 400 within moments", async (_what, type, body) => {
     const started = performance.now();
     const answer = await predict("sink", keys.greedy, body(), type);
     expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([

@@ -85,7 +85,7 @@ describe("a job that throws", () => {
     ["Settlements.write", items(1), unexpected],
     ["Settlements.drain", items(1), unexpected],
     ["LeaseCursor.load", items(1), "status_enqueue_failed"],
-  ])("in %s ends alone", async (point, submission, status) => {
+  ])("in %s ends without affecting others", async (point, submission, status) => {
     throwAt(point);
     const [id, other] = [
       await server.submit("victim-jobs", submission),
@@ -101,7 +101,7 @@ describe("a job that throws", () => {
     await othersGoOn();
   });
 
-  it("where a worker is let go of ends as it would", async () => {
+  it("ends normally if stopping a worker throws", async () => {
     throwAt("JobWorkers.drop");
     const job = await server.ended("victim-jobs", await server.submit("victim-jobs", items(1)));
     expect(job.status).toBe("status_succeeded");
@@ -110,7 +110,7 @@ describe("a job that throws", () => {
     await othersGoOn();
   });
 
-  it("of which the row cannot be read ends at the next start, and the others go on", async () => {
+  it("ends at the next start if its row cannot be read, and the others continue", async () => {
     const gate = join(server.dir, "gate");
     const waiting = { do: "await", path: gate };
     const [broken, whole] = [
@@ -154,14 +154,14 @@ describe("a request that throws", () => {
     ["Arrival.begin", 500],
     ["Arrival.submit", 500],
     ["ApiPool.dispatch", 500],
-  ])("in %s is a 500", async (point, status) => {
+  ])("in %s gets 500", async (point, status) => {
     throwAt(point);
     expect(await predict()).toBe(status);
     await hasLogged(point);
     await othersGoOn();
   });
 
-  it("when it is over, or when its answer comes, costs no other", async () => {
+  it("at its end or at its answer affects no other request", async () => {
     throwAt("Arrival.status");
     expect(await predict()).toBe(200);
     await hasLogged("Arrival.status");
@@ -171,7 +171,7 @@ describe("a request that throws", () => {
     await othersGoOn();
   });
 
-  it("on its way to the controller is a 500", async () => {
+  it("on its way to the controller gets 500", async () => {
     throwAt("Router.forward");
     expect((await server.fetch("/victim-jobs")).status).toBe(500);
     await othersGoOn();
@@ -222,7 +222,7 @@ describe("an API that throws", () => {
     await othersGoOn();
   });
 
-  it("of which the row cannot be read serves on, and the server starts", async () => {
+  it("keeps serving if its row cannot be read, and the server starts", async () => {
     throwAt("");
     await eventually("it serves", async () => (await server.post("/victim", { id: 1 })).status === 200);
     const db = openSqliteDatabase(join(server.dataDir, "quern.db"));

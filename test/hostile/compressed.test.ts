@@ -13,7 +13,7 @@ const runs = (count: number) => Buffer.concat(Array<Buffer>(count).fill(RUN));
 const LAST = Buffer.from([0x01, 0x00, 0x00]);
 const head = (window: number) => Buffer.from([...MAGIC, 0x00, window]);
 
-describe("compressed files of attackers", () => {
+describe("hostile compressed files", () => {
   const server = new TestServer();
   beforeAll(async () => {
     await server.start();
@@ -27,7 +27,7 @@ describe("compressed files of attackers", () => {
     return server.submit("jobs", { workers: 1, delimited_files: { store_paths, batch_size: 1 } });
   };
 
-  it("end their own jobs, while the controller stays small and answers others", async () => {
+  it("end only their own jobs, while the controller stays small and serves others", async () => {
     const controller = server.child("controller");
     resetPeak(controller);
     const before = peakMiB(controller);

@@ -31,7 +31,7 @@ describe("a burst of requests for the controller", () => {
   const answers = (burst: RawRequest[], status: number) =>
     burst.reduce((sum, { text }) => sum + text.split(`HTTP/1.1 ${status}`).length - 1, 0);
 
-  it("waits, by sender: another's request is next but for what is under way", async () => {
+  it("waits in a queue per sender: another sender's request is next after those in progress", async () => {
     const controller = server.child("controller");
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
     process.kill(controller, "SIGSTOP");
@@ -47,7 +47,7 @@ describe("a burst of requests for the controller", () => {
     await eventually("all are answered", () => answers(strangers, 401) === 25 * AHEAD);
   });
 
-  it("is refused beyond what may wait, and predictions pass", async () => {
+  it("is refused beyond the queue limit, and predictions are not affected", async () => {
     const controller = server.child("controller");
     const strangers = burst(200, "/-/openapi.json");
     expect((await server.post("/echo", { a: 1 })).status).toBe(200);

@@ -53,7 +53,7 @@ describe("jobs whose store does not answer", () => {
       file_path_lister: { store_paths: [`s3://bucket/${jobs++}`], batch_size: 1 },
     });
 
-  it("keep a few places of their API, and no others; the rest wait and say so", async () => {
+  it("occupy only the few slots of their API; the rest wait and say so", async () => {
     const ids: string[] = [];
     for (let i = 0; i < ENQUEUING_OF_AN_API_MAX + 3; i++) ids.push(await submit("jobs"));
     const other = await submit("others");
@@ -86,7 +86,7 @@ describe("jobs whose store does not answer", () => {
 });
 
 describe("the prefixes of a selection", () => {
-  it("are sorted in slices: other work gets the event loop before the first is listed", async () => {
+  it("are sorted in slices, so that other work runs before the first is listed", async () => {
     let turns = 0;
     let turnsBefore = -1;
     const count = () => {

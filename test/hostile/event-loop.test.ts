@@ -80,14 +80,14 @@ describe("the event loop", () => {
     ["a key of three megabytes", () => `{"workers":1,"${"k".repeat(3 * MIB)}":1}`, 400],
     ["keys of config", () => `{"config":{${numbered(200_000, (n) => `"key${n}":1`).join(",")}}}`, 400],
     ["ten megabytes of empty objects", () => inline(many("{}", 10 * MIB - 100)), 200],
-    ["ten megabytes of numbers that are none", () => inline(`${many("1", 10 * MIB - 100)},-`), 400],
-  ])("is not held by a submission of %s", async (_, body, status) => {
+    ["ten megabytes of invalid numbers", () => inline(`${many("1", 10 * MIB - 100)},-`), 400],
+  ])("is not blocked by a submission of %s", async (_, body, status) => {
     const response = await submit(body(), "?dryRun=true");
     expect([response.status, (await response.text()).length < 20_000]).toEqual([status, true]);
     await expectOnTime();
   });
 
-  it("is not held by patterns that fit in very many ways, on many long names", async () => {
+  it("is not blocked by patterns with very many possible matches on many long names", async () => {
     const directory = join(server.inputs, "names");
     mkdirSync(directory);
     for (let n = 0; n < 60; n++)
@@ -121,7 +121,7 @@ describe("the event loop", () => {
       "deploy failed",
     ],
   ])(
-    "is not held by a deployment of %s",
+    "is not blocked by a deployment of %s",
     async (_, yaml, words) => {
       const files = { "quern.yaml": yaml(), "predictor.py": RUDE };
       await expect(server.deployBeside(files)).rejects.toThrow(words);
@@ -130,7 +130,7 @@ describe("the event loop", () => {
     120_000,
   );
 
-  it("is not held by pages of long errors, of messages and of log lines", async () => {
+  it("is not blocked by pages of long errors, messages and log lines", async () => {
     const items = numbered(120, (id) =>
       JSON.stringify({ do: "raise", id: String.fromCodePoint(0x4e00 + id) }),
     );

@@ -26,7 +26,7 @@ const exported = async (...entries: Entry[]) => {
   await exportApi(context as unknown as CliContext, "api", join(directory, "new"), undefined);
 };
 
-it("runs with nobody's rights but those of whoever starts it", async () => {
+it("an exported file runs with the rights of the user who starts it", async () => {
   await exported({ path: "project/tool", body: "#!/bin/sh", mode: 0o6755 });
   expect(statSync(join(directory, "new", "tool")).mode & 0o7777).toBe(0o755);
 });
@@ -38,7 +38,7 @@ it.each([
   { path: "project/link", type: "SymbolicLink", linkpath: "../../../mine" },
   { path: "project/link", type: "SymbolicLink", linkpath: "/etc/passwd" },
   { path: "project/pipe", type: "FIFO" },
-])("is refused, with $path to $linkpath, and leaves what was there", async (entry) => {
+])("an exported archive with $path to $linkpath is refused, and existing files stay", async (entry) => {
   await expect(exported(entry)).rejects.toThrow(/the archive was cut off/);
   expect(readFileSync(join(directory, "mine"), "utf8")).toBe("MINE");
   expect(existsSync(join(directory, "new", "p.py"))).toBe(false);

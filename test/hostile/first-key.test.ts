@@ -75,7 +75,7 @@ const begin = async (path: string, payload: unknown, headers: Record<string, str
   };
 };
 
-it("ends streams and refuses bodies that come later, but where no key is needed", async () => {
+it("the first key ends streams and refuses later bodies, except for APIs that need no key", async () => {
   const [closed, open] = [await submit("jobs"), await submit("open-jobs")];
   const closing = await Promise.all([
     follow(`/jobs/${closed}/events`),
@@ -111,7 +111,7 @@ it("ends streams and refuses bodies that come later, but where no key is needed"
   expect([deleted.status, await late()]).toEqual([200, "404"]);
 });
 
-it("ends streams of an API that needs a key from its next version on", async () => {
+it("a new version that needs a key ends the streams of its API", async () => {
   const stream = await follow("/open", '{"stream": 1}');
   const late = await begin("/open", { a: 1 });
   server.deploy({

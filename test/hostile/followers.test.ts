@@ -9,7 +9,7 @@ const FOLLOWERS = 100;
 const STEP_BYTES = 32 * 1024;
 const BYTES = 16 * STEP_BYTES;
 
-it("take one step in a turn of the event loop together, so that others come between", async () => {
+it("all log followers together take one step per turn of the event loop", async () => {
   const directory = mkdtempSync(join(tmpdir(), "quern-followers-"));
   try {
     const line = `2026-11-22T20:00:00.000Z ${"x".repeat(999)}\n`;

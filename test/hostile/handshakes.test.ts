@@ -9,7 +9,7 @@ import { HANDSHAKES_MAX } from "../../src/contracts/limits/requests.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 
-describe("TLS handshakes that do not end", () => {
+describe("unfinished TLS handshakes", () => {
   const server = new TestServer();
   const sockets: Socket[] = [];
   let ca: Buffer;
@@ -49,7 +49,7 @@ describe("TLS handshakes that do not end", () => {
     });
   }
 
-  it("give way, the oldest first, and no connection that has ended its handshake does", async () => {
+  it("are closed, the oldest first, and established connections are not", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const [, port] = await livez(agent);
     for (let begun = 0; begun < HANDSHAKES_MAX + 20; begun++) await begin();
@@ -62,7 +62,7 @@ describe("TLS handshakes that do not end", () => {
     agent.destroy();
   });
 
-  it("end after the time that a client has for its headers", async () => {
+  it("end after the timeout for headers", async () => {
     const socket = await begin();
     await eventually("it is closed", () => socket.closed, 40_000);
   });

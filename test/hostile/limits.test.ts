@@ -37,7 +37,7 @@ describe("a submission beyond a limit", () => {
     `{"workers":1,"delimited_files":{"store_paths":["${path}"],"batch_size":1${more}}}`;
 
   it.each([
-    ["config that is nested deep", config(nested(5_000)), "/config", "deeper than 100"],
+    ["deeply nested config", config(nested(5_000)), "/config", "deeper than 100"],
     ["config that is too large", config(`"${"x".repeat(9_000_000)}"`), "/config", "9000008 bytes"],
     ["workers that are an array", `{"workers":${nested(5_000)},${ITEM}}`, "/workers", "(got [[[[[..."],
     ["workers without an end", `{"workers":1e999,${ITEM}}`, "/workers", "(got Infinity)"],
@@ -62,7 +62,7 @@ describe("a submission beyond a limit", () => {
       "/delimited_files/includes/0",
       "at most 1024",
     ],
-  ])("%s: is a 400 that names the field, and no more than it needs to", async (_, body, pointer, words) => {
+  ])("gets a short 400 that names the field: %s", async (_, body, pointer, words) => {
     const { status, code, errors, text } = await submit(body);
     expect([status, code]).toEqual([400, "invalid_request"]);
     expect(errors).toEqual([{ pointer, detail: expect.stringContaining(words) }]);
@@ -71,14 +71,14 @@ describe("a submission beyond a limit", () => {
 
   it.each([
     ["an array of arrays", nested(100_000)],
-    ["arrays in one another where nothing is expected", `{"workers":1,"x":${nested(1_000_000)},${ITEM}}`],
-    ["what never ends", "[".repeat(1_000_000)],
-  ])("%s: is a 400", async (_, body) => {
+    ["nested arrays in an unknown field", `{"workers":1,"x":${nested(1_000_000)},${ITEM}}`],
+    ["an unclosed array", "[".repeat(1_000_000)],
+  ])("gets 400: %s", async (_, body) => {
     const { status, text } = await submit(body);
     expect([status, text.length < 2_000]).toEqual([400, true]);
   });
 
-  it("names some of many files that are not there", async () => {
+  it("names only some of many missing files", async () => {
     const paths = Array.from({ length: 5_000 }, (_, i) => `file://${server.inputs}/none-${i}`);
     const body = { workers: 1, file_path_lister: { store_paths: paths, batch_size: 1 } };
     const { code, text } = await submit(JSON.stringify(body));
@@ -89,7 +89,7 @@ describe("a submission beyond a limit", () => {
 });
 
 describe("a submission at its limits", () => {
-  it("runs, also with the largest of all numbers", async () => {
+  it("runs, even with the largest number", async () => {
     const most = Number.MAX_SAFE_INTEGER;
     const empty = '{"deep":,"text":""}'.length;
     const deep = nested(CONFIG_DEPTH_MAX - 1);
@@ -119,9 +119,9 @@ describe("a configuration beyond a limit", () => {
     `- name: hostile\n  predictor: {path: predictor.py${predictor}}\n${more}`;
 
   it.each([
-    ["config that is nested deep", api(`, config: {a: ${nested(200)}}`), "deeper than 100"],
+    ["deeply nested config", api(`, config: {a: ${nested(200)}}`), "deeper than 100"],
     ["config deeper than the parser's stack", api(`, config: {a: ${nested(20_000)}}`), "deeper than 100"],
-    ["a field that is nested deep", `- name: hostile\n  kind: ${nested(5_000)}\n`, "deeper than 100"],
+    ["a deeply nested field", `- name: hostile\n  kind: ${nested(5_000)}\n`, "deeper than 100"],
     [
       "config that is too large",
       api(`, config: {a: ${Array.from({ length: 30_000 }, (_, i) => i * 7_919).join("-")}}`),
@@ -143,12 +143,12 @@ describe("a configuration beyond a limit", () => {
       "at most 1024 characters",
     ],
     [
-      "more memory than there is in the world",
+      "more memory than any machine has",
       api("", "  compute: {mem: 99999999999999999999Gi}\n"),
       "must be at most",
     ],
     ["a number without an end", api(", config: {a: 1e999}"), "1e999 is no number"],
-  ])("%s: is refused with its place", (_, yaml, words) => {
+  ])("is refused with line and column: %s", (_, yaml, words) => {
     const { code, err } = deploy(yaml);
     expect(err).toMatch(/quern\.yaml:\d+:\d+: /);
     expect(err).toContain(words);
@@ -156,7 +156,7 @@ describe("a configuration beyond a limit", () => {
     expect(code).toBe(1);
   });
 
-  it("cost nobody else anything", async () => {
+  it("does not affect other requests", async () => {
     expect(server.stderr).not.toMatch(/internal_error|starting it again/);
     const { job_id } = JSON.parse((await submit(`{"workers":1,${ITEM}}`)).text) as { job_id: string };
     expect((await server.ended("jobs", job_id)).status).toBe("status_succeeded");
@@ -168,7 +168,7 @@ describe("jobs with configurations of megabytes", () => {
   const JOBS = 25;
   const MEGABYTES = 4;
 
-  it("are listed, and waited for at a start, without their configurations", async () => {
+  it("are listed and resumed without their configurations in memory", async () => {
     const { job_id } = JSON.parse((await submit(`{"workers":1,${ITEM}}`)).text) as { job_id: string };
     await server.ended("jobs", job_id);
     await server.stopProcesses();

@@ -86,7 +86,7 @@ describe("a token", () => {
   it.each([
     ["in another script", "Жанна Д'Арк 🔥"],
     ["with control characters", "a\r\nx-quern-forwarded: e30\u0000\u007f"],
-    ["with half of a character", "\ud83d"],
+    ["with half a character", "\ud83d"],
     ["of 255 wide characters", "界".repeat(255)],
   ])("may have a subject %s, for predictions, jobs and the control plane", async (_, sub) => {
     const token = bearer(await sign({ sub, scope: "predict submit admin" }));
@@ -104,7 +104,7 @@ describe("a token", () => {
     ["is too long", "x".repeat(256)],
     ["is a number", 7],
     ["is a map without a text", { toString: 1 }],
-  ])("is refused where its subject %s", async (_, sub) => {
+  ])("is refused if its subject %s", async (_, sub) => {
     const { status, body } = await main(
       "POST",
       "/jobs",
@@ -115,7 +115,7 @@ describe("a token", () => {
     expect(body.message).toContain('"sub"');
   });
 
-  it("may open as much as fits into it", async () => {
+  it("may have as many scopes as fit into it", async () => {
     const token = bearer(
       await sign({ sub: "a", scope: ["submit", ...Array.from({ length: 900 }, () => "submit:x")] }),
     );
@@ -123,7 +123,7 @@ describe("a token", () => {
     expect((await main("POST", "/jobs", token, item)).status).toBe(200);
   });
 
-  it("opens nothing by what is no scope", async () => {
+  it("grants nothing by an unknown scope", async () => {
     const token = bearer(await sign({ sub: "a", scope: [{ toString: 1 }, null, ["submit"]] }));
     expect((await main("POST", "/jobs", token, item)).status).toBe(403);
   });
@@ -136,7 +136,7 @@ describe("the main listener", () => {
     ...["http://127.0.0.1/-/apis", "http://localhost/%2d/apis", "/-;/apis", "/-%2fapis", "/-/apis?x=/../"],
     ...["/jobs/../-/apis", "/jobs/%2e%2e/-/apis", "/jobs/..;/-/apis", "/echo/../-/apis", "/jobs//-/apis"],
   ];
-  it("reaches no address of the control plane, however it is written", async () => {
+  it("reaches no address of the control plane, in any spelling", async () => {
     const token = bearer(await sign({ sub: "ada", scope: "admin" }));
     for (const path of attempts)
       for (const method of ["GET", "POST"])
@@ -151,7 +151,7 @@ describe("the main listener", () => {
     ["a target that is not canonical", "/x/../echo", {}, "400"],
     ["nothing", "/", {}, "404"],
     ["the control plane", "/-/apis", {}, "404"],
-  ])("closes the connection of who waited for leave to send to %s", async (_what, path, headers, status) => {
+  ])("closes connections that wait for 100 Continue from %s", async (_what, path, headers, status) => {
     const raw = new RawRequests(`http://127.0.0.1:${mainPort}`);
     const request = raw.send(`POST ${path}`, { ...headers, "content-length": 50, expect: "100-continue" });
     expect(await request.firstStatus()).toBe(status);
@@ -175,7 +175,7 @@ describe("the main listener", () => {
     }
   });
 
-  it("knows its own hosts only, though the control listener, which is not on loopback, takes any", async () => {
+  it("accepts only known hosts, although the control listener, which is not on loopback, accepts any", async () => {
     const host = { host: "quern.example" };
     expect((await main("POST", "/echo", host, {})).status).toBe(421);
     expect((await main("GET", "/-/livez", host)).status).toBe(421);
@@ -183,7 +183,7 @@ describe("the main listener", () => {
     expect((await send({ port: Number(port) }, "GET", "/-/apis", host)).status).toBe(401);
   });
 
-  it("does not take a page for this machine whose name was made to lead here", async () => {
+  it("does not treat a page as local if its host name was made to resolve to this machine", async () => {
     // Past the check of hosts, as a proxy without X-Forwarded-For would send it.
     const host = { host: "xn--r8jz45g.example" };
     expect((await main("POST", "/inner", host, {})).status).toBe(401);
@@ -202,7 +202,7 @@ describe("the controller", () => {
     return send({ socketPath }, "GET", path, { ...header, ...more });
   };
 
-  it("refuses the control plane to the main listener, whatever its gateway let through", async () => {
+  it("refuses control requests from the main listener, whatever the gateway let through", async () => {
     const token = bearer(await sign({ sub: "ada", scope: "admin" }));
     const principal = { id: "jwt:ada", permissions: [{ scope: "admin", api: null }], rate: null };
     const base = { baseUrl: "http://x", isLocal: true, principal };
@@ -213,7 +213,7 @@ describe("the controller", () => {
     expect((await direct({ ...base, listener: "control" }, "/-/apis")).status).toBe(200);
   });
 
-  it("refuses inner APIs to everybody who is elsewhere", async () => {
+  it("refuses inner APIs to clients on other machines", async () => {
     const base = { baseUrl: "http://x", listener: "main" };
     const principal = { id: "jwt:ada", permissions: [{ scope: "submit", api: null }], rate: null };
     expect((await direct({ ...base, isLocal: false, principal }, "/inner-jobs")).status).toBe(404);
@@ -224,7 +224,7 @@ describe("the controller", () => {
 });
 
 describe("the command line", () => {
-  it("names a key that no header can hold, without showing it", async () => {
+  it("names a key that no header can carry, without showing it", async () => {
     const other = new TestServer({ QUERN_API_KEY: "сек\nret", QUERN_HOST: server.baseUrl });
     const { code, err } = other.cli(["get"]);
     expect([code, err]).toEqual([2, expect.stringContaining("QUERN_API_KEY")]);
@@ -243,7 +243,7 @@ describe("the command line", () => {
   );
 });
 
-it("nothing of all this has ended the gateway", () => {
+it("none of these requests ended the gateway", () => {
   expect(server.child("gateway")).toBe(gateway);
   expect(server.stderr).not.toMatch(/ended|unhandled/i);
 });

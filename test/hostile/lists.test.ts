@@ -21,7 +21,7 @@ class PythonPredictor:
 const BATCHES = 60;
 const ITEM = "i".repeat(95_000);
 
-describe("lists of failures that are not read", () => {
+describe("unread lists of failures", () => {
   const server = new TestServer();
   const open: IncomingMessage[] = [];
   let jobId = "";
@@ -66,7 +66,7 @@ describe("lists of failures that are not read", () => {
     await server.stop();
   });
 
-  it("are ten of one key, and another key has its own", async () => {
+  it("are limited to ten for each key", async () => {
     const other = await create();
     const forms = ["application/json", "application/x-ndjson"];
     const lists = Array.from({ length: LISTS_OF_A_KEY_MAX }, (_, i) => list(own, "?limit=500", forms[i % 2]));
@@ -84,7 +84,7 @@ describe("lists of failures that are not read", () => {
     await eventually("there is room for another", async () => (await list(own)) === 200);
   });
 
-  it("are ten together with logs that are not followed, and what else is long counts among them", async () => {
+  it("share the limit of ten with unfollowed logs and other long responses", async () => {
     const [admin, other] = [await create("admin"), await create("admin")];
     const line = `2026-11-22T20:00:00.000Z ${"x".repeat(999)}\n`;
     // More than the sockets on the way hold.
@@ -112,7 +112,7 @@ describe("lists of failures that are not read", () => {
   });
 });
 
-it("take one slice in a turn of the event loop together, so that others come between", async () => {
+it("all lists together take one slice per turn of the event loop", async () => {
   const [ANSWERS, CHUNKS] = [20, 5];
   let turns = 0;
   let isOver = false as boolean;

@@ -44,14 +44,14 @@ function sendForEver(response: ServerResponse, first: string): void {
   more();
 }
 
-it.each([200, 500])("is left when its answer does not end: %s", async (status) => {
+it.each([200, 500])("the command line leaves a server whose answer does not end: %s", async (status) => {
   answer = (response) =>
     sendForEver(response.writeHead(status, { "content-type": "application/json" }), '{"message":"');
   const { code, err } = await quern("keys", "list");
   expect([code, err]).toEqual([1, expect.stringMatching(status === 200 ? /more than 256 MiB/ : /too long/)]);
 });
 
-it("gives no rights with the files of an export, and nobody else reads them", async () => {
+it("exported files get no special rights, and no other user can read them", async () => {
   const program = { path: "project/p.py", body: "", mode: 0o6777 };
   answer = (response) => response.end(archiveOf(CONFIG, program, { path: "project/.env", body: "A=1" }));
   expect(await quern("export", "api", "x", "exported")).toMatchObject({ code: 0 });
@@ -59,7 +59,7 @@ it("gives no rights with the files of an export, and nobody else reads them", as
   expect(statSync(join(dir, "exported", "p.py")).mode & 0o7000).toBe(0);
 });
 
-it("does not fill the disk with an export, and leaves nothing of it", async () => {
+it("a huge export is refused before it fills the disk, and leaves nothing", async () => {
   // What counts is what it would be.
   const big = { path: "project/a", body: "a", size: 513 * MIB };
   answer = (response) => response.end(archiveOf(CONFIG, big));

@@ -46,8 +46,8 @@ it.each([
   ["a directory", "../home"],
   ["a file of the system", "/etc/passwd"],
   ["a device", "/dev/zero"],
-  ["what begins as the project does", "../project-2/x"],
-])("a link out of the project is refused, with where it leads: to %s", async (_, to) => {
+  ["a directory whose name begins with the project's", "../project-2/x"],
+])("a link out of the project is refused, with its target: %s", async (_, to) => {
   write({ "project-2/x": "SECRET" });
   link("data.bin", to);
   await expect(packProject(project)).rejects.toThrow(
@@ -57,7 +57,7 @@ it.each([
   expect(await packed()).toEqual(["config.yaml", "project/p.py"]);
 });
 
-it("so is one behind a link inside, and one that leads in a circle", async () => {
+it("a link out of the project behind another link is refused, and so is a circular link", async () => {
   write({ "project/a/x": "x" });
   link("b", "a");
   link("a/out", "../../home");
@@ -75,7 +75,7 @@ it("so is one behind a link inside, and one that leads in a circle", async () =>
   }
 });
 
-it("a link inside of the project is what it leads to, by the rules of all files", async () => {
+it("a link inside the project is replaced by its target, by the same rules as other files", async () => {
   write({
     "project/data/model.bin": "x",
     "project/data/.git/config": "SECRET",
@@ -108,7 +108,7 @@ it.each([
   ["a pipe", () => execFileSync("mkfifo", [join(project, "quern.yaml")])],
   ["a device", () => link("quern.yaml", "/dev/zero")],
   ["very large", () => write({ "project/quern.yaml": " ".repeat(1024 * 1024 + 1) })],
-])("a configuration that is %s says nothing of the project, at once", (_, make) => {
+])("a configuration that is %s is refused at once", (_, make) => {
   rmSync(join(project, "quern.yaml"));
   make();
   const quern = (...args: string[]) =>
@@ -118,7 +118,7 @@ it.each([
   expect(String(quern("patch").stderr)).toContain("quern.yaml must be a file of at most 1048576 bytes");
 });
 
-it("is refused where files vanish while it is packed", async () => {
+it("a project is refused if files vanish while it is packed", async () => {
   write(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`project/data/${i}`, "x"])));
   const { archive } = await packProject(project);
   rmSync(join(project, "data"), { recursive: true });

@@ -41,13 +41,13 @@ async function refusal(requirements: string): Promise<string> {
 
 describe("requirements", () => {
   it.each(["-r /dev/zero", "-c /dev/urandom", "-r /dev"])(
-    "that name no file (%s) are refused",
+    "are refused if they name something other than a file: %s",
     async (line) => {
       await expect(refusal(line)).resolves.toContain("is not a file");
     },
   );
 
-  it("that are longer than any are refused", async () => {
+  it("are refused beyond the maximum length", async () => {
     await expect(refusal("#".repeat(REQUIREMENTS_BYTES_MAX + 1))).resolves.toContain("at most");
   });
 
@@ -56,7 +56,7 @@ describe("requirements", () => {
     ["spaces", `x${" ".repeat(500_000)}y`, []],
     ["spaces before a marker", `./x${" ".repeat(500_000)}y;`, ["./x"]],
     ["brackets", `./${"[".repeat(500_000)}`, undefined],
-    ["options and another end of a line", `x${" -x".repeat(150_000)}\u2028/y`, undefined],
+    ["options and another line ending", `x${" -x".repeat(150_000)}\u2028/y`, undefined],
   ])("with many %s are read in one pass", (_, line, candidates) => {
     const started = performance.now();
     const named = namedBy(line, {});

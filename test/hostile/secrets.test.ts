@@ -55,7 +55,7 @@ describe("a job's record", () => {
       .replace('"RATIO"', "1.0");
   const item = `"item_list":{"items":[1],"batch_size":1}`;
 
-  it("shows configurations without their secrets to a submit key, and as they are to admin", async () => {
+  it("shows configurations without secrets to a submit key, and unchanged to an admin", async () => {
     const submitted = await server.fetch("/jobs", {
       method: "POST",
       body: `{"workers":1,${item},"config":${text()}}`,
@@ -99,14 +99,14 @@ describe("a job's record", () => {
     expect(others.join("")).not.toContain("s3cr3t");
   });
 
-  it("is described on a screen without secrets, and whole as JSON", () => {
+  it("is printed without secrets on a terminal, and in full as JSON", () => {
     const shown = server.cli(["describe", "closed"]).out;
     for (const part of ["s3cr3t-password", "s3cr3t-token", "s3cr3t-url"]) expect(shown).not.toContain(part);
     expect(shown).toContain("hf_token");
     expect(server.cli(["describe", "closed", "-o", "json"]).out).toContain("s3cr3t-token");
   });
 
-  it("has no secrets of addresses in messages", async () => {
+  it("has no secrets from addresses in its messages", async () => {
     const path = "ftp://user:s3cr3t@host/x?sig=s3cr3t";
     const response = await server.fetch("/jobs", {
       method: "POST",
@@ -131,7 +131,7 @@ describe("a predictor", () => {
     return { status: response.status, text: await response.text() };
   };
 
-  it("is not given its callers' credentials", async () => {
+  it("does not get its callers' credentials", async () => {
     const { status, text } = await ask("closed");
     expect(status, text).toBe(200);
     expect(text).toContain('"x-mine":"shown"');
@@ -140,7 +140,7 @@ describe("a predictor", () => {
     expect(text.replace("s3cr3t-password", "")).not.toContain("s3cr3t");
   });
 
-  it("is given them where its configuration says so", async () => {
+  it("gets them if its configuration says so", async () => {
     const { status, text } = await ask("open");
     expect(status, text).toBe(200);
     for (const part of [admin(), "s3cr3t-key", "session=s3cr3t", "s3cr3t-amz", "s3cr3t-q"])

@@ -17,7 +17,7 @@ class PythonPredictor:
         return payload
 `;
 
-describe("requests that are sent ahead of their answers", () => {
+describe("pipelined requests", () => {
   const server = new TestServer();
   const sockets: Socket[] = [];
   let host: string;
@@ -57,7 +57,7 @@ describe("requests that are sent ahead of their answers", () => {
   const closed = () => sockets.filter((socket) => socket.destroyed).length;
   const gatewaySockets = () => readdirSync(`/proc/${server.child("gateway")}/fd`).length;
 
-  it("are answered as many as are allowed, and the connection that sends more is closed", async () => {
+  it("are answered up to the limit, and a connection that sends more is closed", async () => {
     const allowed = send(get("/-/livez").repeat(REQUESTS_OF_A_CONNECTION_MAX));
     await eventually("all answers", () => allowed.answers() === REQUESTS_OF_A_CONNECTION_MAX);
     expect(allowed.isClosed()).toBe(false);
@@ -65,7 +65,7 @@ describe("requests that are sent ahead of their answers", () => {
     await eventually("the end of the connection", () => greedy.isClosed());
   });
 
-  it("end no gateway and reach no controller beyond that", async () => {
+  it("beyond the limit neither end a gateway nor reach a controller", async () => {
     const pid = server.child("gateway");
     for (let connection = 0; connection < 8; connection++) send(get("/jobs").repeat(1_500));
     // 12,000 requests of the controller took so long that a busy machine's gateway was silent, and replaced.
@@ -74,7 +74,7 @@ describe("requests that are sent ahead of their answers", () => {
     expect(server.child("gateway")).toBe(pid);
   });
 
-  it("end with their connection: a stream behind an answer that never came", async () => {
+  it("end with their connection, even a stream behind an answer that never came", async () => {
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
     // Those of the attack before close at the controller too.
     await eventually("the end of what was before", () => gatewaySockets() < idle + 5);

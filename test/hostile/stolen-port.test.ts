@@ -64,13 +64,13 @@ describe("a program on the server's port", () => {
   it.each<[string, () => Server | HttpServer]>([
     ["answers everything with 200", () => other(200, '{"apis":[],"proof":"","applications":[]}')],
     ["answers 401 and asks for a key", () => other(401, "{}", { "www-authenticate": "Bearer" })],
-    ["answers 404, as a server of a former release", () => other(404, "{}")],
+    ["answers 404, as a server of an earlier release does", () => other(404, "{}")],
     ["redirects to the real server", () => other(307, "", { location: `${server.baseUrl}/-/apis` })],
-    ["says a proof of its own making", () => other(200, JSON.stringify({ proof: "0".repeat(64) }))],
-    ["hands everything on to the real server", relay],
+    ["sends a forged proof", () => other(200, JSON.stringify({ proof: "0".repeat(64) }))],
+    ["forwards everything to the real server", relay],
     ["speaks another protocol", () => createServer((socket) => socket.end("SSH-2.0-OpenSSH_9.6\r\n"))],
     ["closes each connection", () => createServer((socket) => void socket.destroy())],
-  ])("gets no token: one that %s", async (_, impostor) => {
+  ])("gets no token if it %s", async (_, impostor) => {
     const port = await listening(impostor());
     expect(await elsewhere(port, ["get"])).toMatchObject(refused);
     const named = await elsewhere(port, ["keys", "list"], { QUERN_HOST: `http://localhost:${port}` });
@@ -79,7 +79,7 @@ describe("a program on the server's port", () => {
     expect(heard).not.toContain("/-/keys");
   });
 
-  it("gets no token by handing the challenge on, even to a server that it can reach at the same address", async () => {
+  it("gets no token by forwarding the challenge, even to a server at the same address", async () => {
     const nonces: string[] = [];
     const impostor = createHttpServer(async (request, response) => {
       heard += JSON.stringify(request.headers);
@@ -94,7 +94,7 @@ describe("a program on the server's port", () => {
     expect(heard).not.toContain(token());
   });
 
-  it("gets no token from a command that runs on while the server is killed and another takes its port", async () => {
+  it("gets no token from a running command after the server is killed and its port is taken", async () => {
     const victim = new TestServer();
     let watching: ReturnType<TestServer["startCli"]> | undefined;
     try {
@@ -119,7 +119,7 @@ describe("a program on the server's port", () => {
     }
   });
 
-  it("gets what the user sends to it by name, with the key that the user gives", async () => {
+  it("gets a request and a key only if the user names it", async () => {
     const port = await listening(other(200, '{"apis":[],"applications":[]}'));
     const env = { QUERN_HOST: `http://127.0.0.1:${port}`, QUERN_API_KEY: "quern_of-the-user" };
     expect((await elsewhere(port, ["get"], env)).code).toBe(0);
@@ -127,7 +127,7 @@ describe("a program on the server's port", () => {
     expect(heard).not.toContain(token());
   });
 
-  it("leads nowhere else: redirections are not followed, and paths stay on their server", async () => {
+  it("cannot redirect: redirects are not followed, and paths stay on their server", async () => {
     const away = await listening(other(200, "{}"));
     const port = await listening(other(307, "", { location: `http://127.0.0.1:${away}/x` }));
     const env = { QUERN_HOST: `http://127.0.0.1:${port}`, QUERN_API_KEY: "quern_of-the-user" };
@@ -144,7 +144,7 @@ describe("a program on the server's port", () => {
     expect(heard).not.toContain("GET /x");
   });
 
-  it("does not stand in the way of the real server, which proves itself only to those who ask properly", async () => {
+  it("does not disturb the real server, which proves itself only to correct challenges", async () => {
     expect(server.cli(["get"]).code).toBe(0);
     const { port } = new URL(server.baseUrl);
     const ask = async (query: string) => {
@@ -164,7 +164,7 @@ describe("a program on the server's port", () => {
     expect((await server.fetch("/-/proof", { method: "POST" })).status).toBe(405);
   });
 
-  it("finds no address once the server was stopped", async () => {
+  it("finds no address after the server was stopped", async () => {
     const stopped = new TestServer();
     await stopped.start();
     expect(existsSync(join(stopped.dataDir, "address"))).toBe(true);

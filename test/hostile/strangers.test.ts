@@ -66,7 +66,7 @@ describe("an open stream", () => {
     return ((await answer.json()) as { job_id: string }).job_id;
   };
 
-  it("of events, of logs and of a prediction ends when its key is revoked or expires", async () => {
+  it("of events, logs or a prediction ends when its key is revoked or expires", async () => {
     const own = await create("admin");
     const other = await create("admin");
     const jobId = await submit(own.key);
@@ -94,7 +94,7 @@ describe("an open stream", () => {
     await eventually("those of the other key too", () => others.every((stream) => stream.isOver()));
   });
 
-  it("is one of a hundred for each key", async () => {
+  it("is one of at most a hundred for each key", async () => {
     const [own, other] = [await create("admin"), await create("admin")];
     const path = "/-/apis/echo/logs?follow=true";
     const streams = await Promise.all(
@@ -113,7 +113,7 @@ describe("an open stream", () => {
   });
 });
 
-describe("a request whose body comes when its key was revoked", () => {
+describe("a request whose key is revoked before its body", () => {
   let raw: RawRequests;
   beforeAll(() => {
     raw = new RawRequests(server.baseUrl);
@@ -131,7 +131,7 @@ describe("a request whose body comes when its key was revoked", () => {
     ["/echo", '{"a":1}'],
   ];
 
-  it.each(bodies)("is refused, and told in the audit with who it was: %s", async (path, body) => {
+  it.each(bodies)("is refused, and recorded in the audit with its key: %s", async (path, body) => {
     const own = await create("admin");
     const head = { ...bearer(own.key), "content-type": "application/json", connection: "close" };
     const length = { "content-length": Buffer.byteLength(body), expect: "100-continue" };
@@ -148,7 +148,7 @@ describe("a request whose body comes when its key was revoked", () => {
     if (path.startsWith("/-/")) expect(audit).toContain(`"path":"${path}"`);
   });
 
-  it("names the key that revokes itself", async () => {
+  it("is recorded in the audit if it revokes its own key", async () => {
     const own = await create("admin");
     const path = `/-/keys/${own.id}`;
     expect((await server.fetch(path, { method: "DELETE", headers: bearer(own.key) })).status).toBe(200);
@@ -183,7 +183,7 @@ describe("a caller without a key", () => {
     ["POST with a wrong key", { method: "POST", headers: { ...json, "x-api-key": "nobody" }, body: "{}" }],
   ];
 
-  it.each(ways)("is told the same of every name: %s", async (_, asked) => {
+  it.each(ways)("gets the same answer for every name: %s", async (_, asked) => {
     const nothing = await seen("/nope", asked);
     const job = "01m81j6mz3rssb1a2hzr0v6yvp";
     const closed = ["/echo", "/models/hidden", "/inner", "/inner-jobs", "/split", "/stream", "/jobs"];
@@ -201,7 +201,7 @@ describe("a caller without a key", () => {
     expect(JSON.stringify(nothing)).not.toMatch(/nope|echo|jobs"/);
   });
 
-  it("has the controller asked for a few names at a time, however many are guessed", async () => {
+  it("makes the gateway ask the controller for only a few names at a time", async () => {
     const controller = server.child("controller");
     const requests = new RawRequests(server.baseUrl);
     try {
@@ -218,7 +218,7 @@ describe("a caller without a key", () => {
     }
   });
 
-  it("is told so too of a name whose address is elsewhere, and those with a key that nothing is there", async () => {
+  it("gets 401 too for the name of an API with another address; with a key the answer is 404", async () => {
     for (const path of ["/elsewhere", "/jobs-elsewhere", "/jobs-elsewhere/x"]) {
       expect((await server.fetch(path)).status).toBe(401);
       const answer = await server.fetch(path, { headers: admin() });
@@ -233,7 +233,7 @@ describe("a caller without a key", () => {
     expect((await server.post("/models/hidden", {}, admin())).status).toBe(200);
   });
 
-  it("comes to what is open, and those with a key are told what there is not", async () => {
+  it("reaches open APIs, and callers with a key learn what does not exist", async () => {
     expect((await server.post("/open", { a: 1 })).status).toBe(200);
     const own = bearer(other.key);
     expect((await server.post("/nope", {}, own)).status).toBe(404);

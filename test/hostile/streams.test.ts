@@ -40,7 +40,7 @@ async function gatewayLateMs(): Promise<number> {
   return event_loops.find(({ process }) => process === "gateway")!.longest_ms;
 }
 
-it.each(["read", "not read"])("small pieces of streams that are %s keep nobody waiting", async (how) => {
+it.each(["read", "not read"])("small pieces of streams that are %s do not delay others", async (how) => {
   const leave = new AbortController();
   let pieces = 0;
   let begun = 0;

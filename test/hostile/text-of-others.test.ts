@@ -27,7 +27,7 @@ class PythonPredictor:
         return HOSTILE
 `;
 
-describe("text of others", () => {
+describe("untrusted text", () => {
   const server = new TestServer();
   beforeAll(async () => {
     await server.start();
@@ -63,7 +63,7 @@ describe("text of others", () => {
     expect(textOfAudit("audit.log")).not.toContain("aaaa");
   });
 
-  it("is in `quern audit`, beside what was done with keys", async () => {
+  it("is in `quern audit`, beside the actions with keys", async () => {
     const created = JSON.parse(server.cli(["keys", "create", "--scope", "admin", "-o", "json"]).out) as {
       id: string;
     };
@@ -90,7 +90,7 @@ describe("text of others", () => {
     });
   });
 
-  it("is escaped where a log is printed, and exact as JSON", () => {
+  it("is escaped in printed logs, and exact as JSON", () => {
     expect(server.cli(["predict", "echo", "-"], { input: '"print"' }).code).toBe(0);
     const shown = server.cli(["logs", "echo"]);
     expect(shown.out).not.toMatch(OBEYED);
@@ -114,7 +114,7 @@ describe("text of others", () => {
     expect(failed.err).not.toMatch(OBEYED);
   });
 
-  it("stays in its cell of a table", () => {
+  it("stays inside its table cell", () => {
     const job = join(server.dir, "job.json");
     writeFileSync(job, JSON.stringify({ workers: 1, item_list: { items: ["raise"], batch_size: 1 } }));
     const id = server.cli(["job", "submit", "jobs", job]).out.trim();
@@ -126,7 +126,7 @@ describe("text of others", () => {
     expect(rest[0]).toBe("");
   });
 
-  it("forges no line of a job's log: names of files are in one line", () => {
+  it("forges no line of a job's log: each file name stays on one line", () => {
     const name = "a\n2026-01-01T00:00:00.000Z the job ended: status_succeeded\u001b[2J\u202e.json";
     server.writeInput(name, "{not json\n");
     const delimited_files = { store_paths: [`file://${server.inputs}/`], batch_size: 1 };
@@ -144,7 +144,7 @@ describe("text of others", () => {
     expect(lines.join("\n")).not.toMatch(OBEYED);
   });
 
-  it("is escaped where another server answers, and where an argument is repeated", async () => {
+  it("is escaped in answers of other servers and in quoted arguments", async () => {
     const api = { name: `${HOSTILE}\nforged`, kind: "BatchAPI", status: HOSTILE, running_jobs: 0 };
     const answers = [
       { status: 500, body: HOSTILE },
@@ -193,7 +193,7 @@ describe("text of others", () => {
     expect(mistaken.err).not.toMatch(OBEYED);
   }, 180_000);
 
-  it("is escaped on a terminal, where only our own bar moves the cursor", () => {
+  it("is escaped on a terminal, where only Quern's progress bar moves the cursor", () => {
     const job = join(server.dir, "job.json");
     writeFileSync(job, JSON.stringify({ workers: 1, item_list: { items: ["print"], batch_size: 1 } }));
     const onTerminal = (args: string[], input = "") =>

@@ -48,7 +48,7 @@ const uploadForEver = (first: Buffer, more: Buffer) =>
 const leftBehind = () => readdirSync(join(server.dataDir, "projects")).filter((name) => name.startsWith("."));
 
 describe("an archive", () => {
-  it("of gigabytes in a few megabytes is refused while it comes, and nothing of it stays", async () => {
+  it("that unpacks from megabytes to gigabytes is refused during the upload, and leaves nothing", async () => {
     const heads = [tarEntry(CONFIG), tarEntry({ path: "project/big", size: 3 * 1024 ** 3 })];
     const zeros = gzipSync(Buffer.alloc(8 * 1024 * 1024));
     const { status, text } = await uploadForEver(gzipSync(Buffer.concat(heads)), zeros);
@@ -60,15 +60,12 @@ describe("an archive", () => {
   });
 
   it.each<[string, Entry]>([
-    [
-      "a link to a file of the server's",
-      { path: "project/x", type: "SymbolicLink", linkpath: "/etc/passwd" },
-    ],
+    ["a link to a file of the server", { path: "project/x", type: "SymbolicLink", linkpath: "/etc/passwd" }],
     ["a hard link", { path: "project/x", type: "Link", linkpath: "../../../admin-token" }],
     ["a device", { path: "project/x", type: "BlockDevice" }],
     ["a file outside", { path: "project/../../escaped", body: "x" }],
     ["a file where the directory is to be", { path: "project", body: "x" }],
-  ])("with %s is a 400", async (_, entry) => {
+  ])("with %s gets 400", async (_, entry) => {
     expect(await upload(archiveOf(CONFIG, entry))).toEqual([
       400,
       expect.objectContaining({ code: "invalid_project" }),
@@ -76,12 +73,12 @@ describe("an archive", () => {
     expect(leftBehind()).toEqual([]);
   });
 
-  it("deploys without its special bits", async () => {
+  it("is deployed without its special permission bits", async () => {
     const [status] = await upload(archiveOf(CONFIG, { ...PREDICTOR, mode: 0o6755 }));
     expect(status).toBe(200);
   });
 
-  it("of the command line has each hard link as a file", async () => {
+  it("has a file for each hard link if the command line made it", async () => {
     const directory = join(server.dir, "linked");
     mkdirSync(directory);
     for (const [name, text] of Object.entries(project(ECHO))) writeFileSync(join(directory, name), text);
@@ -113,12 +110,12 @@ describe("YAML", () => {
 
   it.each([
     ["ten thousand million values", laughs, "add more than 100000 values"],
-    ["a configuration inside of itself", api("&c {deep: *c}"), "inside its own anchor"],
+    ["a configuration inside itself", api("&c {deep: *c}"), "inside its own anchor"],
     ["an anchor that is not there", api("*nobody"), "no anchor &nobody"],
-    ["bytes of YAML's own", api("{x: !!binary aGVsbG8=}"), "leave the tag out"],
+    ["a YAML binary value", api("{x: !!binary aGVsbG8=}"), "leave the tag out"],
     ["a list as a key", api("{[1, 2]: x}"), "a key is a list or a map"],
     ["lists in lists", api(`${"[".repeat(3_000)}${"]".repeat(3_000)}`), "deeper than 100"],
-  ])("with %s is a 400 with its place", async (_, text, message) => {
+  ])("with %s gets 400 with line and column", async (_, text, message) => {
     const [status, answer] = await upload(archiveOf({ path: "config.yaml", body: text }, PREDICTOR));
     expect([status, answer]).toEqual([
       400,
@@ -126,7 +123,7 @@ describe("YAML", () => {
     ]);
   });
 
-  it("is refused with its place by the command line too", () => {
+  it("is refused with line and column by the command line too", () => {
     const directory = join(server.dir, "yaml");
     mkdirSync(directory, { recursive: true });
     writeFileSync(join(directory, "quern.yaml"), laughs);

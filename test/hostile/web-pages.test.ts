@@ -44,9 +44,9 @@ const rawRequest = (port: number, path: string, host: string) =>
 const allowed = ({ headers }: Response) => headers.get("access-control-allow-origin");
 const json = { "content-type": "application/json" };
 
-describe("a page of a foreign origin", () => {
+describe("a page of another origin", () => {
   it.each(["/plain", "/closed", "/inner", "/split", "/plain/", "/plain?x=1"])(
-    "neither has %s predict nor reads what it says",
+    "cannot make %s predict or read its answer",
     async (path) => {
       for (const origin of [EVIL, "null", "http://evil.example:8420", "chrome-extension://abc"]) {
         const preflight = await ask(
@@ -72,7 +72,7 @@ describe("a page of a foreign origin", () => {
   );
 
   it.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])(
-    "is refused also where a browser asks nobody before it sends: a form of %s",
+    "is refused also for a form of %s, for which a browser sends no preflight",
     async (type) => {
       for (const origin of [EVIL, "null"]) {
         for (const path of ["/plain", "/inner", "/jobs", "/-/deploy", "/-/keys", "/jobs/01abc/resume"])
@@ -81,7 +81,7 @@ describe("a page of a foreign origin", () => {
     },
   );
 
-  it("cannot pass for one of this machine by its name", async () => {
+  it("cannot pass for a local page by its name", async () => {
     for (const origin of [
       ...["http://localhost.evil.example", "http://127.0.0.1.evil.example", "http://localhost@evil.example"],
       ...["https://evil.example#localhost", "http://127.0.0.1:80.evil.example", "http://[::1].evil.example"],
@@ -90,7 +90,7 @@ describe("a page of a foreign origin", () => {
       expect([origin, (await ask("/plain", { ...json, origin })).status]).toEqual([origin, 403]);
   });
 
-  it("whose name was made to lead here is told that this is another server", async () => {
+  it("gets 421 if its host name was made to resolve to this machine", async () => {
     // What a browser sends after its name was bound anew: page and server are one origin to it.
     const { port } = new URL(server.baseUrl);
     for (const path of ["/plain", "/-/livez", "/-/docs", "/jobs"]) {
@@ -99,7 +99,7 @@ describe("a page of a foreign origin", () => {
     }
   });
 
-  it("changes no job and reads none", async () => {
+  it("cannot change or read jobs", async () => {
     const job = await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
     expect((await ask(`/jobs/${job}`, { origin: EVIL }, "DELETE")).status).toBe(403);
     for (const path of [`/jobs/${job}`, "/jobs", "/-/openapi.json", "/-/livez"])
@@ -111,7 +111,7 @@ describe("a page of a foreign origin", () => {
 });
 
 describe("a page may make predictions", () => {
-  it("of this machine, as the command line does", async () => {
+  it("if it comes from this machine, like the command line", async () => {
     for (const origin of [
       "http://localhost:3000",
       "http://127.0.0.1:5173",
@@ -125,11 +125,11 @@ describe("a page may make predictions", () => {
     expect((await ask("/plain", json)).status).toBe(200);
   });
 
-  it("of the server's own address", async () => {
+  it("if it comes from the server's own address", async () => {
     expect((await ask("/closed", { ...json, origin: server.baseUrl })).status).toBe(200);
   });
 
-  it("of an origin that cors_origins lists, and of any with *", async () => {
+  it("if cors_origins lists its origin or *", async () => {
     expect(allowed(await ask("/listed", { ...json, origin: EVIL }))).toBe(EVIL);
     expect((await ask("/listed", { ...json, origin: "https://other.example" })).status).toBe(403);
     const any = await ask("/any", { ...json, origin: "null" });
@@ -140,12 +140,12 @@ describe("a page may make predictions", () => {
     ]);
   });
 
-  it("of any origin where it must have a key", async () => {
+  it("from any origin if it must have a key", async () => {
     const answer = await ask("/keyed", { ...json, origin: EVIL });
     expect([answer.status, allowed(answer)]).toEqual([401, "*"]);
   });
 
-  it("from a public network only where cors_origins says so", async () => {
+  it("from a public network only if cors_origins says so", async () => {
     const preflight = async (path: string) => {
       const headers = {
         ...{ origin: EVIL, "access-control-request-method": "POST" },
@@ -160,14 +160,14 @@ describe("a page may make predictions", () => {
   });
 });
 
-describe("which origins may read where nothing is said", () => {
+describe("the default of cors_origins", () => {
   const address = { name: "a", endpoint: "/a", is_public: true };
   it.each<[boolean, boolean, unknown]>([
     [true, false, "loopback"],
     [true, true, ["*"]],
     [false, false, ["*"]],
     [false, true, ["*"]],
-  ])("on loopback %s, with keys %s: %s", (isLoopbackListener, needs_key, origins) => {
+  ])("with loopback %s and keys %s is %s", (isLoopbackListener, needs_key, origins) => {
     const rules = { isLoopbackListener, publicHost: undefined };
     expect(originsOf({ ...address, needs_key, cors_origins: null }, rules)).toEqual(origins);
     expect(originsOf({ ...address, needs_key, cors_origins: [] }, rules)).toEqual([]);

@@ -74,14 +74,14 @@ it.each<[string, string, string | undefined]>([
   expect(sentence.endsWith(CURE)).toBe(true);
 });
 
-it("a package of the project is to be corrected", () => {
+it("a failing package of the project gets the advice to correct it", () => {
   for (const output of [PIP_LOCAL, UV_LOCAL])
     expect(explainInstallFailure(output, "3.11")).toMatch(
       /^building broken-quern( @ \S+)? for Python 3\.11 failed; correct it, or choose another Python with predictor\.python$/,
     );
 });
 
-it("an index that does not answer is no fault of the requirement, and of anything else nothing is said", () => {
+it("an unreachable index is reported as such, and an unknown failure gets no advice", () => {
   expect(explainInstallFailure(NO_INDEX, "3.11")).toContain("the package index does not respond");
   expect(explainInstallFailure("ERROR: Invalid requirement: '=='\n", "3.11")).toBeUndefined();
   expect(explainInstallFailure("ERROR: ResolutionImpossible: for help visit\n", "3.11")).toBeUndefined();

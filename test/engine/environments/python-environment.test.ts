@@ -68,7 +68,7 @@ const installations = () => readFileSync(log, "utf8").match(/installing: require
 const VENV_MS = 90_000;
 
 describe("an environment", () => {
-  it("is the interpreter itself where nothing is required", async () => {
+  it("is the interpreter itself if nothing is required", async () => {
     const { python, bin } = await environments().prepare(project("plain", {}), log);
     expect(python).toBe("python3");
     // User code finds its commands first, though nothing was made for it.
@@ -79,7 +79,7 @@ describe("an environment", () => {
     expect(existsSync(root)).toBe(false);
   });
 
-  it("is shared by two that ask for it at once, and by whoever asks later", async () => {
+  it("is shared by simultaneous and later requests for it", async () => {
     const files = { "requirements.txt": `${wheel}\n` };
     const both = environments();
     const second = join(directory, "second.log");
@@ -97,7 +97,7 @@ describe("an environment", () => {
     expect(existsSync(later)).toBe(false);
   }, 120_000);
 
-  it("that was cut off is made anew, never half used", async () => {
+  it("is made anew if its installation was interrupted", async () => {
     const files = { "requirements.txt": `${wheel}\n` };
     const python = await made("one", files);
     const [id] = readdirSync(root);
@@ -108,7 +108,7 @@ describe("an environment", () => {
     expect(installations()).toBe(2);
   }, 120_000);
 
-  it("is another one when a file changes that the requirements name", async () => {
+  it("is a new one if a file that the requirements name changes", async () => {
     const files = { "requirements.txt": "-r more.txt\n", "more.txt": "" };
     const before = await made("one", files);
     const after = await made("one", { ...files, "more.txt": `${wheel}\n` });
@@ -116,7 +116,7 @@ describe("an environment", () => {
     expect(word(after)).toBe("installed");
   }, 120_000);
 
-  it("runs dependencies.sh before the requirements, stops where it fails, and gives its last lines", async () => {
+  it("runs dependencies.sh before the requirements, stops if it fails, and reports its last lines", async () => {
     const script = `echo looking for a library\nfalse\necho never\n`;
     const failing = environments().prepare(project("one", { "dependencies.sh": script }), log);
     await expect(failing).rejects.toThrow(/dependencies\.sh failed:\nlooking for a library$/);
@@ -139,7 +139,7 @@ describe("an environment", () => {
     expect(await made("one", { "requirements.txt": "" })).not.toBe(python);
   }, 120_000);
 
-  it("runs dependencies.sh with itself active: python and pip are its own, and nothing of Quern's is seen", async () => {
+  it("is active in dependencies.sh: python and pip are its own, and Quern's variables are hidden", async () => {
     const seen = join(directory, "seen");
     const script = `{ which python; which pip; echo "$VIRTUAL_ENV"; echo "key:$QUERN_API_KEY"; echo "$INDEX"; } > ${seen}\npip install --no-index ${wheel}\n`;
     const serverEnv = { ...process.env, QUERN_API_KEY: "secret", INDEX: "of the operator" };
@@ -158,7 +158,7 @@ describe("an environment", () => {
     expect(interpreter).toMatchObject({ bin: join(home, "bin"), virtualEnv: home });
   }, 120_000);
 
-  it("runs dependencies.sh in a copy of the project, which stays as it was deployed and may go", async () => {
+  it("runs dependencies.sh in a copy of the project, and does not change or need the deployed one", async () => {
     const lib = {
       "lib/pyproject.toml": PYPROJECT,
       "lib/backend.py": BACKEND,
@@ -171,7 +171,7 @@ describe("an environment", () => {
     expect(word(python)).toBe("1");
   }, 120_000);
 
-  it("that cannot be installed says which requirement is in the way, and that another Python may be chosen", async () => {
+  it("reports the requirement that cannot be installed, and that another Python can be chosen", async () => {
     const packages = join(directory, "packages");
     mkdirSync(packages);
     writeFileSync(join(packages, "older_quern-1.0-cp27-cp27mu-manylinux1_x86_64.whl"), readFileSync(wheel));
@@ -196,7 +196,7 @@ describe("an environment", () => {
     );
   }, 120_000);
 
-  it("is made of the Python that was asked for, also where nothing is required", async () => {
+  it("uses the requested Python, even if nothing is required", async () => {
     const PATH = `${otherPython(directory, "3.47")}:${process.env.PATH}`;
     const other = environmentsWith("python3", { ...process.env, PATH });
     const { python, virtualEnv } = await other.prepare(project("one", {}), log, "3.47");
@@ -206,7 +206,7 @@ describe("an environment", () => {
     await expect(other.prepare(project("one", {}), log, "3.48")).rejects.toThrow("has no Python 3.48");
   }, 120_000);
 
-  it("is not made by two at once: what was being installed ends with the server, or before it is made anew", async () => {
+  it("is never installed twice at once: an installation ends with the server or before the next one", async () => {
     const pids = join(directory, "pids");
     // The first one that runs stays.
     const script = `echo $$ >> ${pids}\n[ $(wc -l < ${pids}) -gt 2 ] || exec sleep 300\n`;
@@ -239,7 +239,7 @@ describe("local requirements", () => {
   });
 
   it.each([["./lib"], ["-e ./lib"]])(
-    "%s: changed code is another environment, the same code the same",
+    "%s: changed code gets another environment, unchanged code the same",
     async (requirement) => {
       const files = (text: string) => ({ ...library(text), "requirements.txt": `${requirement}\n` });
       const one = await made("one", files("first"));
@@ -257,7 +257,7 @@ describe("local requirements", () => {
     120_000,
   );
 
-  it("are found in whatever form pip takes them", () => {
+  it("are found in every form that pip accepts", () => {
     const named = namedBy(
       `-r a.txt # more\n--requirement=b.txt\n-cc.txt\n--constraint "d e.txt"\n.\n./x.whl ; python_version > "3"\n-e .[dev]\n` +
         `--editable=./lib#egg=lib\n-e./close\nlib/ --hash=sha256:0\nx.whl\nthing @ file:///abs/thing\n-f wheels/\n./with \\\nspace\n` +
@@ -284,7 +284,7 @@ describe("local requirements", () => {
     expect(localPathOf("../x.whl", "/p/q")).toBe("/p/x.whl");
   });
 
-  it("count by content where they are files: a wheel, a constraint's, one named by a nested file", async () => {
+  it("are compared by content if they are files: a wheel, a constraint, a file named in a nested file", async () => {
     const bytes = readFileSync(wheel);
     const name = "tiny_quern-1.0-py3-none-any.whl";
     const files = { "requirements.txt": "-r nested/more.txt\n", "nested/more.txt": `./${name}\n` };

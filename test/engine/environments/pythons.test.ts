@@ -30,7 +30,7 @@ const pythons = (...directories: string[]) =>
     serverEnv: { PATH: directories.map((name) => join(directory, name)).join(":") },
   });
 
-it("passes over what does not run, and what is of another version", async () => {
+it("a program that does not run or has another version is skipped", async () => {
   program("shims/python3.47", "echo 'python3.47: command not found' >&2; exit 127");
   python("wrong/python3.47", "3.46.0");
   const right = python("right/python3.47", "3.47.1");
@@ -38,19 +38,19 @@ it("passes over what does not run, and what is of another version", async () => 
   expect((await all.require("3.47")).executable).toBe(right);
 });
 
-it("is the server's own where that is of the version, though others are on the PATH", async () => {
+it("the server's own Python is used if its version matches, even if others are on the PATH", async () => {
   python("right/python3.40", "3.40.9");
   const all = pythons("right");
   expect((await all.require("3.40")).executable).toBe(join(directory, "own/python3"));
 });
 
-it("is asked of uv where the PATH has none", async () => {
+it("uv is asked for the version if the PATH does not have it", async () => {
   const managed = python("managed/python", "3.48.0");
   program("uv/uv", `[ "$*" = "python find 3.48" ] && echo ${managed} || exit 2`);
   expect((await pythons("uv").require("3.48")).executable).toBe(managed);
 });
 
-it("is refused with what there is, and found once it was installed", async () => {
+it("a missing version is refused with the available ones, and found once it is installed", async () => {
   program("shims/python3.47", "exit 127");
   program("shims/python3.39", "exit 127");
   python("some/python3.8", "3.8.1");
@@ -72,7 +72,7 @@ it("is refused with what there is, and found once it was installed", async () =>
   expect((await all.require("3.39")).executable).toBe(installed);
 });
 
-it("says why a server cannot start with one that is too old, and nothing of one that does not run", async () => {
+it("a server's Python is refused if it is too old, but not if it does not run", async () => {
   const refusal = (file: string) => new Pythons({ python: file, serverEnv: {} }).refusal();
   expect(await refusal(python("old", "3.8.18"))).toContain(
     "is Python 3.8, and predictors need 3.9 or later; name another with --python",

@@ -4,7 +4,7 @@ import { withApiUrl } from "../../../src/engine/local/api-url.ts";
 
 const URL = "http://127.0.0.1:1/quern_x";
 
-it("is reached without the proxy that the environment names", () => {
+it("user code reaches the API URL without the proxy of the environment", () => {
   expect(withApiUrl({ A: "1" }, URL)).toEqual({ A: "1", QUERN_API_URL: URL });
   expect(withApiUrl({ A: "1" }, undefined)).toEqual({ A: "1" });
   const proxied = (more: Record<string, string>) => withApiUrl({ HTTP_PROXY: "http://p", ...more }, URL);
@@ -17,6 +17,6 @@ it("is reached without the proxy that the environment names", () => {
   expect(proxied({ no_proxy: "*" })).toEqual({ HTTP_PROXY: "http://p", no_proxy: "*", QUERN_API_URL: URL });
 });
 
-it("is ours whatever the project's .env says", () => {
+it("the API URL is always Quern's, even if the project's .env sets it", () => {
   expect(withApiUrl({ QUERN_API_URL: "http://mine" }, URL)).toEqual({ QUERN_API_URL: URL });
 });

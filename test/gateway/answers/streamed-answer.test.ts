@@ -24,7 +24,7 @@ function stream(format: "events" | "lines" | "raw") {
 }
 
 describe("pieces of a stream", () => {
-  it("leave together where they came in one turn, and each has had its room", async () => {
+  it("leave together if they came in one turn, and the window opens for each", async () => {
     const { answer, writes, granted } = stream("lines");
     for (let n = 0; n < 1000; n++) answer.write(Buffer.from("1"));
     expect([writes, granted]).toEqual([[], []]);
@@ -34,7 +34,7 @@ describe("pieces of a stream", () => {
     expect(writes.at(-1)).toBe("the end");
   });
 
-  it("leave before the end of the turn where they are much", () => {
+  it("leave before the end of the turn if they are large", () => {
     const { answer, writes } = stream("raw");
     answer.write(Buffer.alloc(STREAM_WRITE_BYTES, "x"));
     expect(writes.map((text) => text.length)).toEqual([STREAM_WRITE_BYTES]);
@@ -47,7 +47,7 @@ describe("pieces of a stream", () => {
     expect(writes).toEqual(["data: 1\n\n", "the end"]);
   });
 
-  it("have no room while the client does not take them, and none when it has left", async () => {
+  it("get no window while the client does not read, or after it has left", async () => {
     const { answer, response, writes, granted } = stream("lines");
     response.writableNeedDrain = true;
     answer.write(Buffer.from("1"));

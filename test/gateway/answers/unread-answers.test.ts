@@ -88,7 +88,7 @@ describe("responses that clients do not read", () => {
     expect(clients.slice(-4).filter(({ destroyed }) => destroyed)).toEqual([]);
   });
 
-  it("count no more when their connection has ended, or when they were read", async () => {
+  it("are no longer counted after their connection has ended or after they were read", async () => {
     const unread = new UnreadAnswers(1_000_000);
     answer = (response) => {
       response.end("x".repeat(100));

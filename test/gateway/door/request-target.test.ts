@@ -14,7 +14,7 @@ describe("a request's path", () => {
     "/jobs/01abc/failures",
     "/a.b/..c/.well-known/x...",
     "/a;b=c,d/@me/(x)*",
-  ])("is taken as %s", (path) => {
+  ])("is accepted: %s", (path) => {
     expect(targetFault(path)).toBeUndefined();
   });
 
@@ -39,7 +39,7 @@ describe("a request's path", () => {
     ["/%2", "two hexadecimal digits"],
     ["/%zz", "two hexadecimal digits"],
     ["/caf\u00e9", "must be percent-encoded"],
-  ])("is refused as %s", (path, fault) => {
+  ])("is refused: %s", (path, fault) => {
     expect(targetFault(path)).toContain(fault);
   });
 });

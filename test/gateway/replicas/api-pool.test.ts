@@ -158,7 +158,7 @@ describe("a pool of an API", () => {
   const allAnswered = (predictions: PredictionRequest[]) =>
     eventually("all are answered", () => predictions.every(({ isAnswered }) => isAnswered));
 
-  it("runs no request again that began out of the order of its id", async () => {
+  it("does not run a request again that began out of the order of its id", async () => {
     await addWorker("a", 2);
     open(["a"]);
     // The first body is longer than the window: the short one arrives before it is whole, and begins first.
@@ -174,7 +174,7 @@ describe("a pool of an API", () => {
     expect(begun()).toEqual(["short", "long", "third"]);
   });
 
-  it("takes a request elsewhere of whose body a part had not left", async () => {
+  it("sends a request to another replica if part of its body was not yet sent", async () => {
     await addWorker("a", 1);
     open(["a"]);
     // While the short one runs, nothing is read: no more of the long body is asked for.
@@ -186,7 +186,7 @@ describe("a pool of an API", () => {
     expect(begun()).toEqual(["short", "long"]);
   });
 
-  it("holds a request to its own time, whatever came before it", async () => {
+  it("applies each request's own timeout, whatever came before it", async () => {
     await addWorker("a", 2);
     open(["a"]);
     const older = submit({ id: "older", until: "end" });
@@ -201,7 +201,7 @@ describe("a pool of an API", () => {
     await allAnswered([older]);
   });
 
-  it("ends a stream whose key opened nothing any more before its first piece, and none that needed no key", async () => {
+  it("ends a stream whose key ended before its first piece, but not one that needed no key", async () => {
     await addWorker("a", 2);
     open(["a"]);
     isStillOpen = false;
@@ -212,7 +212,7 @@ describe("a pool of an API", () => {
     await allAnswered(streams);
   });
 
-  it("keeps the replica of a stream whose key ends, for as long as a piece may take", async () => {
+  it("keeps the replica of a stream whose key ends until a piece would time out", async () => {
     await addWorker("a", 2);
     open(["a"]);
     const ended = await stream(true);
@@ -230,7 +230,7 @@ describe("a pool of an API", () => {
     }
   });
 
-  it("keeps nothing of what is answered, behind one that is not", async () => {
+  it("releases answered requests behind one that is unanswered", async () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
     await addWorker("a", 2);

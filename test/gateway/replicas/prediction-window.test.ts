@@ -8,7 +8,7 @@ it.each([
   [500, 4, true],
   [3000, 2, false],
   [50_000, 1, false],
-])("%d us for a prediction allow %d in advance", (predictUs, size, isFast) => {
+])("predictions of %d us allow %d requests in advance", (predictUs, size, isFast) => {
   const window = new PredictionWindow();
   expect([window.size, window.isFast]).toEqual([1, false]);
   for (let n = 0; n < 200; n++) window.learn(predictUs);

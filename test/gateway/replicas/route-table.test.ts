@@ -89,7 +89,7 @@ describe("a gateway", () => {
     return found?.kind === "RealtimeAPI" ? found.pool.route.status : undefined;
   };
 
-  it("serves the last good route of an API whose new one it cannot read, and all others by their new ones", async () => {
+  it("serves an API by its last good route if it cannot read the new one, and others by their new ones", async () => {
     await start();
     await send(snapshot(1, 1, [route("bad"), route("good")]));
     const confirmed = await send(
@@ -106,7 +106,7 @@ describe("a gateway", () => {
     expect(statusOf("bad")).toBe("mended");
   });
 
-  it("serves on where a snapshot is none at all, and does not confirm it", async () => {
+  it("keeps serving after an unreadable snapshot, and does not confirm it", async () => {
     await start();
     await send(snapshot(1, 1, [route("good")]));
     for (const nonsense of ["{", "null", '{"version":"two"}']) {
@@ -122,7 +122,7 @@ describe("a gateway", () => {
     expect([table!.isReady, statusOf("good"), statusOf("bad")]).toEqual([true, "live", undefined]);
   });
 
-  it("takes the next controller's snapshots, however many the one before had published", async () => {
+  it("accepts snapshots of the next controller, however many the previous one had published", async () => {
     writeFileSync(file, JSON.stringify(snapshot(1, 2_000_000, [route("old")])));
     await start();
     expect(await send(snapshot(2, 1, [route("new")]))).toMatchObject({ epoch: 2, version: 1 });
@@ -132,7 +132,7 @@ describe("a gateway", () => {
     expect(isNewer({ epoch: 1, version: 2 }, { epoch: 1, version: 1 })).toBe(true);
   });
 
-  it("takes the snapshots of a controller over the file of a release that had no epochs in it", async () => {
+  it("accepts the snapshots of a controller over the file of a release without epochs", async () => {
     const { epoch: _, ...old } = snapshot(1, 7_000_123, [route("old")]);
     writeFileSync(file, JSON.stringify(old));
     await start();
@@ -145,7 +145,7 @@ describe("the publisher of routes", () => {
   const routesOf = (...apis: ApiRoute[]) => ({ apis, splitters: [], keys: [] });
   const published = () => (JSON.parse(readFileSync(file, "utf8")) as RouteSnapshot).apis;
 
-  it("publishes nothing that a gateway could not read, and says so", () => {
+  it("publishes nothing that a gateway could not read, and reports it", () => {
     const refused: RefusedRoute[] = [];
     const first = new RoutePublisher(file, 1, (item) => refused.push(item));
     first.publish(routesOf(route("a"), route("b")));
@@ -159,7 +159,7 @@ describe("the publisher of routes", () => {
     expect(refused.map(({ name }) => name)).toEqual(["a", "a"]);
   });
 
-  it("closes a route that it keeps when the first key is made, and no other", () => {
+  it("closes a kept route when the first key is made, and no other", () => {
     const key = (id: string) => ({
       ...{ id, sha256: id, scope: "admin" as const, api: null, created_time: "" },
       ...{ rate: null, expires_time: null, revoked_time: null },
@@ -179,7 +179,7 @@ describe("the publisher of routes", () => {
     expect(publish([route("b")], ["admin", "first"])).toEqual([false, false]);
   });
 
-  it("counts a gateway's confirmation of another epoch for nothing", async () => {
+  it("ignores a gateway's confirmation of another epoch", async () => {
     const publisher = new RoutePublisher(file, 2, () => {});
     publisher.subscribe("g", () => {});
     publisher.publish(routesOf(route("a")));

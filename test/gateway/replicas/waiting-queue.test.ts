@@ -15,7 +15,7 @@ const request = (id: number) =>
   );
 const ids = (queue: WaitingQueue) => queue.list().map(({ requestId }) => Number(requestId));
 
-it("keeps the order of arrival, with the requests that come back first", () => {
+it("the queue keeps the order of arrival, with returned requests first", () => {
   const queue = new WaitingQueue();
   for (let id = 0; id < 3000; id++) queue.push(request(id));
   for (let id = 0; id < 2000; id++) {
@@ -28,7 +28,7 @@ it("keeps the order of arrival, with the requests that come back first", () => {
   expect(queue.size).toBe(1002);
 });
 
-it("has no first request once it is empty", () => {
+it("the queue has no first request once it is empty", () => {
   const queue = new WaitingQueue();
   queue.push(request(1));
   queue.shift();
