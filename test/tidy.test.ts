@@ -141,13 +141,13 @@ function importsOf(file: string): string[] {
 const folderOf = (file: string) => relative(join(root, "src"), dirname(file));
 const roomOf = (file: string) => folderOf(file).split("/")[0]!;
 
-describe("the house", () => {
-  it("has the rooms of the table, and no other", () => {
+describe("the source code", () => {
+  it("has exactly the rooms of the table", () => {
     expect(new Set(files.map(roomOf))).toEqual(new Set(["", ...Object.keys(ROOMS)]));
   });
 
   it.each(files.filter((file) => roomOf(file) !== "").map((file) => relative(root, file)))(
-    "%s imports from its own room and lower floors only",
+    "%s imports only from its own room and lower floors",
     (name) => {
       const file = join(root, name);
       const rules = ROOMS[roomOf(file)]!;
@@ -179,17 +179,17 @@ describe("the house", () => {
       );
   });
 
-  it("reads the environment in one file only", () => {
+  it("reads the environment in only one file", () => {
     const readers = files.filter((file) => readFileSync(file, "utf8").includes("process.env"));
     expect(readers.map((file) => relative(root, file))).toEqual(["src/settings/environment.ts"]);
   });
 
-  it("reads the wall clock in base/clock.ts only, so that no duration or deadline is measured by it", () => {
+  it("reads the wall clock only in base/clock.ts, so that it measures no duration or deadline", () => {
     const readers = files.filter((file) => /Date\.now\(|new Date\(\)/.test(readFileSync(file, "utf8")));
     expect(readers.map((file) => relative(root, file))).toEqual(["src/base/clock.ts"]);
   });
 
-  it("lets no promise go whose failure nobody would hear of", () => {
+  it("handles the failure of every promise", () => {
     const directory = mkdtempSync(join(tmpdir(), "quern-promises-"));
     const bad = [
       "work();",
@@ -217,7 +217,7 @@ describe("the house", () => {
     expect(found, stdout).toEqual(new Set(bad.map((_, at) => `bad${at}.ts`)));
   });
 
-  it("prints in two places only, which escape what a terminal would obey: the command line's and the server's", () => {
+  it("prints in only two places, which escape control sequences: in the command line and in the server", () => {
     const printers = files.filter((file) =>
       /process\.std(out|err)\b|\bconsole\.|process\.emitWarning\(|output: process/.test(
         readFileSync(file, "utf8"),
@@ -229,7 +229,7 @@ describe("the house", () => {
     ]);
   });
 
-  it("keeps base small, files short, and names that say something", () => {
+  it("has a small base, short files and meaningful names", () => {
     expect(files.filter((file) => folderOf(file) === "base").length).toBeLessThanOrEqual(BASE_FILES_MAX);
     for (const file of [...files, ...python]) {
       expect(readFileSync(file, "utf8").trimEnd().split("\n").length, file).toBeLessThanOrEqual(
@@ -239,7 +239,7 @@ describe("the house", () => {
     }
   });
 
-  it("has no function over 70 lines without a line that says why", () => {
+  it("has no function of more than 70 lines without a comment that says why", () => {
     for (const file of files) {
       for (const { name, lines, isExplained } of longFunctions(readFileSync(file, "utf8"))) {
         expect(
@@ -250,13 +250,13 @@ describe("the house", () => {
     }
   });
 
-  it("begins every file with what it owns", () => {
+  it("begins every file with a comment about what it owns", () => {
     for (const file of files) expect(readFileSync(file, "utf8"), file).toMatch(/^\/\*\*/);
     for (const file of python.filter((name) => basename(name) !== "__init__.py"))
       expect(readFileSync(file, "utf8"), file).toMatch(/^"""/);
   });
 
-  it("uses no name that the glossary says it does not use", () => {
+  it("uses no name that the glossary bans", () => {
     const glossary = readFileSync(join(root, "docs", "glossary.md"), "utf8");
     const table = glossary.slice(glossary.indexOf("## Names that the code does not use"));
     const unused = [...table.matchAll(/^\| `(\w+)` \|/gm)].map((match) => match[1]!);
@@ -304,7 +304,7 @@ describe("comments and pages", () => {
     ).toEqual(["docs/contract/jobs.md#no", "batch/no.ts"]);
   });
 
-  it("cite nothing that the repository does not have", () => {
+  it("cite only what the repository has", () => {
     const found = readable.flatMap(({ file, text }) => bannedIn(text).map((line) => `${file}: ${line}`));
     expect(found).toEqual([]);
     for (const line of [
@@ -323,7 +323,7 @@ describe("comments and pages", () => {
   const contract = readable.filter(({ file }) => file.startsWith("docs/contract/"));
   const rules = contract.flatMap(({ file, text }) => rulesIn(text).map((rule) => ({ file, ...rule })));
 
-  it("are held by tests that exist, rule by rule of the contract", () => {
+  it("name an existing test for each rule of the contract", () => {
     expect(rules.length).toBeGreaterThan(200);
     expect(new Set(rules.map(({ anchor }) => anchor)).size).toBe(rules.length);
     const texts = new Map(readable.map(({ file, text }) => [file, text]));
@@ -350,7 +350,7 @@ describe("comments and pages", () => {
     expect(wideLines(`${long}\n| ${long}\n\`\`\`\n${long}\n\`\`\`\n![${long}](x.svg)`)).toEqual([long]);
   });
 
-  it("name every file of the top floor in ARCHITECTURE.md", () => {
+  it("list every file of the top floor in ARCHITECTURE.md", () => {
     const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
     const top = files.filter((file) => roomOf(file) === "").map((file) => basename(file));
     expect(top.filter((name) => !text.includes(`| \`${name}\` |`))).toEqual([]);

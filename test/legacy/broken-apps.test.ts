@@ -54,7 +54,7 @@ const OWN = `- kind: aggregator
 const OWN_FILE = { "implementations/aggregators/spread.py": "" };
 
 describe("an application", () => {
-  it("cannot grow without end by its templates", () => {
+  it("cannot grow without limit through its templates", () => {
     const template = `- kind: template\n  name: large\n  yaml: |\n    - kind: constant\n      name: "{name}"\n      type: STRING\n      value: ${"x".repeat(100_000)}\n`;
     const embeds = Array.from(
       { length: 60 },
@@ -76,7 +76,7 @@ describe("an application", () => {
     expect(check({ ...IRIS_APP, ...OWN_FILE, "own.yaml": literal })).toBe("iris");
   });
 
-  it("may have null for what may be left out", () => {
+  it("may have null for every optional key", () => {
     const model = IRIS_APP[MODELS]!.replace("  hparams:", "  tags: null\n  hparams:");
     expect(model).not.toBe(IRIS_APP[MODELS]);
     const env = IRIS_APP[ENV]!.replace(
@@ -86,7 +86,7 @@ describe("an application", () => {
     expect(check({ ...IRIS_APP, [MODELS]: model, [ENV]: env })).toBe("iris");
   });
 
-  it("is none without a resource of the kind app", () => {
+  it("is invalid without a resource of the kind app", () => {
     expect(check({ "app.yaml": "- name: a\n  predictor: {path: p.py}\n" })).toBe("no application");
   });
 
@@ -198,13 +198,13 @@ describe("an application", () => {
       "replicas: 1}\n",
       "replicas: 1}\n- kind: api\n  name: iris-type\n  model_name: dnn\n",
     ],
-  ])("is told exactly what is wrong with %s", (what, file, from, to) => {
+  ])("gets the exact error for %s", (what, file, from, to) => {
     const changed = IRIS_APP[file]!.replace(from, to);
     expect(changed).not.toBe(IRIS_APP[file]);
     expect(check({ ...IRIS_APP, [file]: changed })).toEqual(ERRORS[what]);
   });
 
-  it("is told of a model's file that is not there", () => {
+  it("gets an error for a missing file of a model", () => {
     const { "implementations/models/dnn.py": _, ...files } = IRIS_APP;
     expect(check(files)).toEqual(ERRORS["a model's file"]);
   });
@@ -216,7 +216,7 @@ describe("an application", () => {
     ["an arg's type", "args: {scale: FLOAT}", "args: {scale: TEXT}"],
     ["a text for a number", "args: {scale: two}", "args: {scale: '\"two\"'}"],
     ["a constant's name", "name: two", "name: class_index"],
-  ])("of one's own is told exactly what is wrong with %s", (what, from, to) => {
+  ])("gets the exact error of its own implementation for %s", (what, from, to) => {
     const files = { ...IRIS_APP, ...(from === "" ? {} : OWN_FILE), "own.yaml": OWN.replace(from, to) };
     expect(check(files)).toEqual(ERRORS[what]);
   });

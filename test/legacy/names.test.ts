@@ -5,7 +5,7 @@ import { fillTemplate } from "../../src/legacy/check/templates.ts";
 import { isOfType, parseValueType } from "../../src/legacy/check/value-types.ts";
 
 describe("a name such as constructor", () => {
-  it("is missing where it was not given", () => {
+  it("is missing if it was not given", () => {
     expect(fillTemplate("t", "{constructor}", {})).toEqual({
       faults: ['template "t" requires an arg named "constructor"'],
     });
@@ -18,7 +18,7 @@ describe("a name such as constructor", () => {
     ]);
   });
 
-  it("is a field of a type", () => {
+  it("can be a field of a type", () => {
     const type = parseValueType(JSON.parse('{"__proto__": "INT", "constructor": "STRING"}'));
     if (typeof type === "string") throw new Error(type);
     expect(isOfType(JSON.parse('{"__proto__": 1, "constructor": "a"}'), type)).toBe(true);

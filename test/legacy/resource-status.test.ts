@@ -50,7 +50,7 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
     ["ingesting", "pending", "pending", "pending", "pending", "pending", "ingesting"],
   ],
   [
-    "each kind runs under its own name",
+    "each kind of resource runs under its own name",
     [
       { ...DONE, mean: "running", normalized: "running", set: "running", model: "running" },
       { working: true },
@@ -58,7 +58,7 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
     [READY, "aggregating", "transforming", "generating", "training", "pending", READY],
   ],
   [
-    "a column was not what it must be: the rest of the data was skipped",
+    "a column was invalid: the rest of the data was skipped",
     [{ column: "failed" }],
     ["error", SKIPPED, SKIPPED, SKIPPED, "upstream error", "upstream error", SKIPPED],
   ],
@@ -73,12 +73,12 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
     [READY, READY, READY, READY, "error", "upstream error", READY],
   ],
   [
-    "the training failed, and the model before goes on",
+    "the training failed, and the previous model keeps serving",
     [{ ...DONE, model: "failed" }, { api: serving("live", false) }],
     [READY, READY, READY, READY, "error", "update skipped", READY],
   ],
   [
-    "a new model is trained, and the one before serves",
+    "a new model is trained, and the previous one serves",
     [
       { ...DONE, model: "running" },
       { working: true, api: serving("live", false) },
@@ -127,7 +127,7 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
 ];
 
 describe("the statuses of resources", () => {
-  it.each(CASES)("where %s", (_, given, expected) => {
+  it.each(CASES)("are right if %s", (_, given, expected) => {
     expect(statuses(...given)).toEqual(expected);
   });
 });

@@ -71,7 +71,7 @@ async function memoryLimits(server: TestServer): Promise<unknown> {
   return ((await response.json()) as { memory_limits?: unknown }).memory_limits;
 }
 
-describe("a server with a control group of its own", () => {
+describe("a server with its own control group", () => {
   const server = new TestServer({}, UNIT);
   beforeAll(async () => {
     mkdirSync(UNIT);
@@ -91,7 +91,7 @@ describe("a server with a control group of its own", () => {
     return server.ended(api, id);
   };
 
-  it("goes into a leaf, has a group for each worker, and says so", async () => {
+  it("moves into a leaf group, has a group for each worker, and reports it", async () => {
     expect(read("cgroup.procs")).toBe("");
     expect(read("quern", "cgroup.procs").trim().split("\n")).toHaveLength(3);
     const [name, ...others] = workerGroups();
@@ -102,7 +102,7 @@ describe("a server with a control group of its own", () => {
     expect(server.cli(["doctor"]).out).toContain("the kernel enforces the compute.mem of each worker");
   });
 
-  it("loses a worker that takes all at once, and nothing else: its batch is charged, the others succeed", async () => {
+  it("loses only a worker that takes all memory at once: its batch is charged, the others succeed", async () => {
     const items = [{}, {}, { do: "take", mib: 1500 }, {}, {}];
     const job = await run("jobs", items);
     expect(job).toMatchObject({
@@ -120,7 +120,7 @@ describe("a server with a control group of its own", () => {
     expect(await (await server.post("/live", {})).json()).toBe("done");
   });
 
-  it("counts what a process took that had left its parents, and ends it with its worker", async () => {
+  it("counts the memory of a detached process, and ends it with its worker", async () => {
     const job = await run("jobs", [{ do: "daemon takes", mib: 300 }]);
     expect(job).toMatchObject({
       status: "status_worker_oom",
@@ -133,7 +133,7 @@ describe("a server with a control group of its own", () => {
     await eventually("no group but the replica's is left", () => workerGroups().length === 1);
   });
 
-  it("tells its limit from the unit's: memory that is missing elsewhere is not the worker's fault", async () => {
+  it("tells a worker's limit from that of the unit, and does not blame the worker for the latter", async () => {
     writeFileSync(join(UNIT, "memory.max"), String(450 * MIB));
     const job = await run("unlimited", [{ do: "take", mib: 500 }]);
     writeFileSync(join(UNIT, "memory.max"), "max");
@@ -143,7 +143,7 @@ describe("a server with a control group of its own", () => {
     });
   });
 
-  it("keeps a replica in its group when the controller is killed, and learns why it died", async () => {
+  it("keeps a replica in its group when the controller is killed, and still reports why it died", async () => {
     const [name] = replicaGroups();
     process.kill(server.child("controller"), "SIGKILL");
     await eventually("the next controller serves", async () => (await memoryLimits(server)) === "kernel");
@@ -159,7 +159,7 @@ describe("a server with a control group of its own", () => {
     );
   });
 
-  it("ends what a job's worker left behind when all of it was killed", async () => {
+  it("ends the processes that a killed worker of a job left behind", async () => {
     const id = await server.submit("jobs", {
       workers: 1,
       item_list: { items: [{ do: "daemon stays" }, { do: "daemon takes", mib: 10 }, {}], batch_size: 1 },
@@ -181,12 +181,12 @@ describe("a server with a control group of its own", () => {
   });
 });
 
-describe("a group that is not ours", () => {
-  it("is left as it is where others are in it", () => {
+describe("a control group that was not delegated", () => {
+  it("is left unchanged if other processes are in it", () => {
     expect(claimDelegatedCgroup("python3")).toBeUndefined();
   });
 
-  it("is left as it is where nobody gave it, and taken where somebody did", () => {
+  it("is left unchanged, and used only after it was delegated", () => {
     const group = join(ROOT, "scope");
     mkdirSync(group);
     const program = join(root, "dist", "engine", "delegated-cgroup.js");

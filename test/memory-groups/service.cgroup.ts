@@ -115,7 +115,7 @@ const predict = (payload: number | string) =>
 const groups = () =>
   readdirSync(GROUP, { withFileTypes: true }).flatMap((e) => (e.isDirectory() ? e.name : []));
 
-it("gives the server a group in which the kernel holds workers to their memory", async () => {
+it("the service gives the server a control group in which the kernel enforces compute.mem", async () => {
   expect(groups().sort()).toEqual(["quern", expect.stringMatching(/^r-/)]);
   expect(quern("doctor")).toContain("the kernel enforces the compute.mem of each worker");
   expect(await (await predict(10)).json()).toBe(10 << 20);
@@ -124,7 +124,7 @@ it("gives the server a group in which the kernel holds workers to their memory",
   expect(quern("logs", "echo")).toMatch(/was killed because it .* its compute\.mem of 100 MiB/);
 });
 
-it("is exposed little, by systemd's own measure", () => {
+it("the service has a low exposure by the measure of systemd", () => {
   const file = join(HOME, "quern.service");
   writeFileSync(file, GUIDE);
   // In tenths: 3.0.
@@ -133,7 +133,7 @@ it("is exposed little, by systemd's own measure", () => {
   expect(status, `${stdout.split("\n").at(-2)}${stderr}`).toBe(0);
 });
 
-it("lets predictors do what they need, and no more", async () => {
+it("the service allows predictors what they need, and nothing else", async () => {
   const rights = (await (await predict("rights")).json()) as Record<string, string>;
   const allowed = Object.keys(rights).filter((name) => rights[name] === "yes");
   expect(allowed.sort(), JSON.stringify(rights)).toEqual([
@@ -149,7 +149,7 @@ it("lets predictors do what they need, and no more", async () => {
 });
 
 it(
-  "has it again after a kill -9; nothing is left when it is stopped",
+  "the server has the group again after kill -9, and stopping the service leaves no process",
   async () => {
     process.kill(Number(property("MainPID")), "SIGKILL");
     await eventually("systemd has started it again", () => property("NRestarts") === "1", START_MS);
@@ -164,7 +164,7 @@ it(
   START_MS,
 );
 
-it("has it in a scope of a shell too", () => {
+it("the server has a control group in the scope of a shell too", () => {
   const program = join(root, "dist", "engine", "delegated-cgroup.js");
   const code = `import(${JSON.stringify(program)}).then((m) => console.log(m.claimDelegatedCgroup("python3")))`;
   const scope = ["--scope", "--unit=shell", "-p", "Delegate=yes", "-q"];

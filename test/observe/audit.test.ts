@@ -33,7 +33,7 @@ describe("the audit", () => {
     return found;
   };
 
-  it("cuts what anyone may send, and escapes what a terminal would obey", async () => {
+  it("truncates what clients send, and escapes control sequences", async () => {
     audit.record({ ...line, path: `/-/${"a".repeat(16_000)}`, by: `jwt:${"b".repeat(9_000)}\u202e\x9b` });
     const text = readFileSync(join(directory, "audit.log"), "utf8");
     expect(text.length).toBeLessThan(1_000);
@@ -43,14 +43,14 @@ describe("the audit", () => {
     expect((await lines())[1]).toMatchObject({ by: "jwt:\u202e\x9b2J" });
   });
 
-  it("hides a key that stands where its id belongs, and says what was made", async () => {
+  it("hides a key that is given instead of its id, and records what was created", async () => {
     audit.record({ ...line, path: `/-/keys/quern_${"a".repeat(32)}`, what: `k-2 (admin)${"x".repeat(999)}` });
     const [written] = await lines();
     expect(written!.path).toBe("/-/keys/quern_***");
     expect(written!.what).toMatch(/^k-2 \(admin\)x{1,256}… \(/);
   });
 
-  it("counts a flood of what is refused, of each key for itself, and no change made with a key", async () => {
+  it("counts a flood of refusals for each key separately, but records every change", async () => {
     for (let i = 0; i < 1_000; i++) audit.record({ ...line, by: null, status: 401, request_id: `r-${i}` });
     audit.record({ ...line, by: "k-2", status: 403 });
     for (let i = 0; i < 100; i++) audit.record(line);
@@ -61,13 +61,13 @@ describe("the audit", () => {
     expect(more).toMatchObject([{ by: null, more: 1_000 - FLOOD_LINES_MAX, request_id: "r-999" }]);
   });
 
-  it("writes what was only counted when it stops", async () => {
+  it("writes the remaining counts when it stops", async () => {
     for (let i = 0; i < 30; i++) audit.record({ ...line, by: null, status: 401 });
     await audit.stop();
     expect((await lines()).at(-1)).toMatchObject({ more: 30 - FLOOD_LINES_MAX });
   });
 
-  it("is bounded: it is rotated, and readers lose nothing of what is kept", async () => {
+  it("is bounded: it is rotated, and readers lose none of the kept lines", async () => {
     const filler = `${JSON.stringify({ time: "2000-01-01T00:00:00.000000000Z", ...line })}\n`;
     const fill = (name: string, bytes: number) =>
       writeFileSync(join(directory, name), filler.repeat(Math.ceil(bytes / filler.length)));
@@ -89,7 +89,7 @@ describe("the audit", () => {
     ]);
   });
 
-  it("is followed over a rotation", async () => {
+  it("is followed across a rotation", async () => {
     vi.useRealTimers();
     audit.record({ ...line, request_id: "first" });
     const seen: unknown[] = [];
@@ -112,7 +112,7 @@ describe("the audit", () => {
     await following.return(undefined);
   });
 
-  it("loses the line that a full disk cut off, and not the one behind it", async () => {
+  it("loses the line that a full disk truncated, but not the next one", async () => {
     const file = join(directory, "audit.log");
     writeFileSync(file, '{"time":"2000","by":"cut');
     audit.record({ ...line, request_id: "first" });
@@ -121,7 +121,7 @@ describe("the audit", () => {
     expect(readFileSync(file, "utf8").split("\n").length).toBe(4);
   });
 
-  it("goes on with the file of former releases", async () => {
+  it("continues the file of earlier releases", async () => {
     writeFileSync(join(directory, "audit.jsonl"), '{"time":"2000","by":"admin-token"}\n');
     await audit.start();
     audit.record(line);

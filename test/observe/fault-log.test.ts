@@ -14,7 +14,7 @@ describe("the log of 5xx answers", () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  it("has one line for each, without its query, and none for what is the caller's or the predictor's", () => {
+  it("has one line for each, without the query, and none for errors of the caller or the predictor", () => {
     for (const code of ["worker_died", "prediction_failed", "rate_limited", "internal_error"] as const)
       fail(code, code);
     expect(lines.map(({ level, code, request_id, path }) => [level, code, request_id, path])).toEqual([
@@ -25,7 +25,7 @@ describe("the log of 5xx answers", () => {
     expect(lines.length).toBe(2);
   });
 
-  it("sums a flood up, each code for itself", () => {
+  it("summarizes a flood, for each code separately", () => {
     for (let i = 0; i < 10_000; i++) fail("queue_full", `r-${i}`);
     fail("queue_timeout", "other");
     expect(lines.length).toBe(FLOOD_LINES_MAX + 1);

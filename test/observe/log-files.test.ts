@@ -50,7 +50,7 @@ describe("the log of a worker", () => {
   const numbers = (lines: string[]) =>
     lines.flatMap((line) => /^(\d{6})\./.exec(line)?.[1] ?? []).map(Number);
 
-  it("is followed over rotations without a line twice or never", async () => {
+  it("is followed across rotations, each line exactly once", async () => {
     const seen: string[] = [];
     let isOver = false;
     const reading = (async () => {
@@ -69,7 +69,7 @@ describe("the log of a worker", () => {
     expect(numbers(seen)).toEqual(Array.from({ length: 4000 }, (_, n) => n));
   });
 
-  it("is shown in the order of time among others, however much longer it is", async () => {
+  it("is merged with others in the order of time, even if it is much longer", async () => {
     const stamp = (ms: number) => new Date(Date.parse(TIME) + ms).toISOString();
     const text = (every: number) => {
       let lines = "";
@@ -85,7 +85,7 @@ describe("the log of a worker", () => {
     expect(times).toEqual([...times].sort());
   });
 
-  it("says where bytes were dropped, and how many", async () => {
+  it("reports where bytes were dropped, and how many", async () => {
     write(0, 1000);
     rotate();
     write(1000, 1500);
@@ -98,7 +98,7 @@ describe("the log of a worker", () => {
     expect(numbers(lines)).toEqual(Array.from({ length: 300 }, (_, n) => 1300 + n));
   });
 
-  it("shows 64 KiB of a line that C code wrote, and characters whole", async () => {
+  it("shows 64 KiB of a line that C code wrote, and never cuts a character", async () => {
     appendFileSync(file, `${TIME} ${"z".repeat(3 * MIB)}\n${TIME} ${"é".repeat(20_000)}\n`);
     const [long, whole] = await all();
     const [, text, cut] = /^(z+) \.\.\. quern: (\d+) bytes of this line were dropped$/.exec(long!)!;
@@ -106,7 +106,7 @@ describe("the log of a worker", () => {
     expect(whole).toBe("é".repeat(20_000));
   });
 
-  it("is bounded by the server where others write it", async () => {
+  it("is bounded by the server even if other programs write it", async () => {
     const unwatch = watchLog(file);
     for (let n = 0; n < 5; n++) {
       appendFileSync(file, `${"x".repeat(1023)}\n`.repeat(11 * 1024));
@@ -118,14 +118,14 @@ describe("the log of a worker", () => {
     expect(statSync(`${file}.1`).size).toBeLessThanOrEqual(9 * MIB);
   });
 
-  it("of the server's own lines is bounded too", () => {
+  it("is bounded too if the server writes it", () => {
     writeFileSync(file, "x".repeat(9 * MIB));
     appendLogLine(file, "the end");
     expect(statSync(file).size).toBeLessThan(100);
     expect(readdirSync(directory).sort()).toEqual(["r-1.log", "r-1.log.1"]);
   });
 
-  it("goes when it is an old one of many, and its worker has ended", async () => {
+  it("is removed if it is one of many old ones and its worker has ended", async () => {
     const old = (n: number) => new Date(Date.now() - 3_600_000 - n * 1000);
     for (let n = 0; n < 20; n++) {
       const name = join(directory, `r-a${n}.log`);

@@ -14,7 +14,7 @@ function secondsUntilReplaced(silence: Silence, isReady: boolean, fromMs = 0): n
 }
 
 describe("a child's silence", () => {
-  it("is too long after ten seconds, and later while it starts", () => {
+  it("is too long after ten seconds, or later while the child starts", () => {
     const soon = CHILD_SILENT_MAX_MS / 1000;
     expect(secondsUntilReplaced(new Silence(0), true)).toBeGreaterThan(soon);
     expect(secondsUntilReplaced(new Silence(0), true)).toBeLessThanOrEqual(soon + HEARTBEAT_MS / 1000);
@@ -32,7 +32,7 @@ describe("a child's silence", () => {
     }
   });
 
-  it("says nothing when the parent was asleep as well", () => {
+  it("does not count while the parent was suspended too", () => {
     const silence = new Silence(0);
     for (let tick = 1; tick <= 5; tick++) silence.tick(tick * HEARTBEAT_MS, true);
     const hourMs = 3_600_000;
@@ -50,7 +50,7 @@ describe("a child's silence", () => {
     expect(silence.hasAnswered).toBe(false);
   });
 
-  it("counts a tick that is a little late, not one that is late by a whole one", () => {
+  it("counts a tick that is slightly late, but not one that is late by a whole interval", () => {
     const ticks = Math.ceil(CHILD_SILENT_MAX_MS / HEARTBEAT_MS) + 1;
     const verdicts = (apartMs: number) => {
       const silence = new Silence(0);

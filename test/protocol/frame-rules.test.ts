@@ -35,7 +35,7 @@ const limits = {
 const MIB = 1024 * 1024;
 const fault = { stage: "predict", type: "ValueError", message: "no good", traceback: "" };
 
-it("has the same limits on both sides", () => {
+it("the protocol has the same limits on both sides", () => {
   const code = `import json; from quern_runtime import faults, protocol; print(json.dumps([getattr(faults, n, None) or getattr(protocol, n) for n in ${JSON.stringify(Object.keys(limits))}]))`;
   const python = execFileSync("python3", ["-c", code], { cwd: join(root, "python"), encoding: "utf8" });
   expect(JSON.parse(python)).toEqual(Object.values(limits));
@@ -43,7 +43,7 @@ it("has the same limits on both sides", () => {
 
 describe("a frame of a worker", () => {
   it.each([
-    ["a type that there is not", MESSAGE.END + 1, 0, 1, 0],
+    ["an unknown type", MESSAGE.END + 1, 0, 1, 0],
     ["a message of callers", MESSAGE.PREDICT, 0, 1, 0],
     ["a second WELCOME", MESSAGE.WELCOME, 0, 0, 2],
     ["an ACK in parts", MESSAGE.ACK, 1, 1, 16],
@@ -55,7 +55,7 @@ describe("a frame of a worker", () => {
     expect(() => checkFrame(type, flags, id, bytes)).toThrow(ProtocolError);
   });
 
-  it("may be each that a worker sends", () => {
+  it("may be any message that a worker sends", () => {
     for (const [type, flags, id, bytes] of [
       [MESSAGE.READY, 0, 0, 2],
       [MESSAGE.RESULT, 1, 7, FRAME_BODY_BYTES_MAX],
@@ -66,7 +66,7 @@ describe("a frame of a worker", () => {
       checkFrame(type, flags, id, bytes);
   });
 
-  it("cannot come inside of another's body, but BUSY, which ends it", () => {
+  it("cannot come inside another body, except BUSY, which ends that body", () => {
     const receiver = new LongBodyReceiver(() => true);
     const part = Buffer.alloc(10);
     receiver.take(MESSAGE.CHUNK, 1, 1, part);
@@ -77,7 +77,7 @@ describe("a frame of a worker", () => {
   });
 });
 
-it("sends all of a LEASE at once, and of another body the window", () => {
+it("a LEASE is sent at once, and any other body only up to the window", () => {
   for (const [type, sent] of [
     [MESSAGE.LEASE, 3 * MIB],
     [MESSAGE.PREDICT, STREAM_WINDOW_BYTES],
@@ -126,7 +126,7 @@ describe("an ACK", () => {
   });
 
   it.each([ack(2, 2), ack(3, 2, 1), ack(7, 2, 2, 7), ack(9, 0, 1, 2, 3, 7, 8, 9)])(
-    "that settles the oldest, each once, is taken: up to $upTo",
+    "is accepted if it settles the oldest deliveries, each once: up to $upTo",
     (given) => {
       checkAck(given, atWorker());
     },
@@ -134,19 +134,19 @@ describe("an ACK", () => {
 
   it.each([
     ["more successes than deliveries", ack(2, 3)],
-    ["less than it settles, as one that overtook another", ack(3, 1)],
+    ["fewer deliveries than it settles, like one that overtook another", ack(3, 1)],
     ["nothing", ack(0, 0)],
-    ["deliveries that are not there", ack(20, 20)],
-    ["up to one that was given back", ack(5, 4)],
-    ["a failure behind its end", ack(2, 1, 3)],
-    ["a failure that was given back", ack(7, 3, 4)],
-    ["one failure twice", ack(2, 0, 1, 1)],
+    ["unknown deliveries", ack(20, 20)],
+    ["a released delivery as its last", ack(5, 4)],
+    ["a failure after its last delivery", ack(2, 1, 3)],
+    ["a failure of a released delivery", ack(7, 3, 4)],
+    ["the same failure twice", ack(2, 0, 1, 1)],
     ["failures out of order", ack(2, 0, 2, 1)],
   ])("that counts %s breaks the protocol", (_, given) => {
     expect(() => checkAck(given, atWorker())).toThrow(ProtocolError);
   });
 
-  it("whose bytes are none throws; a fault in it that is none says so", () => {
+  it("throws if its bytes are invalid; an invalid fault in it is reported", () => {
     const head = Buffer.alloc(16);
     head.writeUInt32LE(1, 4);
     const entry = Buffer.alloc(8);
@@ -159,7 +159,7 @@ describe("an ACK", () => {
   });
 });
 
-it("takes back what the worker has, and nothing else", () => {
+it("only deliveries that the worker has can be released", () => {
   for (const [first, last] of [
     [1, 10],
     [0, 3],
@@ -173,14 +173,14 @@ it("takes back what the worker has, and nothing else", () => {
   }
 });
 
-describe("a head", () => {
+describe("the head of an answer", () => {
   const result = (head: string) => {
     const lengths = Buffer.alloc(8);
     lengths.writeUInt32LE(Buffer.byteLength(head), 4);
     return readResult(Buffer.concat([lengths, Buffer.from(head), Buffer.from("body")]));
   };
 
-  it("is what it says", () => {
+  it("is read as it is written", () => {
     expect(result("")).toMatchObject({ head: undefined, body: Buffer.from("body") });
     const head = { status: 201, headers: [["x-a", "é"]], class_counts: [["a", 2]] };
     expect(result(JSON.stringify(head))).toMatchObject({ head, body: Buffer.from("body") });
@@ -199,19 +199,19 @@ describe("a head", () => {
     '{"values":["1"]}',
     '{"class_counts":[["a"]]}',
     '{"value_sum":{"count":1}}',
-  ])("that is %s cannot be read, and nothing throws", (head) => {
+  ])("is unreadable as %s, and nothing throws", (head) => {
     expect(result(head)).toBeInstanceOf(UnreadableHead);
     expect(readStreamHead(Buffer.from(head))).toBeInstanceOf(UnreadableHead);
   });
 
-  it("is missed where the message ends before it, and in a stream without a format", () => {
+  it("is missing if the message ends before it, or if a stream has no format", () => {
     for (const bytes of [0, 7]) expect(readResult(Buffer.alloc(bytes))).toBeInstanceOf(UnreadableHead);
     expect(readResult(Buffer.alloc(9, 0xff))).toBeInstanceOf(UnreadableHead);
     expect(readStreamHead(Buffer.from("{}"))).toBeInstanceOf(UnreadableHead);
   });
 });
 
-it("reads a fault, without a status that is none", () => {
+it("a fault is read without an invalid status", () => {
   const read = (value: unknown) => readFault(Buffer.from(JSON.stringify(value)));
   expect(read(fault)).toEqual(fault);
   expect(read({ ...fault, status_code: 422, detail: [1] })).toEqual({

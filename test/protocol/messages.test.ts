@@ -33,11 +33,11 @@ function cut(stream: Buffer, step: number) {
 }
 
 describe("the protocol's fixtures", () => {
-  it("has every message, with its number", () => {
+  it("have every message with its number", () => {
     expect(Object.fromEntries(fixtures.map(({ message, type }) => [message, type]))).toEqual(MESSAGE);
   });
 
-  it.each([1, 7, 64, 100_000])("is cut into frames when it comes in pieces of %i bytes", (step) => {
+  it.each([1, 7, 64, 100_000])("are split into frames if they come in pieces of %i bytes", (step) => {
     const stream = Buffer.from(fixtures.map((fixture) => fixture.bytes).join(""), "hex");
     expect(cut(stream, step).map(({ type, flags, id }) => ({ type, flags, id }))).toEqual(
       fixtures.map(({ type, flags, id }) => ({ type, flags, id })),
@@ -53,7 +53,7 @@ describe("the protocol's fixtures", () => {
     expect(meaning(fixture, id, body)).toEqual(fixture.value);
   });
 
-  it("is cut into frames of every length, wherever they begin in the memory that is read into", () => {
+  it("are split into frames of every length, at any offset of the read buffer", () => {
     const writer = new FrameWriter();
     const lengths = [0, 1, 4095, 256 * 1024, 100_000, 256 * 1024, 3, 200_000, 256 * 1024, 256 * 1024];
     for (const [id, length] of lengths.entries()) writer.frame(1, 0, id, Buffer.alloc(length, id));
@@ -65,7 +65,7 @@ describe("the protocol's fixtures", () => {
     }
   });
 
-  it("refuses a frame whose body is over the limit", () => {
+  it("include no frame whose body is above the limit", () => {
     const head = Buffer.alloc(12);
     head.writeUInt32LE(256 * 1024 + 1);
     expect(() => cut(head, 12)).toThrow("over the limit");

@@ -19,7 +19,7 @@ describe("the iris application with a DNNClassifier", () => {
   afterAll(() => server.stop());
 
   it(
-    "goes from nothing to a prediction, with every field as it was",
+    "is deployed, trained and predicts, with every field of the original",
     async () => {
       iris.write();
       const started = Date.now();
@@ -37,7 +37,7 @@ describe("the iris application with a DNNClassifier", () => {
   );
 
   it(
-    "goes on from its checkpoint when the training is killed",
+    "resumes from its checkpoint when the training is killed",
     async () => {
       iris.write({
         file: MODELS,
@@ -69,7 +69,7 @@ describe("the iris application with a DNNClassifier", () => {
   );
 
   it(
-    "serves a regression, with a target that was normalized",
+    "serves a regression with a normalized target",
     async () => {
       iris.write(
         { file: MODELS, from: "type: classification", to: "type: regression" },
@@ -134,7 +134,7 @@ describe("Cortex's other examples", () => {
   );
 
   it(
-    "know what an insurance costs by categories, buckets and an aggregated vocabulary",
+    "estimate the cost of an insurance by categories, buckets and an aggregated vocabulary",
     async () => {
       await server.deployBeside(INSURANCE_APP);
       const customer = { age: 40, sex: "male", bmi: 31.5, children: 2, region: "northwest" };

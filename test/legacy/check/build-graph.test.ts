@@ -123,7 +123,7 @@ function changedIn(
 const csv = { type: "csv", path: "s3://data/dev.csv", schema: ["price", "count", "sort"] };
 const dnn = (change: object) => withChange("dnn", change);
 
-describe("what has to be computed again", () => {
+describe("the resources to compute again", () => {
   it.each<[string, readonly Entry[], Partial<GraphInputs>, readonly string[]]>([
     ["nothing", APP, {}, []],
     ["the order of the resources", [APP[0]!, ...APP.slice(1, 6).reverse(), ...APP.slice(6)], {}, []],
@@ -245,7 +245,7 @@ describe("what has to be computed again", () => {
     ],
     ["the model of an API", withChange("serve", { model_name: "linear" }), {}, ["api serve"]],
     ["the compute of an API", withChange("serve", { compute: { replicas: 3 } }), {}, []],
-  ])("after a change of %s", (_, entries, inputs, expected) => {
+  ])("are right after a change of %s", (_, entries, inputs, expected) => {
     expect(changedIn(entries, inputs).sort()).toEqual([...expected].sort());
   });
 
@@ -257,14 +257,14 @@ describe("what has to be computed again", () => {
     ["an aggregate that a model has by name", "price_mean", ["dnn", "api serve"]],
     ["an aggregate that none has", "price_own", []],
     ["a transformed column", "price_normal", OF_DNN],
-  ])("after another name of %s", (_, from, expected) => {
+  ])("are right after renaming %s", (_, from, expected) => {
     const names = new Map([[from, "other"]]);
     const environment = from === "dev" ? { environment: "other" } : {};
     const changed = changedIn(renamed(from, "other"), environment, names);
     expect(changed.sort()).toEqual([...expected].sort());
   });
 
-  it("after a change of a file with data, only if that is the application's own", () => {
+  it("include a changed data file only if it belongs to the application", () => {
     const other = { hashOf: () => "other" };
     const local = { environment: "local" };
     expect(graphOf(APP, local).environment.id).not.toBe(graphOf(APP, { ...local, ...other }).environment.id);
@@ -274,7 +274,7 @@ describe("what has to be computed again", () => {
     expect(asked).toContain("data/local.csv");
   });
 
-  it("is once what is defined twice alike", () => {
+  it("include two identical definitions once", () => {
     const twin = { ...APP.find(({ name }) => name === "price_mean")!, name: "twin" };
     const ids = idsOf(graphOf([...APP, twin]));
     expect(ids.get("twin")).toBe(ids.get("price_mean"));
@@ -288,7 +288,7 @@ describe("the graph of an application", () => {
   const named = (given: readonly string[]) =>
     given.map((id) => [...ids].find(([, each]) => each === id)?.[0] ?? id);
 
-  it("has every resource that has a status, in the order in which they are computed", () => {
+  it("has every resource with a status, in the order of computation", () => {
     expect(nodesOf(graph).map(({ kind, name }) => `${kind} ${name}`)).toEqual([
       ...["raw_column price", "raw_column count", "raw_column sort"],
       ...["aggregate price_mean", "aggregate price_own"],
@@ -309,7 +309,7 @@ describe("the graph of an application", () => {
     for (const node of all(graph)) expect(node.id).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it("knows what each is made of, once", () => {
+  it("lists the dependencies of each resource once", () => {
     const needs = Object.fromEntries(all(graph).map((node) => [labelOf(node), named(node.dependsOn)]));
     expect(needs).toEqual({
       ...{ dev: [], price: ["dev"], count: ["dev"], sort: ["dev"] },
@@ -324,7 +324,7 @@ describe("the graph of an application", () => {
     expect(twice.transformed_columns[1]!.dependsOn).toEqual([ids.get("count")]);
   });
 
-  it("has calls with their code, their columns and what their args mean", () => {
+  it("has calls with their code, columns and args", () => {
     expect(graph.aggregates.map(({ call }) => call)).toEqual([
       { code: { built_in: "mean" }, columns: { col: "price" }, args: {} },
       {
@@ -353,7 +353,7 @@ describe("the graph of an application", () => {
     ]);
   });
 
-  it("has the place of code that names none", () => {
+  it("has the default path of code that gives none", () => {
     const placed = graphOf([
       ...withChange("own_mean", { path: "code/mean.py" }).map((entry) =>
         entry.name === "shift" ? { ...entry, path: undefined } : entry,
@@ -381,7 +381,7 @@ describe("the graph of an application", () => {
     expect(graph.apis).toMatchObject([{ model: ids.get("dnn") }, { model: ids.get("linear") }]);
   });
 
-  it("is refused for an environment that is not defined, with those that are", () => {
+  it("is refused for an undefined environment, and the error lists the defined ones", () => {
     expect(() => graphOf(APP, { environment: "prod" })).toThrow(
       'environment "prod" is not defined; there are dev, local: choose one with --environment',
     );

@@ -21,7 +21,7 @@ describe("a content id", () => {
     expect(contentId("a", { c: [true, null], b: 1 })).toBe(expected);
   });
 
-  it("depends on the content and on nothing else, such as the order of keys", () => {
+  it("depends on the content only, not on the order of keys", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
         expect(contentId(a)).toBe(contentId(reversed(a)));
@@ -32,16 +32,16 @@ describe("a content id", () => {
   });
 
   it.each<[string, unknown[], unknown[], boolean]>([
-    ["a key without a value is no key", [{ a: undefined, b: 1 }], [{ b: 1 }], true],
+    ["an undefined key is no key", [{ a: undefined, b: 1 }], [{ b: 1 }], true],
     ["null is a value", [{ a: null }], [{}], false],
     ["an absent part is null", [undefined], [null], true],
-    ["numbers are no text", [1], ["1"], false],
-    ["a list is not its only element", [["a"]], ["a"], false],
-    ["parts are not one text", ["a", "b"], ["a,b"], false],
+    ["numbers are not text", [1], ["1"], false],
+    ["a list differs from its only element", [["a"]], ["a"], false],
+    ["parts are not concatenated", ["a", "b"], ["a,b"], false],
     ["the order of parts counts", ["a", "b"], ["b", "a"], false],
     ["the order of a list counts", [["a", "b"]], [["b", "a"]], false],
-    ["keys are no values", [{ a: "b" }], [{ b: "a" }], false],
-  ])("knows that %s", (_, a, b, isSame) => {
+    ["keys are not values", [{ a: "b" }], [{ b: "a" }], false],
+  ])("follows the rule: %s", (_, a, b, isSame) => {
     expect(contentId(...a) === contentId(...b)).toBe(isSame);
   });
 });

@@ -9,18 +9,18 @@ import {
 
 const type = (given: unknown) => parseValueType(given) as ValueType;
 
-describe("types of values", () => {
+describe("value types", () => {
   it.each<[unknown, string]>([
     ["INT", "INT"],
     ["INT | FLOAT", "INT|FLOAT"],
     [["STRING"], "[STRING]"],
     [{ STRING: ["INT"] }, "{STRING: [INT]}"],
     [{ mean: "FLOAT", names: ["STRING"] }, "{mean: FLOAT, names: [STRING]}"],
-  ])("%j is read", (given, text) => {
+  ])("%j is valid", (given, text) => {
     expect(typeText(type(given))).toBe(text);
   });
 
-  it.each([["INTEGER"], [["INT", "FLOAT"]], [5], [null], [{ a: "NOPE" }], [""]])("%j is none", (given) => {
+  it.each([["INTEGER"], [["INT", "FLOAT"]], [5], [null], [{ a: "NOPE" }], [""]])("%j is invalid", (given) => {
     expect(typeof parseValueType(given)).toBe("string");
   });
 
@@ -37,7 +37,7 @@ describe("types of values", () => {
     [{ a: 1 }, { INT: "INT" }, false],
     [{ mean: 1 }, { mean: "FLOAT" }, true],
     [{ mean: 1, more: 2 }, { mean: "FLOAT", other: "INT" }, false],
-  ])("%j is of %j: %s", (value, given, expected) => {
+  ])("%j is a value of %j: %s", (value, given, expected) => {
     expect(isOfType(value, type(given))).toBe(expected);
   });
 
@@ -50,7 +50,7 @@ describe("types of values", () => {
     [["INT"], "INT", false],
     [{ STRING: "INT" }, { STRING: "FLOAT" }, true],
     [{ a: "INT", b: "INT" }, { a: "INT" }, false],
-  ])("%j may stand for %j: %s", (given, wanted, expected) => {
+  ])("%j is assignable to %j: %s", (given, wanted, expected) => {
     expect(isAssignable(type(given), type(wanted))).toBe(expected);
   });
 });

@@ -54,12 +54,12 @@ const under = (...prefixes: string[]) => ({
   store_paths: prefixes.map((prefix) => `file://${root}/${prefix}`),
 });
 
-describe("a file that is open", () => {
+describe("an open file", () => {
   const path = () => join(root, "in.jsonl");
   const change = () => writeFileSync(path(), "{2}\n", { flag: "r+" });
   const read = async (object: OpenObject) => object.read(Buffer.alloc(4), 0, 0, 4);
 
-  it("is not read any more once it was changed in place", async () => {
+  it("is no longer read after it was changed in place", async () => {
     writeFileSync(path(), "{1}\n");
     // Two writes within one tick of the kernel's clock have one time.
     utimesSync(path(), 1, 1);
@@ -70,7 +70,7 @@ describe("a file that is open", () => {
     await object.close();
   });
 
-  it("that is a pipe or a directory by now is told at once, and holds no thread", async () => {
+  it("that became a pipe or a directory is reported at once, and blocks no thread", async () => {
     execFileSync("mkfifo", [path()]);
     mkdirSync(join(root, "directory"));
     const pipes = Array.from({ length: 8 }, path);
@@ -81,7 +81,7 @@ describe("a file that is open", () => {
       expect(one).toMatchObject({ status: "rejected", reason: expect.any(ObjectChanged) as unknown });
   });
 
-  it("is read on when only its rights or its names have changed", async () => {
+  it("is read further if only its permissions or names have changed", async () => {
     writeFileSync(path(), "{1}\n");
     const object = await store.open(`file://${path()}`);
     chmodSync(path(), 0o640);
@@ -95,15 +95,15 @@ describe("the files that a submission selects", () => {
   it.each<[string, string[], FileSelection["store_paths"], string[]]>([
     ["a prefix that ends in /", ["a/1", "a/b/2", "ab"], ["a/"], ["a/1", "a/b/2"]],
     ["a partial stem", ["img_1.png", "img_2.png", "im"], ["img"], ["img_1.png", "img_2.png"]],
-    ["a stem that is a directory too", ["img/1", "img_2"], ["img"], ["img/1", "img_2"]],
+    ["a stem that is also a directory", ["img/1", "img_2"], ["img"], ["img/1", "img_2"]],
     [
-      "a complete path, and what it is a prefix of",
+      "a complete path, and longer paths that begin with it",
       ["a.txt", "a.txt.bak"],
       ["a.txt"],
       ["a.txt", "a.txt.bak"],
     ],
     [
-      "the order of full keys: / sorts behind -",
+      "the order of full keys: / sorts after -",
       ["a/1", "a-b", "a.c", "a0"],
       ["a"],
       ["a-b", "a.c", "a/1", "a0"],
@@ -117,13 +117,13 @@ describe("the files that a submission selects", () => {
     ["the order of the entries", ["a", "b"], ["b", "a"], ["b", "a"]],
     ["a file that two entries select, once", ["a/1", "a/2"], ["a/2", "a/"], ["a/2", "a/1"]],
     [
-      "files that several entries around one another select, once",
+      "files that several overlapping entries select, once",
       ["a/1", "a/b/2", "a/b/c/3", "a/b/d/4", "a/e/5"],
       ["a/b/c/", "a/b/d", "a/", "a/b/", "a/b/c/3", "a/e/"],
       ["a/b/c/3", "a/b/d/4", "a/1", "a/b/2", "a/e/5"],
     ],
     ["names that a URL would have encoded", ["a b%20#?.txt"], ["a b%20#"], ["a b%20#?.txt"]],
-    ["nothing", ["a"], ["b"], []],
+    ["no file", ["a"], ["b"], []],
     ["nothing below a file", ["a"], ["a/b"], []],
   ])("%s", async (_, files, prefixes, expected) => {
     write(...files);
@@ -140,7 +140,7 @@ describe("the files that a submission selects", () => {
     expect(await select({ ...under("x/"), excludes: ["**.{jpg,png}"] })).toEqual([]);
   });
 
-  it("go on with a file that was selected before", async () => {
+  it("resume after a given file", async () => {
     write("a/1", "a/2", "b/1");
     const selection = under("b/", "a/");
     const [, second] = await select(selection);
@@ -148,7 +148,7 @@ describe("the files that a submission selects", () => {
     expect(await select(selection, { entry: 1, path: `file://${root}/a/2` })).toEqual(["a/2"]);
   });
 
-  it("are those of the root where the root itself is named, with a slash or without", async () => {
+  it("are those of the root if the root itself is given, with or without a slash", async () => {
     write("a");
     expect(await select({ store_paths: [`file://${root}`] })).toEqual(["a"]);
     expect(await select({ store_paths: [`file://${root}/`] })).toEqual(["a"]);
@@ -156,7 +156,7 @@ describe("the files that a submission selects", () => {
 });
 
 describe("the data directory inside a root", () => {
-  it("is left out of listings and never opened, by whatever path it is reached", async () => {
+  it("is left out of listings and never opened, by any path", async () => {
     write("a/1", "srv/data/admin-token", "srv/data/logs/x", "srv/data-2/1", "srv/z");
     const data = join(root, "srv", "data");
     store = new FileStore([root], temporary, data);
@@ -181,7 +181,7 @@ describe("the data directory inside a root", () => {
     await (await store.open(`file://${root}/srv/z`)).close();
   });
 
-  it("makes no root of it, nor of what is in it; one around it is fine", async () => {
+  it("cannot be a root, nor can a directory in it; a directory around it can", async () => {
     write("srv/data/logs/x");
     const data = join(root, "srv", "data");
     symlinkSync(data, join(directory, "data-link"));
@@ -192,7 +192,7 @@ describe("the data directory inside a root", () => {
 });
 
 describe("a link", () => {
-  it("to a file inside the root is a file; to one outside, to a directory or to nothing, it is not there", async () => {
+  it("to a file inside the root is a file; any other link does not exist", async () => {
     write("in/1");
     writeFileSync(join(directory, "secret"), "s");
     symlinkSync(join(root, "in/1"), join(root, "good"));
@@ -202,7 +202,7 @@ describe("a link", () => {
     expect(await select(under(""))).toEqual(["good", "in/1"]);
   });
 
-  it.runIf(process.platform === "linux")("that come and go meanwhile lead nowhere else", async () => {
+  it.runIf(process.platform === "linux")("that changes meanwhile leads nowhere else", async () => {
     const [outside, file, inner] = [join(directory, "outside"), join(root, "file"), join(root, "inner")];
     mkdirSync(outside);
     writeFileSync(join(outside, "secret"), "secret");
@@ -240,7 +240,7 @@ describe("a link", () => {
     expect(seen).not.toContain("inner/secret");
   });
 
-  it("to a directory outside the root does not let its names out", async () => {
+  it("to a directory outside the root does not reveal its names", async () => {
     mkdirSync(join(directory, "private"));
     writeFileSync(join(directory, "private", "name"), "");
     symlinkSync(join(directory, "private"), join(root, "door"));
@@ -249,9 +249,9 @@ describe("a link", () => {
   });
 });
 
-describe("a directory that cannot be there", () => {
+describe("a directory that cannot exist", () => {
   it.each(["none/", "file/", `${"long".repeat(100)}/name`])(
-    "has no files, and is nobody's outage: %s",
+    "has no files, and is not an outage: %s",
     async (prefix) => {
       write("file");
       expect(await select(under(prefix))).toEqual([]);
@@ -267,7 +267,7 @@ describe("a name that is not valid UTF-8", () => {
 });
 
 describe("sorted names", () => {
-  it("come out the same through runs on the disk as through memory", async () => {
+  it("are the same whether sorted on disk or in memory", async () => {
     const name = fc
       .string({ unit: "binary", minLength: 1, maxLength: 5 })
       .filter((text) => !/[\0\u0100-\u{10ffff}]/u.test(text));

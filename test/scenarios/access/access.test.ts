@@ -42,7 +42,7 @@ describe("keys", () => {
   const status = async (key: string | undefined) =>
     (await server.post("/echo", {}, key === undefined ? {} : bearer(key))).status;
 
-  it("may be used so often, and say how often still", async () => {
+  it("have a rate limit, and responses report what is left of it", async () => {
     const { key } = create("--scope", "predict", "--rate", "3/m");
     const answers = [];
     for (let i = 0; i < 4; i++) answers.push(await server.post("/echo", {}, bearer(key)));
@@ -56,7 +56,7 @@ describe("keys", () => {
     expect(server.cli(["keys", "list"]).out).toMatch(/predict +all +3\/m/);
   });
 
-  it("are limited for submissions too, and windows end", async () => {
+  it("are limited for submissions too, until the window ends", async () => {
     const { key } = create("--scope", "submit", "--rate", "1/s");
     const submit = async () => (await server.post("/jobs", item, bearer(key))).status;
     // A window may end between two.
@@ -65,7 +65,7 @@ describe("keys", () => {
     await eventually("the window is over", async () => (await submit()) === 200);
   });
 
-  it("are rotated: the new one opens the same, the old one ends after the grace", async () => {
+  it("are rotated: the new one has the same permissions, the old one ends after the grace period", async () => {
     const former = create("--scope", "predict", "--api", "echo");
     const { code, out } = server.cli(["keys", "rotate", former.id, "--grace", "2s"]);
     expect(code).toBe(0);
@@ -75,13 +75,13 @@ describe("keys", () => {
     expect(await status(next)).toBe(200);
   });
 
-  it("end when they were said to", async () => {
+  it("end at their expiry time", async () => {
     const { key } = create("--scope", "predict", "--expires-in", "1500ms");
     expect(await status(key)).toBe(200);
     await eventually("it has ended", async () => (await status(key)) === 401);
   });
 
-  it("keep APIs closed also when the last one was revoked", async () => {
+  it("keep APIs closed even after the last one was revoked", async () => {
     const { keys } = JSON.parse(server.cli(["keys", "list", "-o", "json"]).out) as { keys: { id: string }[] };
     for (const { id } of keys) expect(server.cli(["keys", "revoke", id]).code).toBe(0);
     expect(server.cli(["keys", "list"]).out).toContain("no keys");
@@ -89,7 +89,7 @@ describe("keys", () => {
     expect(server.cli(["keys", "revoke", keys[0]!.id]).code).toBe(4);
   });
 
-  it("leave a line for each change, and for each that was refused", async () => {
+  it("leave an audit line for each change and each refusal", async () => {
     await server.fetch("/-/apis/echo", { method: "DELETE", headers: bearer("nobody") });
     const linesOf = (name: string) =>
       readFileSync(join(server.dataDir, "logs", name), "utf8")
@@ -153,7 +153,7 @@ describe("tokens of an issuer", () => {
     return [response.status, (await response.json()) as { code?: string; message?: string }] as const;
   };
 
-  it("open what their claim says, and APIs are closed without one", async () => {
+  it("grant the scopes of their claim, and nothing without it", async () => {
     expect((await server.post("/echo", {})).status).toBe(401);
     const all = await sign({ scope: "openid predict submit:jobs" });
     for (let again = 0; again < 2; again++) {
@@ -175,24 +175,24 @@ describe("tokens of an issuer", () => {
   });
 
   it.each<[string, () => Promise<string>, string]>([
-    ["of another issuer", () => sign({ scope: "predict" }, { issuer: "https://evil.example" }), '"iss"'],
-    ["for somebody else", () => sign({ scope: "predict" }, { audience: "others" }), '"aud"'],
-    ["that has expired", () => sign({ scope: "predict" }, { expires: "-10m" }), '"exp"'],
-    ["with another's signature", () => sign({ scope: "predict" }, { key: "other" }), "signature"],
-    ["that is none", async () => "a.b.c", "token"],
+    ["the issuer is another", () => sign({ scope: "predict" }, { issuer: "https://evil.example" }), '"iss"'],
+    ["the audience is another", () => sign({ scope: "predict" }, { audience: "others" }), '"aud"'],
+    ["they have expired", () => sign({ scope: "predict" }, { expires: "-10m" }), '"exp"'],
+    ["another key signed them", () => sign({ scope: "predict" }, { key: "other" }), "signature"],
+    ["they are malformed", async () => "a.b.c", "token"],
     [
-      "without a signature",
+      "they have no signature",
       async () =>
         `${Buffer.from('{"alg":"none"}').toString("base64url")}.${Buffer.from('{"scope":"predict"}').toString("base64url")}.`,
       "token",
     ],
-  ])("are refused: one %s", async (_, make, message) => {
+  ])("are refused if %s", async (_, make, message) => {
     const [status, body] = await call("/echo", await make());
     expect([status, body.code]).toEqual([401, "unauthorized"]);
     expect(body.message).toContain(message);
   });
 
-  it("cost an issuer that is down one question, however many come", async () => {
+  it("cause one request to an issuer that is down, however many tokens come", async () => {
     const down = new TestServer();
     let asked = 0;
     const silent = createServer((_, response) => {
@@ -221,12 +221,12 @@ describe("tokens of an issuer", () => {
     await down.stop();
   });
 
-  it("do not take the place of headers that only gateways set", async () => {
+  it("cannot replace headers that only gateways set", async () => {
     const holder = JSON.stringify({ id: "me", grants: [{ scope: "admin", api: null }], rate: null });
     expect((await server.fetch("/-/apis", { headers: { "x-quern-holder": holder } })).status).toBe(401);
   });
 
-  it("are checked at the start, where they are asked for", async () => {
+  it("are checked at the start if they are configured", async () => {
     const other = new TestServer();
     expect(other.cli(["up", "--jwt-issuer", "https://issuer.example"])).toMatchObject({
       code: 2,
@@ -267,7 +267,7 @@ describe("signatures", () => {
     return stdout;
   };
 
-  it("open what their credential's scope says", async () => {
+  it("grant the scope of their credential", async () => {
     expect((await server.post("/echo", {})).status).toBe(401);
     expect(curl("AKIDADA:s3cret/+", "/echo", '{"a":1}')).toBe('{"a":1} 200');
     expect(curl("AKIDADA:s3cret/+", "/jobs", JSON.stringify(item))).toMatch(/"job_id":.* 200$/);
@@ -316,7 +316,7 @@ describe("signatures", () => {
     });
   };
 
-  it("are those of Amazon's library, whatever the query is", async () => {
+  it("match those of Amazon's library for any query", async () => {
     const query = { b: "2", a: [" x", "é/+~*'()"], "c d": "", A: "=&" };
     expect((await signed("/echo", query, new Date())).status).toBe(200);
     const old = await signed("/echo", query, new Date(Date.now() - 16 * 60_000));
@@ -342,14 +342,14 @@ describe("signatures", () => {
     return again;
   };
 
-  it("are of their body and their address: another one is refused", async () => {
+  it("cover body and address: a changed one is refused", async () => {
     const send = raw({ path: "/echo", body: "1" });
     expect((await send("/echo", { body: "2" })).status).toBe(401);
     expect((await send("/echo?x")).status).toBe(401);
     expect((await send()).status).toBe(200);
   });
 
-  it("are good for one request: what is sent again is refused, with the cure", async () => {
+  it("are valid for one request: a repeat is refused, with the cure", async () => {
     for (const [path, body] of [
       ["/echo", '{"replay":1}'],
       ["/jobs", JSON.stringify({ ...item, config: { replay: 1 } })],
@@ -369,7 +369,7 @@ describe("signatures", () => {
     expect([(await raw(nonce("a"))()).status, (await raw(nonce("b"))()).status]).toEqual([200, 200]);
   });
 
-  it("of reads may come again within seconds: a client that asks twice in one second signs the same", async () => {
+  it("may repeat for reads within seconds, because a client signs the same request twice in one second", async () => {
     const send = raw({ path: "/jobs", method: "GET", body: "" });
     expect([(await send()).status, (await send()).status]).toEqual([200, 200]);
   });
@@ -380,7 +380,7 @@ describe("signatures", () => {
     ["a header twice", ["content-type", "host", "host", "x-amz-date"]],
     ["headers in disorder", ["host", "content-type", "x-amz-date"]],
     ["no host", ["content-type", "x-amz-date"]],
-  ])("are refused where they sign %s, though the secret is right", async (_, names) => {
+  ])("are refused if they sign %s, though the secret is right", async (_, names) => {
     for (const path of ["/echo", "/jobs", "/-/apis"]) {
       const answer = await raw({ path, body: "1", signedHeaders: names })();
       expect([answer.status, await answer.json()]).toEqual([
@@ -390,14 +390,14 @@ describe("signatures", () => {
     }
   });
 
-  it("are for the server's services and regions", async () => {
+  it("are valid only for the server's services and regions", async () => {
     const answer = await raw({ path: "/echo", body: "1", service: "s3" })();
     expect([answer.status, await answer.text()]).toEqual([401, expect.stringContaining("--sigv4-service")]);
     const region = await raw({ path: "/echo", body: "1", region: "mars-1" })();
     expect([region.status, await region.text()]).toEqual([401, expect.stringContaining("--sigv4-region")]);
   });
 
-  it("are needed to look at an address too", async () => {
+  it("are needed for GET of an API's address too", async () => {
     const look = (user: string) =>
       spawnSync(
         "curl",
@@ -418,7 +418,7 @@ describe("signatures", () => {
     expect([look("AKIDADA:s3cret/+"), look("AKIDADA:wrong")]).toEqual(["200", "401"]);
   });
 
-  it("need a file that is whole", async () => {
+  it("need a complete credentials file", async () => {
     const other = new TestServer();
     writeFileSync(join(other.dir, "half"), "[ada]\naws_access_key_id = A\n");
     expect(other.cli(["up", "--sigv4-credentials", join(other.dir, "half")])).toMatchObject({

@@ -31,7 +31,7 @@ describe("addresses", () => {
     }
   };
 
-  it("are what networking.endpoint says, and nothing else", async () => {
+  it("are those of networking.endpoint, and no others", async () => {
     deploy(
       `${api("deep", "  networking: {endpoint: models/deep/}\n")}- name: jobs\n  kind: BatchAPI\n  predictor: {path: p.py, config: {name: jobs}}\n  networking: {endpoint: /models/jobs}\n`,
     );
@@ -57,7 +57,7 @@ describe("addresses", () => {
     expect(server.cli(["predict", "deep", "-"], { input: "{}" }).out).toBe('"deep"\n');
   });
 
-  it("are refused where they are in each other's way", () => {
+  it("are refused if they conflict", () => {
     expect(refusal(api("a", "  networking: {endpoint: /models/deep/a}\n"))).toContain(
       "a: networking.endpoint: /models/deep/a conflicts with deep at /models/deep",
     );
@@ -72,7 +72,7 @@ describe("addresses", () => {
 
   const splitter = (weights: string) => `- name: split\n  kind: TrafficSplitter\n  apis: [${weights}]\n`;
 
-  it("split traffic by weight, and keep to one by header", async () => {
+  it("split traffic by weight, and stay with one API by header", async () => {
     deploy(`${api("one")}${api("two")}${splitter("{name: one, weight: 80}, {name: two, weight: 20}")}`);
     const counts = { one: 0, two: 0 };
     for (let i = 0; i < 500; i++) counts[(await ask("/split")).body as "one" | "two"]++;
@@ -120,7 +120,7 @@ describe("addresses", () => {
     expect(refusal(splitter(weights))).toContain(message);
   });
 
-  it("have no replicas to refresh where they split traffic, and name the APIs that have", () => {
+  it("of a splitter have no replicas to refresh, and the error names the APIs that have", () => {
     expect(server.cli(["refresh", "split"])).toEqual({
       code: 5,
       out: "",
@@ -140,7 +140,7 @@ describe("addresses", () => {
     expect(server.cli(["delete", "one", "-y"]).code).toBe(0);
   });
 
-  it("let pages of other origins read predictions, as the API says, and never the control plane", async () => {
+  it("let pages of other origins read predictions if the API allows it, but never the control plane", async () => {
     deploy(
       `${api("open", "  networking: {cors_origins: ['*']}\n")}${api("some", "  networking: {cors_origins: ['https://a.example']}\n")}${api("closed", "  networking: {cors_origins: []}\n")}`,
     );
@@ -178,7 +178,7 @@ describe("addresses", () => {
     expect((await server.post("/-/keys", {}, { origin: "https://a.example" })).status).toBe(403);
   });
 
-  it("are for this machine only with api_gateway: none", async () => {
+  it("are only for this machine with api_gateway: none", async () => {
     deploy(api("inner", "  networking: {api_gateway: none}\n"));
     expect((await ask("/inner")).status).toBe(200);
     // Passed on by a proxy on this machine: it came from elsewhere.

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describe("without any key", () => {
-  it("APIs are open, the control plane is not", async () => {
+  it("APIs are open, and the control plane is closed", async () => {
     expect((await server.post("/echo", { a: 1 })).status).toBe(200);
     expect((await server.post("/jobs", item)).status).toBe(200);
     const control = await server.fetch("/-/apis");
@@ -47,7 +47,7 @@ describe("once there is a key", () => {
   it.each([
     [["--scope", "admin", "--api", "echo"], "must be left out: a key of scope admin is for the whole server"],
     [["--scope", "predict", "--expires-in", "0s"], "must be longer than 0"],
-  ])("%j would open nothing, and is not made", (options, message) => {
+  ])("a key with %j is refused because it would grant nothing", (options, message) => {
     const { code, err } = server.cli(["keys", "create", ...options]);
     expect(code).not.toBe(0);
     expect(err).toContain(message);
@@ -76,7 +76,7 @@ describe("once there is a key", () => {
     expect([response.status, await response.text()]).toEqual([status, expect.any(String)]);
   });
 
-  it("reading, stopping and the queue's counts need the key too", async () => {
+  it("reading a job, stopping it and reading the counts of its queue need the key too", async () => {
     const headers = { "x-api-key": keys.submit!.key };
     const { job_id } = (await (await server.post("/jobs", item, headers)).json()) as { job_id: string };
     for (const path of ["/jobs", `/jobs/${job_id}`, `/jobs/${job_id}/logs`, `/-/queues/${job_id}`]) {
@@ -86,7 +86,7 @@ describe("once there is a key", () => {
     expect((await server.fetch(`/jobs/${job_id}`, { method: "DELETE" })).status).toBe(401);
   });
 
-  it("the refusal says what the key opens, what is needed, and how to get it", async () => {
+  it("a refusal names the scope of the key, the needed scope, and how to get it", async () => {
     const wrong = (await (await call("/other", 1, keys.echo!.key)).json()) as {
       code: string;
       message: string;
@@ -98,7 +98,7 @@ describe("once there is a key", () => {
     });
   });
 
-  it("lists show no secret, and nothing on the disk is one", () => {
+  it("neither lists nor files contain the secret of a key", () => {
     const { out } = server.cli(["keys", "list"]);
     expect(out).toMatch(/^key +scope +api +age\n/);
     expect(out).toContain(keys.echo!.id);
@@ -110,7 +110,7 @@ describe("once there is a key", () => {
     for (const { key } of Object.values(keys)) for (const text of files) expect(text).not.toContain(key);
   });
 
-  it("a revoked key opens nothing from the moment of the answer", async () => {
+  it("a revoked key is refused as soon as the revocation is answered", async () => {
     for (let round = 0; round < 5; round++) {
       const { id, key } = create("--scope", "predict");
       expect((await call("/echo", 1, key)).status).toBe(200);
@@ -121,7 +121,7 @@ describe("once there is a key", () => {
     expect([again.code, again.err]).toEqual([4, expect.stringContaining("quern keys list")]);
   });
 
-  it("keys outlive the controller and the gateway", async () => {
+  it("keys survive a crash of the controller and the gateway", async () => {
     for (const role of ["controller", "gateway"] as const) {
       process.kill(server.child(role), "SIGKILL");
       let last: unknown;
@@ -159,7 +159,7 @@ describe("once there is a key", () => {
     });
   });
 
-  it("an environment's address has no password in it", () => {
+  it("the address of an environment contains no password", () => {
     expect(server.cli(["env", "add", "far", "--host", "http://me:secret@localhost:1"])).toMatchObject({
       code: 2,
       err: expect.stringContaining(
@@ -172,7 +172,7 @@ describe("once there is a key", () => {
     expect(server.cli(["env", "add", "--host", "http://localhost:1", "--", name]).code).toBe(2);
   });
 
-  it("an environment is one that was added, not a word of JavaScript", () => {
+  it("an environment that was not added is unknown, even if JavaScript has a property of its name", () => {
     expect(server.cli(["-e", "constructor", "get"])).toMatchObject({ code: 2 });
   });
 

@@ -56,15 +56,15 @@ describe.runIf(isS3Installed)("the data of an application", () => {
     ["an object", `s3://bucket/iris/whole.csv`],
     ["an object, as Spark calls it", `s3a://bucket/iris/whole.csv`],
     ["a directory of files", `s3://bucket/iris/parts`],
-    ["the same with a slash", `s3a://bucket/iris/parts/`],
-  ])("is %s", async (_, path) => {
+    ["a directory with a slash", `s3a://bucket/iris/parts/`],
+  ])("may be %s", async (_, path) => {
     iris.write(at(path));
     await deploy();
     expect(rowsIngested()).toBe("150 rows ingested");
     expect(mean()).toBeCloseTo(1.1986666581, 8);
   });
 
-  it("is Parquet", async () => {
+  it("may be Parquet", async () => {
     const schema = COLUMNS.map(
       (name) => `{parquet_column_name: ${name.toUpperCase()}, raw_column_name: ${name}}`,
     );
@@ -77,7 +77,7 @@ describe.runIf(isS3Installed)("the data of an application", () => {
     expect(mean()).toBeCloseTo(1.1986666581, 8);
   });
 
-  it("is read again on refresh only", async () => {
+  it("is read again only on refresh", async () => {
     iris.write(at("s3://bucket/iris/whole.csv"));
     await deploy();
     const before = mean();
@@ -89,7 +89,7 @@ describe.runIf(isS3Installed)("the data of an application", () => {
     expect(mean()).toBeGreaterThan(before as number);
   });
 
-  it("is waited for where the store is away", async () => {
+  it("is read once an unreachable store is back", async () => {
     s3.kill();
     server.cli(["refresh", "-a", "iris"]);
     await eventually("it is said in the log", () =>
@@ -100,7 +100,7 @@ describe.runIf(isS3Installed)("the data of an application", () => {
     expect(iris.resource("dnn").status).toBe("ready");
   });
 
-  it("is told where it is not there", async () => {
+  it("is reported if it does not exist", async () => {
     iris.write(at("s3://bucket/nothing.csv"));
     await expect(deploy()).rejects.toThrow(
       "raw_column sepal_length: there is no data at s3://bucket/nothing.csv: neither a file nor a directory",
@@ -118,7 +118,7 @@ describe("the address of an application's API", () => {
   beforeAll(() => server.start());
   afterAll(() => server.stop());
 
-  it("is refused to an application where another API has it, and to others where an application has it", async () => {
+  it("is refused if another API has it, and refused to other APIs if an application has it", async () => {
     const files = {
       "predictor.py":
         "class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self): return 1\n",

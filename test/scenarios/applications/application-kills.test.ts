@@ -88,7 +88,7 @@ describe("a pipeline that is killed", () => {
   ];
 
   it.each(STAGES)(
-    "goes on when its process is killed while $name is $status",
+    "continues when its process is killed while $name is $status",
     async ({ name, status, stage }) => {
       hold(name);
       server.cli(["refresh", "-a", "iris"]);
@@ -104,7 +104,7 @@ describe("a pipeline that is killed", () => {
   );
 
   it.each(STAGES)(
-    "is waited for by the next controller when that is killed while $name is $status",
+    "is awaited by the next controller when the controller is killed while $name is $status",
     async ({ name, status, other }) => {
       hold(name);
       server.cli(["refresh", "-a", "iris"]);
@@ -120,7 +120,7 @@ describe("a pipeline that is killed", () => {
   );
 
   it.each(STAGES)(
-    "goes on when everything was killed while $name was $status",
+    "continues when everything is killed while $name is $status",
     async ({ name, status, stage }) => {
       hold(name);
       server.cli(["refresh", "-a", "iris"]);
@@ -143,7 +143,7 @@ describe("a pipeline that is killed", () => {
     },
   );
 
-  it("is given up when it is killed again and again, with the reason, and begun again by the next deploy", async () => {
+  it("fails with the reason when it is killed repeatedly, and starts again with the next deployment", async () => {
     hold("dnn");
     server.cli(["refresh", "-a", "iris"]);
     for (let kills = 0; kills < 3; kills++) {
@@ -160,7 +160,7 @@ describe("a pipeline that is killed", () => {
     expect(iris.deploy()).toBe("Deployment started");
   });
 
-  it("can be overridden by another deployment, by force only", async () => {
+  it("is replaced by another deployment only with --force", async () => {
     hold("slow");
     server.cli(["refresh", "-a", "iris"]);
     await isRunning("slow", "aggregating");
@@ -213,7 +213,7 @@ describe("a data stage that is killed", () => {
     ["sepal_length", "ingesting"],
     ["looked-at", "transforming"],
     ["dnn/training_dataset", "generating"],
-  ])("goes on when it is killed while %s is %s", async (name, status) => {
+  ])("continues when it is killed while %s is %s", async (name, status) => {
     let before: ApplicationState["resources"] = [];
     let killed: number[] = [];
     // It may be over with it before it is killed.
@@ -237,7 +237,7 @@ describe("a data stage that is killed", () => {
   });
 });
 
-describe("a model's part of the machine", () => {
+describe("a model's reservation", () => {
   const server = applicationServer();
   const iris = new IrisExample(server);
   beforeAll(() => server.start({}, ["--gpus", "7", "--cpus", "2"]));
@@ -253,20 +253,20 @@ describe("a model's part of the machine", () => {
     to: "    import os\n    print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'))\n    return",
   };
 
-  it("is the GPUs that it asks for, and no others", () => {
+  it("gives it the requested GPUs, and no others", () => {
     iris.write(wants("gpu: 1"), says);
     iris.deploy();
     expect(server.cli(["logs", "-a", "iris", "dnn"]).out).toMatch(/sees 7$/m);
   });
 
-  it("is refused where the machine never has as many", () => {
+  it("is refused if the machine does not have as many", () => {
     iris.write(wants("gpu: 2"));
     expect(server.cli(["deploy", iris.directory]).err).toContain(
       "model: dnn: compute.gpu: 2 requested, but this server offers 1",
     );
   });
 
-  it("is waited for", async () => {
+  it("waits until it fits", async () => {
     const another: Edit = { file: "resources/models.yaml", from: "[4, 2]", to: "[5, 2]" };
     iris.write(wants("cpu: 64"), another);
     expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
@@ -290,12 +290,12 @@ describe("an estimator's code", () => {
     ["exits with a message", "import sys; sys.exit('no more')", "SystemExit: no more"],
     ["crashes", "import ctypes; ctypes.string_at(0)", "the process was killed by SIGSEGV"],
     [
-      "takes more memory than it may",
+      "exceeds its memory",
       "import time; hog = bytearray(700 << 20); hog[::4096] = b'1' * len(hog[::4096]); time.sleep(9)",
       "over its compute.mem of 500 MiB",
     ],
-    ["is no Python", "def (", "SyntaxError: invalid syntax"],
-  ])("that %s is a failure with its reason", (_, code, reason) => {
+    ["is not valid Python", "def (", "SyntaxError: invalid syntax"],
+  ])("fails with a reason if it %s", (_, code, reason) => {
     iris.write(
       {
         file: "implementations/models/dnn.py",
@@ -315,13 +315,13 @@ describe("an estimator's code", () => {
   });
 });
 
-describe("an API whose model is trained anew", () => {
+describe("an API whose model is trained again", () => {
   const server = applicationServer();
   const iris = new IrisExample(server);
   beforeAll(() => server.start());
   afterAll(() => server.stop());
 
-  it("loses no request, and never goes back to the former model", async () => {
+  it("loses no request, and never returns to the previous model", async () => {
     iris.write();
     iris.deploy();
     const ids = [iris.resource("iris-type").resource_id];

@@ -168,7 +168,7 @@ describe("the iris application", () => {
   beforeAll(() => server.start());
   afterAll(() => server.stop());
 
-  it("goes from nothing to a prediction", async () => {
+  it("is deployed, trained and predicts", async () => {
     iris.write();
     const started = Date.now();
     expect(iris.deploy()).toBe("Deployment started");
@@ -182,7 +182,7 @@ describe("the iris application", () => {
     expect(iris.resource("iris-type").resource_id).toBe(answer.resource_id);
   });
 
-  it("has the aggregates of the reference, to six digits", async () => {
+  it("has the aggregates of the original, to six digits", async () => {
     const values = Object.fromEntries(iris.state().resources.map(({ name, value }) => [name, value]));
     for (const [column, mean, stddev] of [
       ["petal_length", 3.7586666552, 1.7644204144],
@@ -196,13 +196,13 @@ describe("the iris application", () => {
     expect(values.class_index).toEqual(["Iris-setosa", "Iris-versicolor", "Iris-virginica"]);
   });
 
-  it("computes nothing where nothing has changed", async () => {
+  it("computes nothing if nothing has changed", async () => {
     const before = new Date().toISOString();
     expect(iris.deploy()).toBe("Deployment is up-to-date");
     expect(iris.computedAfter(before)).toEqual([]);
   });
 
-  it.each(CHANGES)("computes what it must after a change of $name", async ({ edits, computed, message }) => {
+  it.each(CHANGES)("computes what $name affects", async ({ edits, computed, message }) => {
     iris.write();
     iris.deploy();
     iris.write(...edits);
@@ -212,7 +212,7 @@ describe("the iris application", () => {
     expect((await predict()).status).toBe(200);
   });
 
-  it("takes an API away that is no more in the files, and reads data again on refresh", async () => {
+  it("deletes an API that is no longer in the files, and reads data again on refresh", async () => {
     iris.write();
     iris.deploy();
     expect((await server.post("/iris/twin", SETOSA)).status).toBe(404);
@@ -222,7 +222,7 @@ describe("the iris application", () => {
     expect(iris.computedAfter(before)).toEqual(EVERYTHING);
   });
 
-  it("answers what is wrong with a request in the words of former days", async () => {
+  it("answers invalid requests with the messages of the original", async () => {
     const whole = { sepal_length: 5.2, sepal_width: 3.6, petal_length: 1.4, petal_width: 0.3 };
     const { petal_width, ...without } = whole;
     for (const [body, status, text] of [
@@ -316,7 +316,7 @@ describe("the iris application", () => {
     expect(server.cli(["get", "-a", "other"])).toMatchObject({ code: 4 });
   });
 
-  it("says which data is not what it must be, and leaves what serves", async () => {
+  it("reports invalid data, and keeps serving", async () => {
     iris.write({
       file: RAW,
       from: "name: petal_length\n  type: FLOAT_COLUMN\n  min: 0\n  max: 10",
@@ -372,7 +372,7 @@ describe("the iris application", () => {
     );
   });
 
-  it("goes as a whole when it is deleted", async () => {
+  it("is removed completely when it is deleted", async () => {
     expect(server.cli(["delete", "-a", "iris"]).out).toBe("Deployment deleted\n");
     expect((await predict()).status).toBe(404);
     expect(server.cli(["get"]).out).toBe("no apis are deployed\n");

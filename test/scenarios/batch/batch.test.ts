@@ -108,7 +108,7 @@ describe("a job", () => {
     ).toEqual(Array.from({ length: 20 }, (_, i) => i));
   });
 
-  it("ends status_enqueue_failed at a line that is no object, naming file and line, before any predict()", async () => {
+  it("ends with status_enqueue_failed at a line that is not an object, naming file and line, before any predict()", async () => {
     const path = server.writeInput("bad.jsonl", `${lines(2500)}[1]\n`);
     const job = await server.ended(
       "jobs",
@@ -126,7 +126,7 @@ describe("a job", () => {
   it.each([
     [262_143, "status_succeeded"],
     [262_144, "status_enqueue_failed"],
-  ])("takes a batch of %i bytes as %s, white space not counted", async (bytes, status) => {
+  ])("accepts a batch of %i bytes as %s, without counting white space", async (bytes, status) => {
     const text = "x".repeat(bytes - '[{"id":""}]'.length);
     const path = server.writeInput(`size-${bytes}.jsonl`, `  { "id" :\t"${text}" }  \n`);
     const job = await server.ended(
@@ -136,7 +136,7 @@ describe("a job", () => {
     expect(job.status).toBe(status);
   });
 
-  it("ends status_enqueue_failed when all files are empty", async () => {
+  it("ends with status_enqueue_failed if all files are empty", async () => {
     const path = server.writeInput("empty.jsonl", "\n\n");
     const job = await server.ended(
       "jobs",
@@ -145,7 +145,7 @@ describe("a job", () => {
     expect(job).toMatchObject({ status: "status_enqueue_failed", reason: { code: "no_data" } });
   });
 
-  it("keeps going past batches that raise, counts them, and keeps the traceback", async () => {
+  it("continues after batches that raise, counts them, and keeps the traceback", async () => {
     const items = Array.from({ length: 20 }, (_, id) => ({ id, do: id % 5 === 0 ? "raise" : "return" }));
     const id = await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } });
     const job = await server.ended("jobs", id);
@@ -157,7 +157,7 @@ describe("a job", () => {
     expect(server.cli(["job", "logs", "jobs", id]).out).toContain("ValueError: no good: 15");
   });
 
-  it("charges a worker's death to the batch in hand only", async () => {
+  it("charges the death of a worker only to its current batch", async () => {
     const items = Array.from({ length: 300 }, (_, id) => ({
       id,
       do: [50, 150, 151].includes(id) ? "kill" : "return",
@@ -189,7 +189,7 @@ describe("a job", () => {
     });
   });
 
-  it("gives back what waits behind a slow batch", async () => {
+  it("releases batches that wait behind a slow one", async () => {
     const path = join(server.dir, "slow-batch-may-end");
     const items = [{ do: "await", path }, ...Array.from({ length: 400 }, (_, id) => ({ id }))];
     const id = await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } });
@@ -199,7 +199,7 @@ describe("a job", () => {
     expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
   });
 
-  it("is stopped once, whatever a late worker says", async () => {
+  it("is stopped once, whatever a late worker reports", async () => {
     const id = await server.submit("jobs", {
       workers: 2,
       item_list: { items: Array.from({ length: 50 }, () => ({ do: "sleep", seconds: 0.5 })), batch_size: 1 },
@@ -218,7 +218,7 @@ describe("a job", () => {
     expect(await server.job("jobs", id)).toEqual(stopped);
   });
 
-  it("is stopped at once, though its batch in hand has the grace of ten seconds to end", async () => {
+  it("is stopped at once, although its current batch has ten seconds to end", async () => {
     const touch = join(server.dir, "begun");
     const items = [{ do: "sleep", seconds: 3, touch }];
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
@@ -240,7 +240,7 @@ describe("a job", () => {
     ]);
   });
 
-  it("times out from its submission on", async () => {
+  it("times out counting from its submission", async () => {
     const id = await server.submit("jobs", {
       workers: 1,
       timeout: 1,
@@ -294,7 +294,7 @@ describe("a job", () => {
       "on_job_complete_failed",
       "OSError: disk",
     ],
-  ])("ends status_worker_error when %s", async (_, predictor, code, message) => {
+  ])("ends with status_worker_error if %s", async (_, predictor, code, message) => {
     server.deploy(project(predictor), { wait: false });
     const job = await server.ended(
       "jobs",
@@ -350,7 +350,7 @@ describe("a job", () => {
     expect(lines.slice(1).map(({ given }) => given.total_batch_count)).toEqual([3, 3, 3, 3]);
   });
 
-  it("with a batch past predictor.timeout fails that attempt and replaces the worker", async () => {
+  it("fails the attempt of a batch that exceeds predictor.timeout, and replaces the worker", async () => {
     server.deploy(project(OBEDIENT, { predictorFields: ", timeout: 2s" }), { wait: false });
     const items = [
       { id: 0 },
@@ -365,7 +365,7 @@ describe("a job", () => {
     });
   });
 
-  it("without predictor.timeout lets a batch hold the interpreter, and hands it out once", async () => {
+  it("lets a batch hold the interpreter without predictor.timeout, and leases it once", async () => {
     server.deploy(project(OBEDIENT), { wait: false });
     const items = [
       { id: "held", do: "hold", seconds: 20 },
@@ -379,7 +379,7 @@ describe("a job", () => {
     expect(logged().filter((id) => id === "held")).toHaveLength(1);
   });
 
-  it("is listed, newest first, by pages", async () => {
+  it("is listed, newest first, page by page", async () => {
     const seen: string[] = [];
     for (let cursor: string | null = ""; cursor !== null; ) {
       const page = (await (

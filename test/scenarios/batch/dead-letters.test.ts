@@ -60,7 +60,7 @@ const post = (path: string, body?: unknown) =>
   server.fetch(path, { method: "POST", ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
 
 describe("a failing batch", () => {
-  it("has one attempt without a dead letter queue", async () => {
+  it("gets one attempt without a dead letter queue", async () => {
     const id = await server.submit("mendable", {
       workers: 2,
       item_list: items([{ id: 1, bad: "x" }, { id: 2 }]),
@@ -70,7 +70,7 @@ describe("a failing batch", () => {
     expect(handled().filter((line) => line.startsWith("0 "))).toHaveLength(1);
   });
 
-  it("has max_receive_count attempts with one, and then a letter with its items", async () => {
+  it("gets max_receive_count attempts with one, and then a message with its items", async () => {
     const id = await server.submit("mendable", {
       workers: 2,
       queue_dead_letter_queue: { arn: "letters.fifo", max_receive_count: 3 },
@@ -101,7 +101,7 @@ describe("a failing batch", () => {
     expect(failures.failures).toMatchObject([{ receive_count: 3 }, { receive_count: 3 }]);
   });
 
-  it("that goes well at a later attempt has succeeded, and no letter", async () => {
+  it("succeeds without a message if a later attempt succeeds", async () => {
     const id = await server.submit("mendable", {
       workers: 1,
       queue_dead_letter_queue: { arn: "arn:quern:queue:patient", max_receive_count: 1000 },
@@ -117,7 +117,7 @@ describe("a failing batch", () => {
     expect((await messages("patient")).messages).toEqual([]);
   });
 
-  it("keeps its attempts over a kill of the controller", async () => {
+  it("keeps its attempts after the controller is killed", async () => {
     const id = await server.submit("mendable", {
       workers: 1,
       queue_dead_letter_queue: { arn: "killed", max_receive_count: 6 },
@@ -135,7 +135,7 @@ describe("a failing batch", () => {
 });
 
 describe("a dead letter queue", () => {
-  it("is named by a job's id where it is the job's own: its batches are counted", async () => {
+  it("is named by the job id if it is the job's own, and its batches are counted", async () => {
     const id = await server.submit("mendable", {
       workers: 1,
       item_list: items([{ id: 1 }, { id: 2, bad: "y" }]),
@@ -146,7 +146,7 @@ describe("a dead letter queue", () => {
     expect(table).toMatch(new RegExp(`^${id} +0 +1 +1 +2$`, "m"));
   });
 
-  it("is shared by jobs, read by pages, and emptied", async () => {
+  it("can be shared by jobs, read page by page, and emptied", async () => {
     for (const bad of ["a", "b"]) {
       const id = await server.submit("mendable", {
         workers: 1,
@@ -176,7 +176,7 @@ describe("a dead letter queue", () => {
   });
 
   it.each(["", "two words", "arn:aws:sqs:us-east-1:1:", "x".repeat(81), "arn:aws:sns:us-east-1:1:topic"])(
-    "is not named %j",
+    "cannot be named %j",
     async (arn) => {
       const job = {
         workers: 1,
@@ -191,7 +191,7 @@ describe("a dead letter queue", () => {
     },
   );
 
-  it("is for admins; its job's counts are for whoever may submit", async () => {
+  it("is for admins; its counts are for every key that may submit to the job's API", async () => {
     const id = await server.submit("mendable", { workers: 1, item_list: items([{ id: 1 }]) });
     await server.ended("mendable", id);
     expect((await server.fetch("/-/queues/shared")).status).toBe(401);
@@ -201,7 +201,7 @@ describe("a dead letter queue", () => {
 });
 
 describe("failures", () => {
-  it("are counted by their errors, and exported whole", async () => {
+  it("are counted by error, and exported completely", async () => {
     const bad = (count: number, word: string) =>
       Array.from({ length: count }, (_, i) => ({ id: 1000 + i, bad: word }));
     const id = await server.submit("mendable", {
@@ -234,7 +234,7 @@ describe("failures", () => {
 });
 
 describe("a new round", () => {
-  it("redrives failed batches, once more with their hook; those with an error first", async () => {
+  it("redrives failed batches and runs their hook again; batches with an error first", async () => {
     const id = await server.submit("mendable", {
       workers: 2,
       timeout: 3600,
@@ -306,7 +306,7 @@ describe("a new round", () => {
     expect((await post(`/mendable/${id}/resume`)).status).toBe(409);
   }, 300_000);
 
-  it("goes on after a kill of everything", async () => {
+  it("continues after everything is killed", async () => {
     const id = await server.submit("mendable", {
       workers: 2,
       item_list: items(Array.from({ length: 200 }, (_, i) => ({ id: i, bad: "x", slow: 0.01 }))),
@@ -325,7 +325,7 @@ describe("a new round", () => {
     expect(new Set(handled()).size).toBe(201);
   });
 
-  it("is refused where the body of a redrive is not what it must be", async () => {
+  it("is refused if the body of a redrive is invalid", async () => {
     const id = await server.submit("mendable", { workers: 1, item_list: items([{ id: 1 }]) });
     await server.ended("mendable", id);
     expect((await post(`/mendable/${id}/redrive`, { eror: "x" })).status).toBe(400);

@@ -61,7 +61,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-it("workers that die again and again while their job is being enqueued end it", async () => {
+it("a job ends if its workers die repeatedly while it is enqueued", async () => {
   const id = await server.submit("jobs", {
     workers: 1,
     config: { log: join(server.dir, "dying"), die: true },
@@ -120,7 +120,7 @@ async function runThroughKill(killAt: string, input: Record<string, unknown>) {
 }
 
 describe("a file that is changed in place while a job has it open", () => {
-  it("ends the job, and no batch has what was written", async () => {
+  it("ends the job, and no batch contains the new content", async () => {
     const lines = Array.from({ length: 12_000 }, (_, id) => `{"id":${id},"text":"${"o".repeat(1000)}"}\n`);
     write("in-place.jsonl", lines.join(""));
     const wait = join(server.dir, "go-on");
@@ -173,7 +173,7 @@ describe("file_path_lister", () => {
     ]);
   });
 
-  it("fails in enqueuing where the paths of a batch are too many bytes", async () => {
+  it("fails during enqueuing if the paths of a batch are too long", async () => {
     const long = `long/${"d".repeat(200)}/${"e".repeat(200)}/`;
     for (let i = 0; i < 700; i++) write(`${long}${i}`, "");
     const { status, batches, reason } = await run({
@@ -183,7 +183,7 @@ describe("file_path_lister", () => {
     expect(reason).toMatch(/with file:.* its batch has 26\d+ bytes; a batch must be smaller than 262144/);
   });
 
-  it("goes on after a kill in mid-enqueue, each path once", async () => {
+  it("continues after a kill during enqueuing, with each path once", async () => {
     for (let i = 0; i < 40_000; i++) write(`many/${String(i).padStart(150, "0")}`, "");
     const { status, total, batches, wentOnAt } = await runThroughKill("segment-after-commit", {
       file_path_lister: { store_paths: [uri("many/")], batch_size: 7 },
@@ -195,7 +195,7 @@ describe("file_path_lister", () => {
     expect([handled.length, new Set(handled).size]).toEqual([40_000, 40_000]);
   });
 
-  it("goes on after a kill behind the last commit, without cutting its own file off", async () => {
+  it("continues after a kill after the last commit, without truncating its own file", async () => {
     for (let i = 0; i < 100; i++) write(`few/${i}`, "");
     const { status, total, batches, wentOnAt } = await runThroughKill("segment-after-commit", {
       file_path_lister: { store_paths: [uri("few/")], batch_size: 7 },
@@ -211,7 +211,7 @@ describe("compressed files", () => {
   // Zstandard of `{"id": 5}\n{"id": 6}\n`, made by the reference tool: nothing on this Node can make one.
   const zst = Buffer.from("KLUv/QRYoQAAeyJpZCI6IDV9CnsiaWQiOiA2fQrhVQeP", "base64");
 
-  it("are lines like others: .gz, of several members too, and .zst, mixed with plain ones in one stream", async () => {
+  it("are read like plain files: .gz, also with several members, and .zst, mixed in one stream", async () => {
     write("mixed/a.jsonl", '{"id": 0}\n{"id": 1}');
     write("mixed/b.jsonl.gz", Buffer.concat([gzipSync('\ufeff{"id": 2}\r\n\n'), gzipSync('{"id": 3}')]));
     write("mixed/c.jsonl", '\ufeff{"id": 4}\n');
@@ -237,7 +237,7 @@ describe("compressed files", () => {
     ["plain.zst", () => Buffer.from("{}\n"), /plain.zst cannot be decompressed/],
     ["cut-off.zst", () => zst.subarray(0, 20), /cut-off.zst cannot be decompressed/],
     ["bad-line.gz", () => gzipSync("{}\n[1]\n"), /bad-line.gz: line 2 /],
-  ])("that are damaged end the job, naming the file: %s", async (name, content, words) => {
+  ])("end the job and are named if they are damaged: %s", async (name, content, words) => {
     write(`damaged/${name}`, content());
     const { status, batches, reason } = await run({
       delimited_files: { store_paths: [uri(`damaged/${name}`)], batch_size: 1 },
@@ -246,7 +246,7 @@ describe("compressed files", () => {
     expect(reason).toMatch(words);
   });
 
-  it("that unpack to an absurd size are refused, before the disk is full", async () => {
+  it("are refused before the disk is full if they unpack to an absurd size", async () => {
     // 200 MB of blank lines in zstd's run-length blocks: 128 KiB in four bytes each.
     const block = Buffer.from([0x02, 0x00, 0x10, 0x0a]);
     const frame = [Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38]), ...Array<Buffer>(1600).fill(block)];
@@ -258,7 +258,7 @@ describe("compressed files", () => {
     expect(reason).toMatch(/bomb.zst unpacks to more than \d+ times its size/);
   });
 
-  it("go on after a kill in mid-enqueue, each line once", async () => {
+  it("continue after a kill during enqueuing, with each line once", async () => {
     write("kill/1.jsonl.gz", gzipSync(lines(0, 200_000)));
     write("kill/2.jsonl", lines(200_000, 10));
     write("kill/3.jsonl.gz", gzipSync(lines(200_010, 100_000)));
@@ -285,7 +285,7 @@ describe("a dry run", () => {
   });
 
   it.each(["true", "TRUE", "1", "t", "T"])(
-    "with %s lists what would be taken and makes no job",
+    "with %s lists the selected input and makes no job",
     async (value) => {
       const before = await (await server.fetch("/jobs")).text();
       const selection = { store_paths: [uri("dry/")], includes: ["**.png"], batch_size: 2 };
@@ -315,7 +315,7 @@ describe("a dry run", () => {
     expect(await answer.json()).toEqual({ files: [], file_count: 0, total_bytes: 0, batch_count: 2 });
   });
 
-  it("refuses what a submission would refuse", async () => {
+  it("refuses the same input as a submission", async () => {
     const answer = await dryRun({ file_path_lister: { store_paths: [uri("none/")], batch_size: 1 } });
     expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([
       400,
@@ -324,7 +324,7 @@ describe("a dry run", () => {
     expect((await dryRun({ item_list: { items: [], batch_size: 2 } })).status).toBe(400);
   });
 
-  it.each(["false", "0", "", "yes"])("is none with %s", async (value) => {
+  it.each(["false", "0", "", "yes"])("is a real submission with %s", async (value) => {
     const answer = await dryRun(
       { item_list: { items: [1], batch_size: 1 }, config: { log: join(server.dir, "x") } },
       {},

@@ -58,7 +58,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describe("a batch that kills its server each time", () => {
-  it("runs alone at last and is charged for attempts that began; what was in hand beside it is not charged", async () => {
+  it("finally runs alone and is charged for begun attempts; concurrent batches are not charged", async () => {
     writeFileSync(log, "");
     const slow = (id: string) => ({ id, seconds: 4 });
     const beside = await server.submit("jobs", {
@@ -103,7 +103,7 @@ async function crashMachine(): Promise<void> {
 }
 
 describe("a batch that crashes the machine each time", () => {
-  it("is found among all that may have been in hand, and charged alone", async () => {
+  it("is found among all batches that may have run, and only it is charged", async () => {
     writeFileSync(log, "");
     const items = Array.from({ length: 800 }, (_, id) => ({ id, ...(id === 400 ? { do: "crash" } : {}) }));
     const id = await server.submit("jobs", { workers: 2, item_list: { items, batch_size: 1 } });

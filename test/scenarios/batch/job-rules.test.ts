@@ -67,13 +67,13 @@ class PythonPredictor:
     server.deploy(project(OBEDIENT), { wait: false });
   });
 
-  it.each(["/jobs", "/jobs?jobID="])("is not stopped by DELETE %s, which names none", async (address) => {
+  it.each(["/jobs", "/jobs?jobID="])("is not stopped by DELETE %s, which names no job", async (address) => {
     const response = await server.fetch(address, { method: "DELETE" });
     const { code } = (await response.json()) as { code: string };
     expect([response.status, code]).toEqual([400, "job_id_required"]);
   });
 
-  it("that is wrong in more than 20 places shows the first 20, and counts all", async () => {
+  it("with more than 20 errors reports the first 20, and counts all", async () => {
     const store_paths = Array.from({ length: 25 }, () => "ftp://a/b");
     const response = await server.post("/jobs", {
       workers: 1,

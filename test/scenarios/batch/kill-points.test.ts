@@ -8,12 +8,12 @@ import { TestServer } from "../../harness/server.ts";
 
 const BATCHES = 20_000;
 
-describe("a controller that is killed at a step of the commit order", () => {
+describe("a controller killed at a step of the commit order", () => {
   let server: TestServer;
   afterEach(() => server.stop());
 
   it.each(KILL_POINTS.flatMap((point) => (point.startsWith("ack") ? [point, `${point}:3`] : [point])))(
-    "%s: goes on with the job, with exact counts",
+    "%s: continues the job with exact counts",
     async (point) => {
       server = new TestServer();
       await server.start({ QUERN_TEST_KILL_AT: point });

@@ -59,7 +59,7 @@ interface Failure {
 const failuresOf = async (api: string, id: string) =>
   ((await (await server.fetch(`/${api}/${id}/failures`)).json()) as { failures: Failure[] }).failures;
 
-it("poison of every kind is charged to its own batches only, and can be found", async () => {
+it("every kind of poison batch is charged only for itself, and can be found", async () => {
   const poison = ["raise", "exit", "segfault", "hog", "hang"];
   const items: Record<string, unknown>[] = Array.from({ length: 10_000 }, (_, id) => ({ id }));
   for (const [i, kind] of poison.entries()) items.splice(1000 + i * 1999, 0, { do: kind, id: kind });
@@ -110,7 +110,7 @@ it("poison of every kind is charged to its own batches only, and can be found", 
 }, 150_000);
 
 describe("memory over compute.mem", () => {
-  it("counts what children use", async () => {
+  it("includes the memory of child processes", async () => {
     const items = [{ do: "children", mib: 90 }];
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
     const job = await server.ended("jobs", id);
@@ -119,7 +119,7 @@ describe("memory over compute.mem", () => {
     await eventually("its children are gone", () => server.workers().length === 0);
   });
 
-  it("in __init__ ends the job at once, and says what to do", async () => {
+  it("in __init__ ends the job at once, with a cure", async () => {
     const id = await server.submit("heavy", { workers: 1, item_list: { items: [{}], batch_size: 1 } });
     const job = await server.ended("heavy", id);
     expect(job).toMatchObject({
@@ -128,7 +128,7 @@ describe("memory over compute.mem", () => {
     });
   });
 
-  it("is not what ends a worker that stays below it, or has no limit", async () => {
+  it("never ends a worker that stays below the limit or has none", async () => {
     for (const api of ["jobs", "unlimited"]) {
       const items = [{ do: "hog", mib: api === "jobs" ? 80 : 400 }];
       const id = await server.submit(api, { workers: 1, item_list: { items, batch_size: 1 } });
@@ -159,7 +159,7 @@ describe("a worker that the kernel kills", () => {
   });
 
   it.runIf(enter !== undefined)(
-    "for memory is told from one that somebody kills",
+    "for memory is distinguished from one that a user kills",
     async () => {
       const run = async (item: unknown, act: (pid: number, id: string) => void | Promise<void>) => {
         const items = [{ do: "slow", seconds: 1 }, item];
@@ -208,13 +208,13 @@ class PythonPredictor:
   const seen = () => readFileSync(join(server.dir, "gpus.log"), "utf8").trim().split("\n");
   const job = { workers: 2, item_list: { items: Array.from({ length: 30 }, () => ({})), batch_size: 1 } };
 
-  it("are refused at deploy where there are not so many", () => {
+  it("are refused at deployment if the machine has too few", () => {
     expect(() => server.deploy(project(9))).toThrow(
       /quern\.yaml:4:\d+: seen: compute\.gpu: 9 requested, but this server offers/,
     );
   });
 
-  it("are given out by masks, one to a worker; who asks for none sees none", async () => {
+  it("are assigned by masks, each to one worker; a worker that requests none sees none", async () => {
     await server.stopProcesses();
     await server.start({}, ["--gpus", "4,6"]);
     server.deploy(project(1));

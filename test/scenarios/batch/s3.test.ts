@@ -65,7 +65,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(handledIds()).toEqual(expected);
   });
 
-  it("of Cortex's image-classifier takes what the patterns choose, and aggregates the results in the bucket", async () => {
+  it("of Cortex's image-classifier reads the files that the patterns select, and aggregates the results in the bucket", async () => {
     const pictures = join(root, "examples", "image-files", "pictures");
     const names = readdirSync(pictures).filter((name) => name.endsWith(".pgm"));
     expect(names.length).toBeGreaterThan(20);
@@ -105,7 +105,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     }
   }, 180_000);
 
-  it("says what is wrong with an address, before there is a job", async () => {
+  it("reports an invalid address before a job is made", async () => {
     expect(await refusal(overLines(["s3://"]))).toMatchObject({ status: 400, code: "invalid_request" });
     expect(await refusal(overLines(["s3://no-such-bucket/x"]))).toMatchObject({
       status: 400,
@@ -123,7 +123,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     ["a wrong key", { AWS_ACCESS_KEY_ID: "someone-else" }, "…else"],
     ["a wrong secret", { AWS_SECRET_ACCESS_KEY: "guess" }, "SignatureDoesNotMatch"],
     ["a wrong region", { AWS_REGION: "eu-west-9" }, "AWS_REGION"],
-  ])("is refused by a store that does not let us in: %s", async (_, env, word) => {
+  ])("is refused if the store denies access: %s", async (_, env, word) => {
     const other = new TestServer({ ...s3.env, ...env, HOME: "/nonexistent" });
     await other.start();
     try {
@@ -137,7 +137,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     }
   });
 
-  it("reads what is public without credentials", async () => {
+  it("reads public objects without credentials", async () => {
     await s3.makePublic();
     const none = { AWS_ACCESS_KEY_ID: "", AWS_SECRET_ACCESS_KEY: "", HOME: "/nonexistent" };
     const other = new TestServer({ ...s3.env, ...none });
@@ -151,7 +151,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     }
   });
 
-  it("is refused while the store is away", async () => {
+  it("is refused while the store is unreachable", async () => {
     s3.proxy!.set({ kind: "answer", status: 503 });
     expect(await refusal(overLines(["s3://bucket/lines/"]))).toMatchObject({
       status: 502,
@@ -160,7 +160,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     s3.proxy!.set({ kind: "none" });
   });
 
-  it("fails, and says so, when its input is changed before it has run", async () => {
+  it("fails with a reason if its input changes before it has run", async () => {
     await s3.put(
       "changing.jsonl",
       `{"do":"sleep","seconds":3}\n${`{"id":"${"x".repeat(1000)}"}\n`.repeat(5_000)}`,
@@ -176,7 +176,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(job.reason!.message).toContain("s3://bucket/changing.jsonl was changed after it was enqueued");
   });
 
-  it("ends right when the store is killed in mid-listing, and comes back", async () => {
+  it("ends correctly if the store is killed during the listing and comes back", async () => {
     writeFileSync(handled, "");
     for (let folder = 0; folder < 30; folder++) {
       mkdirSync(join(s3.directory, "listed", `f${folder}`), { recursive: true });
@@ -199,7 +199,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(handledIds()).toHaveLength(30_000);
   }, 60_000);
 
-  it("ends right when the store is killed in mid-enqueue and in mid-job, and comes back", async () => {
+  it("ends correctly if the store is killed during enqueuing and during the job, and comes back", async () => {
     writeFileSync(handled, "");
     const padding = "x".repeat(400);
     const text = Array.from({ length: 300_000 }, (_, i) => `{"id":${i},"p":"${padding}"}\n`).join("");
@@ -223,7 +223,7 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(readFileSync(join(server.dataDir, "jobs", id, "items.jsonl"))).toHaveLength(0);
   }, 90_000);
 
-  it("stops at once while it waits for a store that is away, and is resumed when it is back", async () => {
+  it("can be stopped at once while it waits for an unreachable store, and resumed later", async () => {
     await s3.put("lines/a.jsonl", lines(0, 5_000));
     s3.proxy!.set({ kind: "silent" });
     const id = await server.submit("jobs", overLines(["s3://bucket/lines/"]));

@@ -48,7 +48,7 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     return queues.find(({ name }) => name === sqs.arn(queue))?.messages ?? 0;
   };
 
-  it("gets each letter, with its attributes, and an error that fits", async () => {
+  it("gets each message with its attributes and an error of the allowed size", async () => {
     const large = "x".repeat(200_000);
     const id = await submit("letters", [{ bad: "no\u0000good" }, {}, { bad: "y", times: 300_000, large }], 2);
     await server.ended("jobs", id);
@@ -72,7 +72,7 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     expect(cut.Body!.length + cut.MessageAttributes!.error!.StringValue!.length).toBeLessThan(262_144);
   });
 
-  it("has the batches that Cortex's example could not handle, under its older names", async () => {
+  it("gets the batches that Cortex's example could not handle, under the older field names", async () => {
     const project = join(root, "test", "former-examples", "dead-letters");
     expect(server.cli(["deploy", project])).toMatchObject({ code: 0 });
     const items = [
@@ -99,7 +99,7 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     expect(log).toContain("villa costs 391000\n");
   });
 
-  it("that is away does not hold the job up, and has every letter afterwards; a FIFO queue once", async () => {
+  it("does not delay the job while unreachable, and gets every message afterwards; a FIFO queue gets each once", async () => {
     const items = Array.from({ length: 300 }, (_, id) => (id % 3 === 0 ? { id, bad: "b" } : { id }));
     const jobs = [await submit("letters", items), await submit("letters.fifo", items)];
     await eventually("letters are on their way", async () => {
@@ -129,7 +129,7 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     expect(log.includes("messages wait for arn:aws:sqs:us-east-1:000000000000:letters")).toBe(true);
   }, 180_000);
 
-  it("that is not there is refused with the submission", async () => {
+  it("is refused with the submission if it does not exist", async () => {
     const response = await server.post("/jobs", {
       workers: 1,
       queue_dead_letter_queue: { arn: sqs.arn("nobody"), max_receive_count: 1 },

@@ -31,7 +31,7 @@ describe("a submission", () => {
   };
   const items = { item_list: { items: [1], batch_size: 1 } };
 
-  it("refuses an item that no worker could be given: not UTF-8, or nested too deep", async () => {
+  it("is refused for an item that is not UTF-8 or is nested too deep", async () => {
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
     const body = (list: string) => `{"workers":1,"item_list":{"batch_size":1,"items":[${list}]}}`;
     const deep = await submit(body(`1,${nested(ITEM_DEPTH_MAX + 1)}`));
@@ -85,13 +85,13 @@ describe("a submission", () => {
       "is required",
     ],
     [
-      "a dead letter queue that is none",
+      "an invalid dead letter queue",
       { workers: 1, ...items, queue_dead_letter_queue: { arn: "two words", max_receive_count: 1 } },
       "/queue_dead_letter_queue/arn",
       "arn:aws:sqs",
     ],
     [
-      "no attempt at all",
+      "no attempts",
       { workers: 1, ...items, queue_dead_letter_queue: { arn: "q", max_receive_count: 0 } },
       "/queue_dead_letter_queue/max_receive_count",
       "at least 1",
@@ -104,7 +104,7 @@ describe("a submission", () => {
     ],
     ["an unknown on_failure", { workers: 1, ...items, on_failure: "stop" }, "/on_failure", ""],
     [
-      "items that are no list",
+      "items that are not a list",
       { workers: 1, item_list: { items: {}, batch_size: 1 } },
       "/item_list/items",
       "must be an array",
@@ -115,7 +115,7 @@ describe("a submission", () => {
       "/file_path_lister/batch_size",
       "is required",
     ],
-    ["config that is no object", { workers: 1, config: [], ...items }, "/config", "must be an object"],
+    ["config that is not an object", { workers: 1, config: [], ...items }, "/config", "must be an object"],
     [
       "no items",
       { workers: 1, item_list: { items: [], batch_size: 1 } },
@@ -154,7 +154,7 @@ describe("a submission", () => {
       "legal: s3://, gs://, az://, file://",
     ],
     [
-      "a bucket that is none",
+      "an invalid bucket",
       { workers: 1, delimited_files: { store_paths: ["gs://a b/y"], batch_size: 1 } },
       "/delimited_files/store_paths/0",
       "is not the name of a bucket",
@@ -186,19 +186,19 @@ describe("a submission", () => {
       "keep queue_dead_letter_queue",
     ],
     [
-      "a path that is none under its older name",
+      "an invalid path under its older name",
       { workers: 1, delimited_files: { s3_paths: ["file:///a", "/tmp/x"], batch_size: 1 } },
       "/delimited_files/s3_paths/1",
       "file:///absolute/path",
     ],
     [
-      "a dead letter queue that is none under its older name",
+      "an invalid dead letter queue under its older name",
       { workers: 1, ...items, sqs_dead_letter_queue: { arn: "two words", max_receive_count: 1 } },
       "/sqs_dead_letter_queue/arn",
       "arn:aws:sqs",
     ],
     ["an array", [], "the body", ""],
-  ])("with %s is a 400 that points there", async (_, body, pointer, detail) => {
+  ])("with %s gets 400 with the field", async (_, body, pointer, detail) => {
     const problem = await submit(body);
     expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
     // A client that checks against the published schema hears of it too.
@@ -207,7 +207,7 @@ describe("a submission", () => {
     expect(found?.detail, JSON.stringify(problem.errors)).toContain(detail);
   });
 
-  it("tells all that is wrong at once", async () => {
+  it("gets all errors at once", async () => {
     const problem = await submit({ workers: 0, timeout: "x", nonsense: 1 });
     expect(problem.errors!.map((error) => error.pointer).sort()).toEqual([
       "",
@@ -217,7 +217,7 @@ describe("a submission", () => {
     ]);
   });
 
-  it("names a wrong key before the key that is missing instead", async () => {
+  it("gets the error for an unknown key before that for the missing key", async () => {
     const wrong = { paths: ["file:///a"], batch_size: 1 };
     const { message, errors } = await submit({ workers: 1, file_path_lister: wrong });
     expect(errors!.map(({ pointer }) => pointer)).toEqual([
@@ -236,7 +236,7 @@ describe("a submission", () => {
     ]);
   });
 
-  it("may have the names of Cortex, and is then answered with sqs_url too", async () => {
+  it("may have the names of Cortex, and the response then has sqs_url too", async () => {
     const path = server.writeInput("older.jsonl", '{"a":1}\n{"a":2}\n');
     const older = {
       workers: 1,
@@ -271,12 +271,12 @@ describe("a submission", () => {
     expect(await newer.json()).not.toHaveProperty("sqs_url");
   });
 
-  it("that is no JSON is a 400", async () => {
+  it("that is not JSON gets 400", async () => {
     for (const body of ["", "{", '{"a":1}x'])
       expect(await submit(body)).toMatchObject({ status: 400, code: "malformed_json" });
   });
 
-  it("names the item, or the batch, that is too large", async () => {
+  it("gets an error that names the item or the batch that is too large", async () => {
     const large = (bytes: number) => "x".repeat(bytes);
     const alone = await submit({ workers: 1, item_list: { items: [1, large(262_144 - 4)], batch_size: 1 } });
     expect(alone.errors).toEqual([
@@ -295,7 +295,7 @@ describe("a submission", () => {
     ).toBe(200);
   });
 
-  it("of 10 MiB is refused before it is all sent; one byte less is taken", async () => {
+  it("of 10 MiB is refused before all of it is sent; one byte less is accepted", async () => {
     const body = (bytes: number) => {
       const shell = JSON.stringify({ workers: 1, item_list: { items: [1], batch_size: 1 } });
       return shell + " ".repeat(bytes - shell.length);
@@ -332,7 +332,7 @@ describe("a submission", () => {
     expect(await of(`file://${server.inputs}/nothing`)).toMatchObject({ code: "no_files_found" });
   });
 
-  it("to an API that is none, or no batch API, says so", async () => {
+  it("to a missing API, or to one that is not a batch API, gets an error", async () => {
     expect(await (await server.post("/nobody", {})).json()).toMatchObject({
       status: 404,
       code: "api_not_found",
@@ -340,7 +340,7 @@ describe("a submission", () => {
     expect((await server.fetch("/jobs", { method: "PUT" })).status).toBe(405);
   });
 
-  it("is refused from a foreign web page", async () => {
+  it("is refused from a web page of another origin", async () => {
     const foreign = await server.post("/jobs", { workers: 1, ...items }, { origin: "https://evil.example" });
     expect(await foreign.json()).toMatchObject({ status: 403, code: "origin_not_allowed" });
     expect((await server.post("/jobs", { workers: 1, ...items }, { origin: server.baseUrl })).status).toBe(

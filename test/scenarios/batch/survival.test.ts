@@ -36,7 +36,7 @@ describe("a server in trouble", () => {
     }
   };
 
-  it("has workers that the kernel takes before the server when there is no memory", async () => {
+  it("has workers that the kernel kills before the server when memory runs out", async () => {
     const scoreOf = (pid: number) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, "latin1"));
     const pid = (await (await server.post("/echo", { do: "pid" })).json()) as number;
     expect(scoreOf(pid)).toBeGreaterThan(scoreOf(server.parent!.pid!));
@@ -45,7 +45,7 @@ describe("a server in trouble", () => {
     expect(Object.keys(env).filter((name) => name.startsWith("QUERN_"))).toEqual(["QUERN_API_URL"]);
   });
 
-  it("has workers of jobs that let replicas and the server have the processor first", async () => {
+  it("gives replicas and the server priority on the CPU over workers of jobs", async () => {
     const replicas = new Set(server.workers());
     const items = [{ id: 0, do: "sleep", seconds: 60 }];
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
@@ -57,7 +57,7 @@ describe("a server in trouble", () => {
     expect((await server.fetch(`/jobs/${id}`, { method: "DELETE" })).status).toBe(200);
   });
 
-  it("waits for a lock of the database that another process holds: the job goes on behind it", async () => {
+  it("waits for a database lock of another process, and then continues the job", async () => {
     const items = Array.from({ length: 20 }, (_, id) => ({ id, do: "sleep", seconds: 0.02 }));
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
     await eventually(
@@ -87,7 +87,7 @@ describe("a server in trouble", () => {
   }, 90_000);
 
   it.runIf(hasPrlimit())(
-    "goes on when for a while no child can be started",
+    "continues after a while in which no child can be started",
     async () => {
       const parent = String(server.parent!.pid);
       const limit = (files: string) => execFileSync("prlimit", ["--pid", parent, `--nofile=${files}`]);
@@ -111,7 +111,7 @@ describe("a server in trouble", () => {
     60_000,
   );
 
-  it("replaces a gateway and a controller that no longer answer", async () => {
+  it("replaces a gateway and a controller that stop answering", async () => {
     const [gateway, controller] = [server.child("gateway"), server.child("controller")];
     for (const pid of [gateway, controller]) process.kill(pid, "SIGSTOP");
     await eventually("there is another gateway", another("gateway", gateway), 60_000);
@@ -121,7 +121,7 @@ describe("a server in trouble", () => {
     expect(server.stderr).toContain("has not responded");
   }, 150_000);
 
-  it("works on after its runtime directory was removed", async () => {
+  it("keeps working after its runtime directory was removed", async () => {
     const pid = await (await server.post("/echo", { do: "pid" })).json();
     rmSync(runtimeDirectory(server.dataDir), { recursive: true });
     expect(await answers()).toBe(true);

@@ -16,12 +16,12 @@ describe("the command line", () => {
     return join(server.dir, name);
   };
 
-  it("before anything is deployed says so", () => {
+  it("reports that nothing is deployed yet", () => {
     expect(server.cli(["get"])).toEqual({ code: 0, out: "no apis are deployed\n", err: "" });
     expect(server.cli(["get", "-o", "json"]).out).toBe("[]\n");
   });
 
-  it("deploys, and tells what it did", () => {
+  it("deploys, and reports what it did", () => {
     expect(server.deploy(project(OBEDIENT))).toBe("creating echo (RealtimeAPI)\ncreated jobs (BatchAPI)\n");
     expect(server.deploy(project(OBEDIENT))).toBe("echo is up to date\njobs is up to date\n");
     expect(
@@ -34,7 +34,7 @@ describe("the command line", () => {
     ]);
   });
 
-  it("leaves files out that are no part of a project", () => {
+  it("leaves out files that do not belong to a project", () => {
     const files = {
       ...project(OBEDIENT),
       ".secret": "x",
@@ -57,7 +57,7 @@ describe("the command line", () => {
     server.deploy(project(OBEDIENT));
   });
 
-  it("shows tables, and JSON", () => {
+  it("prints tables and JSON", () => {
     expect(server.cli(["get"]).out).toMatch(
       /^env {5}batch api {3}running jobs {3}latest job id {3}last update\nlocal {3}jobs {8}0 {14}- {15}\d+s\n\nenv {5}realtime api {3}status {3}up-to-date {3}requested {3}last update {3}avg request {3}2XX\nlocal {3}echo {11}live {5}1 {12}1 {11}\d+s {12}\S+.*\n$/,
     );
@@ -82,7 +82,7 @@ describe("the command line", () => {
     });
   });
 
-  it("checks without changing anything, and tells everything that is wrong", () => {
+  it("checks without changing anything, and reports all errors", () => {
     const wrong = join(server.dir, "wrong");
     mkdirSync(wrong);
     writeFileSync(
@@ -124,7 +124,7 @@ describe("the command line", () => {
     server.deploy(project(OBEDIENT));
   });
 
-  it("submits, lists, shows and waits; the exit code tells the end", () => {
+  it("submits, lists, shows and waits; the exit code depends on the end", () => {
     const job = (items: unknown[], extra: object = {}) =>
       file("job.json", { workers: 1, ...extra, item_list: { items, batch_size: 1 } });
     const submitted = server.cli(["job", "submit", "jobs", job([1, 2, 3])]);
@@ -201,13 +201,13 @@ describe("the command line", () => {
     [["get", "nobody"], 4, "nobody is not deployed"],
     [["get", "jobs", "nonsense"], 4, 'has no job "nonsense"'],
     [["deploy", "/nowhere"], 2, "/nowhere does not exist"],
-  ])("%j ends with exit code %i and says why", (args, code, message) => {
+  ])("%j exits with code %i and says why", (args, code, message) => {
     const result = server.cli(args);
     expect([result.code, result.out]).toEqual([code, ""]);
     expect(result.err).toContain(message);
   });
 
-  it("needs the admin token, and says where it is", async () => {
+  it("needs the admin token, and says where to find it", async () => {
     const other = server.cli(["get"], { cwd: server.dir });
     expect(other.code).toBe(0);
     expect(await (await server.fetch("/-/apis")).json()).toMatchObject({
@@ -221,7 +221,7 @@ describe("the command line", () => {
     expect((await server.fetch("/-/internal/routes")).status).toBe(401);
   });
 
-  it("tells versions, and which server does not answer", async () => {
+  it("prints versions, and reports a server that does not answer", async () => {
     expect(server.cli(["version"]).out).toMatch(
       /^cli version: \d+\.\d+\.\d+\nserver version: \d+\.\d+\.\d+\n$/,
     );
@@ -234,7 +234,7 @@ describe("the command line", () => {
     await nobody.stop();
   });
 
-  it("deletes an API; its address is gone", async () => {
+  it("deletes an API and its address", async () => {
     expect(server.cli(["delete", "echo"])).toMatchObject({ code: 0, out: "deleting echo\n" });
     expect((await server.post("/echo", 1)).status).toBe(404);
     await eventually("its replica has left", () => server.workers().length === 0);

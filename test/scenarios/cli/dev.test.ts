@@ -103,7 +103,7 @@ describe("quern dev", () => {
     expect((await server.fetch("/-/livez")).status).toBe(200);
   }, 60_000);
 
-  it("starts a server where none runs, and ends it", async () => {
+  it("starts a server if none runs, and stops it", async () => {
     server = new TestServer();
     const directory = project("alone");
     const port = await freePort();
@@ -131,7 +131,7 @@ describe("quern dev", () => {
     expect(readFileSync(join(server.dataDir, "admin-token"), "utf8").length).toBeGreaterThan(10);
   }, 60_000);
 
-  it("says what is wrong with its file before anything is started", async () => {
+  it("reports errors in the configuration before it starts anything", async () => {
     server = new TestServer();
     const dev = new Dev(join(server.dir, "nowhere"), settings());
     const code = await new Promise((resolve) => dev.process.once("exit", resolve));
@@ -139,7 +139,7 @@ describe("quern dev", () => {
     expect(existsSync(server.dataDir)).toBe(false);
   });
 
-  it("trains an application anew for each change, and keeps the model that worked", async () => {
+  it("trains an application again after each change, and keeps the last working model", async () => {
     server = applicationServer();
     await server.start();
     const iris = new IrisExample(server);

@@ -24,7 +24,7 @@ const deploy = (name: string, ...args: string[]) =>
   expect(server.cli(["deploy", example(name), ...args])).toMatchObject({ code: 0 });
 
 describe("the example", () => {
-  it("image-files recognises digits in pictures, those of the excludes left out", async () => {
+  it("image-files recognises digits in pictures, without the excluded ones", async () => {
     mkdirSync(results, { recursive: true });
     deploy("image-files");
     const { id, ended } = await run(
@@ -49,7 +49,7 @@ describe("the example", () => {
     expect(server.cli(["logs", "digits", id]).out).toContain(`files of results in ${results}`);
   });
 
-  it("sum adds the parts of all batches up, once, at the end", async () => {
+  it("sum adds up the parts of all batches, once, at the end", async () => {
     deploy("sum");
     const file = join(example("sum"), "job.json");
     const { id, ended } = await run("sum", file, `${example("iris")}/`);

@@ -42,7 +42,7 @@ describe("quern init", () => {
     });
   });
 
-  it("names the templates that there are", () => {
+  it("lists the templates", () => {
     expect(server.cli(["init", "x", "--template", "y"])).toMatchObject({
       code: 2,
       err: expect.stringContaining("iris, scikit-learn, files"),
@@ -51,7 +51,7 @@ describe("quern init", () => {
 });
 
 describe("quern doctor", () => {
-  it("finds all well here, and tells what is wrong with its cure", () => {
+  it("finds no problem here, and reports each problem with its cure", () => {
     const well = server.cli(["doctor", "-o", "json"]);
     const findings = JSON.parse(well.out) as { check: string; result: string }[];
     expect(findings.map(({ check }) => check)).toEqual([
@@ -82,7 +82,7 @@ describe("quern doctor", () => {
     expect(out).toMatch(/server +warn/);
   });
 
-  it("tells which API serves by its last good route, and all others serve", async () => {
+  it("reports the API that serves by its last good route, and all others serve", async () => {
     const deployment = {
       "quern.yaml": "- name: ill\n  predictor: {path: p.py}\n- name: well\n  predictor: {path: p.py}\n",
       "p.py":
@@ -122,7 +122,7 @@ describe("quern completion", () => {
     expect(complete("quern -o json ge")).toContain("get");
   });
 
-  it.each(["zsh", "fish"])("is there for %s", (shell) => {
+  it.each(["zsh", "fish"])("supports %s", (shell) => {
     expect(server.cli(["completion", shell]).out).toContain("submit");
   });
 });

@@ -11,7 +11,7 @@ beforeAll(() => server.start());
 afterAll(() => server.stop());
 
 describe("quern patch", () => {
-  it("changes the configuration of a deployed API, which keeps the files that it was deployed with", async () => {
+  it("changes the configuration of a deployed API, and keeps its files", async () => {
     const directory = join(server.dir, "patched");
     const write = (greeting: string, more = "") =>
       writeFileSync(
@@ -70,7 +70,7 @@ describe("quern export api", () => {
     return (await response.json()) as { api_id: string; status: number; message: string };
   };
 
-  it("writes a directory which, deployed, is the same version again", async () => {
+  it("writes a directory that deploys as the same version", async () => {
     const source = join(server.dir, "source");
     write(source, {
       "quern.yaml": yaml(""),
@@ -102,7 +102,7 @@ describe("quern export api", () => {
     expect((await ask("")).api_id).toBe(first);
   });
 
-  it("names what is in the way", async () => {
+  it("names the conflicting file", async () => {
     expect(server.cli(["export", "api", "whole", target("whole")])).toMatchObject({
       code: 5,
       err: expect.stringContaining("is not empty"),
@@ -121,7 +121,7 @@ describe("quern export api", () => {
     expect(await ask("/export")).toMatchObject({ status: 409, message });
   });
 
-  it("gives the configuration another name where the project has a file of its name", () => {
+  it("renames the configuration if the project has a file with its name", () => {
     const source = join(server.dir, "staged");
     write(source, { "staging.yaml": yaml(""), "quern.yaml": yaml(", second: true"), "code/p.py": code });
     write(source, { "code/other.py": "C = 3\n" });
@@ -133,7 +133,7 @@ describe("quern export api", () => {
   });
 });
 
-describe("a parameter that changes what is done", () => {
+describe("a boolean parameter", () => {
   const files = {
     "quern.yaml": "- {name: fresh, predictor: {path: p.py}}\n",
     "p.py":
@@ -159,7 +159,7 @@ describe("a parameter that changes what is done", () => {
     );
   const isDeployed = async (name: string) => (await server.api(name)).api_id !== undefined;
 
-  it("deploys nothing, or all of it, by every spelling of dry_run; what is neither is refused", async () => {
+  it("accepts every spelling of dry_run, and any other value is refused", async () => {
     for (const text of ["yes", "", "2", "truee"])
       expect(await deploy("tried", `dry_run=${text}`)).toMatchObject(refused("dry_run", text));
     for (const text of ["1", "t", "true", "TRUE"])
@@ -173,7 +173,7 @@ describe("a parameter that changes what is done", () => {
     }
   });
 
-  it("refreshes nothing where force is neither, and takes every spelling", async () => {
+  it("accepts every spelling of force, and refreshes nothing for any other value", async () => {
     server.deploy(files);
     const replicas = async () => (await server.api("fresh")).replicas.map(({ pid }) => pid);
     const before = await replicas();

@@ -47,7 +47,7 @@ describe("a program", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as { time: string; source: string; line: string });
 
-  it("gets an API with its entry as it was given, and every number as it was written", () => {
+  it("gets an API with its original entry and every number as it was written", () => {
     const one = join(server.dir, "given");
     mkdirSync(one);
     const predictor = "{path: p.py, config: {big: 12345678901234567890, half: 1.50}}";
@@ -66,7 +66,7 @@ describe("a program", () => {
     expect(server.cli(["delete", "given", "-f"]).code).toBe(0);
   });
 
-  it("gets the entry of a version that an older release has saved without it", async () => {
+  it("gets the entry of a version that an older release saved without it", async () => {
     const files = project(OBEDIENT);
     const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
     await db.run("UPDATE api_versions SET spec_json = json_remove(spec_json, '$.submitted')");
@@ -130,7 +130,7 @@ describe("quern logs", () => {
       },
     ).stdout.replaceAll("\r", "");
 
-  it("ends with what shows more, on a terminal only", async () => {
+  it("ends with a hint how to show more, only on a terminal", async () => {
     await server.post("/echo", { do: "print", times: 1 });
     const still = "echo is still running: `quern logs -f echo` follows it";
     await eventually("it is printed", () => onTerminal("logs", "echo").includes("y".repeat(999)));
@@ -203,7 +203,7 @@ describe("quern job", () => {
 });
 
 describe("quern get -w", () => {
-  it("prints again and again until it is interrupted, and `head` ends it without a word", async () => {
+  it("prints repeatedly until it is interrupted, and `head` ends it silently", async () => {
     const child = spawn(process.execPath, [join(root, "bin", "quern"), "get", "-w"], {
       env: { ...process.env, QUERN_DATA_DIR: server.dataDir },
     });

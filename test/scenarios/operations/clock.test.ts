@@ -57,7 +57,7 @@ describe("a server whose wall clock is set", () => {
     return job_status.created_time;
   };
 
-  it("gives jobs before and after the step their whole timeout, and their records the new time", async () => {
+  it("gives jobs before and after the change their whole timeout, and records the new time", async () => {
     const before = await submit(600);
     await eventually(
       "a worker has it",
@@ -79,7 +79,7 @@ describe("a server whose wall clock is set", () => {
     }
   });
 
-  it("lets a timeout run on by the wall clock while no controller is there", async () => {
+  it("counts a timeout by the wall clock while no controller runs", async () => {
     const never = join(server.dir, "never");
     const [missed, kept] = [await submit(1800, never), await submit(36_000, never)];
     // The controller that is there does not count the hour; the next one does.

@@ -50,7 +50,7 @@ describe("an API that does not fit", () => {
     server.deploy({ "quern.yaml": yaml, "p.py": OBEDIENT });
   });
 
-  it("waits like a job's worker, says for what and who has it, and comes when that is given back", async () => {
+  it("waits like a job's worker, names the missing resources and their holder, and starts when they are released", async () => {
     const job = await startJob("first");
     deploy("large", "cpu: 600m");
     await eventually("both have their part", async () => {
@@ -83,7 +83,7 @@ describe("an API that does not fit", () => {
     remove("large", "late");
   }, 120_000);
 
-  it("says so where it never fits, and the version before it serves on", async () => {
+  it("reports that it never fits, and the previous version keeps serving", async () => {
     deploy("a", "cpu: 600m");
     await eventually("it serves", isLive("a"));
     const before = await answer("a");
@@ -98,7 +98,7 @@ describe("an API that does not fit", () => {
     remove("a");
   });
 
-  it("is told of as held back where load asks for more replicas than there is room for", async () => {
+  it("is reported as limited if the load needs more replicas than fit", async () => {
     const rules =
       "window: 1s, upscale_stabilization_period: 0s, target_replica_concurrency: 1, max_replica_concurrency: 1000";
     deploy("a", "cpu: 400m", `  autoscaling: {min_replicas: 1, max_replicas: 4, ${rules}}\n`);
@@ -119,8 +119,8 @@ describe("an API that does not fit", () => {
   });
 });
 
-describe("what fits", () => {
-  it("is kept while it is replaced, whoever waits: after a death, in an update, and when the server starts again", async () => {
+describe("an API that fits", () => {
+  it("keeps its reservation while others wait: after a death, in an update, and after a restart of the server", async () => {
     deploy("a", "cpu: 700m");
     await eventually("it serves", isLive("a"));
     const [, first] = await answer("a");
@@ -149,7 +149,7 @@ describe("what fits", () => {
     expect((await server.ended("jobs", job.id)).status).toBe("status_succeeded");
   }, 120_000);
 
-  it("is replaced one by one where memory is not there twice, and requests wait", async () => {
+  it("is replaced one replica at a time if memory does not suffice for two, and requests wait", async () => {
     const scaling = "  autoscaling: {min_replicas: 2, max_replicas: 2}\n";
     deploy("a", "cpu: 100m, mem: 500Mi", scaling);
     await eventually("both serve", isLive("a"));

@@ -64,7 +64,7 @@ describe("a copy of a data directory", () => {
     expect(await waiting(original, jobId)).toBeUndefined();
   }, 60_000);
 
-  it("keeps them paused over restarts, stops one that is asked to, and continues the others on demand", async () => {
+  it("keeps its jobs paused across restarts, stops one on request, and continues the others on request", async () => {
     expect(copy.cli(["job", "stop", "jobs", stopped]).code).toBe(0);
     expect(await copy.job("jobs", stopped)).toMatchObject({ status: "status_stopped" });
     process.kill(copy.child("controller"), "SIGKILL");
@@ -79,7 +79,7 @@ describe("a copy of a data directory", () => {
     for (const id of [jobId, stopped]) expect(await original.ended("jobs", id)).toMatchObject(whole);
   }, 90_000);
 
-  it("continues its jobs at once where it is started so, and moves within a file system without a pause", async () => {
+  it("continues its jobs at once if started with that option, and after a move within a file system", async () => {
     rmSync(go);
     const items = [{ id: 1, do: "await", path: go }];
     const id = await original.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
@@ -99,7 +99,7 @@ describe("a copy of a data directory", () => {
   }, 120_000);
 });
 
-describe("a database that is not what it was", () => {
+describe("a damaged or missing database", () => {
   const server = new TestServer();
   const file = join(server.dataDir, "quern.db");
   const kept = join(server.dir, "kept.db");
@@ -142,7 +142,7 @@ describe("a database that is not what it was", () => {
       },
     ],
   ])(
-    "which %s is refused beside data, and nothing is removed",
+    "that %s is refused if there is other data, and nothing is removed",
     (what, harm) => {
       for (const name of readdirSync(server.dataDir).filter((entry) => /^quern\.db-/.test(entry)))
         rmSync(join(server.dataDir, name));
@@ -164,7 +164,7 @@ describe("a database that is not what it was", () => {
     60_000,
   );
 
-  it("is taken when it is put back, and its mark of use goes with a clean stop", async () => {
+  it("is accepted after it is restored, and its mark of use is removed by a clean stop", async () => {
     for (const name of readdirSync(server.dataDir).filter((entry) => /^quern\.db-/.test(entry)))
       rmSync(join(server.dataDir, name));
     copyFileSync(kept, file);

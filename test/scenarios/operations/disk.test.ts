@@ -69,7 +69,7 @@ describe("a full disk", () => {
   const ids = () => readFileSync(handled, "utf8").trim().split("\n");
 
   it.runIf(isMounted)(
-    "refuses submissions with 507, while jobs wait and lose nothing",
+    "gives 507 to submissions, while jobs wait and lose nothing",
     async () => {
       const items = Array.from({ length: 300 }, (_, id) => ({ id, ...(id % 10 === 9 ? { bad: true } : {}) }));
       const id = await server.submit("jobs", {
@@ -109,7 +109,7 @@ describe("a full disk", () => {
   );
 
   it.runIf(isMounted)(
-    "ends nothing when controller and gateway die meanwhile: predictions go on, the start waits for room",
+    "does not end the server when controller and gateway die: predictions continue, the start waits for space",
     async () => {
       const answers = async () => (await server.post("/echo", 1).catch(() => undefined))?.status === 200;
       fill();
@@ -133,7 +133,7 @@ describe("a full disk", () => {
   );
 
   it.runIf(isMounted)(
-    "holds up enqueuing, which goes on when there is room",
+    "pauses enqueuing until there is space",
     async () => {
       writeFileSync(handled, "");
       const line = (id: number) => `{"id":${id},"p":"${"y".repeat(900)}"}\n`;
@@ -163,7 +163,7 @@ describe("a full disk", () => {
   );
 
   it.runIf(isMounted)(
-    "keeps no controller whose parent is gone: the job goes on with the next",
+    "keeps no controller whose parent is gone: the job continues with the next one",
     async () => {
       const items = Array.from({ length: 400 }, (_, id) => ({ id, bad: true }));
       const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
@@ -183,7 +183,7 @@ describe("a full disk", () => {
   );
 });
 
-describe("a disk that has no inode left", () => {
+describe("a disk without free inodes", () => {
   const server = new TestServer();
   const sockets = runtimeDirectory(server.dataDir);
   const isMounted = [server.dataDir, sockets].every((path) => mount(path, ",nr_inodes=500"));
@@ -214,7 +214,7 @@ describe("a disk that has no inode left", () => {
   });
 
   it.runIf(isMounted)(
-    "holds up a job at its directory, its worker's files and its worker's socket, and ends none",
+    "pauses a job at its directory, its worker's files and its worker's socket, and ends no job",
     async () => {
       const path = server.writeInput("in.jsonl", '{"id":1}\n{"id":2}\n');
       for (const directory of [server.dataDir, sockets]) useUp(directory);
@@ -249,7 +249,7 @@ describe("the retention", () => {
   const data = (id: string) => [join(server.dataDir, "jobs", id), join(server.dataDir, "logs", "jobs", id)];
   afterAll(() => server.stop());
 
-  it("removes the data of jobs that ended before it, sooner where they succeeded; records stay", async () => {
+  it("removes the data of old jobs, earlier if they succeeded, and keeps their records", async () => {
     await server.start({}, ["--keep-jobs", "14", "--keep-failed-jobs", "60"]);
     const config = JSON.stringify({ handled: join(server.dir, "handled") });
     server.deploy({

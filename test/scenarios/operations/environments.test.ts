@@ -71,7 +71,7 @@ class PythonPredictor:
     pip: string;
   }
 
-  it("answers by its new code after a deployment, beside another project with `.`", async () => {
+  it("runs its new code after a deployment, beside another project with `.`", async () => {
     server.deploy(files("one", "first"), { wait: false });
     server.deploy(files("two", "other"), { wait: false });
     expect(await answerOf("one")).toBe("first");
@@ -88,7 +88,7 @@ class PythonPredictor:
     expect(environments.filter((name) => !name.endsWith(".installer"))).toHaveLength(3);
   }, 300_000);
 
-  it("goes with the last that needs it, at once where nothing is to be kept", async () => {
+  it("has its environment removed with the last API that needs it, at once if nothing is to be kept", async () => {
     const kept = join(server.dataDir, "environments");
     const ids = () => readdirSync(kept).filter((name) => /^[0-9a-f]{24}$/.test(name));
     expect(ids()).toHaveLength(3);
@@ -114,7 +114,7 @@ describe("predictor.python", () => {
       { predictorFields: `, python: "${version}"` },
     );
 
-  it("runs APIs and jobs with that version, and passes over a shim of one that is not installed", async () => {
+  it("runs APIs and jobs with that version, and skips a shim of a version that is not installed", async () => {
     server.deploy(asking("3.47"), { wait: false });
     const [version, python, home] = (await answerOf("echo")) as string[];
     expect([version, python]).toEqual(["3.47", join(home!, "bin", "python")]);
@@ -123,7 +123,7 @@ describe("predictor.python", () => {
     expect(status).toBe("status_succeeded");
   }, 300_000);
 
-  it("is refused where the server has no such version, with those that there are", () => {
+  it("is refused if the server does not have the version, with a list of those it has", () => {
     expect(() => server.deploy(asking("3.48"))).toThrow(
       /quern\.yaml:\d+:\d+: echo: predictor\.python: this server has no Python 3\.48 .*this server has .*\b3\.47\b/,
     );
@@ -147,7 +147,7 @@ it("a Python older than 3.9 is refused by `quern up`", async () => {
   await other.stop();
 });
 
-it("a module that is missing in __init__ is named, with what to do", async () => {
+it("a module that is missing in __init__ is named, with a cure", async () => {
   const what =
     "No module named 'no_such_quern': add it to requirements.txt, or to the project if it is a file of yours";
   server.deploy(

@@ -50,7 +50,7 @@ const begunWith = (id: string) => begun().filter((one) => one.id === id);
 const killController = () => process.kill(server.child("controller"), "SIGKILL");
 
 describe("a controller that starts after a crash", () => {
-  it("ends the workers of the one before, then hands their batches out again", async () => {
+  it("ends the workers of the previous one before it leases their batches again", async () => {
     const items = [{ id: "held", holds: true }];
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
     await eventually("the batch is in hand", () => begun().length === 1);
@@ -63,7 +63,7 @@ describe("a controller that starts after a crash", () => {
     expect(job).toMatchObject({ status: "status_succeeded", batch_metrics: { succeeded: 1, failed: 0 } });
   });
 
-  it("charges a batch that has now lost its worker four times, and no other", async () => {
+  it("charges a batch that has lost its worker four times, and no other batch", async () => {
     const items = [...Array.from({ length: 30 }, (_, n) => ({ id: `n${n}` })), { id: "held", holds: true }];
     const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 } });
     for (let times = 1; times <= 4; times++) {
@@ -81,7 +81,7 @@ describe("a controller that starts after a crash", () => {
 });
 
 describe("a replica that dies", () => {
-  it("costs the request that had begun a 502; it is not run again, and those behind it are answered", async () => {
+  it("costs a started request a 502 without a second run, and queued requests are answered", async () => {
     const first = server.post("/ask", { id: "first", holds: true });
     await eventually("the first has begun", () => begun().length === 1);
     const behind = Array.from({ length: 3 }, (_, n) => server.post("/ask", { id: `behind${n}` }));
@@ -95,14 +95,14 @@ describe("a replica that dies", () => {
 });
 
 describe("user code", () => {
-  it("reads nothing, and writes to a log file, through no pipe of ours", async () => {
+  it("has an empty standard input, and writes to a log file without a pipe", async () => {
     const [input, output, errors] = (await (await server.post("/ask", { id: "files" })).json()) as string[];
     expect(input).toBe("/dev/null");
     for (const file of [output, errors]) expect(file).toContain(join(server.dataDir, "logs"));
   });
 });
 
-describe("the answer to a revocation", () => {
+describe("the response to a revocation", () => {
   /** Past the gateway, which stands still meanwhile. */
   const controller = (method: string, path: string): Promise<number> => {
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
@@ -116,7 +116,7 @@ describe("the answer to a revocation", () => {
     });
   };
 
-  it("waits for every gateway to act by it", async () => {
+  it("waits until every gateway applies it", async () => {
     rmSync(hold);
     const create = () =>
       JSON.parse(server.cli(["keys", "create", "--scope", "predict", "-o", "json"]).out) as {

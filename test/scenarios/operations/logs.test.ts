@@ -56,7 +56,7 @@ describe("the logs of an API's workers", () => {
   const dropped = (all: string[]) =>
     all.reduce((sum, line) => sum + Number(/quern: (\d+) bytes/.exec(line)?.[1] ?? 0), 0);
 
-  it("take at most 32 MiB, and lose nothing that they do not tell of", async () => {
+  it("take at most 32 MiB, and report every loss", async () => {
     expect(await peakOf({ by: "print", lines: 30_000 })).toBeLessThanOrEqual(32 * MIB);
     const all = lines();
     const numbers = all.flatMap((line) => /(\d{9})\.{990}$/.exec(line)?.[1] ?? []).map(Number);
@@ -68,7 +68,7 @@ describe("the logs of an API's workers", () => {
     expect(numbers.length * 1024).toBeGreaterThan(8 * MIB);
   });
 
-  it("cut a line at 64 KiB, and say how much was cut", async () => {
+  it("truncate a line at 64 KiB, and say how much was cut", async () => {
     for (const by of ["one line", "no line"]) await peakOf({ by });
     await eventually("it is there", () => lines().some((line) => line.endsWith(" the end")));
     const long = lines().filter((line) => /aaa|bbb/.test(line));
@@ -81,7 +81,7 @@ describe("the logs of an API's workers", () => {
     }
   });
 
-  it.each(["child", "raw"])("take no more for what is written past Python: %s", async (by) => {
+  it.each(["child", "raw"])("are bounded too for output that bypasses Python: %s", async (by) => {
     // How far it goes meanwhile depends on how soon a busy machine lets the server look.
     await peakOf({ by, bytes: 100 * MIB });
     await eventually("it is within its bounds", () => onDisk() <= 32 * MIB);
@@ -104,7 +104,7 @@ describe("the logs of an API's workers", () => {
     );
   const remove = (name: string) => expect(server.cli(["delete", name, "-y"]).code).toBe(0);
 
-  it("go with the API, and so do the project's files when nothing needs them", async () => {
+  it("are removed with the API, and so are the project's files when nothing needs them", async () => {
     mkdirSync(join(server.dataDir, "projects", "of-another"), { recursive: true });
     const [first] = projects();
     deploy("the second end", ["loud", "other"]);
@@ -126,7 +126,7 @@ describe("the logs of an API's workers", () => {
     expect(new Set(lines().map((line) => line.split(" ")[1])).size).toBe(1);
   });
 
-  it("and workers of an API that is deleted while they are being started go too", async () => {
+  it("are removed, with the workers, if the API is deleted while they start", async () => {
     const gate = join(server.dir, "gate");
     deploy("late", ["late"], { "dependencies.sh": `while [ ! -e ${gate} ]; do sleep 0.05; done\n` });
     const logs = join(server.dataDir, "logs", "apis", "late");

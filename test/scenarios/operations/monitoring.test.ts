@@ -46,7 +46,7 @@ interface Metrics {
   values?: { count: number; avg: number; min: number; max: number };
 }
 
-describe("what is counted", () => {
+describe("the counts of predictions", () => {
   const server = new TestServer();
   beforeAll(async () => {
     await server.start();
@@ -75,7 +75,7 @@ describe("what is counted", () => {
       15_000,
     );
 
-  it("are classes, each element of an array apart, and what has none is not", async () => {
+  it("count classes, each element of an array separately, and skip predictions without a class", async () => {
     await send("flowers", '"setosa"', ["setosa", "virginica", 7], '"raise"', { no: "class" }, "{");
     await counted("flowers", {
       requests: { "2xx": 3, "4xx": 1, "5xx": 1 },
@@ -96,13 +96,13 @@ describe("what is counted", () => {
     expect(server.cli(["logs", "flowers"]).out).toContain("a class must be a str or an int, not dict");
   });
 
-  it("are numbers, with the least and the greatest", async () => {
+  it("count numbers, with the minimum and the maximum", async () => {
     await send("prices", [1, 2.5], -4, '"none"');
     await counted("prices", { values: { count: 3, avg: -0.5 / 3, min: -4, max: 2.5 } });
     expect(server.cli(["get", "prices"]).out).toMatch(/min +max +avg +count\n-4 +2.5 +-0.166667 +3/);
   });
 
-  it("are never lost for one API's numbers and names, whatever these are", async () => {
+  it("are never lost because of another API's numbers and names", async () => {
     await send("huge", "1.7e18");
     await counted("huge", { values: { count: 1, avg: 1.7e18, min: 1.7e18, max: 1.7e18 } });
     expect(server.cli(["get"]).code).toBe(0);
@@ -143,7 +143,7 @@ describe("what is counted", () => {
     expect(server.cli(["get", "huge"]).code).toBe(0);
   });
 
-  it("has a client that did not take its answer among those that left, and not among errors", async () => {
+  it("count a client that did not read its answer as gone, not as an error", async () => {
     const others = async () =>
       (await metricsOf("constructor")).classes!.find(({ name }) => name === "(others)")!.count;
     const before = await others();
@@ -163,7 +163,7 @@ describe("what is counted", () => {
     expect(await text()).not.toContain('quern_requests_total{api="constructor",status="5xx"}');
   });
 
-  it("survive restarts of the controller, the gateway and the whole server, neither lost nor doubled", async () => {
+  it("survive restarts of the controller, the gateway and the whole server, and count nothing twice", async () => {
     process.kill(server.child("controller"), "SIGKILL");
     await send("flowers", '"setosa"');
     await counted("flowers", { requests: { "2xx": 4, "4xx": 1, "5xx": 1 } });
@@ -187,7 +187,7 @@ describe("what is counted", () => {
     expect(server.cli(["get"]).out).toMatch(/realtime api +status .* avg request +2XX +4XX +5XX/);
   });
 
-  it("is what Prometheus reads, with labels that are bounded", async () => {
+  it("are exported to Prometheus, with bounded labels", async () => {
     await eventually("it serves again", async () => (await server.post("/plain", {})).status === 200);
     const busy = Array.from({ length: 5 }, () => server.post("/plain", { sleep: 1.5 }));
     const text = async () => (await server.fetch("/-/metrics", { headers: admin() })).text();
@@ -223,7 +223,7 @@ describe("what is counted", () => {
     expect((await server.fetch("/-/metrics")).status).toBe(401);
   });
 
-  it("begins anew for an API that was deleted", async () => {
+  it("begin at zero for an API that was deleted", async () => {
     server.cli(["delete", "prices", "-y"]);
     server.deploy({ "quern.yaml": CONFIG, "p.py": PREDICTOR });
     expect((await metricsOf("prices")).requests["2xx"]).toBe(0);

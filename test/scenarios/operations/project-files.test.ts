@@ -19,7 +19,7 @@ describe("a command that names nothing", () => {
   const write = (yaml: string) => writeFileSync(join(one, "quern.yaml"), yaml);
   const solo = "- {name: solo, predictor: {path: predictor.py}}\n";
 
-  it("is about the only API of the configuration in its directory", async () => {
+  it("uses the only API of the configuration in its directory", async () => {
     mkdirSync(one);
     write(solo);
     writeFileSync(join(one, "predictor.py"), OBEDIENT);
@@ -37,13 +37,13 @@ describe("a command that names nothing", () => {
     expect(here(["refresh"]).out).toBe("updating solo\n");
   });
 
-  it("is about everything where a program asks, and never deletes", () => {
+  it("applies to everything for a program, and never deletes", () => {
     const names = (JSON.parse(here(["get", "-o", "json"]).out) as { name: string }[]).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(["echo", "jobs", "solo"]));
     expect(here(["delete", "-f"])).toMatchObject({ code: 2, err: expect.stringContaining("name the API") });
   });
 
-  it("says what to name where the configuration has several, or cannot be read", () => {
+  it("says what to name if the configuration has several APIs or cannot be read", () => {
     write(`${solo}- {name: other, predictor: {path: predictor.py}}\n`);
     expect(here(["refresh"])).toMatchObject({
       code: 2,
@@ -67,7 +67,7 @@ describe("the files of a project", () => {
     return JSON.parse(server.cli(["predict", "echo", "-"], { input: "1" }).out) as string[];
   };
 
-  it("are all but what is left out by default, and .quernignore brings any of it back", () => {
+  it("are all files except those left out by default, and .quernignore includes any of them again", () => {
     const files = {
       ".hidden": "",
       "a.pyc": "",
@@ -93,7 +93,7 @@ describe("the files of a project", () => {
     );
   });
 
-  it("keep their names, whatever these begin with or have in them", () => {
+  it("keep their names, whatever characters they contain", () => {
     const names = [" ", "-rf", "@data/x", "@notes.tar", "a:b", "line\nbreak", "ünï"];
     const files = Object.fromEntries(names.map((name) => [name, name]));
     expect(packed(files)).toEqual([...names, "predictor.py"].sort());
@@ -102,11 +102,11 @@ describe("the files of a project", () => {
     expect(server.cli(["deploy", again]).out).toBe("echo is up to date\n");
   });
 
-  it("of a directory that is a virtual environment itself are the project's own", () => {
+  it("are included even if the directory itself is a virtual environment", () => {
     expect(packed({ "pyvenv.cfg": "", "bin/python": "", "lib/x.py": "" })).toEqual(["predictor.py"]);
   });
 
-  it("are at most 512 MiB together; the message names the largest", () => {
+  it("have at most 512 MiB in total; the error names the largest", () => {
     const directory = join(server.dir, "large");
     mkdirSync(directory);
     for (const [name, text] of Object.entries(project(OBEDIENT))) writeFileSync(join(directory, name), text);
@@ -135,7 +135,7 @@ describe("a project of Cortex", () => {
   const one = (path: string) => `- name: a\n  predictor: {path: ${path}}\n`;
   const GUIDE = /^see the guide docs\/guides\/coming-from-cortex\.md$/m;
 
-  it("is taken with its own names of files, unless it has those of Quern", () => {
+  it("is accepted with its own file names, unless it has those of Quern", () => {
     const listing = CLASS.replace("payload\n", "sorted(__import__('os').listdir('.'))\n");
     const files = {
       "cortex.yaml": one("p.py").replace("name: a", "name: echo"),
@@ -172,7 +172,7 @@ describe("a project of Cortex", () => {
   const configOf = (...paths: string[]) =>
     paths.map((path, at) => `- name: a${at}\n  predictor: {path: ${path}}\n`).join("");
 
-  it("is told the way out of files that are no source, and of conda packages", () => {
+  it("gets a cure for files that are not source code, and for conda packages", () => {
     const { code, err } = check({
       "cortex.yaml": configOf("p.ipynb", "p.pickle", "p.bin", "gone.py"),
       ...{ "p.ipynb": "{}", "p.pickle": "(dp0", "p.bin": Buffer.from([0x80, 4, 0x95, 0]) },
@@ -189,7 +189,7 @@ describe("a project of Cortex", () => {
       expect(err).toContain(said);
   });
 
-  it("is told the way out of classes and their arguments", () => {
+  it("gets a cure for classes and their arguments", () => {
     const { code, err } = check({
       "cortex.yaml": configOf("client.py", "handler.py"),
       "client.py": CLASS.replace("config)", "config, python_client)"),
@@ -204,7 +204,7 @@ describe("a project of Cortex", () => {
     );
   });
 
-  it("with a mistake of another kind is not sent to the guide", () => {
+  it("gets no link to the guide for an unrelated mistake", () => {
     const { code, err } = check({ "cortex.yaml": `${one("p.py")}  speed: 3\n`, "p.py": CLASS });
     expect([code, err]).toEqual([1, expect.not.stringMatching(GUIDE)]);
   });

@@ -7,7 +7,7 @@ import { killAll, processes, TestServer } from "../../harness/server.ts";
 const server = new TestServer();
 afterAll(() => server.stop());
 
-it("leaves no process 40 s after everything was killed", async () => {
+it("no process is left 40 s after everything was killed", async () => {
   await server.start();
   server.deploy(project(OBEDIENT));
   const items = Array.from({ length: 500 }, () => ({ do: "sleep", seconds: 1 }));

@@ -21,7 +21,7 @@ const read = async (path: string) => {
 };
 
 describe("a record", () => {
-  it("has the fields of the contract, and what was not given is absent", async () => {
+  it("has the fields of the contract, without those that were not given", async () => {
     const before = Date.now();
     const answer = await server.post("/jobs", { ...items(1), config: { big: 1 } });
     const record = (await answer.json()) as Record<string, unknown>;
@@ -44,7 +44,7 @@ describe("a record", () => {
     expect(full).toMatchObject({ timeout: 60, config: {} });
   });
 
-  it("of a finished job has every field of the status, in both forms of the address", async () => {
+  it("of a finished job has every status field, in both forms of the address", async () => {
     const id = await server.submit("jobs", items(1, { do: "raise" }));
     await server.ended("jobs", id);
     const { body } = await read(`/jobs/${id}`);
@@ -72,7 +72,7 @@ describe("a record", () => {
     expect(spec).toMatchObject({ name: "jobs", kind: "BatchAPI", compute: { cpu: "0.5" } });
   });
 
-  it("of a job whose workers wait says for what, how much is free, and who has it", async () => {
+  it("of a job whose workers wait says for what they wait, how much is free, and who has the rest", async () => {
     await eventually(
       "the real-time API has its part",
       async () => (await server.post("/echo", 1)).status === 200,
@@ -100,7 +100,7 @@ describe("a record", () => {
     expect((await read(`/jobs/${id}`)).body.job_status).not.toHaveProperty("waiting");
   });
 
-  it("and the API's configuration have every number as it was written, down to Python and back", async () => {
+  it("and the API's configuration keep every number as it was written, down to Python and back", async () => {
     const numbers = '{"big":12345678901234567890,"huge":123456789012345678901234567890,"one":1.0,"exp":1e2}';
     const seen = join(server.inputs, "numbers");
     const code = `class PythonPredictor:\n  def __init__(self, config, job_spec):\n    with open(${JSON.stringify(seen)}, "w") as file: file.write(repr([config, job_spec["config"]]))\n  def predict(self, payload): pass\n`;
@@ -166,13 +166,13 @@ describe("the list of jobs", () => {
     expect((await list("limit=5")).next_cursor).toBeNull();
   });
 
-  it("has no config, which is with the job itself", async () => {
+  it("has no config, which only the job itself shows", async () => {
     const { jobs } = await list("limit=5");
     expect(jobs.filter((job) => "config" in job)).toEqual([]);
     expect(await other.job("jobs", ids[0]!)).toMatchObject({ config: {} });
   });
 
-  it("takes a status as a filter", async () => {
+  it("can be filtered by status", async () => {
     const failed = await list("status=status_completed_with_failures");
     expect(failed.jobs.map((job) => job.job_id)).toEqual([ids[2]]);
     expect((await list("status=status_running")).jobs).toEqual([]);
@@ -241,7 +241,7 @@ describe("the failures of a job", () => {
     });
   });
 
-  it("are none while all is well, and a 404 where there is no job", async () => {
+  it("are empty while no batch has failed, and a missing job gets 404", async () => {
     const id = await server.submit("jobs", items(1));
     await server.ended("jobs", id);
     expect((await read(`/jobs/${id}/failures`)).body).toEqual({ failures: [], next_cursor: null });
@@ -280,7 +280,7 @@ describe("the events of a job", () => {
 describe("an Idempotency-Key", () => {
   const submit = (body: unknown, key: string) => server.post("/jobs", body, { "idempotency-key": key });
 
-  it("gives the first answer again, and makes no second job", async () => {
+  it("returns the first response again, and makes no second job", async () => {
     const first = await submit(items(1, 2), "key-1");
     expect(first.headers.get("idempotent-replayed")).toBeNull();
     const record = await first.text();
@@ -292,7 +292,7 @@ describe("an Idempotency-Key", () => {
     ]);
   });
 
-  it("with another body is a conflict that names the job", async () => {
+  it("with another body gets a conflict that names the job", async () => {
     const { job_id } = (await (await submit(items(1), "key-2")).json()) as { job_id: string };
     const other = await submit(items(2), "key-2");
     expect(other.status).toBe(409);
@@ -302,14 +302,14 @@ describe("an Idempotency-Key", () => {
     });
   });
 
-  it("in a race makes one job, and all get the same answer", async () => {
+  it("makes one job in a race, and all requests get the same response", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => submit(items(1, 2, 3), "key-3")));
     const bodies = new Set(await Promise.all(answers.map((answer) => answer.text())));
     expect(bodies.size).toBe(1);
     expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === null)).toHaveLength(1);
   });
 
-  it("of a refused submission is free again", async () => {
+  it("of a refused submission can be used again", async () => {
     expect((await submit({ workers: 0 }, "key-4")).status).toBe(400);
     expect((await submit(items(1), "key-4")).status).toBe(200);
   });
@@ -322,8 +322,8 @@ describe("an Idempotency-Key", () => {
   });
 });
 
-describe("workers that the machine has no room for", () => {
-  it("are pending until there is room, across jobs, and the log says what they wait for", async () => {
+describe("workers that do not fit on the machine", () => {
+  it("are pending until they fit, across jobs, and the log says what they wait for", async () => {
     const flag = (name: string) => join(server.dir, name);
     const wait = (id: number) => ({ id, do: "sleep", seconds: 3, touch: flag(`started-${id}`) });
     // The real-time API takes 0.2 of the one CPU, each worker 0.5.

@@ -63,7 +63,7 @@ describe("files", () => {
     ["`**` does", ["files/"], { includes: ["**.jpg"] }, ["img_2.jpg"]],
     ["`**` inside a segment", ["files/"], { includes: ["**_3.png"] }, ["sub/img_3.png"]],
     [
-      "`?` is one character but /",
+      "`?` is one character except /",
       ["files/"],
       { includes: ["**/img_?.png"] },
       ["img_1.png", "sub/img_3.png"],
@@ -126,12 +126,12 @@ describe("files", () => {
       "it is empty",
     ],
     [
-      "patterns that are no list",
+      "patterns that are not a list",
       { store_paths: [uri("x")], includes: "**" },
       "/file_path_lister/includes",
       "array",
     ],
-  ])("%s is a 400 that points there", async (_, selection, pointer, words) => {
+  ])("%s gets 400 with the field", async (_, selection, pointer, words) => {
     const body = { workers: 1, file_path_lister: { batch_size: 1, ...selection } };
     const response = await server.post("/jobs", body);
     const { errors } = (await response.json()) as { errors: { pointer: string; detail: string }[] };
@@ -219,12 +219,12 @@ describe("a submission's body", () => {
   const head = (rest: string) =>
     `POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${rest}\r\n\r\n`;
 
-  it("may come slowly, a byte at a time", async () => {
+  it("may arrive slowly, a byte at a time", async () => {
     const answer = await speak([head(`Content-Length: ${job.length}`), ...job], false, 2);
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("may come in chunks", async () => {
+  it("may arrive in chunks", async () => {
     const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
     const parts = [
       head("Transfer-Encoding: chunked"),
@@ -235,7 +235,7 @@ describe("a submission's body", () => {
     expect(await speak(parts, false, 5)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("that is cut off makes no job", async () => {
+  it("makes no job if it is cut off", async () => {
     const count = async () =>
       ((await (await server.fetch("/jobs?limit=500")).json()) as { jobs: unknown[] }).jobs.length;
     const before = await count();

@@ -11,14 +11,14 @@ describe("a server", () => {
   let server: TestServer;
   afterEach(() => server.stop());
 
-  it("keeps its data to itself: directory 0700, token 0600", async () => {
+  it("keeps its data private: directory 0700, token 0600", async () => {
     server = new TestServer();
     await server.start();
     expect(statSync(server.dataDir).mode & 0o777).toBe(0o700);
     expect(statSync(join(server.dataDir, "admin-token")).mode & 0o777).toBe(0o600);
   });
 
-  it("says on standard error where it takes requests, once it does", async () => {
+  it("prints its address on standard error once it accepts requests", async () => {
     server = new TestServer();
     await server.start();
     await eventually("the line", () => server.stderr.includes(`quern is ready at ${server.baseUrl}\n`));
@@ -69,7 +69,7 @@ describe("a server", () => {
     expect([result.code, result.err]).toEqual([code, expect.stringContaining(message)]);
   });
 
-  it("takes relative paths from the directory where it was started", async () => {
+  it("resolves relative paths from its working directory at the start", async () => {
     server = new TestServer();
     server.workingDirectory = server.dir;
     mkdirSync(join(server.dir, "more"));
@@ -82,7 +82,7 @@ describe("a server", () => {
     expect(existsSync(join(server.dataDir, "quern.db"))).toBe(true);
   });
 
-  it("under an allowed root keeps its data directory to itself", async () => {
+  it("keeps its data directory private under an allowed root", async () => {
     server = new TestServer();
     await server.start({}, ["--allow-local-root", server.dir]);
     server.deploy(project(OBEDIENT), { wait: false });
@@ -99,7 +99,7 @@ describe("a server", () => {
       expect((await preview(path)).code).toBe("path_not_allowed");
   });
 
-  it("says so when its address is in use", async () => {
+  it("reports an address that is in use", async () => {
     server = new TestServer();
     await server.start();
     const second = new TestServer();
@@ -109,7 +109,7 @@ describe("a server", () => {
     await second.stop();
   });
 
-  it("starts a replica that dies young again, at first at once and then more and more slowly", async () => {
+  it("restarts a replica that dies early, at first at once and then with growing delays", async () => {
     server = new TestServer();
     await server.start();
     const log = join(server.dir, "starts");
@@ -138,7 +138,7 @@ describe("a server", () => {
     });
   });
 
-  it("on SIGTERM answers what is running, ends with 0, and goes on with its jobs at the next start", async () => {
+  it("answers running requests on SIGTERM, exits with 0, and continues its jobs at the next start", async () => {
     server = new TestServer();
     await server.start();
     server.deploy(project(OBEDIENT));
@@ -171,7 +171,7 @@ describe("a server", () => {
     await eventually("the API is back", async () => (await server.post("/echo", { id: 1 })).status === 200);
   });
 
-  it("serves predictions while there is no controller, and adopts the replica with the next one", async () => {
+  it("serves predictions without a controller, and the next one adopts the replica", async () => {
     server = new TestServer();
     await server.start();
     server.deploy(project(OBEDIENT));
@@ -186,7 +186,7 @@ describe("a server", () => {
     expect(server.cli(["get"]).out).toContain("live");
   });
 
-  it("with a new version answers from the old one until the new one is ready, and loses no request", async () => {
+  it("serves the old version until the new one is ready, and loses no request", async () => {
     server = new TestServer();
     await server.start();
     const version = (name: string, wait: number) =>
@@ -210,7 +210,7 @@ describe("a server", () => {
     expect(changes).toEqual(['200 "one"', '200 "two"']);
   });
 
-  it("with a version that cannot start shows why, and keeps the old one serving", async () => {
+  it("shows why a new version cannot start, and keeps the old one serving", async () => {
     server = new TestServer();
     await server.start();
     server.deploy(project(ECHO));
@@ -223,7 +223,7 @@ describe("a server", () => {
     expect(server.cli(["get"]).out).toMatch(/echo {11}live/);
   });
 
-  it("installs requirements.txt once for all with the same content, and shows pip's words when it fails", async () => {
+  it("installs requirements.txt once for the same content, and shows pip's message when it fails", async () => {
     server = new TestServer();
     await server.start();
     const wheel = join(server.dir, "tiny");
@@ -280,7 +280,7 @@ describe("a server", () => {
     ]);
   });
 
-  it("comes back when gateway and controller are killed at the same moment", async () => {
+  it("recovers when gateway and controller are killed at the same moment", async () => {
     server = new TestServer();
     await server.start();
     for (let round = 0; round < 3; round++) {
@@ -302,7 +302,7 @@ describe("a server", () => {
     }
   });
 
-  it("waits for an __init__ of several seconds, and says that the API is updating meanwhile", async () => {
+  it("waits for an __init__ of several seconds, and shows the API as updating meanwhile", async () => {
     server = new TestServer();
     await server.start();
     server.deploy(

@@ -31,7 +31,7 @@ const facts = async () => {
   return { url: url!, pid: await tell<number>({ do: "pid" }) };
 };
 
-it("goes on when a controller, a gateway or all but the workers die", async () => {
+it("calls continue when a controller, a gateway or everything except the workers dies", async () => {
   const before = await facts();
   for (const role of ["controller", "gateway"] as const) {
     const former = server.child(role);
@@ -53,7 +53,7 @@ it("goes on when a controller, a gateway or all but the workers die", async () =
   expect((await held).status).toBe(200);
 }, 90_000);
 
-it("lets a request finish that needs another API while the server stops", async () => {
+it("a request that needs another API finishes while the server stops", async () => {
   const [begun, free, go] = ["begun", "free", "go"].map((name) => join(server.dir, name)) as [
     ...[string, string, string],
   ];
@@ -79,7 +79,7 @@ it("lets a request finish that needs another API while the server stops", async 
   });
 }, 120_000);
 
-it("replaces workers whose address has become another program's, and takes nothing that was told there", async () => {
+it("workers are replaced if another program takes their address, and what it learned opens nothing", async () => {
   await eventually("it works", works);
   const before = await facts();
   const { port, pathname } = new URL(before.url);

@@ -161,7 +161,7 @@ describe("user code", () => {
     expect((await from("caller", { call: of, method: "DELETE" })).status).toBeOneOf([200, 409]);
   });
 
-  it("has one address for all workers of a version, and each version another", async () => {
+  it("has one address for all workers of a version, and another for each version", async () => {
     const urls = await Promise.all(["caller", "other"].map(urlOf));
     for (const url of urls) expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/quern_[\w-]{32}$/);
     expect(urls[0]).not.toBe(urls[1]);
@@ -191,7 +191,7 @@ describe("the listener for user code", () => {
     expect(listening.map((fields) => fields[1])).toEqual([`0100007F:${hex}`]);
   });
 
-  it("lets nobody in without a capability, and tells nobody anything", async () => {
+  it("refuses every request without a capability, and reveals nothing", async () => {
     const url = await urlOf("caller");
     const { pathname } = new URL(url);
     const wrong = [
@@ -222,7 +222,7 @@ describe("the listener for user code", () => {
     expect(answers[0]!.body.message).toContain("QUERN_API_URL");
   });
 
-  it("leads nobody to the control plane, however the path is written", async () => {
+  it("does not reach the control plane, in any spelling of the path", async () => {
     const url = await urlOf("caller");
     const { pathname } = new URL(url);
     const attempts = [
@@ -266,7 +266,7 @@ describe("the listener for user code", () => {
           ]);
   });
 
-  it("takes nothing from web pages, and answers nothing that they could read", async () => {
+  it("refuses web pages, and answers nothing that they could read", async () => {
     const url = await urlOf("caller");
     const path = `${new URL(url).pathname}/other`;
     for (const origin of ["https://evil.example", "null", "http://localhost:3000", new URL(url).origin]) {
@@ -281,7 +281,7 @@ describe("the listener for user code", () => {
     expect((await send(url, path)).status).toBe(200);
   });
 
-  it("takes predictions and submissions as they are sent elsewhere: methods, limits, broken bodies", async () => {
+  it("handles predictions and submissions like the main listener: methods, limits, broken bodies", async () => {
     const url = await urlOf("caller");
     const { pathname } = new URL(url);
     expect(await send(url, `${pathname}/other`, { method: "PUT" })).toMatchObject({ status: 405 });
@@ -295,7 +295,7 @@ describe("the listener for user code", () => {
 });
 
 describe("the capability", () => {
-  it("is in no argument, log, error, list or file", async () => {
+  it("appears in no argument, log, error, list or file", async () => {
     const url = await urlOf("other");
     const capability = new URL(url).pathname.slice(1);
     const raised = await ask("/other", { do: "raise" });

@@ -42,7 +42,7 @@ class PythonPredictor:
         return [ValueError("mine") if p.get("fail") else {"id": p["id"], "of": len(payload)} for p in payload]
 `;
 
-describe("concurrency", () => {
+describe("a real-time API with concurrent requests", () => {
   const server = new TestServer();
   beforeAll(async () => {
     await server.start();
@@ -79,14 +79,14 @@ describe("concurrency", () => {
     };
   };
 
-  it("runs as many at once as a process has threads", async () => {
+  it("runs as many requests at once as a process has threads", async () => {
     // None ends before sixteen are there.
     const answers = await Promise.all(Array.from({ length: 32 }, () => post("threads", { meet: true })));
     expect(answers.map(({ status }) => status)).toEqual(Array(32).fill(200));
     expect(Math.max(...answers.map(({ body }) => body as number))).toBe(16);
   });
 
-  it("replaces a worker whose thread hangs, and lets the others finish first", async () => {
+  it("lets other requests finish before a worker with a hanging thread is replaced", async () => {
     const [pid] = pidsOf(server, "threads");
     const hung = post("threads", { seconds: 600 });
     expect(await hung).toMatchObject({ status: 504, body: { code: "prediction_timeout" } });
@@ -99,7 +99,7 @@ describe("concurrency", () => {
     expect((await post("threads", { id: "after" })).body).toBe("after");
   });
 
-  it("bounds what waits, and says when to come again", async () => {
+  it("limits waiting requests, and refuses more with Retry-After", async () => {
     const until = join(server.dir, "bounded-may-end");
     let left = 6;
     const asked = Array.from({ length: 6 }, (_, id) => post("single", { id, until }).finally(() => left--));
@@ -111,7 +111,7 @@ describe("concurrency", () => {
     expect(refused[0]).toMatchObject({ retryAfter: "1", body: { code: "queue_full" } });
   });
 
-  it("answers 503 to what waited in vain, 504 to what ran too long", async () => {
+  it("gives 503 to requests that waited too long, and 504 to those that ran too long", async () => {
     const begun = join(server.dir, "running");
     const running = post("single", { seconds: 1, begun });
     await eventually("it runs", () => existsSync(begun));
@@ -143,7 +143,7 @@ describe("concurrency", () => {
     expect((await post("patient", { ran: true })).body).not.toContain("left");
   });
 
-  it("makes batches of what waits, and answers each with its own", async () => {
+  it("groups waiting requests into batches, and gives each its own answer", async () => {
     const answers = await Promise.all(Array.from({ length: 40 }, (_, id) => post("batched", { id })));
     const bodies = answers.map(({ body }) => body as { id: number; of: number });
     expect(bodies.map(({ id }) => id)).toEqual(Array.from({ length: 40 }, (_, id) => id));
@@ -156,7 +156,7 @@ describe("concurrency", () => {
     });
   });
 
-  it("gives a batch a list of headers and one of queries, an item a request", async () => {
+  it("gives a batch lists of headers and queries, with one element for each request", async () => {
     const mine = Array.from({ length: 20 }, (_, n) => String(n));
     const answers = await Promise.all(
       mine.map((n) => server.post(`/batched?mine=${n}&mine=${n}`, { mine: n }, { "x-mine": n })),
@@ -166,7 +166,7 @@ describe("concurrency", () => {
     );
   });
 
-  it("fails one item for one exception, and all of a batch whose return is too short", async () => {
+  it("fails one item for one exception, and the whole batch if its result is too short", async () => {
     const mixed = await Promise.all(
       [{ id: 1 }, { id: 2, fail: true }, { id: 3 }].map((p) => post("batched", p)),
     );

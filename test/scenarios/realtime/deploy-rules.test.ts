@@ -63,7 +63,7 @@ describe("a deployment", () => {
     expect((await deletion).code).toBe(0);
   });
 
-  it("has answers of numpy's numbers and arrays, as JSON", async () => {
+  it("returns numpy numbers and arrays as JSON", async () => {
     server.deploy(files({ numbers: "  predictor: {path: numbers_.py}\n" }));
     const answer = await (await server.post("/numbers", {})).json();
     expect(answer).toEqual({

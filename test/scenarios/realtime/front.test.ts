@@ -91,7 +91,7 @@ http {
     expect(status.endpoint).toBe(`https://models.example.com/prod/jobs/${job.job_id}`);
   });
 
-  it("takes pages of the address that clients see for its own, and no others", async () => {
+  it("treats only pages of its public address as its own", async () => {
     const job = JSON.stringify({ workers: 1, item_list: { items: [1], batch_size: 1 } });
     const from = (path: string, body: string, origin: string) =>
       through(path, { method: "POST", body, headers: { "content-type": "application/json", origin } });
@@ -104,7 +104,7 @@ http {
     }
   });
 
-  it("passes bodies on as they are, and streams as they come", async () => {
+  it("forwards bodies unchanged, and streams without delay", async () => {
     const bytes = new Uint8Array([0, 255, 10, 13, 0]);
     const response = await through("/echo", {
       method: "POST",
@@ -125,7 +125,7 @@ http {
     expect(piecesMs.at(-1)! - piecesMs[0]!).toBeGreaterThan(400);
   });
 
-  it("is not this machine for APIs that are for this machine only", async () => {
+  it("does not count as local for APIs that are for this machine only", async () => {
     expect(
       (
         await through("/inner", {
@@ -198,7 +198,7 @@ describe.skipIf(!has("chromium"))("a page of another origin, in a browser", () =
     }
   }, 60_000);
 
-  it("of another machine neither makes predictions nor reads them, whatever it tries", async () => {
+  it("cannot make or read predictions if it comes from another machine", async () => {
     const log = join(server.dir, "predictions");
     server.deploy({
       "quern.yaml": `- name: noted\n  predictor: {path: p.py, config: {log: ${log}}}\n`,
@@ -284,7 +284,7 @@ describe("TLS", () => {
       sent.on("error", reject).end("{}");
     });
 
-  it("takes requests with a certificate, and a renewed one without a restart", async () => {
+  it("serves with a certificate, and with a renewed one without a restart", async () => {
     makeCertificate("first");
     await server.start({}, ["--gateways", "2", "--tls-cert", cert, "--tls-key", key]);
     expect(server.baseUrl).toMatch(/^https:/);
@@ -304,7 +304,7 @@ describe("TLS", () => {
     await trusting.stop();
   });
 
-  it("says what is wrong with its files", () => {
+  it("reports errors in its files", () => {
     const other = new TestServer();
     const refused = other.cli(["up", "--listen", "127.0.0.1:0", "--tls-cert", cert]);
     expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("--tls-key must be a file")]);
@@ -316,7 +316,7 @@ describe("a control listener", () => {
   const server = new TestServer();
   afterEach(() => server.stop());
 
-  it("takes the control plane and inner APIs off the main one", async () => {
+  it("removes the control plane and inner APIs from the main one", async () => {
     const mainPort = await freePort();
     await server.start({}, [
       "--listen",
@@ -411,7 +411,7 @@ describe("two gateways", () => {
     for (let i = 0; i < 10; i++) expect(await ask()).not.toBe(200);
   });
 
-  it("answer a client that has ended its side, and cut off a head that does not come", async () => {
+  it("answer a client that has ended its side, and close connections without a complete head", async () => {
     const sockets = Array.from({ length: 40 }, () =>
       connect(Number(new URL(server.baseUrl).port), "127.0.0.1"),
     );
@@ -461,11 +461,11 @@ function socketsOf(pid: number): number {
   }).length;
 }
 
-describe("a gateway of two that stood still and was killed", () => {
+describe("a stalled and killed gateway of two", () => {
   const server = new TestServer();
   afterAll(() => server.stop());
 
-  it("answers what was on its way to it, by the other one", async () => {
+  it("has its pending requests answered by the other one", async () => {
     await server.start({}, ["--gateways", "2"]);
     server.deploy(PROJECT);
     const victim = server.child("gateway");

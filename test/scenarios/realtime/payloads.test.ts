@@ -84,7 +84,7 @@ async def meet(number):
     await mine
 `;
 
-describe("payloads and answers", () => {
+describe("real-time APIs", () => {
   const server = new TestServer();
   beforeAll(async () => {
     await server.start();
@@ -130,11 +130,11 @@ describe("payloads and answers", () => {
     ["application/x-www-form-urlencoded", "a=1&a=2&b=", ["MultiDict", { a: "2", b: "" }]],
     ["image/png", "\u0001", ["bytes", "01"]],
     ["application/octet-stream", "", ["bytes", ""]],
-  ])("makes of %s what it is", async (type, body, payload) => {
+  ])("parse a payload of %s", async (type, body, payload) => {
     expect(await send(type, body)).toEqual([200, payload]);
   });
 
-  it("takes forms with files, as a browser sends them", async () => {
+  it("accept forms with files, as a browser sends them", async () => {
     const form = new FormData();
     form.set("name", "ß");
     form.append("file", new Blob(["first"], { type: "text/csv" }), "a b.csv");
@@ -156,14 +156,14 @@ describe("payloads and answers", () => {
     ["text/plain", new Uint8Array([0xff])],
     ["multipart/form-data; boundary=b", "--b\r\nnothing"],
     ["multipart/form-data", "--b"],
-  ])("refuses a body that is no %s, without calling predict()", async (type, body) => {
+  ])("refuse a body that is not valid %s, without calling predict()", async (type, body) => {
     expect(await send(type, body)).toEqual([400, expect.objectContaining({ code: "malformed_payload" })]);
   });
 
   const answer = (payload: Record<string, unknown>, query = "") =>
     server.post(`/answers${query}`, payload, { "x-mine": "here" });
 
-  it("sends bytes, and response objects as they are", async () => {
+  it("send bytes and response objects unchanged", async () => {
     const bytes = await answer({ kind: "bytes" });
     expect(bytes.headers.get("content-type")).toBe("application/octet-stream");
     expect([...new Uint8Array(await bytes.arrayBuffer())]).toEqual([0, 255]);
@@ -179,7 +179,7 @@ describe("payloads and answers", () => {
     expect([pieces.headers.get("content-type"), await pieces.text()]).toEqual(["text/csv", "0,1,2,3,4,"]);
   });
 
-  it.each(["texts", "text-batches"])("sends a str as text where the API says so: %s", async (api) => {
+  it.each(["texts", "text-batches"])("send a str as text if the API says so: %s", async (api) => {
     const sent = await Promise.all(
       ["text", "value", "bytes", "text"].map(async (kind) => {
         const response = await server.post(`/${api}`, { kind });
@@ -205,7 +205,7 @@ describe("payloads and answers", () => {
     expect(server.cli(["predict", api, payload]).out).toBe("s\u00e9tosa\n");
   });
 
-  it.each(["texts", "text-batches"])("streams text where the API says so: %s", async (api) => {
+  it.each(["texts", "text-batches"])("stream text if the API says so: %s", async (api) => {
     const read = (kind: string, headers = {}) => readStream(`${server.baseUrl}/${api}`, { kind }, headers);
     expect(await read("pieces")).toMatchObject({
       type: "text/plain; charset=utf-8",
@@ -223,25 +223,25 @@ describe("payloads and answers", () => {
     expect(server.cli(["logs", api]).out).toContain("a generator may give str only, not int; yield str");
   });
 
-  it("does not let a predictor's header split the answer", async () => {
+  it("do not let a predictor's header split the response", async () => {
     const response = await answer({ kind: "badheader" });
     expect([response.status, response.headers.get("b")]).toEqual([500, null]);
     expect(await response.json()).toMatchObject({ code: "prediction_failed" });
   });
 
-  it("answers HTTP-like exceptions with their status and detail", async () => {
+  it("answer HTTP-like exceptions with their status and detail", async () => {
     const response = await answer({ kind: "raise" });
     expect([response.status, await response.json()]).toEqual([422, { detail: { field: "age" } }]);
   });
 
-  it("gives query and headers where they are declared", async () => {
+  it("give query and headers to a predictor that declares them", async () => {
     expect(await (await answer({ kind: "meta" }, "?q=%C3%A9&r=")).json()).toEqual([
       { q: "é", r: "" },
       "here",
     ]);
   });
 
-  it("gives every value of a header and of a query parameter that came several times", async () => {
+  it("give every value of repeated headers and query parameters", async () => {
     const sent = request(`${server.baseUrl}/answers?q=1&r=&q=2`, {
       method: "POST",
       headers: { "content-type": "application/json", "X-Mine": "here", "X-Two": ["a", "b, c"] },
@@ -262,7 +262,7 @@ describe("payloads and answers", () => {
     ]);
   });
 
-  it("calls post_predict() after the answer, and never shows its errors to the client", async () => {
+  it("call post_predict() after the answer, and never show its errors to the client", async () => {
     expect((await answer({ kind: "meta" })).status).toBe(200);
     await eventually("both are in the log", () => {
       const log = server.cli(["logs", "answers"]).out;
@@ -270,7 +270,7 @@ describe("payloads and answers", () => {
     });
   });
 
-  it("holds a body of 100 MB once in each process on its way in, and not at all on its way out", async () => {
+  it("hold a body of 100 MB once in each process on the way in, and not at all on the way out", async () => {
     const body = Buffer.alloc(100 * 1024 * 1024 - 1, 7);
     const processes = [server.child("gateway"), ...server.workers()];
     /** How much more than before each process has held at most, the gateway first. */
@@ -295,7 +295,7 @@ describe("payloads and answers", () => {
     expect((await grownMiB(download))[0]).toBeLessThan(120);
   });
 
-  it("lets in as many large bodies as it can hold for each client, from when they are announced", async () => {
+  it("limit the large bodies of each client from their announcement on", async () => {
     const bytes = 95_000_000;
     const sockets: Socket[] = [];
     const first = (head: string, from = "127.0.0.1") =>
@@ -344,7 +344,7 @@ describe("payloads and answers", () => {
     });
   }, 60_000);
 
-  it("answers neighbours while large bodies pass", async () => {
+  it("do not delay other requests while large bodies pass", async () => {
     const body = Buffer.alloc(100_000_000, 7);
     const upload = async () =>
       (
@@ -365,7 +365,7 @@ describe("payloads and answers", () => {
     expect(new Set(during.map(({ status }) => status))).toEqual(new Set([200]));
   }, 60_000);
 
-  it("keeps silent streams alive", async () => {
+  it("keep silent streams alive", async () => {
     const [events, lines] = await Promise.all(
       [{ accept: "text/event-stream" }, { accept: "*/*" }].map((headers) =>
         readStream(`${server.baseUrl}/slow`, {}, headers),
@@ -375,7 +375,7 @@ describe("payloads and answers", () => {
     expect(lines!.text).toBe("1\n\n2\n");
   }, 40_000);
 
-  it("runs async predictors at once", async () => {
+  it("run async predictors concurrently", async () => {
     // None of them is answered before all 50 have begun.
     const payloads = Array.from({ length: 50 }, (_, id) => ({ id, meeting: 50 }));
     const answers = await Promise.all(
@@ -386,7 +386,7 @@ describe("payloads and answers", () => {
   });
 });
 
-describe("answers that wait for one before them", () => {
+describe("answers that wait behind an earlier one", () => {
   const server = new TestServer();
   beforeAll(async () => {
     await server.start();
@@ -404,7 +404,7 @@ class PythonPredictor:
   });
   afterAll(() => server.stop());
 
-  it("are what was answered, whatever came from the worker meanwhile", async () => {
+  it("are unchanged, whatever the worker sent meanwhile", async () => {
     const requests = Array.from({ length: 15 }, (_, n) => n);
     const socket = connect(Number(new URL(server.baseUrl).port), "127.0.0.1");
     let received = "";

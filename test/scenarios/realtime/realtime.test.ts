@@ -19,7 +19,7 @@ describe("a real-time API", () => {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
 
-  it("serves beside every legal duration, also those that are no whole milliseconds", async () => {
+  it("serves with every legal duration, even with fractions of milliseconds", async () => {
     for (const timeout of ["2.01s", "1500us"]) {
       server.deploy(
         {
@@ -38,7 +38,7 @@ describe("a real-time API", () => {
     expect(server.cli(["delete", "odd", "-y"]).code).toBe(0);
   });
 
-  it("has a line in its log for each 5xx that is not the predictor's, with the request's id", async () => {
+  it("logs each 5xx that is not the predictor's, with the request id", async () => {
     const ask = (payload: unknown, id: string) => server.post("/echo", payload, { "x-request-id": id });
     expect((await ask({ do: "exit" }, "died-1")).status).toBe(502);
     await eventually("another serves", async () => (await ask({ id: 1 }, "fine-1")).status === 200);
@@ -58,7 +58,7 @@ describe("a real-time API", () => {
     expect(lines().filter(({ request_id }) => /raised|fine/.test(String(request_id)))).toEqual([]);
   });
 
-  it("answers with what predict() returns, as JSON", async () => {
+  it("returns the result of predict() as JSON", async () => {
     const response = await server.post("/echo", { id: "setosa" });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -66,7 +66,7 @@ describe("a real-time API", () => {
     expect(await response.text()).toBe('"setosa"');
   });
 
-  it("takes arrays, and returns arrays as long", async () => {
+  it("accepts arrays, and returns arrays of the same length", async () => {
     expect((await predict([{ id: 1 }, { id: 2 }, { id: 3 }])).body).toEqual([1, 2, 3]);
   });
 
@@ -75,12 +75,12 @@ describe("a real-time API", () => {
     expect(await response.text()).toBe("12345678901234567890123");
   });
 
-  it("passes the caller's request id on, if it is sane", async () => {
+  it("forwards the caller's request id if it is valid", async () => {
     const response = await server.post("/echo", { id: 1 }, { "x-request-id": "mine-1" });
     expect(response.headers.get("x-request-id")).toBe("mine-1");
   });
 
-  it("carries bodies of several megabytes both ways", async () => {
+  it("transfers bodies of several megabytes in both directions", async () => {
     const text = "z".repeat(5_000_000);
     expect((await predict({ id: text })).body).toBe(text);
   });
@@ -100,7 +100,7 @@ describe("a real-time API", () => {
     expect((await predict({ id: "still here" })).body).toBe("still here");
   });
 
-  it("answers an exception with status_code and detail as it asks", async () => {
+  it("answers an exception with its status_code and detail", async () => {
     expect(await predict({ do: "http" })).toEqual({ status: 418, body: { detail: { short: "and stout" } } });
   });
 
@@ -120,7 +120,7 @@ describe("a real-time API", () => {
     expect(server.cli(["logs", "echo"]).out).toMatch(/^\d{4}-\S+Z r-[0-9a-f]{8} y{999}$/m);
   });
 
-  it("refuses other methods and hosts, each with the cure, and says on GET what it is", async () => {
+  it("refuses other methods and hosts with a cure, and describes itself on GET", async () => {
     const put = await server.fetch("/echo", { method: "PUT", body: "{}" });
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD, POST, OPTIONS"]);
     const get = await server.fetch("/echo");
@@ -136,7 +136,7 @@ describe("a real-time API", () => {
     expect(status).toBe(421);
   });
 
-  it("does not let its internal addresses be reached, however they are spelt", async () => {
+  it("does not expose its internal addresses in any spelling", async () => {
     const { request } = await import("node:http");
     for (const path of [
       "/-/internal/routes",
@@ -154,7 +154,7 @@ describe("a real-time API", () => {
     }
   });
 
-  it("answers on after a thousand clients that left without waiting", async () => {
+  it("keeps answering after a thousand clients left without waiting", async () => {
     const { connect } = await import("node:net");
     const { hostname, port } = new URL(server.baseUrl);
     const body = JSON.stringify({ id: "x".repeat(400_000) });
@@ -189,7 +189,7 @@ describe("a real-time API", () => {
     expect((await slow).body).toBe("held");
   });
 
-  it("kills a predict() that is past predictor.timeout, answers 504, and serves on", async () => {
+  it("kills a predict() that exceeds predictor.timeout, answers 504, and keeps serving", async () => {
     const before = (await predict({ do: "pid" })).body;
     const answer = await predict({ do: "hold", seconds: 20 });
     expect(answer).toMatchObject({ status: 504, body: { code: "prediction_timeout" } });
@@ -209,7 +209,7 @@ describe("the queue of a real-time API", () => {
   });
   afterAll(() => server.stop());
 
-  it("refuses with 503 and Retry-After what is past its bound, and answers the rest, on both replicas", async () => {
+  it("refuses requests beyond its limit with 503 and Retry-After, and answers the rest on both replicas", async () => {
     const gate = join(server.dir, "gate");
     let refused = 0;
     const asked = Array.from({ length: 10 }, async () => {
@@ -270,12 +270,12 @@ function wakes(pid: number): number {
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)![1]);
 }
 
-describe("a predictor's surroundings", () => {
+describe("a predictor's environment", () => {
   const server = new TestServer();
   beforeAll(() => server.start());
   afterAll(() => server.stop());
 
-  it("has query and headers where it declares them, its own roots and variables, and shows errors if asked to", async () => {
+  it("has its declared query and headers, its own directories and variables, and shows errors on request", async () => {
     server.deploy({
       ...project(
         "import os, deep\nfrom beside import WORD\nclass PythonPredictor:\n  def __init__(self, config): pass\n" +
@@ -297,7 +297,7 @@ describe("a predictor's surroundings", () => {
     expect(failed.detail).toMatch(/predictor\.py", line 6, in predict/);
   });
 
-  it("does not keep the machine awake: while nothing happens no process has a timer faster than a second", async () => {
+  it("has no timer faster than a second in any process while the server is idle", async () => {
     const pids = [
       server.parent!.pid!,
       server.child("gateway"),

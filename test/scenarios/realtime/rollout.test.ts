@@ -56,7 +56,7 @@ describe("a rollout", () => {
   const ask = async (payload: unknown = {}) =>
     (await (await server.post("/v", payload)).json()) as [number, number];
 
-  it("loses no request while versions change and replicas come, go and die; versions never go back", async () => {
+  it("loses no request while versions change and replicas start, stop and die; versions never go back", async () => {
     const seconds = Number(process.env.QUERN_TEST_ROLLOUT_S ?? 12);
     server.deploy(versioned(0));
     const load = new SteadyLoad(`${server.baseUrl}/v`, 32);
@@ -100,7 +100,7 @@ describe("a rollout", () => {
     console.log(`    ${answers.length} requests; failed, by status: ${JSON.stringify([...counts])}`);
   }, 120_000);
 
-  it("leaves the old version serving where the new one cannot start, and shows why", async () => {
+  it("keeps the old version serving if the new one cannot start, and shows why", async () => {
     server.deploy(versioned(20));
     const { out, err } = tryDeploy(versioned(21, "", true));
     expect(out + err).toContain("cannot load model 21");
@@ -120,7 +120,7 @@ describe("a rollout", () => {
     }
   };
 
-  it("goes back to a former version by name, or to the one before", async () => {
+  it("rolls back to a version by name, or to the previous one", async () => {
     server.deploy(versioned(30));
     const first = (await view()).api_id;
     server.deploy(versioned(31));
@@ -139,7 +139,7 @@ describe("a rollout", () => {
     expect(server.cli(["get", "v"]).out).toContain(`${other} *`);
   });
 
-  it("is cancelled by -f: what is still starting ends at once", async () => {
+  it("is cancelled by -f: replicas that are still starting end at once", async () => {
     server.deploy(versioned(32));
     const hanging = versioned(33, "", false);
     hanging["quern.yaml"] = hanging["quern.yaml"]!.replace(
@@ -167,7 +167,7 @@ describe("a rollout", () => {
     expect((await ask())[0]).toBe(34);
   });
 
-  it("lets a long request finish on the version that it began on", async () => {
+  it("lets a long request finish on its version", async () => {
     server.deploy(versioned(40));
     const begun = join(server.dir, "begun");
     const long = ask({ seconds: 2, begun });
@@ -243,7 +243,7 @@ describe("an API that scales", () => {
   const rules =
     "window: 2s, upscale_stabilization_period: 0s, downscale_stabilization_period: 1s, max_downscale_factor: 0";
 
-  it("grows under load to what the target says, and shrinks to nothing after it, and says why", async () => {
+  it("scales up under load to the target and to zero afterwards, and says why", async () => {
     server.deploy(
       versioned(
         1,
@@ -267,7 +267,7 @@ describe("an API that scales", () => {
     expect(server.cli(["get", "v"]).out).toContain("live");
   }, 90_000);
 
-  it("is woken by a request, which waits; also while the controller is restarted", async () => {
+  it("wakes up for a request, which waits, even while the controller restarts", async () => {
     expect(replicas()).toBe(0);
     expect((await server.post("/v", {})).status).toBe(200);
     await eventually("none is left", () => replicas() === 0, 30_000);

@@ -202,7 +202,7 @@ describe("clients that are rude", () => {
     ],
     ["a negative Content-Length", head("content-length: -5\r\n\r\n{}"), /^HTTP\/1.1 400/],
     ["headers of 100 KB", head(`x-long: ${"a".repeat(100_000)}\r\n\r\n`), /^HTTP\/1.1 431/],
-    ["a body that is announced too large", head("content-length: 2000000\r\n\r\n"), /^HTTP\/1.1 413/],
+    ["an announced body that is too large", head("content-length: 2000000\r\n\r\n"), /^HTTP\/1.1 413/],
     [
       "a line feed alone as the line's end",
       "POST /echo HTTP/1.1\nhost: localhost\ncontent-length: 2\n\n{}",
@@ -210,8 +210,8 @@ describe("clients that are rude", () => {
     ],
     ["a header with a line break", head("x-a: b\rx-b: c\r\n\r\n"), /^HTTP\/1.1 400/],
     ["no Host", "POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}", /^HTTP\/1.1 4\d\d/],
-    ["no HTTP at all", "\x16\x03\x01hello\r\n\r\n", /^HTTP\/1.1 400/],
-  ])("are refused with %s, and what they hide is never a request", async (_, text, answer) => {
+    ["something other than HTTP", "\x16\x03\x01hello\r\n\r\n", /^HTTP\/1.1 400/],
+  ])("are refused with %s, and hidden requests are never run", async (_, text, answer) => {
     // What would be a second request if the first one's end were taken elsewhere.
     const hidden = `${text}POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n"smuggled"`;
     const got = await exchange(hidden);
@@ -225,7 +225,7 @@ describe("clients that are rude", () => {
     expect(got).toMatch(/^HTTP\/1.1 413/);
   });
 
-  it("do not slow their neighbours: slow heads, slow bodies, idle connections, streams that nobody reads", async () => {
+  it("do not slow others: slow heads, slow bodies, idle connections, unread streams", async () => {
     const connections = Number(process.env.QUERN_TEST_IDLE ?? 1_500);
     const gateway = server.child("gateway");
     const p95 = (answers: { startedMs: number; endedMs: number }[]) =>

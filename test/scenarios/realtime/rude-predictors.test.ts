@@ -138,7 +138,7 @@ describe("a job", () => {
     return { id, job: await server.ended("jobs", id, 120_000) };
   };
 
-  it("counts batches that raise messages of 600 KB as failed, all of them", async () => {
+  it("counts all batches that raise messages of 600 KB as failed", async () => {
     const items = Array.from({ length: 20 }, () => ({ do: "shout" }));
     const { id, job } = await run(items);
     expect(job).toMatchObject({
@@ -153,7 +153,7 @@ describe("a job", () => {
     }
   }, 150_000);
 
-  it("tries batches whose exceptions quote their payload as often as it shall, and writes their letters", async () => {
+  it("retries batches whose exceptions quote their payload, and writes their messages", async () => {
     const text = "й".repeat(130_000);
     const items = Array.from({ length: 24 }, (_, id) => (id % 3 === 0 ? { do: "quote", text } : { id }));
     const { job } = await run(items, { queue_dead_letter_queue: { arn: "quoted", max_receive_count: 3 } });
@@ -164,7 +164,7 @@ describe("a job", () => {
     expect(letters("quoted")).toHaveLength(8);
   }, 150_000);
 
-  it("keeps the order of batches of which some are longer than the window", async () => {
+  it("keeps the order of batches if some are longer than the window", async () => {
     const blank = " ".repeat(3_000_000);
     const lines = Array.from({ length: 60 }, (_, id) =>
       id % 20 === 10 ? `{"do":${blank}"raise"}\n` : `{"id":${id}}\n`,
@@ -179,21 +179,21 @@ describe("a job", () => {
     expect((await failuresOf(id)).map(({ batch_index }) => batch_index)).toEqual([10, 30, 50]);
   }, 150_000);
 
-  it("loses one batch to a detail that is no JSON", async () => {
+  it("loses only one batch to a detail that is not JSON", async () => {
     const items = Array.from({ length: 200 }, (_, id) => (id === 77 ? { do: "nan" } : { id }));
     const { id, job } = await run(items);
     expect(job.batch_metrics).toMatchObject({ succeeded: 199, failed: 1 });
     expect(await failuresOf(id)).toMatchObject([{ batch_index: 77, error: { type: "Invalid" } }]);
   });
 
-  it("charges the batch in hand also where a child of a fork has come back out of predict()", async () => {
+  it("charges the current batch even if a forked child has returned from predict()", async () => {
     const items = Array.from({ length: 40 }, (_, id) => (id === 20 ? { do: "fork then die" } : { id }));
     const { id, job } = await run(items);
     expect(job.batch_metrics).toMatchObject({ succeeded: 39, failed: 1 });
     expect(await failuresOf(id)).toMatchObject([{ batch_index: 20, error: { type: "WorkerDied" } }]);
   });
 
-  it("believes nothing of a worker whose counts are not what it was given, and ends soon", async () => {
+  it("rejects a worker that reports wrong counts, and ends soon", async () => {
     const items = [{ bad: 1 }, ...Array.from({ length: 50 }, (_, id) => ({ id }))];
     const id = await server.submit("liar", { workers: 1, item_list: { items, batch_size: 1 } });
     const job = await server.ended("liar", id);
@@ -216,13 +216,13 @@ describe.each(KINDS)("a request of an API (%s)", (kind) => {
   const isWell = (answers: { status: number }[]) =>
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
 
-  it("has a detail that is no JSON as its text, and its neighbours their answers", async () => {
+  it("gets a detail that is not JSON as text, and other requests get their answers", async () => {
     const [neighbours, failed] = await Promise.all([beside(), ask({ do: "nan" })]);
     expect(failed).toEqual({ status: 422, body: { detail: "{'score': nan}" } });
     isWell(neighbours);
   });
 
-  it("fails alone, and at once, where its status or a header is none", async () => {
+  it("fails alone and at once if its status or a header is invalid", async () => {
     const wrong = [
       { headers: { "x-a": "1\r\nb: 2" } },
       { headers: { "x-a": "…" } },
@@ -238,7 +238,7 @@ describe.each(KINDS)("a request of an API (%s)", (kind) => {
     }
   });
 
-  it("forks a child that returns, which changes nothing", async () => {
+  it("is not affected by a forked child that returns", async () => {
     const [neighbours, ...forked] = await Promise.all([
       beside(),
       ...[1, 2, 3].map(() => ask({ do: "fork" })),
@@ -248,14 +248,14 @@ describe.each(KINDS)("a request of an API (%s)", (kind) => {
     isWell(await beside());
   });
 
-  it("is not run again after its worker's death, whatever its child did before", async () => {
+  it("is not run again after its worker's death, whatever a forked child did before", async () => {
     const log = join(server.dir, `${kind}.log`);
     expect((await ask({ do: "fork then die", log })).status).toBe(502);
     await eventually("another serves", async () => (await ask({ id: 1 })).status === 200);
     expect(readFileSync(log, "utf8")).toBe("begun\n");
   });
 
-  it("that is left while a long piece is made costs its neighbours nothing", async () => {
+  it("does not affect others if its client leaves while a long piece is made", async () => {
     const log = join(server.dir, `${kind}-late.log`);
     const go = join(server.dir, `${kind}-go`);
     appendFileSync(log, "");
@@ -279,7 +279,7 @@ describe.each(KINDS)("a request of an API (%s)", (kind) => {
   });
 });
 
-it("no worker but the liar's has broken the protocol", () => {
+it("only the lying worker has broken the protocol", () => {
   for (const kind of KINDS) expect(server.cli(["logs", kind]).out).not.toContain("which broke the protocol");
 });
 
@@ -291,13 +291,13 @@ describe("an answer that the worker did not check", () => {
 
   it.each([
     ["a header with a line break", { headers: { "x-a": "1\r\nb: 2" } }],
-    ["the same of a stream", { stream: true, headers: { "x-a": "1\r\nb: 2" } }],
-    ["the same of a long answer", { bytes: 400_000, headers: { "x-a": "1\r\nb: 2" } }],
-    ["a status that is none", { status: 1000 }],
+    ["a line break in a header of a stream", { stream: true, headers: { "x-a": "1\r\nb: 2" } }],
+    ["a line break in a header of a long answer", { bytes: 400_000, headers: { "x-a": "1\r\nb: 2" } }],
+    ["an invalid status", { status: 1000 }],
     ["a status of 1xx", { stream: true, status: 101 }],
-    ["bytes that are no RESULT", { garbage: true }],
-    ["a fault that is no JSON", { fault: true }],
-  ])("costs its own request only: %s", async (_, wrong) => {
+    ["bytes that are not a RESULT", { garbage: true }],
+    ["a fault that is not JSON", { fault: true }],
+  ])("affects only its own request: %s", async (_, wrong) => {
     const [fine, failed, alsoFine] = await Promise.all([ask({}), ask(wrong), ask({})]);
     expect(failed.status).toBe(500);
     expect(JSON.parse(failed.text)).toMatchObject({ code: "prediction_failed" });

@@ -42,7 +42,7 @@ describe.each(["generator", "async generator", "generator in threads"])("a %s", 
   const read = (payload: unknown, headers = {}) => readStream(`${server.baseUrl}/stream`, payload, headers);
   const note = (name: string) => join(server.dir, name);
 
-  it("streams lines of JSON as they are made", async () => {
+  it("streams lines of JSON as they are produced", async () => {
     const { status, type, text, piecesMs, isWhole } = await read({ times: 4, sleep: 0.5 });
     expect([status, type, isWhole]).toEqual([200, "application/x-ndjson", true]);
     const lines = text.trimEnd().split("\n");
@@ -50,13 +50,13 @@ describe.each(["generator", "async generator", "generator in threads"])("a %s", 
     expect(piecesMs[0]).toBeLessThan(piecesMs.at(-1)! - 250);
   });
 
-  it("streams server-sent events to whoever accepts them", async () => {
+  it("streams server-sent events to clients that accept them", async () => {
     const { type, text } = await read({ times: 2 }, { accept: "text/event-stream" });
     expect(type).toBe("text/event-stream");
     expect(text).toBe('data: {"n":0,"text":"é\\n"}\n\ndata: {"n":1,"text":"é\\n"}\n\n');
   });
 
-  it("answers an exception before the first piece with a status, one after it in the stream, cut off", async () => {
+  it("reports an exception before the first piece by a status, and a later one in the cut stream", async () => {
     const early = await read({ times: 3, raise_at: 0 });
     expect([early.status, JSON.parse(early.text)]).toEqual([
       500,
@@ -71,14 +71,14 @@ describe.each(["generator", "async generator", "generator in threads"])("a %s", 
     expect(events.text).toContain('event: error\ndata: {"type":"urn:quern:error:prediction_failed"');
   });
 
-  it("cuts the stream of a worker that died, and says so", async () => {
+  it("cuts the stream of a worker that died, and reports it", async () => {
     const { text, isWhole } = await read({ times: 3, exit_at: 2, sleep: 0.05 });
     expect(isWhole).toBe(false);
     expect(text).toContain('"code":"worker_died"');
     await eventually("another has taken its place", async () => (await read({ times: 1 })).status === 200);
   });
 
-  it("gives an empty stream and pieces of megabytes", async () => {
+  it("supports empty streams and pieces of megabytes", async () => {
     expect(await read({ times: 0 })).toMatchObject({ status: 200, text: "", isWhole: true });
     const { text, isWhole } = await read({ times: 5, bytes: 3_000_000 });
     expect(isWhole).toBe(true);
@@ -90,7 +90,7 @@ describe.each(["generator", "async generator", "generator in threads"])("a %s", 
     ).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it("holds the producer of a slow reader up, without delaying its neighbours, and ends it past its time", async () => {
+  it("pauses the producer for a slow reader without delaying others, and ends it after the timeout", async () => {
     const socket = await openStream(server.baseUrl, { times: 1_000_000, bytes: 1000, note: note("slow") });
     await eventually("others are answered at once", async () => {
       const started = performance.now();
@@ -118,7 +118,7 @@ describe.each(["generator", "async generator", "generator in threads"])("a %s", 
     expect(Number(readFileSync(note("left"), "utf8"))).toBeLessThan(500);
   });
 
-  it("ends a producer that stands still past predictor.timeout", async () => {
+  it("ends a producer that stalls beyond predictor.timeout", async () => {
     const { text, isWhole } = await read({ times: 2, sleep: 5 });
     expect([JSON.parse(text), isWhole]).toEqual([
       expect.objectContaining({ code: "prediction_timeout" }),
