@@ -73,7 +73,7 @@ def value_of(name, columns, args=None):
 
 
 class EveryAggregator(unittest.TestCase):
-    def test_of_one_column(self):
+    def test_aggregates_one_column(self):
         for (name, column), expected in EXPECTED.items():
             value = value_of(name, {"col": column}, {"rsd": 0.01} if name == "approx_count_distinct" else {})
             if isinstance(expected, float):
@@ -90,14 +90,14 @@ class EveryAggregator(unittest.TestCase):
         one_pass(connection, [aggregate], lambda _, value: found.append(value))
         self.assertEqual(found, [["y", "x", "a"]])
 
-    def test_an_estimate_is_near_where_it_may_be(self):
+    def test_an_estimate_is_within_its_allowed_error(self):
         self.assertAlmostEqual(value_of("approx_count_distinct", {"col": "i"}, {"rsd": 0.1}), 7, delta=1)
 
-    def test_of_two_columns(self):
+    def test_aggregates_two_columns(self):
         self.assertAlmostEqual(value_of("covar_pop", {"col1": "i", "col2": "g"}), covariance(8))
         self.assertAlmostEqual(value_of("covar_samp", {"col1": "i", "col2": "g"}), covariance(7))
 
-    def test_of_several_columns(self):
+    def test_aggregates_several_columns(self):
         self.assertEqual(value_of("count_distinct", {"col": "g", "cols": []}), 4)
         pairs = {(number, word) for number, word in zip(NUMBERS, WORDS) if number is not None and word is not None}
         self.assertEqual(value_of("count_distinct", {"col": "i", "cols": ["s"]}), len(pairs))
@@ -116,7 +116,7 @@ class EveryAggregator(unittest.TestCase):
             one_pass(connection, [aggregate], lambda _, value, found=found: found.append(value))
             self.assertEqual(found, [[-math.inf, *expected, math.inf]])
 
-    def test_of_nothing_is_an_error_with_the_name(self):
+    def test_no_rows_are_an_error_with_the_name_of_the_aggregate(self):
         connection = duckdb.connect()
         connection.execute("CREATE TABLE data (i BIGINT)")
         aggregate = {"name": "my_mean", "aggregator": {"built_in": "mean"}, "columns": {"col": "i"}, "args": {}}

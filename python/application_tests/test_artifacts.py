@@ -9,7 +9,7 @@ from quern_application.artifacts import Artifacts
 
 
 class Durability(unittest.TestCase):
-    def test_of_all_files_comes_before_the_state(self):
+    def test_all_files_are_durable_before_the_state(self):
         with tempfile.TemporaryDirectory() as root:
             artifacts = Artifacts(root)
             artifacts.begin("a")

@@ -73,7 +73,7 @@ class Giving:
 
 
 class Matrices(unittest.TestCase):
-    def test_are_as_wide_as_their_columns(self):
+    def test_matrices_are_as_wide_as_their_columns(self):
         floats = feature_matrix([[1.5], [2.5]], ["FLOAT_COLUMN", "FLOAT_COLUMN"])
         self.assertEqual((floats.dtype, floats.tolist()), (numpy.float32, [[1.5, 2.5]]))
         integers = feature_matrix([[2**40 + 1], [0.5]], ["INT_COLUMN", "FLOAT_COLUMN"])
@@ -83,7 +83,7 @@ class Matrices(unittest.TestCase):
 
 
 class Answers(unittest.TestCase):
-    def test_of_two_classes_have_one_logit(self):
+    def test_two_classes_have_one_logit(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
         fitted, metrics = served(LogisticRegression(), model(x="FLOAT_COLUMN", y="FLOAT_COLUMN"), columns)
         self.assertEqual(metrics, {"accuracy": 1.0})
@@ -94,7 +94,7 @@ class Answers(unittest.TestCase):
         self.assertEqual((len(low["logits"]), len(low["probabilities"])), (1, 2))
         self.assertLess(low["logits"][0], 0)
 
-    def test_without_decision_function_are_the_logs_of_the_probabilities(self):
+    def test_logits_without_decision_function_are_the_logs_of_the_probabilities(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 1, 1, 2, 2])}
         fitted, _ = served(GaussianNB(), model(x="FLOAT_COLUMN", y="FLOAT_COLUMN"), columns)
         (answer,) = fitted.predict([{"x": 1.0, "y": 4.0}])
@@ -102,13 +102,13 @@ class Answers(unittest.TestCase):
             answer["logits"], numpy.log(numpy.maximum(answer["probabilities"], 1e-300)), rtol=1e-6
         )
 
-    def test_without_probabilities_have_none(self):
+    def test_an_estimator_without_probabilities_gives_none(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
         fitted, _ = served(RidgeClassifier(), model(x="FLOAT_COLUMN"), columns)
         (answer,) = fitted.predict([{"x": 0.0}])
         self.assertEqual(sorted(answer), ["class_ids", "classes", "logits"])
 
-    def test_are_the_same_whatever_kind_of_sequence_an_estimator_gives(self):
+    def test_answers_are_the_same_for_every_kind_of_sequence(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
         described = model(x="FLOAT_COLUMN")
         rows = [{"x": 0.0}, {"x": 5.0}]
@@ -133,7 +133,7 @@ class Answers(unittest.TestCase):
             estimator = Giving(lambda values: values.tolist()[0] if len(values) == 1 else values)
             self.assertEqual(served(estimator, described, columns)[0].predict(rows[:1]), [one])
 
-    def test_that_cannot_be_served_fail_the_training(self):
+    def test_predictions_that_cannot_be_served_fail_the_training(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
         for give, message in (
             (lambda values: values.tolist()[:1], r"predict\(\) returned 1 values for 2 rows; return one for each"),
@@ -143,20 +143,20 @@ class Answers(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, message):
                 fitted_model.train(Giving(give), model(x="FLOAT_COLUMN"), lambda part: columns)
 
-    def test_of_a_regression_that_gives_lists(self):
+    def test_a_regression_may_return_lists(self):
         columns = {**NUMBERS, "t": numpy.array([0, 1, 2, 3, 4, 5])}
         fitted, metrics = served(Giving(lambda values: values.tolist()), model("regression", x="FLOAT_COLUMN"), columns)
         self.assertEqual(fitted.predict([{"x": 5.0}]), [{"predictions": [1]}])
         self.assertEqual(sorted(metrics), ["mae", "rmse"])
 
-    def test_of_a_regression(self):
+    def test_a_regression_returns_numbers(self):
         columns = {**NUMBERS, "t": numpy.array([1, 3, 5, 7, 9, 11])}
         fitted, metrics = served(LinearRegression(), model("regression", x="FLOAT_COLUMN"), columns)
         (answer,) = fitted.predict([{"x": 10.0}])
         self.assertAlmostEqual(answer["predictions"][0], 21.0, places=4)
         self.assertEqual(sorted(metrics), ["mae", "rmse"])
 
-    def test_of_texts_and_numbers(self):
+    def test_features_may_be_texts_and_numbers(self):
         columns = {
             "word": numpy.array(["a", "b", "a", "b"], dtype=object),
             "n": numpy.array([1, 2, 3, 4]),
@@ -171,14 +171,14 @@ class Answers(unittest.TestCase):
             [["1"], ["0"]],
         )
 
-    def test_without_an_evaluation_have_no_metrics(self):
+    def test_a_model_without_evaluation_has_no_metrics(self):
         columns = {**NUMBERS, "t": numpy.array([0, 0, 0, 1, 1, 1])}
         _, metrics = fitted_model.train(
             LogisticRegression(), model(x="FLOAT_COLUMN"), lambda part: columns if part == "training" else {}
         )
         self.assertEqual(metrics, {})
 
-    def test_what_cannot_be_kept_says_so(self):
+    def test_a_model_that_cannot_be_pickled_is_an_error(self):
         class Local(LogisticRegression):
             pass
 

@@ -54,7 +54,7 @@ class Ingestion(unittest.TestCase):
         environment = self.environment([self.write("1,1,a\n,2,b\n3,,c\n")], drop_null=True)
         self.assertEqual(self.ingested(environment), (3, 1, [(1, 1.0, "a")]))
 
-    def test_what_is_not_of_its_type_ends_it_all(self):
+    def test_a_value_of_the_wrong_type_ends_the_ingestion(self):
         for text, said in (
             ("x,1,a\n", "'x'"),
             ("1,y,a\n", '"y"'),

@@ -35,7 +35,7 @@ class OwnCode(unittest.TestCase):
         )
         self.assertEqual(self.aggregate(path, {"times": 10}), 70)
 
-    def test_an_aggregator_of_former_days_runs_without_spark(self):
+    def test_an_aggregator_written_for_spark_runs_without_it(self):
         path = self.write(
             "two.py",
             "import pyspark.sql.functions as F\n\n"
@@ -44,7 +44,7 @@ class OwnCode(unittest.TestCase):
         )
         self.assertEqual(self.aggregate(path), 4)
 
-    def test_a_file_without_the_function_says_so(self):
+    def test_a_file_without_the_function_is_an_error(self):
         path = self.write("three.py", "def aggregate(): pass\n")
         with self.assertRaisesRegex(
             AttributeError, r"three.py: function aggregate_python\(\) or aggregate_spark\(\) is not defined"
@@ -80,7 +80,7 @@ class OwnCode(unittest.TestCase):
         self.assertEqual(column.reverse(102), 2)
         sanity_check(self.connection, [self.transformed(path)], 10)
 
-    def test_a_transformer_of_former_days_makes_a_column_for_training(self):
+    def test_a_transformer_written_for_spark_makes_a_column_for_training(self):
         self.connection.execute(
             "CREATE OR REPLACE TEMP VIEW data AS SELECT n, row_number() OVER () - 1 AS file_row_number FROM (VALUES (2), (1), (4)) t(n)"
         )
@@ -111,7 +111,7 @@ class OwnCode(unittest.TestCase):
         with self.assertRaisesRegex(duckdb.Error, "KeyError: 'no such word'"):
             self.over_rows(self.transformed(path))
 
-    def test_what_is_not_of_the_type_is_refused(self):
+    def test_a_value_of_the_wrong_type_is_refused(self):
         path = self.write("seven.py", "def transform_python(sample, args):\n    return 'text'\n")
         with self.assertRaises(duckdb.Error):
             self.over_rows(self.transformed(path))

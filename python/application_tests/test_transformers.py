@@ -71,7 +71,7 @@ class EveryTransformer(unittest.TestCase):
             self.assert_same(made, "FLOAT_COLUMN", [drawn_number(draw) for _ in range(4)])
             self.assert_same(made, "INT_COLUMN", [draw.randint(-(2**40), 2**40)])
 
-    def test_normalize_without_spread_says_so_both_ways(self):
+    def test_normalize_without_spread_is_an_error_in_both_directions(self):
         made = column("normalize", {"num": "raw"}, {"mean": 1.0, "stddev": 0.0}, "FLOAT_COLUMN")
         for by_sql, in_python in both_ways(made, "FLOAT_COLUMN", [1.0]):
             self.assertEqual(by_sql, "stddev is 0: all values are the same, and cannot be normalized")

@@ -9,7 +9,7 @@ from quern_runtime.http_payload import parse_payload
 
 
 class Answers(unittest.TestCase):
-    def test_half_of_a_surrogate_pair_goes_back_as_it_came(self):
+    def test_half_a_surrogate_pair_is_returned_as_it_came(self):
         self.assertEqual(encode_answer(parse_payload(None, b'["\\ud800"]')), (b"", b'["\\ud800"]'))
 
     def response(self, body, status=201, **headers):
@@ -22,7 +22,7 @@ class Answers(unittest.TestCase):
         )
         self.assertEqual(encode_answer("setosa"), (b"", b'"setosa"'))
 
-    def test_only_what_is_text_goes_out_as_text(self):
+    def test_only_text_is_sent_as_text(self):
         class Label(str):
             def encode(self, *_):
                 raise RuntimeError

@@ -15,7 +15,7 @@ from quern_runtime.predictions import Predictions
 
 
 class Forming(unittest.TestCase):
-    def test_a_single_one_does_not_wait_on_an_idle_worker(self):
+    def test_a_single_request_does_not_wait_on_an_idle_worker(self):
         batching = Batching(4, 1.0)
         batching.add("a", 0)
         self.assertEqual(batching.take(0, is_idle=True), ["a"])
@@ -23,7 +23,7 @@ class Forming(unittest.TestCase):
         self.assertIsNone(batching.take(0.5, is_idle=False))
         self.assertEqual(batching.take(1.0, is_idle=False), ["b"])
 
-    def test_several_wait_until_full_or_for_the_interval(self):
+    def test_several_requests_wait_until_the_batch_is_full_or_the_interval_ends(self):
         batching = Batching(3, 1.0)
         batching.add("a", 0)
         batching.add("b", 0.5)
@@ -34,7 +34,7 @@ class Forming(unittest.TestCase):
         self.assertEqual(batching.take(0.7, is_idle=True), ["a", "b", "c"])
         self.assertEqual(batching.take(0.7, is_idle=True), ["d"])
 
-    def test_one_that_was_cancelled_is_not_in_it(self):
+    def test_a_cancelled_request_is_not_in_the_batch(self):
         batching = Batching(2, 1.0)
         one, two = object(), object()
         batching.add(one, 0)
@@ -69,7 +69,7 @@ class Doubling:
 
 
 class Property(unittest.TestCase):
-    def test_answers_reach_their_askers_under_cancels_and_errors(self):
+    def test_answers_reach_their_requests_despite_cancels_and_errors(self):
         for seed in range(300):
             with self.subTest(seed=seed), contextlib.redirect_stderr(io.StringIO()):
                 self.run_one(random.Random(seed))

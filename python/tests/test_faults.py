@@ -80,7 +80,7 @@ class Faults(unittest.TestCase):
         self.assertLess(len(encoded), protocol.ACK_FAILURES_BYTES_MAX // 2)
         return json.loads(encoded.decode(), parse_constant=refuse)
 
-    def test_texts_have_a_limit_in_bytes_as_they_are_sent_and_say_that_they_were_cut(self):
+    def test_texts_have_a_limit_in_encoded_bytes_and_say_that_they_were_cut(self):
         for text in ("x" * 600_000, "й" * 260_000, "😀" * 300_000, '"\\' * 300_000, "\ud800" * 100_000):
             described = self.encoded(ValueError(text))
             message, traceback = described["message"], described["traceback"]
@@ -96,12 +96,12 @@ class Faults(unittest.TestCase):
                 self.assertLessEqual(len(json.dumps(value)) - 2, most)
                 self.assertGreater(len(json.dumps(value)), most - 200)
 
-    def test_what_is_short_stays_as_it_is(self):
+    def test_short_texts_stay_as_they_are(self):
         described = self.encoded(ValueError("é\n"))
         self.assertEqual((described["type"], described["message"]), ("ValueError", "é\n"))
         self.assertNotIn("cut", described["traceback"])
 
-    def test_details_are_plain_json_whatever_they_are(self):
+    def test_every_detail_becomes_plain_json(self):
         cases = [
             ({"field": "age"}, {"field": "age"}),
             ({1: None, "a": (1, 2)}, {"1": None, "a": [1, 2]}),
@@ -119,7 +119,7 @@ class Faults(unittest.TestCase):
             self.assertIsInstance(self.encoded(http(detail))["detail"], str)
         self.assertEqual(self.encoded(http(nest(50)))["detail"], nest(50))
 
-    def test_the_capability_of_this_process_is_in_none_of_their_texts(self):
+    def test_the_capability_of_this_process_is_in_no_text_of_a_fault(self):
         secret = "quern_" + "s" * 32
         with mock.patch.object(capability, "_SECRET", secret):
             for detail in ("at %s/a" % secret, {"url": secret}, {1, secret}):
@@ -136,7 +136,7 @@ class Faults(unittest.TestCase):
             self.assertIn("cut: ", cut)
             self.assertLessEqual(len(json.dumps(cut)) - 2, faults.FAULT_DETAIL_BYTES_MAX)
 
-    def test_exceptions_that_misbehave_are_still_faults(self):
+    def test_misbehaving_exceptions_are_still_faults(self):
         for error in (
             Unprintable(),
             NoAttributes(),
@@ -154,7 +154,7 @@ class Faults(unittest.TestCase):
 
 
 class Acks(unittest.TestCase):
-    def test_each_is_one_frame_and_settles_its_own_deliveries_exactly(self):
+    def test_each_ack_is_one_frame_and_settles_exactly_its_own_deliveries(self):
         progress, settled = Progress(), []
         for delivery in range(1, 200):
             if delivery % 3:
@@ -213,7 +213,7 @@ class Answers(unittest.TestCase):
 
 
 class Monitoring(unittest.TestCase):
-    def test_counts_many_elements_together_so_that_heads_stay_small(self):
+    def test_many_elements_are_counted_together_so_that_heads_stay_small(self):
         observed = Monitor("classification", None).observe(["c%d" % (n % 1000) + "x" * 300 for n in range(100_000)])
         counts = observed["class_counts"]
         self.assertEqual((len(counts), sum(count for _, count in counts)), (CLASSES_MAX + 1, 100_000))
@@ -222,7 +222,7 @@ class Monitoring(unittest.TestCase):
         self.assertEqual({**observed["value_sum"], "sum": 0}, {"count": 501, "sum": 0, "least": -2, "most": 1e308})
         json.dumps(observed, allow_nan=False)
 
-    def test_never_fails_a_request(self):
+    def test_monitoring_never_fails_a_request(self):
         class Evil(dict):
             def __contains__(self, key):
                 raise SystemExit

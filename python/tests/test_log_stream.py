@@ -37,7 +37,7 @@ class Bounds(unittest.TestCase):
         self.assertNotIn(secret, self.read())
         self.assertEqual(self.read().count("quern_***"), 3)
 
-    def test_what_is_there_and_what_was_dropped_is_all_that_was_printed(self):
+    def test_kept_and_dropped_bytes_are_all_that_was_printed(self):
         for n in range(30_000):
             print("%09d%s" % (n, "." * 990), file=self.stream)
         older, current = self.read("w.log.1"), self.read()
@@ -49,7 +49,7 @@ class Bounds(unittest.TestCase):
         self.assertEqual(numbers, list(range(numbers[0], 30_000)))
         self.assertEqual(sorted(os.listdir(self.directory.name)), ["w.log", "w.log.1"])
 
-    def test_one_print_of_many_lines_is_within_the_bounds_too(self):
+    def test_one_print_of_many_lines_stays_within_the_limits_too(self):
         self.stream.write(("x" * 99 + "\n") * 300_000)
         self.assertLessEqual(os.stat(self.path).st_size, log_file.FILE_BYTES_MAX)
         self.assertLessEqual(os.stat(self.path + ".1").st_size, 9 * MIB)
@@ -63,7 +63,7 @@ class Bounds(unittest.TestCase):
         self.assertEqual(len(kept.encode()) + int(cut), 400_000)
         self.assertTrue(following.endswith(" next"))
 
-    def test_a_file_of_user_code_behind_the_descriptor_is_never_cut(self):
+    def test_a_file_of_user_code_at_the_descriptor_is_never_truncated(self):
         own = os.path.join(self.directory.name, "own")
         with open(own, "wb") as file:
             file.truncate(20 * MIB)
@@ -73,7 +73,7 @@ class Bounds(unittest.TestCase):
         print("more", file=self.stream)
         self.assertGreater(os.stat(own).st_size, 20 * MIB)
 
-    def test_where_it_cannot_be_rotated_the_newest_lines_are_dropped_and_counted(self):
+    def test_if_the_log_cannot_be_rotated_the_newest_lines_are_dropped_and_counted(self):
         open(self.path + ".lock", "w").close()
         for _ in range(20_000):
             print("x" * 1000, file=self.stream)
@@ -86,7 +86,7 @@ class Bounds(unittest.TestCase):
         shown = self.read("w.log.1").count("x" * 1000)
         self.assertEqual(dropped + shown * 1026, 20_000 * 1026)
 
-    def test_a_forked_child_prints_within_the_same_bounds(self):
+    def test_a_forked_child_prints_within_the_same_limits(self):
         for _ in range(5000):
             print("x" * 1000, file=self.stream)
         pid = os.fork()

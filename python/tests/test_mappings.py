@@ -22,18 +22,18 @@ class HeadersOfRequests(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "X-Other"):
             self.headers["X-Other"]
 
-    def test_a_repeated_one_has_its_values_joined_and_apart(self):
+    def test_a_repeated_header_has_its_values_joined_and_separately(self):
         self.assertEqual((self.headers["X-Two"], self.headers.getlist("X-Two")), ("a, b", ["a", "b"]))
         self.assertEqual((self.headers.getlist("X-Mine"), self.headers.getlist("x-other")), (["1"], []))
 
-    def test_what_user_code_sets_is_found(self):
+    def test_headers_that_user_code_sets_are_found(self):
         headers = Headers({"a": "1"})
         headers["X-New"] = "2"
         self.assertEqual((headers["X-New"], headers.get("X-New"), "X-New" in headers), ("2", "2", True))
 
 
 class Fields(unittest.TestCase):
-    def test_of_a_repeated_name_the_last_value_and_all(self):
+    def test_a_repeated_field_has_its_last_value_and_all_values(self):
         query = argument("query_params", {"query_params": [["a", "1"], ["b", ""], ["a", "2"]]})
         self.assertEqual((query["a"], query.get("c", "d"), query), ("2", "d", {"a": "2", "b": ""}))
         self.assertEqual((query.getlist("a"), query.getlist("c")), (["1", "2"], []))
@@ -41,7 +41,7 @@ class Fields(unittest.TestCase):
 
 
 class Dicts(unittest.TestCase):
-    def test_they_are_written_copied_and_pickled_as_dicts(self):
+    def test_mappings_are_serialized_copied_and_pickled_as_dicts(self):
         for mapping, name in (
             (Headers({"a": "1, 2"}, {"a": ["1", "2"]}), "A"),
             (MultiDict([("a", "1"), ("a", "2")]), "a"),

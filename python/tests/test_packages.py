@@ -10,7 +10,7 @@ import quern_runtime
 
 class PackagesTest(unittest.TestCase):
     @unittest.skipIf(sys.version_info < (3, 10), "this Python does not list its own modules")
-    def test_imports_only_what_comes_with_python(self) -> None:
+    def test_the_runtime_imports_only_the_standard_library(self) -> None:
         imported = {
             name.partition(".")[0]
             for file in Path(quern_runtime.__file__).parent.rglob("*.py")

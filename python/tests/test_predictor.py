@@ -56,7 +56,7 @@ class Signatures(unittest.TestCase):
         finally:
             os.chdir(before)
 
-    def test_wrong_classes_are_refused_with_the_legal_names(self):
+    def test_wrong_classes_are_refused_with_the_allowed_names(self):
         for source, message in WRONG:
             with self.subTest(message):
                 self.assertIn(message, " ".join(fault["message"] for fault in check_source(source, "p.py")))
@@ -64,7 +64,7 @@ class Signatures(unittest.TestCase):
                     self.load(source)
                 self.assertIn(message, str(caught.exception))
 
-    def test_names_of_cortex_are_refused_with_the_way_out(self):
+    def test_names_of_cortex_are_refused_with_a_cure(self):
         for name, cure in FORMER_ARGUMENTS.items():
             method = (
                 "predict(self, payload, %s)"
@@ -82,14 +82,14 @@ class Signatures(unittest.TestCase):
             message = "class PythonPredictor is not defined; " + cure
             self.assertEqual(check_source(source, "p.py"), [{"line": 2, "message": message, "former": True}])
 
-    def test_a_name_of_cortex_with_a_default_is_fine(self):
+    def test_a_name_of_cortex_with_a_default_is_accepted(self):
         source = "class PythonPredictor:\n    def __init__(self, config, python_client=None): pass\n    def predict(self, payload): pass\n    def load_model(self, path): pass\n"
         self.assertEqual(check_source(source, "p.py"), [])
 
-    def test_the_tree_alone_tells_syntax_errors_with_their_line(self):
+    def test_the_syntax_tree_alone_shows_syntax_errors_with_their_line(self):
         self.assertEqual([f["line"] for f in check_source("x = 1\ndef (:\n", "p.py")], [2])
 
-    def test_what_a_tree_cannot_show_is_left_to_the_load(self):
+    def test_errors_that_the_syntax_tree_cannot_show_are_found_on_load(self):
         for source in (
             "from base import PythonPredictor\n",
             "PythonPredictor = make()\n",
@@ -97,7 +97,7 @@ class Signatures(unittest.TestCase):
         ):
             self.assertEqual(check_source(source, "p.py"), [])
 
-    def test_a_missing_module_comes_with_what_to_add(self):
+    def test_a_missing_module_is_reported_with_the_package_to_add(self):
         def of(source):
             with self.assertRaises(ImportError) as caught:
                 exec(source, {})
@@ -114,7 +114,7 @@ class Signatures(unittest.TestCase):
         self.assertIsNone(of("from json import gone"))
         self.assertIsNone(advice(ValueError()))
 
-    def test_extra_arguments_with_defaults_are_fine(self):
+    def test_extra_arguments_with_defaults_are_accepted(self):
         source = "class PythonPredictor:\n    def __init__(self, config, size=3, *a, **k): pass\n    def predict(self, payload, top=5): return top\n"
         self.assertEqual(check_source(source, "p.py"), [])
         self.assertEqual(self.load(source).call({"payload": 1}), 5)
@@ -130,7 +130,7 @@ class Signatures(unittest.TestCase):
         self.assertEqual(predictor.instance.seen, ["p", None, "j-1", spec])
         self.assertIsInstance(predictor.instance.seen[3]["config"]["one"], float)
 
-    def test_post_predict_has_what_it_declares_and_predict_only_its_own(self):
+    def test_post_predict_gets_what_it_declares_and_predict_only_its_own_arguments(self):
         source = (
             "class PythonPredictor:\n    def __init__(self, config): pass\n    def predict(self, payload, batch_id): return payload\n"
             "    def post_predict(self, response, headers): self.seen = [response, headers]\n"
@@ -183,13 +183,13 @@ class Payloads(unittest.TestCase):
     def test_predictions_are_compact_json(self):
         self.assertEqual(encode_answer({"a": ["é", 1.5, None]}), (b"", '{"a":["é",1.5,null]}'.encode()))
 
-    def test_what_json_cannot_hold_is_named(self):
+    def test_values_that_json_cannot_hold_are_named(self):
         for value, name in (({1}, "set"), (float("nan"), "JSON compliant"), ([object()], "object")):
             with self.assertRaises((TypeError, ValueError)) as caught:
                 encode_answer(value)
             self.assertIn(name, str(caught.exception))
 
-    def test_an_exception_that_cannot_print_itself_is_still_told(self):
+    def test_an_exception_that_cannot_print_itself_is_still_reported(self):
         class Sly(Exception):
             def __str__(self):
                 raise RuntimeError
@@ -198,7 +198,7 @@ class Payloads(unittest.TestCase):
 
 
 class Notes(unittest.TestCase):
-    def test_the_next_process_learns_what_was_in_hand(self):
+    def test_the_next_process_learns_which_delivery_was_in_hand(self):
         path = os.path.join(tempfile.mkdtemp(), "note")
         note = Note(path)
         self.assertIsNone(note.died_in)
@@ -207,7 +207,7 @@ class Notes(unittest.TestCase):
         self.assertEqual(Note(path).died_in, {"epoch": 7, "delivery": 5, "batch_index": 41})
         self.assertIsNone(Note(path).died_in)
 
-    def test_what_was_put_down_was_not_in_hand(self):
+    def test_a_finished_delivery_was_not_in_hand(self):
         path = os.path.join(tempfile.mkdtemp(), "note")
         note = Note(path)
         note.take_in_hand(1, 5, 41)

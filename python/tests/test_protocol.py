@@ -31,14 +31,14 @@ class Fixtures(unittest.TestCase):
         messages = {n: v for n, v in named.items() if n in numbers}
         self.assertEqual(messages, numbers)
 
-    def test_frames_are_cut_wherever_the_stream_is_split(self):
+    def test_frames_are_split_correctly_wherever_the_stream_is_cut(self):
         stream = b"".join(bytes.fromhex(f["bytes"]) for f in fixtures())
         expected = [(f["type"], f["flags"], f["id"]) for f in fixtures()]
         for step in (1, 7, 64, len(stream)):
             seen = [frame[:3] for frame in cut(stream, step)]
             self.assertEqual(seen, expected, "step %d" % step)
 
-    def test_frames_of_every_length_wherever_they_begin_in_the_memory(self):
+    def test_frames_of_every_length_are_read_at_any_offset(self):
         most = protocol.FRAME_BODY_BYTES_MAX
         bodies = [
             bytes([at]) * length for at, length in enumerate([0, 1, 4095, most, 100_000, most, 3, 200_000, most, most])
@@ -71,7 +71,7 @@ class Fixtures(unittest.TestCase):
         else:
             self.assertEqual(protocol.decode_u32(body), value["bytes"])
 
-    def test_an_init_that_sets_nothing_up_is_refused(self):
+    def test_an_incomplete_init_is_refused(self):
         init = {"api_id": "a", "project": "p", "path": "f.py", "api_config": "{}", "concurrency": 1}
         self.assertEqual(protocol.decode_init(json.dumps(init)), init)
         self.assertEqual(protocol.decode_init(json.dumps({**init, "job_config": None}))["job_config"], None)
