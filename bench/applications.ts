@@ -45,7 +45,7 @@ export async function benchApplications(): Promise<void> {
   report("memory of ten million rows, MiB", ours.rss_mib, `<= ${RSS_MIB}`, ours.rss_mib <= RSS_MIB);
 }
 
-/** A Python with what both need. */
+/** The Python that has the packages of both. */
 function installed(): string {
   const python = join(directory, "python", "bin", "python");
   if (existsSync(python)) return python;

@@ -45,7 +45,7 @@ export async function runJob(
   };
 }
 
-/** Asks as seldom as a person's `--watch` does: the times are the job's own, and each question takes its share of the machine. */
+/** Polls as rarely as `--watch` does: the times are the job's own, and each poll costs CPU. */
 async function endOf(server: TestServer, id: string) {
   for (;;) {
     const job = await server.job("noop-batch", id);

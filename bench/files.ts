@@ -11,7 +11,7 @@ import { cpuSeconds, report, rssMiB } from "./measure.ts";
 
 const FILES = 1_000_000;
 
-/** Not in the checkout: tools that look for sources would walk through it. */
+/** Not in the checkout, because tools that look for sources would walk through it. */
 export const FILES_DIRECTORY = join(realpathSync(tmpdir()), "quern-bench-files");
 
 export async function benchFiles(server: TestServer): Promise<void> {
@@ -20,7 +20,8 @@ export async function benchFiles(server: TestServer): Promise<void> {
     ["flat", FILES],
   ] as const) {
     const tree = makeTree(join(FILES_DIRECTORY, name), perDirectory);
-    // Making them held our own event loop for longer than idle connections are kept: the first use of one fails.
+    // Creating the files blocked this process for longer than the server keeps idle connections, so the first reuse of
+    // one fails.
     await server.fetch("/-/livez").catch(() => {});
     await benchTree(server, tree, name);
     rmSync(tree, { recursive: true });

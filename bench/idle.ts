@@ -1,16 +1,19 @@
-/** What a server with one live API takes of a core while nothing happens: all its processes, from /proc. */
+/** Measures the share of a core that an idle server with one live API uses: all its processes, from /proc. */
 import { readdirSync, readFileSync } from "node:fs";
 import { eventually } from "../test/harness/eventually.ts";
 import { ECHO, project } from "../test/harness/projects.ts";
 import { TestServer } from "../test/harness/server.ts";
 import { report } from "./measure.ts";
 
-/** What a start leaves behind is over: V8 collects garbage for a last time about a minute after a process has become idle. */
+/**
+ * After this the work of the start is over: V8 collects garbage for the last time about a minute after a process became
+ * idle.
+ */
 const SETTLE_MS = 90_000;
 const MEASURED_MS = 60_000;
 const BAR_PERCENT = 0.3;
 
-/** To the nanosecond: what wakes up for microseconds is charged whole ticks, or none, in /proc/PID/stat. */
+/** In nanoseconds, because /proc/PID/stat charges whole ticks, or none, for wake-ups of microseconds. */
 function cpuSeconds(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   const ns = threads.map(

@@ -1,5 +1,5 @@
 /**
- * The same no-op job beside what people use for it: Ray Data, Celery on Redis, BullMQ, graphile-worker; two workers each, from the
+ * The same no-op job on the usual tools: Ray Data, Celery on Redis, BullMQ, graphile-worker; two workers each, from the
  * file to the last batch. Peers are installed into `.bench/peers`; Redis and PostgreSQL must be there (Debian: redis-server,
  * postgresql).
  */
@@ -19,10 +19,10 @@ interface Peer {
   script: string;
   /** Behind the file and the counts. */
   more: readonly string[];
-  /** What our rate must be of theirs, at 1 and at 100 items a batch. */
+  /** The required ratio of our rate to theirs, at 1 and at 100 items a batch. */
   atOne: number;
   atHundred: number;
-  /** Batches that it is given: enough for a steady rate, few enough to end. */
+  /** The number of its batches: enough for a steady rate, few enough to finish. */
   batchesOfOne: number;
   batchesOfHundred: number;
 }
@@ -84,7 +84,7 @@ export async function benchPeers(
   }
 }
 
-/** From the submission to the end, workers and all. */
+/** From the submission to the end, including the start of workers. */
 async function fourBatches(server: TestServer): Promise<number> {
   const started = performance.now();
   const items = [1, 2, 3, 4];

@@ -1,5 +1,5 @@
 /**
- * Real-time serving beside what people use for it: FastAPI, MLServer, LitServe, BentoML and Ray Serve, each at its best
+ * Real-time serving compared with the usual tools: FastAPI, MLServer, LitServe, BentoML and Ray Serve, each at its best
  * settings with one worker, loaded by wrk one after the other. Peers are installed into `.bench/serving`; wrk must be there
  * (Debian: wrk).
  */

@@ -1,4 +1,4 @@
-/** What a person waits for: start to ready, deploy to the first answer, four batches from submit to finished. */
+/** The times that a user waits: start to ready, deploy to the first answer, four batches from submit to finished. */
 import { eventually } from "../test/harness/eventually.ts";
 import { ECHO, project } from "../test/harness/projects.ts";
 import { TestServer } from "../test/harness/server.ts";

@@ -1,14 +1,15 @@
 /**
- * Joins the modules of `dist/` into the few files of `dist/bundle/`, which `bin/quern` runs: to find and read hundreds of small
- * ones took most of a start. Entries keep their names and lie side by side, for a module finds a program of its own beside itself.
- * Nothing is shortened or renamed: a stack shows the functions of the source, and a comment in the bundle the module of each.
+ * Joins the modules of `dist/` into the few files of `dist/bundle/`, which `bin/quern` runs: finding and reading
+ * hundreds of small ones took most of a start. Entries keep their names and lie side by side, because a module looks
+ * for its programs in its own directory. Nothing is shortened or renamed: a stack shows the functions of the source,
+ * and a comment in the bundle the module of each.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { root } from "./setup.mjs";
 
-/** Of these a process loads many files, of which it needs few. All other packages stay as they are installed. */
+/** Packages with many files, of which a process needs few. All other packages stay as installed. */
 const BUNDLED = ["zod", "yaml", "hono", "@hono/node-server", "@msgpack/msgpack", "commander"];
 
 const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(

@@ -1,6 +1,6 @@
 /**
  * `npm run check`: format, lint, types and dead code of both languages, and all tests: the same as CI.
- * `npm run check -- --static` needs no server and takes under a minute. Of the tests it runs the house rules only.
+ * `npm run check -- --static` needs no server and takes under a minute. It runs only the house rules of the tests.
  */
 import { join } from "node:path";
 import { checkPython } from "./python-tools.mjs";
@@ -10,7 +10,7 @@ setUp();
 const bin = (name) => join(root, "node_modules", ".bin", name);
 run(bin("biome"), ["check", "--error-on-warnings", "."]);
 run(bin("tsc"), ["-p", "tsconfig.json"]);
-// Promises whose failure nobody hears of, also in callbacks: Biome's own rule does not see those.
+// Finds promises without error handling, also in callbacks, which Biome's own rule does not see.
 run(bin("oxlint"), ["--type-aware", "--quiet", "src"]);
 run(bin("knip"), ["--no-progress"]);
 checkPython();

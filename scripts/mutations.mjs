@@ -1,13 +1,14 @@
 /**
- * `npm run mutations [-- NAME ...]`: breaks each numbered guarantee of ARCHITECTURE.md on purpose, and passes only where the
- * test that guards it turns red. A breakage is a patch in test/mutations/ that names its tests; it is applied to a copy of the
- * checkout, which is built, and the tests are run there. Unbroken, the same tests must be green. A patch that does not apply
- * or build, a test that is not there, and one that hangs are failures of their own, and are told apart.
+ * `npm run mutations [-- NAME ...]`: breaks each numbered guarantee of ARCHITECTURE.md on purpose, and passes only if
+ * the test that guards it fails. A breakage is a patch in test/mutations/ that names its tests; it is applied to a copy
+ * of the checkout, which is built, and the tests are run there. Unbroken, the same tests must be green. A patch that
+ * does not apply or build, a missing test and a test that hangs are failures too, each with its own message.
  *
- * `npm run mutations -- --write NAME` makes the uncommitted changes of src/ and python/ the breakage of NAME.patch, under the
- * head that the file has.
+ * `npm run mutations -- --write NAME` makes the uncommitted changes of src/ and python/ the breakage of NAME.patch,
+ * under the head that the file has.
  *
- * `npm run mutations -- --pure` is another run: small changes of the pure modules, made by Stryker (scripts/mutations/pure.mjs).
+ * `npm run mutations -- --pure` is another run: small changes of the pure modules, made by Stryker
+ * (scripts/mutations/pure.mjs).
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -32,7 +33,7 @@ async function timed(name, work) {
   tell(verdict, name, (performance.now() - startedMs) / 1000, what);
 }
 
-/** All the tests, unbroken, together. Returns those that cannot run here. */
+/** Runs all the tests on the unbroken copy. Returns those that cannot run here. */
 async function unbroken(patches) {
   const tests = patches.flatMap(({ red }) => red);
   const skipped = new Set();

@@ -1,6 +1,6 @@
 /**
  * Runs a command in a Linux of its own: user-mode Linux (Debian: user-mode-linux), a kernel as a process, with systemd, on this
- * machine's files read-only. For what needs a machine that is set up otherwise than this one: cgroup v2 with memory, services.
+ * machine's files read-only. For tests that need a differently configured machine: cgroup v2 with memory, and services.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { root } from "./setup.mjs";
 const SYSTEMD = "/lib/systemd/systemd";
 const MEMORY = "3072M";
 const LIMIT_MS = 600_000;
-/** All that may be written there and is gone with the kernel. */
+/** The directories that are writable there; their contents are lost with the kernel. */
 const TEMPORARY = "/run/temporary";
 
 /** Services get a part of these for themselves (`PrivateTmp=`), so that they must be writable; not where this checkout or Node is in one. */
@@ -19,7 +19,7 @@ const EMPTY = ["/tmp", "/var/tmp"].filter(
   (path) => ![root, process.execPath].some((used) => used.startsWith(`${path}/`)),
 );
 
-/** What is missing on this machine, in words; undefined where nothing is. */
+/** Describes what this machine lacks; undefined if it lacks nothing. */
 export function missingForOwnKernel() {
   const hasKernel = spawnSync("linux.uml", ["--version"], { stdio: "ignore" }).status === 0;
   if (!hasKernel) return "user-mode Linux (linux.uml), in Debian's package user-mode-linux";
@@ -27,8 +27,8 @@ export function missingForOwnKernel() {
 }
 
 /**
- * The command's exit status (undefined: it did not come to an end), and what `read` makes of the directory that it knows as /mnt.
- * `env` is all that it sees beside PATH.
+ * The command's exit status (undefined if it did not end), and the result of `read` for the directory that it sees as
+ * /mnt. It gets only `env` and PATH as variables.
  */
 export function runInOwnKernel(command, env, read) {
   const directory = mkdtempSync(join(tmpdir(), "quern-kernel-"));
@@ -50,7 +50,7 @@ export function runInOwnKernel(command, env, read) {
   }
 }
 
-/** The first process: makes room to write, and becomes systemd with one service, the command. */
+/** The first process: makes directories writable, and becomes systemd with one service, the command. */
 function init(directory) {
   return `#!/bin/sh
 PATH=/usr/sbin:/usr/bin:/sbin:/bin

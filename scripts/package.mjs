@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root, setUp } from "./setup.mjs";
 
-/** What a user is asked to trust. S3 and SQS are to fit in. */
+/** Each package is one more that a user must trust. The limit leaves room for S3 and SQS. */
 const PACKAGES_MAX = 110;
 
 setUp();

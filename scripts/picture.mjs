@@ -52,7 +52,7 @@ function session() {
   ];
   const id = lines.at(-2);
   const waited = command(`job wait iris-batch ${id}`);
-  // What comes behind the table is the job's configuration.
+  // The lines after the table are the job's configuration.
   return [...lines, ...waited.slice(0, waited.indexOf("batch stats") + 3), "…", "", ...command("get")];
 }
 

@@ -12,7 +12,7 @@ const RUFF = "ruff==0.17.6";
 
 const tool = (name) => join(pythonWith("python-tools", [RUFF, MYPY]), "..", name);
 
-/** Ends this process with what is wrong, if anything is. */
+/** Ends this process with the errors if there are any. */
 export function checkPython() {
   run(tool("ruff"), ["format", "--check", "--quiet"]);
   run(tool("ruff"), ["check", "--quiet"]);

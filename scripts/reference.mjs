@@ -75,7 +75,7 @@ function typeOf(field) {
     : `integer from ${field.minimum}${most}`;
 }
 
-/** What of a field is refused for now, and what to do meanwhile. */
+/** The values of a field that are not supported yet, and what to do instead. */
 function noteOn(path) {
   const found = NOT_YET.find((field) => field.path.every((part, i) => path[i] === part));
   return found === undefined ? "" : `not supported yet; ${found.cure}`;

@@ -1,6 +1,7 @@
 /**
- * Sends what schemathesis makes of our OpenAPI document to a real server: no 5xx, no answer that the document does not
- * have. `node scripts/schemathesis.mjs [EXAMPLES]`; installs schemathesis from PyPI into .bench/schemathesis once.
+ * Sends the requests that schemathesis generates from the OpenAPI document to a real server. Fails on a 5xx, and on a
+ * response that the document lacks. `node scripts/schemathesis.mjs [EXAMPLES]`; installs schemathesis from PyPI into
+ * .bench/schemathesis once.
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -90,7 +91,7 @@ function prepare() {
   return inputs;
 }
 
-/** Deploys, runs a job with a failure so that there is something to read, and lets the tool loose. */
+/** Deploys, runs a job with a failure so that there is data to read, and starts the tool. */
 function check() {
   const run = (args, input) =>
     execFileSync(process.execPath, [quern, ...args], {

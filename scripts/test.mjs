@@ -14,11 +14,16 @@ setUp();
 
 const TENSORFLOW = "--tensorflow";
 const OWN_KERNEL = "--own-kernel";
-/** On another Node: what stands on Node's own parts (SQLite, HTTP, streams, processes and their channels). */
+/**
+ * On another Node, only tests that depend on Node's own parts (SQLite, HTTP, streams, processes and their channels).
+ */
 const OTHER_NODE = "--other-node";
 const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE];
 const scenarios = (folder, ...names) => names.map((name) => `test/scenarios/${folder}/${name}.test.ts`);
-/** Left out is what another Node makes no difference to: Python, applications, guides, the rules of configurations, other stores and queues. */
+/**
+ * Leaves out tests that do not depend on the version of Node: Python, applications, guides, the rules of
+ * configurations, other stores and queues.
+ */
 const OF_NODE = [
   "test/base/",
   "test/batch/",
@@ -35,7 +40,7 @@ const OF_NODE = [
 ];
 
 const total = { passed: 0, failed: 0, skipped: 0 };
-/** What failed, told once more at the very end: a log of thousands of lines is read from there. */
+/** Failures are printed again at the very end, where people start to read a long log. */
 const failures = [];
 
 function stage(name, runStage) {
@@ -75,7 +80,7 @@ function textOf(file) {
   return existsSync(file) ? readFileSync(file, "utf8") : undefined;
 }
 
-/** What a run came to, by its report; undefined where it wrote none. */
+/** The result of a run from its report; undefined if it wrote none. */
 function counted(status, report) {
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
   const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(report);
@@ -121,7 +126,7 @@ function tensorflow() {
   return { passed: 0, failed: 0, skipped: 1 };
 }
 
-/** What needs control groups with memory. */
+/** Tests that need control groups with memory. */
 function ownKernel() {
   const missing = missingForOwnKernel();
   if (missing !== undefined) {

@@ -34,7 +34,7 @@ export function makeCopy(from) {
 }
 
 function apply(directory, file) {
-  // Below a repository, git would leave out what that does not know.
+  // Inside a repository, git would leave out files that the repository does not track.
   const env = { ...process.env, GIT_CEILING_DIRECTORIES: dirname(directory), GIT_DIR: undefined };
   const { status, stderr, error } = spawnSync("git", ["apply", "--whitespace=nowarn", file], {
     cwd: directory,
@@ -44,7 +44,7 @@ function apply(directory, file) {
   if (status !== 0) throw new Error(`the patch does not apply: ${error?.message ?? stderr.trim()}`);
 }
 
-/** Python runs as it lies. */
+/** Python needs no build. */
 async function build(directory, touches) {
   if (touches.some((file) => file.startsWith("src/")))
     await run(directory, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", ...INCREMENTAL]);

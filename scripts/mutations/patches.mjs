@@ -6,7 +6,7 @@ import { root } from "../setup.mjs";
 const DIRECTORY = join(root, "test", "mutations");
 const FIELD = /^(Guarantee|Breaks|Red): (.+)$/;
 
-/** Those whose names begin with one of `prefixes`; all, where there is none. */
+/** Those whose names begin with one of `prefixes`, or all if there is none. */
 export function readPatches(prefixes) {
   const patches = readdirSync(DIRECTORY)
     .filter((name) => name.endsWith(".patch"))

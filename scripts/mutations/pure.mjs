@@ -17,7 +17,7 @@ const SCORE_MIN = 85;
 const TIMEOUT_MS = 10_000;
 const AT_ONCE = 2;
 
-/** Each module with the tests that hold it. */
+/** Each module with its tests. */
 const PURE = {
   "src/apis/replicas/autoscaler.ts": "test/apis/replicas/autoscaler.test.ts",
   "src/apis/replicas/plan-rollout.ts": "test/apis/replicas/plan-rollout.test.ts",
@@ -48,7 +48,7 @@ function install() {
   writeFileSync(join(directory, "package.json"), "{}\n");
   const packages = ["core", "vitest-runner"].map((name) => `@stryker-mutator/${name}@${STRYKER_VERSION}`);
   const options = ["--no-save", "--no-package-lock", "--no-fund", "--no-audit", "--loglevel=error"];
-  // Without its peers: vitest is the project's own.
+  // Without its peer dependencies, because vitest is the project's own.
   run("npm", ["install", "--prefix", directory, "--legacy-peer-deps", ...options, ...packages]);
 }
 

@@ -1,10 +1,10 @@
-/** Runs named tests in a checkout, and tells of each whether it passed, failed, was skipped, or never ran. */
+/** Runs named tests in a checkout, and reports whether each passed, failed, was skipped or never ran. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Of one run of vitest. */
+/** The time limit of one run of vitest. */
 const RUN_MS = 240_000;
 let runs = 0;
 
@@ -34,12 +34,12 @@ function outcomeOf(test, testResults) {
   const failed = found.find(({ status }) => status === "failed");
   if (failed !== undefined) return failure(failed);
   if (found.some(({ status }) => status === "passed")) return { outcome: "passed", message: "" };
-  // Skipped by a set-up that failed, or by what the test itself asks for.
+  // Skipped because a set-up failed, or because the test asks for it.
   if (result.status === "failed") return { outcome: "broken off", message: result.message };
   return { outcome: "skipped", message: "" };
 }
 
-/** A test that runs into vitest's limit shows nothing: whatever was slow looks the same. */
+/** A test that reaches vitest's time limit proves nothing, because any slowness looks the same. */
 function failure({ failureMessages }) {
   const message = failureMessages.join("\n");
   const [line] = message.split("\n");

@@ -1,4 +1,4 @@
-/** The admin token: nobody has it without reading it, whatever became of its file. */
+/** The admin token: it can only be read, never guessed, whatever happened to its file. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

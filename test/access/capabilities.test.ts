@@ -1,4 +1,4 @@
-/** What user code calls other APIs with: made for a version's first worker, ended with its last. */
+/** The capability with which user code calls other APIs: made for a version's first worker, ended with its last. */
 import { expect, it } from "vitest";
 import { Capabilities, capabilityHash } from "../../src/access/capabilities.ts";
 import type { CapabilityRoute } from "../../src/contracts/routes.ts";
@@ -20,7 +20,7 @@ it("the workers of a version share one capability, which ends with the last of t
   const first = capabilities.give("w1", a);
   expect(first.sha256).toBe(capabilityHash(8421, first.text));
   expect(published.at(-1)).toEqual([{ sha256: first.sha256, api: "a" }]);
-  // A gateway that does not answer keeps no worker from its start.
+  // A gateway that does not answer does not delay the start of a worker.
   await first.isKnown;
   const before = published.length;
   expect(capabilities.give("w2", a)).toBe(first);

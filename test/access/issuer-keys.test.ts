@@ -1,4 +1,4 @@
-/** How often an issuer is asked that does not answer: by its own failures, never by what callers send. */
+/** How often a failing issuer is asked depends on its failures, never on the requests of callers. */
 import { describe, expect, it } from "vitest";
 import { CoolingFetch, KeysUnavailable } from "../../src/access/issuer-keys.ts";
 

@@ -1,4 +1,6 @@
-/** A token that names a key of no use is refused as any other bad token: nothing is wrong with the server or with the issuer. */
+/**
+ * A token that names an unusable key is refused like any other bad token: neither the server nor the issuer has failed.
+ */
 import { createSign, generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

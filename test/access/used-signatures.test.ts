@@ -1,4 +1,4 @@
-/** Which signatures come again: remembered for as long as their date is taken, in bounded memory. */
+/** Detects repeated signatures: they are remembered while their date is accepted, in bounded memory. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { UsedSignatures } from "../../src/access/used-signatures.ts";

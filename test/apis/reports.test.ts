@@ -1,4 +1,4 @@
-/** Reports of gateways: one API's numbers cost no other its own. */
+/** Reports of gateways: bad numbers of one API do not lose those of another. */
 import { describe, expect, it } from "vitest";
 import { CLASSES_COUNTED_MAX } from "../../src/contracts/limits/predictions.ts";
 import { emptyTally, finite, readReport } from "../../src/contracts/reports.ts";

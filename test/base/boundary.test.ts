@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { inBackground } from "../../src/base/boundary.ts";
 
 it("work that fails in the background is logged and ends nothing else", async () => {
-  // A rejection that nobody hears of would fail this run.
+  // An unhandled rejection would fail this run.
   const told = await new Promise<Error>((resolve) =>
     inBackground(Promise.reject(new Error("lost")), (error) => {
       resolve(error);

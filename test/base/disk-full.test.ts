@@ -1,4 +1,4 @@
-/** Waiting for room, with disks and databases that are full in truth: /dev/full, and a database at its last page. */
+/** Waiting for free space, on disks and databases that are really full: /dev/full, and a database at its last page. */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What a power cut must not take, which no kill can show: each commit and each file of items is synced. */
+/** Data that must survive a power cut, which no kill can show: each commit and each items file is synced. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -7,7 +7,7 @@ import type { Violations } from "./violations.ts";
 
 const PAUSE_MS = [300, 2_500] as const;
 const STOP_MS = [100, 3_000] as const;
-/** Beyond this the parent takes a gateway or controller for hung. */
+/** After this the parent considers a gateway or controller hung. */
 const LONG_STOP_MS = [11_000, 14_000] as const;
 
 type Victim = Role | "parent";

@@ -8,7 +8,7 @@ import type { Violations } from "./violations.ts";
 
 const AT_ONCE = 2;
 const POLL_MS = 250;
-/** Past the attack's end nothing holds a job up. */
+/** After the end of the attack nothing delays a job. */
 const LAST_JOBS_MS = 180_000;
 
 export class Jobs {

@@ -47,7 +47,7 @@ export class Load {
     await Promise.all(this.clients);
   }
 
-  /** What the record says: nothing that had begun began again, and what was answered had begun. */
+  /** Checks the record: no request began twice, and every answered one had begun. */
   check(): void {
     const { violations, record } = this.options;
     const begun = new Map<string, string[]>();

@@ -1,7 +1,7 @@
 /**
- * `npm run chaos -- --minutes N [--seed S] [--long-stops]`: kills and stops the processes of a real server at random moments while
- * jobs and real-time clients run, and holds it to what ARCHITECTURE.md promises. Ends with a line like the tests do; where
- * anything was violated, the server's directory is left to be looked at.
+ * `npm run chaos -- --minutes N [--seed S] [--long-stops]`: kills and stops the processes of a real server at random
+ * moments while jobs and real-time clients run, and checks what ARCHITECTURE.md promises. Ends with a line like the
+ * tests do. If anything was violated, the server's directory is kept.
  */
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** What must not happen, and did: said at once, and counted at the end. */
+/** Broken promises: reported at once, and counted at the end. */
 export class Violations {
   readonly found: string[] = [];
   private readonly startedMs = performance.now();

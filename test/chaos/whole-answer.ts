@@ -1,6 +1,6 @@
 /**
- * Answers that are known to be whole. `fetch` takes what came before a connection was cut for all of it where the connection was
- * to be closed behind the answer, also when a last chunk is missing (RFC 9112, section 8); node:http tells.
+ * Reads answers that are certainly complete. If a connection is to be closed after an answer, `fetch` takes a truncated
+ * body for a complete one, even if the last chunk is missing (RFC 9112, section 8). node:http reports it.
  */
 import { request } from "node:http";
 
@@ -9,7 +9,7 @@ export interface WholeAnswer {
   text: string;
 }
 
-/** Over a connection of its own. Undefined where there is no answer, or not all of it. A body is posted as JSON. */
+/** Over a connection of its own. Undefined if there is no complete answer. A body is posted as JSON. */
 export function wholeAnswer(
   url: string,
   headers: Record<string, string>,

@@ -1,4 +1,4 @@
-/** YAML that is small and means something endless: refused with its place, in no time. */
+/** Small YAML with an endless meaning: refused at once, with line and column. */
 import { describe, expect, it } from "vitest";
 import { readYamlFile } from "../../src/config/yaml-file.ts";
 

@@ -1,4 +1,4 @@
-/** The database port, on SQLite and on PostgreSQL: what the stores above it rely on. */
+/** The database port, on SQLite and on PostgreSQL: the guarantees that the code above it needs. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -240,7 +240,7 @@ describe.each([
     await saveInHand(db, "job-2", 1, 8, "recorded");
     await saveInHand(db, "job-2", 1, 9, "recorded");
     await saveInHand(db, "job-2", 1, 9, "no");
-    // What is recorded is counted once, whatever its note says.
+    // A recorded attempt is counted once, whatever its note says.
     await addInterruptions(db, [{ ...noted, batch_index: 8 }]);
     expect(await suspects(db, "job-2", 2)).toEqual(new Set([7]));
     expect(await suspects(db, "job-2", 1)).toEqual(new Set([7, 8]));

@@ -1,4 +1,7 @@
-/** The object store port, on S3, Google Cloud Storage, Azure Blob Storage and a directory: what jobs rely on. */
+/**
+ * The object store port, on S3, Google Cloud Storage, Azure Blob Storage and a directory: the guarantees that jobs
+ * need.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ObjectChanged, type ObjectStore } from "../../src/object-store/object-store.ts";
 import { PatientStore } from "../../src/object-store/patient-store.ts";

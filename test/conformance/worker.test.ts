@@ -149,7 +149,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     });
   }
 
-  /** Connects as soon as somebody listens. */
+  /** Connects as soon as the worker listens. */
   async function caller(role: "controller" | "gateway" = "controller", epoch = 1): Promise<Caller> {
     let found: Caller | undefined;
     await eventually("the worker answers", async () => {
@@ -453,7 +453,7 @@ class PythonPredictor:
     const closed = new Promise((resolve) => stranger.once("close", resolve));
     stranger.on("error", () => {}).write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     await closed;
-    // An id that is in use: as many as a caller likes would wait, whatever the replica's concurrency is.
+    // An id that is in use: otherwise any number would wait, whatever the replica's concurrency is.
     const twice = await caller("gateway");
     twice.predict(1, { do: "sleep", seconds: 0.1, id: "slow" });
     twice.predict(1, { id: "again" });

@@ -1,4 +1,4 @@
-/** The table of operations is what the server does: no route is missing in it, and none is only there. */
+/** The table of operations matches the server: it lacks no route and has no extra one. */
 import { describe, expect, it } from "vitest";
 import { openApiDocument } from "../../src/contracts/http/openapi.ts";
 import { OPERATIONS } from "../../src/contracts/http/operations.ts";

@@ -1,4 +1,4 @@
-/** What is read once of a request, and of a configuration, however often it is asked for. */
+/** Data of a request or a configuration that is read once, however often it is used. */
 import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
 import type { Keys } from "../../src/access/keys.ts";

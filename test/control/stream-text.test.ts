@@ -1,4 +1,4 @@
-/** Answers that are made while they are sent: whoever leaves, at whatever moment, leaves nothing open behind. */
+/** Answers that are made while they are sent: a client that leaves at any moment leaves nothing open. */
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";

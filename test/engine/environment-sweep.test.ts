@@ -1,4 +1,7 @@
-/** Which Python environments go, and that none goes that somebody needs. Made by hand: what is installed in them is of no account here. */
+/**
+ * Which Python environments are removed, and that none in use is. They are made by hand, because their content does not
+ * matter here.
+ */
 import { spawn } from "node:child_process";
 import {
   existsSync,
@@ -38,7 +41,7 @@ const write = (file: string, daysAgo: number) => {
   const seconds = (Date.now() - daysAgo * DAY_MS) / 1000;
   utimesSync(file, seconds, seconds);
 };
-/** One that was last needed so many days ago; by user, when it was prepared for that one. */
+/** An environment that was last needed so many days ago; by user, when it was prepared for each. */
 function make(id: string, daysAgo: number, uses: Record<string, number> = {}): void {
   mkdirSync(join(root, id, ".quern-uses"), { recursive: true });
   for (const [user, ago] of Object.entries(uses)) write(join(root, id, ".quern-uses", user), ago);
@@ -73,7 +76,7 @@ describe("a Python environment", () => {
   it("is kept while any worker runs in it", async () => {
     make(A, 50);
     make(B, 50);
-    // The name of one may begin as another's does.
+    // The name of one may be the beginning of another's.
     const worker = spawn("sleep", ["600"], { argv0: join(root, A, "bin", "python") });
     try {
       await eventually("it runs", () => programOf(worker.pid!)?.startsWith(root) === true);
@@ -116,7 +119,7 @@ describe("a Python environment", () => {
     utimesSync(join(virtualEnv!, ".quern-complete"), 0, 0);
     await environments.prepare(project, log);
     expect(readdirSync(join(virtualEnv!, ".quern-uses"))).toEqual(["project"]);
-    // Whoever sweeps had asked who needs what before.
+    // The sweep asked for the users of environments before this.
     expect(
       await environments.sweep({ users: new Set(), programs: [] }, { nowMs: beforeMs - 1, keepMs: 0 }),
     ).toEqual([]);

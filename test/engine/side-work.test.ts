@@ -1,4 +1,4 @@
-/** What waits for the thread of large work: in turn, no longer than its caller does, and no more than there is room for. */
+/** The queue of the thread for large work: in order, bounded, and no entry outlives its caller. */
 import { expect, it } from "vitest";
 import { ServiceError } from "../../src/contracts/errors.ts";
 import { ASIDE_WAITING_BYTES_MAX } from "../../src/contracts/limits/event-loop.ts";
@@ -6,7 +6,7 @@ import { SideThread } from "../../src/engine/side-work.ts";
 
 interface Task {
   name: string;
-  /** Its work goes on until this is no longer 0. */
+  /** Its work continues until this is no longer 0. */
   gate: Int32Array;
 }
 
@@ -46,7 +46,7 @@ it("work that waits is dropped when its caller leaves, and work that has begun e
   late.abort();
   await expect(second).rejects.toThrow("disconnected before it was read");
   await expect(run("none", 1, late.signal)).rejects.toThrow("disconnected before it was read");
-  // Its room is free again.
+  // Its place in the queue is free again.
   const third = run("third", ASIDE_WAITING_BYTES_MAX);
   open();
   expect(await first).toEqual(["first"]);

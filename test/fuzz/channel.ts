@@ -1,18 +1,18 @@
 /**
- * What the fuzzer and a process that runs inputs say to each other over one socket: `u32 length | bytes`. A request is a letter
- * and an input; an answer is JSON.
+ * The messages between the fuzzer and a process that runs inputs, over one socket: `u32 length | bytes`. A request is a
+ * letter and an input; an answer is JSON.
  */
 import type { Socket } from "node:net";
 
 export const RUN = 0x72;
-/** Has code run for the first time since the last look? With KEEP it counts as known from now on. */
+/** Asks whether code ran for the first time since the last check. With KEEP it counts as known from now on. */
 export const LOOK = 0x6c;
 export const KEEP = 0x6b;
 
 export interface Answer {
-  /** What must not be: an error's text with its stack, or what does not hold. */
+  /** A failure: an error's text with its stack, or the broken rule. */
   finding?: string;
-  /** Something was reached that was not before. Missing where it is not known: LOOK tells. */
+  /** New code was reached. Missing if that is not known yet: LOOK asks. */
   fresh?: boolean;
   claim?: unknown;
 }

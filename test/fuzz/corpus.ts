@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { root } from "../harness/server.ts";
 import { TARGETS } from "./targets.ts";
 
-/** More are no use in a run of minutes: the shortest of what is known is mutated most. */
+/** More do not help in a run of minutes, because the shortest known inputs are mutated most. */
 const INPUTS_MAX = 4_000;
 
 export interface Seed {

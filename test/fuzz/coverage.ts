@@ -1,4 +1,4 @@
-/** Which code has run, as V8 counts it: each block of the scripts that a target covers, since the last look. */
+/** Which code has run, as V8 counts it: each block of the scripts that a target covers, since the last check. */
 import { type Profiler, Session } from "node:inspector";
 
 export class Coverage {
@@ -13,7 +13,7 @@ export class Coverage {
     this.session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
   }
 
-  /** Whether something ran for the first time. A look takes milliseconds, so that it is taken after many inputs. */
+  /** Whether code ran for the first time. A check takes milliseconds, so it is made after many inputs. */
   look(keep: boolean): boolean {
     let isFresh = false;
     for (const block of this.blocks()) {
@@ -31,7 +31,7 @@ export class Coverage {
     });
     for (const { url, functions } of scripts) {
       if (!this.covers.test(url)) continue;
-      // How often, roughly: once round a loop is not often round it.
+      // A rough count, so that one run of a loop differs from many.
       for (const { ranges } of functions)
         for (const { startOffset, endOffset, count } of ranges)
           if (count > 0)

@@ -1,4 +1,4 @@
-/** A process that runs inputs, seen from outside: it answers in time, or what it had in hand is a finding. */
+/** A process that runs inputs, seen from outside: it answers in time, or its current input is a finding. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -7,10 +7,13 @@ import { fileURLToPath } from "node:url";
 import { root } from "../harness/server.ts";
 import { type Answer, KEEP, LOOK, RUN, readMessages, writeMessage } from "./channel.ts";
 
-/** Wall time, on a machine with other work: it bounds what hangs. What is merely slow is measured in CPU time, over there. */
+/**
+ * Wall time, on a machine with other work: the limit for inputs that hang. Slow inputs are measured in CPU time in the
+ * other process.
+ */
 const ANSWER_MS = 30_000;
 const START_MS = 90_000;
-/** Who had less of a core in that time and could run waits for a busy machine. */
+/** A runnable process that had less of a core in that time waits for a busy machine. */
 const LEAST_CPU_MS = 5_000;
 const HEAP_MIB = 512;
 const STDERR_KEPT = 4_000;
@@ -94,7 +97,7 @@ export class Executor {
     this.watch();
   }
 
-  /** What is at work now has its own time. */
+  /** The current input has a time limit of its own. */
   private watch(): void {
     clearTimeout(this.timer);
     if (this.waiting.length === 0) return;
@@ -107,7 +110,7 @@ export class Executor {
     }, ms);
   }
 
-  /** The first that waits was at work. */
+  /** The first waiting input was running. */
   private end(why: string): void {
     clearTimeout(this.timer);
     this.ended ??= why;
@@ -115,7 +118,7 @@ export class Executor {
   }
 }
 
-/** What its main thread has had of a core; NaN where the kernel does not say. */
+/** The CPU time of its main thread; NaN if the kernel does not report it. */
 function cpuMs(pid: number | undefined): number {
   return Number(ofKernel(pid, "schedstat").split(" ")[0] || Number.NaN) / 1e6;
 }

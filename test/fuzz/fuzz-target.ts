@@ -1,4 +1,4 @@
-/** Fuzzes one target for a while: mutates what is known, keeps what reaches something new, ends at the first finding. */
+/** Fuzzes one target for a while: mutates known inputs, keeps those that reach new code, ends at the first finding. */
 import { seeded } from "../harness/random.ts";
 import type { Answer } from "./channel.ts";
 import { Corpus, seedsOf } from "./corpus.ts";
@@ -28,7 +28,7 @@ export async function fuzzTarget(name: string, seed: number, ms: number): Promis
   const seeds = seedsOf(name).map(({ input }) => input);
   const corpus = new Corpus(seeds, random);
   let inputs = 0;
-  /** Runs them, and keeps what reached something new. Returns the first finding. */
+  /** Runs them, and keeps those that reach new code. Returns the first finding. */
   const take = async (given: readonly Buffer[]): Promise<FoundInput | undefined> => {
     const unknown: Buffer[] = [];
     inputs += given.length;
@@ -42,7 +42,7 @@ export async function fuzzTarget(name: string, seed: number, ms: number): Promis
     if (unknown.length > 0 && (await sides.look(false))) await keepFresh(unknown);
     return undefined;
   };
-  /** Finds those of them that reach something new, half by half: a look at what was reached takes as long as many inputs. */
+  /** Finds those that reach new code by bisection, because a coverage check takes as long as many inputs. */
   const keepFresh = async (given: readonly Buffer[]): Promise<void> => {
     await sides.runAll(given);
     if (!(await sides.look(given.length === 1))) return;

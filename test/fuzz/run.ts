@@ -44,7 +44,7 @@ async function replayFile(target: string | undefined, file: string): Promise<voi
   process.exit(found === undefined ? 0 : 1);
 }
 
-/** As many at a time as there are cores; what waits takes the next free one. */
+/** One for each core at a time; waiting targets take the next free core. */
 async function fuzz(): Promise<void> {
   const lanes = Math.max(1, Math.min(names.length, availableParallelism()));
   const ms = (Number(values.seconds) * 1000 * lanes) / names.length;

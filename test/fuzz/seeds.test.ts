@@ -1,4 +1,4 @@
-/** What fuzzing has found stays fixed: each kept input runs once. And the fuzzer finds what is planted. */
+/** Failures that fuzzing found stay fixed: each kept input runs once. And the fuzzer finds planted failures. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** What a fuzzed part of Quern is: how to run it on bytes, and what is worth trying. */
+/** Describes a fuzzed part of Quern: how to run it on bytes, and which inputs are worth trying. */
 
 export interface Target {
   /** Words that inputs are made of, beside arbitrary bytes. */
@@ -11,8 +11,8 @@ export interface Target {
   /** Before the first input: servers and files. Returns what ends them. */
   readonly setUp?: () => Promise<() => Promise<void>>;
   /**
-   * Runs one input, in a process of its own. Throws (Finding, or any error) for what must not be. What it returns may hold
-   * a claim that the Python side must agree with, and features: what kind of input it was.
+   * Runs one input, in a process of its own. Throws (Finding, or any error) for a failure. Its result may hold a claim
+   * that the Python side must agree with, and features: what kind of input it was.
    */
   readonly run: (input: Buffer) => Ran | undefined | Promise<Ran | undefined>;
 }
@@ -26,7 +26,7 @@ export interface Ran {
   features?: readonly string[];
 }
 
-/** What must hold does not. */
+/** A rule is broken. */
 export class Finding extends Error {}
 
 export function mustHold(holds: boolean, what: string): void {

@@ -1,4 +1,4 @@
-/** Frames of the worker protocol for targets: the fixtures as seeds, and a worker that says what it is told to. */
+/** Frames of the worker protocol for targets: the fixtures as seeds, and a worker that sends given frames. */
 import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export function frame(type: number, id: number, body: Buffer | string = "", flag
   return Buffer.concat(writer.take());
 }
 
-/** What fields of frames are made of: types, flags and ids as bytes. */
+/** Values of the fields of frames: types, flags and ids as bytes. */
 export const FRAME_WORDS: readonly string[] = [
   ...Object.values(MESSAGE).flatMap((type) => [
     frame(type, 1).toString("latin1"),
@@ -45,7 +45,7 @@ const WELCOME = encodeJson({
   ...{ wants: [], is_async: false, died_in: null },
 });
 
-/** Listens at `path`, welcomes who comes (in words of its own, where `welcome` has some), and tells each frame. */
+/** Listens at `path`, sends WELCOME to each caller (with the text of `welcome` if given), and reports each frame. */
 export async function listenAsWorker(
   path: string,
   onFrame: (socket: Socket, type: number, id: number) => void,

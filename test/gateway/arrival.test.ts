@@ -1,4 +1,4 @@
-/** A request on its way in: what lets it pass, and what is left of it when its client leaves meanwhile. */
+/** An incoming request: what authorizes it, and what it releases if its client leaves meanwhile. */
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -94,7 +94,7 @@ describe("a request that arrives", () => {
     const findKey = () => (keys === revoked ? HOLDER : undefined);
     const options = { findKey, keysVersion: () => keys, jwt: undefined, signatures: undefined, gateways: 1 };
     await listen(new Authorization(options), true);
-    // Between head and body of one request, which come in one turn: the fastest that there is.
+    // Between head and body of one request, which arrive in one turn: the shortest possible time.
     server.on("request", () => {
       keys = new Map();
     });

@@ -162,7 +162,7 @@ describe("a configuration", () => {
       ],
     ]);
     expect(apis[0]!.config).toMatchObject({ name: "a", predictor: { path: "p.py" }, compute: { gpu: 1 } });
-    // A kind that is none: nothing is said of what is for other kinds.
+    // For an unknown kind, nothing is reported about fields of other kinds.
     const noKind = readConfig(
       api("  kind: X\n  autoscaling: {min_replicas: 1}\n  output: {store_path: s3://b}\n"),
       "q",

@@ -1,4 +1,4 @@
-/** Archives that nobody packs by accident: what is refused, and that nothing of it stays open or is written outside. */
+/** Archives that nobody packs by accident: they are refused, leave no file open, and write nothing outside. */
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -123,7 +123,7 @@ describe("an invalid archive", () => {
   it("is refused before it is unpacked if its sizes and numbers are above the limit", async () => {
     const zeros = gzipSync(Buffer.alloc(1024 * 1024));
     let taken = 0;
-    // Three thousand million bytes, of which no one needs to be read.
+    // Three thousand million bytes, none of which need be read.
     const bomb = function* () {
       yield gzipSync(
         Buffer.concat([tarEntry(CONFIG), tarEntry({ path: "project/big", size: 3_000_000_000 })]),

@@ -19,7 +19,7 @@ const RULES: ScalingRules = {
   upscaleTolerance: 0.05,
 };
 
-/** What is decided every ten seconds for a load that changes with time, from a start of the API at 0. */
+/** The decisions every ten seconds for a load that changes with time; the API starts at 0. */
 function trace(
   load: (second: number) => number,
   seconds: number,

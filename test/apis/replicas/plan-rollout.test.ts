@@ -224,7 +224,7 @@ describe("a rollout", () => {
         old -= plan.retireOld;
         expect(fresh + old).toBeGreaterThanOrEqual(wanted - Math.max(unavailable, surge === 0 ? 1 : 0));
         expect(fresh + coming + plan.start + old).toBeLessThanOrEqual(wanted + surge);
-        // What was begun in the step before is there now.
+        // Replicas that the previous step started are ready now.
         [fresh, coming, leaving] = [fresh + coming, plan.start, plan.retireOld];
       }
     }

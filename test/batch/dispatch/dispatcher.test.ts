@@ -1,4 +1,4 @@
-/** What is true between a worker's report and its commit, and of batches that may have killed the server. */
+/** The state between a worker's report and its commit, and batches that may have killed the server. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -39,7 +39,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** The job's own file, and what was done with it. */
+/** The job's own file, and the operations on it. */
 class Input implements JobInput {
   opened = 0;
   closed = 0;
@@ -283,7 +283,7 @@ describe("the lease cursor", () => {
   });
 });
 
-/** A cursor beside the plainest list of what must go out next. */
+/** Compares a cursor with a plain list of the batches to lease next. */
 class Walk {
   private readonly cursor: LeaseCursor;
   private readonly fresh: number[];

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { EnqueuePlaces } from "../../../src/batch/enqueue/enqueue-places.ts";
 import { ENQUEUING_MAX, ENQUEUING_OF_AN_API_MAX } from "../../../src/contracts/limits/jobs.ts";
 
-/** Resolves after all that is due has run. */
+/** Resolves after all due work has run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("jobs that enqueue at once", () => {
-  /** Jobs that have a place, in the order in which they got it. */
+  /** Jobs that have a slot, in the order in which they got it. */
   function placed() {
     const places = new EnqueuePlaces();
     const held: { api: string; giveBack: () => void }[] = [];

@@ -6,7 +6,7 @@ import { ITEM_DEPTH_MAX } from "../../../src/contracts/limits/submissions.ts";
 
 const scanner = new LineScanner();
 
-/** The lines of a text as what each is: the bytes of an object, "blank", or what is wrong with it. Nothing is looked for behind that. */
+/** Each line of a text as the bytes of an object, "blank", or its error. Nothing after an error is read. */
 function linesOf(text: string): (number | string)[] {
   const bytes = Buffer.from(text);
   const lines: (number | string)[] = [];

@@ -11,7 +11,7 @@ interface File {
   lines: number[];
 }
 
-/** Everything that the maker gives for these files, the rest included; `batchBytes` after each item. */
+/** All segments that the maker gives for these files, including the last one; `batchBytes` after each item. */
 function segmentsOf(batchSize: number, files: File[], firstBatch = 0) {
   const maker = new SegmentMaker(batchSize, firstBatch);
   const segments: NewSegment[] = [];

@@ -1,4 +1,4 @@
-/** A submission's body: what is read of it, and all that can be wrong with it. */
+/** A submission's body: what is read from it, and every error. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ParsedSubmission, parseSubmission } from "../../../src/batch/submit/parse-submission.ts";
@@ -414,7 +414,7 @@ describe("the limits of a submission", () => {
       pointer,
       `must have at most ${GLOB_CHARACTERS_MAX} characters together (got ${GLOB_CHARACTERS_MAX + 1}); combine patterns with {a,b} and **`,
     ]);
-    // One that is too long is told so itself, and what is no text is no character.
+    // A pattern that is too long is reported itself; one that is not a text counts no characters.
     refusedWith(globs(["b", `${longest}a`.repeat(100)]), [`${pointer}/1`, `at most ${GLOB_LENGTH_MAX}`]);
     refusedWith(globs([...most, 12]), [`${pointer}/${most.length}`, "string"]);
   });

@@ -1,4 +1,7 @@
-/** What pip and uv say when a requirement cannot be installed, and the sentence that is made of it. The outputs are real, and cut. */
+/**
+ * Output of pip and uv for requirements that cannot be installed, and the sentence made from it. The outputs are real
+ * and shortened.
+ */
 import { expect, it } from "vitest";
 import { explainInstallFailure } from "../../../src/engine/environments/install-failure.ts";
 

@@ -71,7 +71,7 @@ describe("an environment", () => {
   it("is the interpreter itself if nothing is required", async () => {
     const { python, bin } = await environments().prepare(project("plain", {}), log);
     expect(python).toBe("python3");
-    // User code finds its commands first, though nothing was made for it.
+    // User code finds its commands first, although no environment was made.
     const executable = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], {
       encoding: "utf8",
     });
@@ -218,7 +218,7 @@ describe("an environment", () => {
     await eventually("it is being made", () => started().length === 1, VENV_MS);
     await stopped.stop();
     expect(isGone(started()[0]!)).toBe(true);
-    // This server is killed, as it were: its installer stays behind.
+    // As if this server were killed: its installer stays.
     const killed = environments().prepare(project("one", files), log);
     killed.catch(() => {
       // Its installer was ended.
@@ -245,12 +245,12 @@ describe("local requirements", () => {
       const one = await made("one", files("first"));
       const two = await made("two", files("second"));
       expect([word(one), word(two)]).toEqual(["first", "second"]);
-      // Neither the build nor the running code makes the deployed files other files.
+      // Neither the build nor the running code changes the deployed files.
       writeFileSync(join(directory, "one", "lib", "cache.bin"), "written by user code");
       expect(await made("one", files("first"))).toBe(one);
       expect(existsSync(join(directory, "one", "lib", "build"))).toBe(false);
       expect(await made("three", { ...files("first"), "predictor.py": "" })).toBe(one);
-      // It does not lean on the project that it was made for.
+      // It does not depend on the project that it was made for.
       rmSync(join(directory, "one"), { recursive: true });
       expect(word(one)).toBe("first");
     },

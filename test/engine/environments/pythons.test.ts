@@ -1,4 +1,7 @@
-/** Which Python an API gets that asks for a version: found on the server's PATH or by uv, or refused with what there is. */
+/**
+ * Which Python an API gets for a requested version: found on the server's PATH or by uv, or refused with the available
+ * ones.
+ */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

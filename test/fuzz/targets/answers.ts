@@ -111,7 +111,7 @@ async function run(input: Buffer): Promise<undefined> {
   });
   const clients = Promise.all(["*/*", "*/*", "text/event-stream"].map(ask));
   await hasLeft;
-  // What waits for another replica is told that there is none any more, whenever it comes.
+  // Requests that wait for another replica are told that none is left, whenever they come.
   const retiring = setInterval(() => pool.retire(), 5);
   await clients.finally(() => clearInterval(retiring));
   pool.retire();

@@ -16,7 +16,7 @@ async function setUp(): Promise<() => Promise<void>> {
   return async () => rmSync(dir, { recursive: true, force: true });
 }
 
-/** A changed head would be refused for its sum, and nothing behind that would ever be tried. */
+/** A changed header would be refused for its checksum, and nothing after that check would be tested. */
 function withSums(input: Buffer): Buffer {
   const archive = Buffer.from(input);
   for (let at = 0; at + BLOCK <= archive.length; at += BLOCK) {

@@ -1,4 +1,4 @@
-/** Bytes of a stream as frames: however they are cut, on both sides the same; and what is read of a worker's frames, without trust. */
+/** Bytes of a stream as frames: however they are cut, both sides read the same; and untrusted frames of a worker. */
 import { createHash } from "node:crypto";
 import { checkFrame, ProtocolError } from "../../../src/protocol/frame-rules.ts";
 import { FrameReader } from "../../../src/protocol/frames.ts";
@@ -37,7 +37,7 @@ function read(bytes: Buffer, steps: readonly number[]): Stream {
   }
 }
 
-/** As a connection does; what breaks a rule must say so as a ProtocolError. */
+/** As a connection does; every broken rule must throw a ProtocolError. */
 function decodeAll(frames: readonly Frame[]): void {
   const receiver = new LongBodyReceiver(() => true);
   try {
@@ -61,7 +61,7 @@ function decode(type: number, id: number, body: Buffer): void {
       const { failures } = decodeAck(id, body);
       mustHold(failures.length * 8 <= body.length, "an ACK has more failures than bytes");
     } catch (error) {
-      // Whoever reads it ends the connection.
+      // The reader ends the connection.
       if (!(error instanceof RangeError)) throw error;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * A real server: requests as raw bytes, and the cursors of its lists. Whatever comes, the answer is HTTP and none of ours is 500,
- * and the same processes go on serving.
+ * A real server: requests as raw bytes, and the cursors of its lists. For any input the answer is HTTP, Quern never
+ * answers 500, and the same processes keep serving.
  */
 
 import { readFileSync } from "node:fs";
@@ -44,7 +44,7 @@ async function setUp(): Promise<() => Promise<void>> {
 
 const children = () => [server.child("gateway"), server.child("controller")];
 
-/** What the server says until it closes, or nothing more is expected. */
+/** The bytes that the server sends until it closes, or until nothing more is expected. */
 function exchange(bytes: Buffer): Promise<Buffer> {
   const { hostname, port } = new URL(server.baseUrl);
   return new Promise((resolve, reject) => {
@@ -65,7 +65,7 @@ function exchange(bytes: Buffer): Promise<Buffer> {
   });
 }
 
-/** `status code` of each answer; a finding where it is no HTTP, or 500. */
+/** `status code` of each answer; a finding if it is not HTTP, or 500. */
 function kindsOf(said: Buffer): string[] {
   const text = said.toString("latin1");
   mustHold(

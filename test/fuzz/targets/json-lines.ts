@@ -1,4 +1,4 @@
-/** Lines of a file of batches: what the validator in WebAssembly takes, JSON.parse takes, and Python; and the other way round. */
+/** Lines of a file of batches: the validator in WebAssembly accepts exactly what JSON.parse and Python accept. */
 import { isUtf8 } from "node:buffer";
 import { depthOf } from "../../../src/base/json/measure.ts";
 import { LineScanner } from "../../../src/batch/enqueue/line-scanner.ts";
@@ -10,7 +10,7 @@ const NEWLINE = 0x0a;
 /** Digits, and all else that a number has. */
 const LONG_NUMBER = new RegExp(`[-+.eE\\d]{${NUMBER_CHARACTERS_MAX + 1}}`);
 
-/** The object of a line; undefined where JSON.parse has another opinion of it than that it is one. */
+/** The object of a line; undefined if JSON.parse does not read an object. */
 function objectOf(line: Buffer): object | undefined {
   try {
     const value = JSON.parse(line.toString()) as unknown;

@@ -1,4 +1,4 @@
-/** A worker of a job that says anything: each batch that it was given is settled, given back or lost, and that once. */
+/** A worker of a job that sends anything: each of its batches is settled, released or lost exactly once. */
 import { mkdtempSync, rmSync } from "node:fs";
 import type { Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -58,7 +58,7 @@ function fakeProcess(): RunningWorker {
 
 async function run(input: Buffer): Promise<undefined> {
   words = input;
-  /** Of each batch, what became of it. */
+  /** The outcome of each batch. */
   const settled: number[] = [];
   await new Promise<void>((resolve) => {
     const worker = new BatchWorker(fakeProcess(), {

@@ -1,4 +1,7 @@
-/** Bodies of submissions: taken or refused with the documented error; what is taken is what JSON.parse sees, and Python too. */
+/**
+ * Bodies of submissions: accepted or refused with the documented error. JSON.parse and Python read the same values from
+ * accepted ones.
+ */
 import { parseSubmission } from "../../../src/batch/submit/parse-submission.ts";
 import { ServiceError, toProblem } from "../../../src/contracts/errors.ts";
 import { mustEqual, mustHold, type Target } from "../target.ts";

@@ -1,4 +1,4 @@
-/** An answer in pieces: what leaves, and when its worker is told of room. */
+/** An answer in pieces: what is sent, and when its worker gets more window. */
 import type { ServerResponse } from "node:http";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** Requests at real workers that die or are slow: which may go to another replica, when each is due, and what is kept of them. */
+/**
+ * Requests at real workers that die or are slow: which may go to another replica, when each times out, and which stay
+ * in memory.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { IncomingMessage, ServerResponse } from "node:http";
@@ -145,7 +148,7 @@ describe("a pool of an API", () => {
     pool.submit(prediction);
     return prediction;
   }
-  /** Of which the first piece has come. */
+  /** Resolves when its first piece has come. */
   async function stream(needsKey: boolean): Promise<PredictionRequest> {
     const body = [Buffer.from(JSON.stringify({ id: "stream", stream_until: "end" }))];
     const response = new ServerResponse(new IncomingMessage(new Socket()));

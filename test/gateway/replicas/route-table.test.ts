@@ -1,4 +1,4 @@
-/** What a gateway makes of a snapshot that it cannot read: the rest serves, and the controller hears of it. */
+/** How a gateway handles a snapshot that it cannot read: it serves the rest, and reports it to the controller. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
@@ -174,7 +174,7 @@ describe("the publisher of routes", () => {
     expect(publish([route("b")], ["admin"])).toEqual([false, false]);
     expect(publish([route("b")], ["admin", "first"])).toEqual([true, false]);
     expect(publish([route("b")], ["admin", "first"])).toEqual([true, false]);
-    // Whoever was open while there were keys is so by `auth: none`.
+    // An API that was open although there were keys has `auth: none`.
     expect(publish([route("a"), route("b")], ["admin", "first"])).toEqual([false, false]);
     expect(publish([route("b")], ["admin", "first"])).toEqual([false, false]);
   });
