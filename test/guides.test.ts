@@ -1,7 +1,7 @@
 /**
- * Every guide does what it says. A fenced block whose info string names a file is written; `sh` blocks run in order, in one
- * directory and with one set of variables; a `text` block behind them is what they print, where `…` is anything. `quern up`
- * is left to the harness; `skip` is for what needs another machine.
+ * Every guide works as written. A fenced block whose info string names a file is written; `sh` blocks run in order, in
+ * one directory and with one set of variables; a `text` block after them is their output, in which `…` stands for any
+ * text. `quern up` is left to the harness; `skip` is for what needs another machine.
  */
 import { spawn } from "node:child_process";
 import {

@@ -1,4 +1,4 @@
-/** The house rules that a program can hold: floors, sizes, names, environment reads, leftovers. */
+/** The house rules that a program can check: floors, sizes, names, environment reads, leftovers. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,9 @@ import { describe, expect, it } from "vitest";
 import { bannedIn, hasTest, Pages, rulesIn } from "./harness/citations.ts";
 import { root } from "./harness/server.ts";
 
-/** What each room may import; a room always may import itself, and every npm package but where `npm` says otherwise. */
+/**
+ * The rooms that each room may import. A room may always import itself, and every npm package unless `npm` lists them.
+ */
 const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] }> = {
   base: { rooms: [], npm: ["pino"] },
   contracts: { rooms: [], npm: ["zod"] },
@@ -60,7 +62,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
     npm: ["@hono/node-server"],
   },
 };
-/** What an inner room may import of its own room; "batch" stands for the files that lie in batch itself. */
+/** The parts of its own room that an inner room may import; "batch" stands for the files directly in batch. */
 const INNER_ROOMS: Record<string, readonly string[]> = {
   base: [],
   "base/json": [],
@@ -277,7 +279,7 @@ describe("the source code", () => {
   });
 });
 
-/** What a reader of the repository may follow: programs and pages, but for this test and its helper, which name bad ones. */
+/** Files whose citations must exist: programs and pages, except this test and its helper, which name bad ones. */
 const readable = [
   ...["src", "python", "test", "bench", "scripts", "assembly", "docs", "examples"].flatMap((folder) =>
     walk(join(root, folder)),
@@ -357,7 +359,10 @@ describe("comments and pages", () => {
   });
 });
 
-/** Lines of a page that are too long to read; a table's row, a picture, a test's name and what is in a block cannot be broken. */
+/**
+ * Lines of a page that are too long to read, except table rows, pictures, test names and blocks, which cannot be
+ * broken.
+ */
 function wideLines(text: string): string[] {
   let isBlock = false;
   return text.split("\n").filter((line) => {

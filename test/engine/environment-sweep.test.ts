@@ -119,7 +119,7 @@ describe("a Python environment", () => {
     utimesSync(join(virtualEnv!, ".quern-complete"), 0, 0);
     await environments.prepare(project, log);
     expect(readdirSync(join(virtualEnv!, ".quern-uses"))).toEqual(["project"]);
-    // The sweep asked for the users of environments before this.
+    // As if the sweep had asked for the users of environments before this.
     expect(
       await environments.sweep({ users: new Set(), programs: [] }, { nowMs: beforeMs - 1, keepMs: 0 }),
     ).toEqual([]);

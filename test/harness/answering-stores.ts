@@ -1,4 +1,4 @@
-/** A store of each kind, all behind one HTTP server that answers what a test wants. */
+/** A store of each kind, all served by one HTTP server that gives the answers of a test. */
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,11 +1,11 @@
-/** Project archives as an uploader with bad intentions makes them: entry by entry. */
+/** Project archives as an attacker makes them: entry by entry. */
 import { gzipSync } from "node:zlib";
 import { Header } from "tar";
 
 export interface Entry {
   path: string;
   body?: string | Buffer;
-  /** As the header has it, where it is not the body's. */
+  /** The size in the header, if it differs from that of the body. */
   size?: number;
   mode?: number;
   type?: string;

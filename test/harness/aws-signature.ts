@@ -1,4 +1,4 @@
-/** An AWS Signature Version 4 as anybody with the secret could make it, in odd forms too. */
+/** An AWS Signature Version 4 as any owner of the secret could make it, in unusual forms too. */
 import { createHash, createHmac } from "node:crypto";
 
 export interface ToSign {
@@ -7,7 +7,7 @@ export interface ToSign {
   method?: string;
   path: string;
   headers: Record<string, string>;
-  /** As they stand in `SignedHeaders`; the values of those that are not sent are signed as empty. */
+  /** As in `SignedHeaders`; headers that are not sent are signed as empty. */
   signedHeaders: readonly string[];
   body?: string;
   date?: Date;

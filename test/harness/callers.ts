@@ -47,7 +47,10 @@ class PythonPredictor:
     def predict(self, payload): return {"inner": payload}
 `;
 
-/** `inner` is reached from inside only; its address is not its name. `later`: what is written when a job of `jobs` ends. */
+/**
+ * `inner` is reached from inside only; its address is not its name. `later`: the file that is written when a job of
+ * `jobs` ends.
+ */
 export function callers(later: string): Record<string, string> {
   const closed = "{api_gateway: none, auth: key, endpoint: /deep/in}";
   return {

@@ -1,6 +1,6 @@
 /**
- * What comments and pages cite: files, anchors of pages, tests of the contract, and documents that no reader of this
- * repository has. Pure but for `Pages`, which reads the cited pages once.
+ * The citations in comments and pages: files, anchors of pages, tests of the contract, and documents that this
+ * repository lacks. Pure except `Pages`, which reads the cited pages once.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,11 +9,11 @@ import { dirname, join } from "node:path";
 const PATH = /(?<![\w./-])([\w.-]+\/[\w./-]*\.(?:ts|mjs|py|md))\b(?:#([\w-]+))?/g;
 /** The target of a Markdown link that stays in the repository: `[how](../decisions/0002-x.md#why)`, `[here](#why)`. */
 const LINK = /\]\(([^)#:\s]*)(?:#([\w-]+))?\)/g;
-/** A rule of the contract, and the lines below it that say which tests hold it. */
+/** A rule of the contract, and the lines below it that name its tests. */
 const RULE = /^- <a id="([\w-]+)"><\/a>/;
 const TEST = /^ {2}- Test: `([^`]+)` "(.+)"$/;
 
-/** Each citation that leads out of the repository, as a reader meets it, with what to write instead. */
+/** Each citation of something outside the repository, with the text to write instead. */
 const BANNED: readonly { cited: RegExp; instead: string }[] = [
   { cited: /\bdecisions?,? (section )?\d/i, instead: "link the page of docs/decisions/ or docs/contract/" },
   { cited: /\b(house|interface|prior[ -]art),? (section )?\d/i, instead: "link a rule of docs/contract/" },
@@ -48,7 +48,7 @@ export class Pages {
     this.root = root;
   }
 
-  /** What is cited in a file's comments and is not there. */
+  /** The citations in a file's comments that do not exist. */
   missingIn(file: string, text: string): string[] {
     const comments = commentsOf(file, text);
     const paths = [...comments.matchAll(PATH)].filter(([, path]) => this.isOurs(path!));
@@ -68,7 +68,9 @@ export class Pages {
       .map(({ cited }) => cited);
   }
 
-  /** Only a path whose first folder we have is ours: others are of users' projects or of other people's repositories. */
+  /**
+   * Only a path whose first folder exists here is checked: others belong to users' projects or to other repositories.
+   */
   private isOurs(path: string): boolean {
     const [folder] = path.split("/");
     return ["", "src"].some((base) => existsSync(join(this.root, base, folder!)));
@@ -85,7 +87,7 @@ export class Pages {
     return existsSync(join(this.root, path)) ? path : undefined;
   }
 
-  /** The explicit anchors of a page and those that its headings have by themselves. */
+  /** The explicit anchors of a page and those of its headings. */
   private anchorsOf(page: string): Set<string> {
     const known = this.anchors.get(page);
     if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 /**
- * A job's dispatcher without a server: the real database, worker processes and segments, and a gate before each commit, so that a
- * test can look at the moment between a report and its commit.
+ * A job's dispatcher without a server: the real database, worker processes and segments, and a gate before each commit,
+ * so that a test can check the moment between a report and its commit.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ interface Plan {
   recordedBefore?: number;
 }
 
-/** What went to a worker in one go, and how many batches were there already. */
+/** The batches that a worker got in one LEASE, and how many it had already. */
 interface Lease {
   batches: number[];
   before: number;
@@ -45,7 +45,7 @@ export class Dispatching {
   readonly leases: Lease[] = [];
   readonly workers: BatchWorker[] = [];
   dispatcher!: Dispatcher;
-  /** Commits that have come to the gate. */
+  /** Commits that have reached the gate. */
   commits = 0;
   isSettled = false;
   readonly solitude = new Solitude();
@@ -123,7 +123,7 @@ export class Dispatching {
     await cursor.fill();
   }
 
-  /** Ready, and not yet given anything to do. */
+  /** Ready, and still without batches. */
   async addWorker(): Promise<BatchWorker> {
     const id = `b-${this.workers.length}`;
     const running = await this.engine.start({

@@ -14,10 +14,10 @@ export const isSqsInstalled = existsSync(JARS);
 export interface TestSqs {
   env: Record<string, string>;
   arn: (queue: string) => string;
-  /** The process stands still, and goes on: connections stay open, and nothing is answered. */
+  /** Suspends and resumes the process: connections stay open, and nothing is answered. */
   freeze(): void;
   thaw(): void;
-  /** Receives, and deletes, all that is in a queue. */
+  /** Receives and deletes all messages of a queue. */
   take(queue: string): Promise<Message[]>;
   stop(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /** Waits for a condition; the only way in which tests wait. */
 const FIRST_MS = 10;
-/** What has not come soon is asked for less often: each look may be a request to a server that has work to do. */
+/** Later checks are less frequent, because each may be a request to a busy server. */
 const LONGEST_MS = 80;
 
 export async function eventually(

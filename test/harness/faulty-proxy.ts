@@ -1,4 +1,4 @@
-/** A TCP proxy in front of a real server that breaks connections as a test wants. */
+/** A TCP proxy in front of a real server that breaks connections on request of a test. */
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 
 type Fault =
@@ -7,12 +7,12 @@ type Fault =
   | { kind: "cut"; afterBytes: number; times: number }
   /** An HTTP answer of our own to every request. */
   | { kind: "answer"; status: number }
-  /** Connections are taken, and nothing is said. */
+  /** Connections are accepted, and nothing is answered. */
   | { kind: "silent" };
 
 export class FaultyProxy {
   fault: Fault = { kind: "none" };
-  /** Connections that were taken. */
+  /** The number of accepted connections. */
   connections = 0;
   private readonly target: number;
   private readonly sockets = new Set<Socket>();

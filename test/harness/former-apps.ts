@@ -1,6 +1,6 @@
 /**
- * Two applications in the manner of Cortex's examples: fraud among transactions, and what an insurance costs. Their
- * data is drawn by a seed.
+ * Two applications in the manner of Cortex's examples: fraud among transactions, and the cost of an insurance. Their
+ * data is generated from a seed.
  */
 import { normalizeTemplate } from "./iris-app.ts";
 import { seeded } from "./random.ts";
@@ -27,7 +27,7 @@ function transactions(): string {
   return `${[...NUMBERS, "class"].join(",")}\n${lines.join("\n")}\n`;
 }
 
-/** A rare class is weighed by a column that only training needs, which a transformer for Spark makes. */
+/** A rare class is weighted by a column that only training needs, which a transformer for Spark makes. */
 export const FRAUD_APP: Record<string, string> = {
   "app.yaml": "- kind: app\n  name: fraud\n",
   "transactions.csv": transactions(),

@@ -1,4 +1,4 @@
-/** The example application in a directory of its own, to be changed; and what the server says of it. */
+/** A copy of the example application to change, and the server's state of it. */
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -8,7 +8,7 @@ import { root, TestServer } from "./server.ts";
 const EXAMPLES = join(root, "examples");
 export const SETOSA = readFileSync(join(EXAMPLES, "iris-app", "samples.json"), "utf8");
 
-/** What is answered for it, whatever estimator was trained. */
+/** The prediction for it, whatever estimator was trained. */
 export const SETOSA_PREDICTION = {
   class_ids: ["0"],
   classes: ["MA=="],
@@ -54,7 +54,7 @@ export class IrisExample {
     }
   }
 
-  /** What the command line prints; fails where it fails. */
+  /** Returns the output of the command line; throws if the command fails. */
   deploy(...args: string[]): string {
     const { code, out, err } = this.server.cli(["deploy", this.directory, "--wait", ...args]);
     if (code !== 0) throw new Error(`deploy failed: ${out}${err}`);
@@ -65,7 +65,7 @@ export class IrisExample {
     return JSON.parse(this.server.cli(["get", "-a", "iris", "-o", "json"]).out) as ApplicationState;
   }
 
-  /** Faster than the command line, for what does not last. */
+  /** Faster than the command line, for short states. */
   async statusOf(name: string): Promise<string | undefined> {
     const token = readFileSync(join(this.server.dataDir, "admin-token"), "utf8").trim();
     const response = await this.server.fetch("/-/applications/iris", {
@@ -79,7 +79,7 @@ export class IrisExample {
     return this.state().resources.find((resource) => resource.name === name)!;
   }
 
-  /** The names of what was computed after `time`, but for APIs. */
+  /** The names of resources that were computed after `time`, without APIs. */
   computedAfter(time: string): string[] {
     return this.state()
       .resources.filter(

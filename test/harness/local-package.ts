@@ -2,7 +2,7 @@
 
 export const PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n';
 
-/** What builds a package without setuptools, of `tiny_quern.py` in the directory or in its `source`. */
+/** A build backend without setuptools, for `tiny_quern.py` in the directory or in its `source`. */
 export const BACKEND = `
 import os, zipfile
 

@@ -1,4 +1,4 @@
-/** A Python of another version, as far as it says so itself: a real one with a version of our own, and a module that only it has. */
+/** A Python that claims another version: a real one with a version of our own, and a module that only it has. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** A real PostgreSQL in a directory of its own, for one test file; undefined where none is installed. */
+/** A real PostgreSQL in a directory of its own, for one test file; undefined if none is installed. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -20,7 +20,7 @@ class PythonPredictor:
         return payload
 `;
 
-/** Does what the payload (or a batch's first item) says. */
+/** Does what the payload (or the first item of a batch) asks for. */
 export const OBEDIENT = `
 import ctypes, os, re, signal, subprocess, sys, threading, time
 
@@ -76,7 +76,7 @@ def hold(seconds):
     ctypes.PyDLL(None).usleep(ctypes.c_uint(int(seconds * 1000000)))
 `;
 
-/** Never ends: a stream of ten minutes where the payload has "stream", else a prediction of as long. */
+/** Never ends: a stream of ten minutes if the payload has "stream", else a prediction of ten minutes. */
 export const ENDLESS = `
 import time
 

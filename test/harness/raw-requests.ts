@@ -1,4 +1,4 @@
-/** Requests whose bodies come late, slowly or never: a head is sent, and what comes back is watched. */
+/** Requests whose bodies come late, slowly or never: a head is sent, and the response is watched. */
 import { connect, type Socket } from "node:net";
 
 export class RawRequests {
@@ -9,7 +9,7 @@ export class RawRequests {
     this.baseUrl = new URL(baseUrl);
   }
 
-  /** Sends a head, in whose end `extra` stands. */
+  /** Sends a head that ends with `extra`. */
   send(line: string, headers: Record<string, string | number>, from = "127.0.0.1"): RawRequest {
     const socket = connect({ port: Number(this.baseUrl.port), host: "127.0.0.1", localAddress: from });
     this.sockets.add(socket);
@@ -28,7 +28,7 @@ export class RawRequests {
 
 export class RawRequest {
   readonly socket: Socket;
-  /** What has come back by now. */
+  /** The bytes received so far. */
   text = "";
   private readonly first: Promise<string>;
   private readonly last: Promise<string>;
@@ -46,12 +46,12 @@ export class RawRequest {
     });
   }
 
-  /** Of the first answer, `100` included; empty while there is none. */
+  /** The status of the first answer, including `100`; empty while there is none. */
   get status(): string {
     return this.text.slice(9, 12);
   }
 
-  /** The status of the first answer; empty where the connection was closed without one. */
+  /** The status of the first answer; empty if the connection was closed without one. */
   firstStatus(): Promise<string> {
     return this.first;
   }

@@ -19,7 +19,7 @@ import { eventually } from "./eventually.ts";
 import { expectPublished } from "./published-schema.ts";
 import { noteVitals } from "./vitals.ts";
 
-/** The checkout; the benchmarks run compiled, from a directory deeper than this file's. */
+/** The checkout. The benchmarks run compiled, from a deeper directory than this file. */
 export const root = findRoot(dirname(fileURLToPath(import.meta.url)));
 const QUERN = join(root, "bin", "quern");
 
@@ -27,7 +27,7 @@ function findRoot(directory: string): string {
   return existsSync(join(directory, "package.json")) ? directory : findRoot(dirname(directory));
 }
 
-/** Node in a control group, alone from the beginning. */
+/** Starts Node alone in a control group. */
 function entering(group: string): string[] {
   return ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, process.execPath];
 }
@@ -38,7 +38,7 @@ export interface Cli {
   err: string;
 }
 
-/** A submission that the server took is one by the schema that it publishes. */
+/** An accepted submission must match the published schema. */
 async function checkSchema(body: string, response: Response): Promise<void> {
   if (response.status !== 200 || !body.includes('"workers"')) return;
   if ((await response.clone().text()).includes('"job_id"')) expectPublished(body);
@@ -51,19 +51,19 @@ export class TestServer {
   baseUrl = "";
   stderr = "";
   parent: ChildProcess | undefined;
-  /** What is started; `dist/bin.js` is the same, module by module. */
+  /** The started program; `dist/bin.js` is the same in separate modules. */
   program = join(root, "bin", "quern");
   /** Where `quern up` is started. */
   workingDirectory = root;
   private readonly env: NodeJS.ProcessEnv;
 
-  /** The control group that the server is alone in, where it is to have one. */
+  /** The control group of the server, if it gets one of its own. */
   private readonly group: string | undefined;
 
   constructor(env: NodeJS.ProcessEnv = {}, group?: string) {
     this.group = group;
     mkdirSync(this.inputs);
-    // Many small APIs on a machine of two cores; tests that are about compute say how much there is.
+    // Many small APIs on a machine of two cores; tests about compute set the capacity.
     const own = { QUERN_HOST: undefined, QUERN_DATA_DIR: this.dataDir, QUERN_CPUS: "16", NO_COLOR: "1" };
     this.env = { ...process.env, ...own, ...env };
     this.env.XDG_CONFIG_HOME = join(this.dir, "config");
@@ -114,7 +114,7 @@ export class TestServer {
     return { code: status ?? -1, out: stdout, err: stderr };
   }
 
-  /** The same without standing still meanwhile. */
+  /** The same without blocking this process. */
   async cliBeside(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Cli> {
     const command = this.startCli(args, env);
     return { code: await command.ended, out: command.out, err: command.err };
@@ -136,7 +136,7 @@ export class TestServer {
     return command;
   }
 
-  /** Writes a project and deploys it; fails the test where the command fails. */
+  /** Writes a project and deploys it; fails the test if the command fails. */
   deploy(files: Record<string, string>, options: { wait?: boolean } = {}): string {
     const project = this.writeProject(files);
     const { code, out, err } = this.cli(["deploy", project, ...(options.wait === false ? [] : ["--wait"])]);
@@ -144,7 +144,7 @@ export class TestServer {
     return out;
   }
 
-  /** The same without standing still meanwhile: for tests that have clients of their own. */
+  /** The same without blocking this process: for tests with their own clients. */
   async deployBeside(files: Record<string, string> | string, ...options: string[]): Promise<void> {
     const project = typeof files === "string" ? files : this.writeProject(files);
     const args = [QUERN, "deploy", project, "--wait", ...options];
@@ -165,7 +165,7 @@ export class TestServer {
     return project;
   }
 
-  /** A command that has just run kept this process from hearing which idle connections the server had closed meanwhile. */
+  /** While a command ran, this process could not notice idle connections that the server closed. */
   async fetch(path: string, init: RequestInit = {}): Promise<Response> {
     await nextTurn();
     const response = await fetch(this.baseUrl + path, init);
@@ -194,7 +194,7 @@ export class TestServer {
     return ((await response.json()) as { job_status: JobView }).job_status;
   }
 
-  /** Waits for the end of a job, over restarts of the server too. */
+  /** Waits for the end of a job, also across restarts of the server. */
   async ended(api: string, jobId: string, timeoutMs = 60_000): Promise<JobView> {
     let last: JobView | undefined;
     await eventually(
@@ -209,7 +209,7 @@ export class TestServer {
     return last!;
   }
 
-  /** On a connection of its own: a gateway that was killed takes the others with it. */
+  /** On a new connection, because a killed gateway breaks the others. */
   async api(name: string): Promise<ApiView> {
     const token = readFileSync(join(this.dataDir, "admin-token"), "utf8").trim();
     const headers = { authorization: `Bearer ${token}`, connection: "close" };
@@ -307,7 +307,7 @@ export interface ApiView {
   history: { api_id: string }[];
 }
 
-/** At once, and also if one of them has just ended by itself: those that killed processes leave behind often do. */
+/** All at once, even if one of them has just ended: processes that killed ones leave behind often do. */
 export function killAll(pids: Iterable<number>): void {
   for (const pid of pids) {
     try {

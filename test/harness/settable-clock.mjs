@@ -1,6 +1,6 @@
 /**
  * A wall clock that a test can set, for real processes: `node --import` of this file adds what the file named by FAKE_CLOCK
- * holds (milliseconds) to `Date`. The monotonic clock is left as it is, as a step of the machine's clock leaves it.
+ * holds (milliseconds) to `Date`. The monotonic clock does not change, as when the machine's clock is set.
  */
 import { readFileSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-/** Clients that send one request after the other on connections of their own, and remember what came back. */
+/** Clients that send one request after the other on connections of their own, and record the responses. */
 import { Agent, request } from "node:http";
 import { setTimeout } from "node:timers/promises";
 
@@ -18,7 +18,7 @@ export class SteadyLoad {
 
   private readonly pauseMs: number;
 
-  /** `pauseMs`: of each client, behind each answer. */
+  /** `pauseMs`: the pause of each client after each answer. */
   constructor(url: string, connections: number, payload: unknown = {}, pauseMs = 0) {
     this.pauseMs = pauseMs;
     this.agent = new Agent({ keepAlive: true, maxSockets: connections });

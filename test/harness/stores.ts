@@ -26,7 +26,7 @@ export interface TestStore {
   /** `s3://bucket`, without a slash at the end. */
   base: string;
   scheme: "s3" | "gs" | "az" | "file";
-  /** What a server's environment must have to reach it; through the proxy. */
+  /** The environment variables with which a server reaches it through the proxy. */
   env: Record<string, string>;
   roots: string[];
   /** Undefined for a directory. */
@@ -37,7 +37,7 @@ export interface TestStore {
   stop(): Promise<void>;
 }
 
-/** Opens the store as the controller does. The SDKs read the environment of this process. */
+/** Opens the store like the controller. The SDKs read the environment of this process. */
 export function openTestStore(store: TestStore): ObjectStore {
   Object.assign(process.env, store.env);
   return openStores({
@@ -52,7 +52,7 @@ function newDirectory(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), "quern-store-")));
 }
 
-/** A process that listens, and can be killed and started again with what it had. */
+/** A process that listens, and can be killed and started again with the same data. */
 class ServerProcess {
   private readonly start: () => ChildProcess;
   private readonly isReady: () => Promise<boolean>;
@@ -96,7 +96,7 @@ export async function startDirectory(): Promise<TestStore> {
 export interface TestS3 extends TestStore {
   /** Where the bucket's objects are files. */
   directory: string;
-  /** Lets everybody list and read the bucket. */
+  /** Makes the bucket public for listing and reading. */
   makePublic(): Promise<void>;
 }
 

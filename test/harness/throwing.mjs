@@ -1,6 +1,7 @@
 /**
- * Real processes in which a unit of work throws: `node --import` of this file makes the method that the file named by THROW_AT
- * holds (`Class.method`) throw, wherever the unit is the victim's: its name begins with `victim`. Nothing of the product knows of it.
+ * Real processes in which a unit of work throws: `node --import` of this file makes the method that the file named by
+ * THROW_AT holds (`Class.method`) throw if the unit belongs to the victim: its name begins with `victim`. The product
+ * does not know this file.
  */
 import { readFileSync } from "node:fs";
 
@@ -8,7 +9,7 @@ const { THROW_AT: file, THROW_DIST: dist } = process.env;
 const roles = ["gateway", "controller"];
 const role = roles.find((name) => process.argv.includes(`__${name}`));
 
-/** Class, its file, its methods, and whose unit an instance, called with these arguments, is. */
+/** The class, its file, its methods, and the owner of the unit for an instance and its arguments. */
 const UNITS = {
   gateway: [
     ["Router", "gateway/router.js", ["route", "forward"], (_, [{ request }]) => request.url.slice(1)],

@@ -1,15 +1,18 @@
-/** What gateway and controller of a test's server went through, noted at its end where QUERN_TEST_VITALS names a file (`npm run bench -- hostile`). */
+/**
+ * Event-loop delay and memory of a test server's gateway and controller, written at its end to the file in
+ * QUERN_TEST_VITALS (`npm run bench -- hostile`).
+ */
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestServer } from "./server.ts";
 
 export interface Vitals {
   role: "gateway" | "controller";
-  /** Delay of its event loop in its last one or two minutes of work, of which 99 of 100 looks saw less. */
+  /** The 99th percentile of the event-loop delay in its last one or two minutes of work. */
   p99_ms: number;
   /** The largest since its start. */
   longest_ms: number;
-  /** The most memory that it had. */
+  /** Its peak memory. */
   peakMiB: number;
 }
 

@@ -1,4 +1,4 @@
-/** Predictors that answer what HTTP does not allow: the next answer on the connection must still be the next answer. */
+/** Predictors that return what HTTP does not allow: the next answer on the connection must stay intact. */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TestServer } from "../harness/server.ts";
@@ -52,7 +52,7 @@ interface Read {
   body: string;
 }
 
-/** As a strict client reads answers (RFC 9112, section 6.3); throws where the bytes are none. */
+/** Reads answers like a strict client (RFC 9112, section 6.3); throws if the bytes are not HTTP. */
 function readAnswers(bytes: string): Read[] {
   const answers: Read[] = [];
   for (let rest = bytes; rest !== ""; ) {
@@ -191,7 +191,7 @@ describe("an answer in pieces", () => {
   ])("%s never runs into the next", async (_, length, statuses, body) => {
     const bytes = await exchange({ form: "pieces", pieces, headers: [["content-length", length]] });
     const head = bytes.indexOf("\r\n\r\n") + 4;
-    // Where it cannot be whole the connection ends, within what the head has announced.
+    // If it cannot be complete, the connection ends within the announced length.
     if (body === undefined) expect(bytes.length - head).toBeLessThanOrEqual(Number(length));
     else expect(readAnswers(bytes).map(({ status }) => status)).toEqual(statuses);
   });

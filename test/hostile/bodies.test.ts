@@ -1,4 +1,6 @@
-/** Attacks with the bodies of requests: announced and not sent, sent by nobody known, slow, and of forms that are slow to read. */
+/**
+ * Attacks with request bodies: announced and not sent, from unknown senders, slow, and in forms that are slow to parse.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -64,7 +66,7 @@ describe("hostile bodies", () => {
   afterEach(() => requests.close());
   afterAll(() => server.stop());
 
-  /** A body that is announced, and comes only if it is let in; what is said to that. */
+  /** Announces a body and sends it only if it is accepted; resolves to the response. */
   const announce = (api: string, key: string, bytes: number) =>
     requests
       .send(`POST /${api}`, {
@@ -110,7 +112,7 @@ describe("hostile bodies", () => {
     for (const pid of processes) expect(peakMiB(pid)).toBeLessThan(HELD_MIB_MAX);
   }, 120_000);
 
-  /** The head of a request that is signed with a secret that nobody has given us. */
+  /** The head of a request that is signed with an unknown secret. */
   const forged = (accessKey: string, more: Record<string, string> = {}) => {
     const date = `${new Date().toISOString().replace(/[-:]|\.\d+/g, "")}`;
     return {
@@ -174,7 +176,7 @@ describe("hostile bodies", () => {
   });
 
   it("reserve nothing if there is no body", async () => {
-    // Nothing was announced, and nothing is kept: each of these took ten megabytes.
+    // No body was announced, so none is reserved: each of these once took ten megabytes.
     const answers = Array.from({ length: 60 }, () =>
       requests.send("GET /jobs", { ...forged("AKIDKNOWN"), "x-amz-content-sha256": "" }).firstStatus(),
     );

@@ -1,6 +1,6 @@
 /**
- * What one job, API or request throws ends that one only: in each unit of work something is thrown that nobody expected, while
- * others go on beside it. No process ends, and no error is left to the last net.
+ * An error in one job, API or request ends only that one. Each unit of work throws an unexpected error while others
+ * run. No process ends, and no error reaches the last handler.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ const yaml = ["victim", "bystander"]
   .join("");
 const items = (...all: unknown[]) => ({ workers: 2, item_list: { items: all, batch_size: 1 } });
 let children: number[];
-/** In these whose unit it is does not show: they throw for each job that runs meanwhile. */
+/** These methods do not show the owner of the unit: they throw for each job that runs meanwhile. */
 const isShared = (point: string) => /^(BatchWorker|Dispatcher|LeaseCursor|Settlements)/.test(point);
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeEach(() => {
 });
 afterAll(() => server.stop());
 
-/** Whoever is not the victim goes on, in the processes of before. */
+/** The others continue in the same processes. */
 async function othersGoOn(): Promise<void> {
   const answer = await server.post("/bystander", { id: 7 });
   expect([answer.status, await answer.json()]).toEqual([200, 7]);
@@ -48,7 +48,7 @@ async function othersGoOn(): Promise<void> {
   expect(server.stderr).not.toContain("unhandled error");
 }
 
-/** ... and the victim is well again once nothing throws any more. */
+/** ... and the victim recovers once nothing throws. */
 async function victimRecovers(): Promise<void> {
   throwAt("");
   const isWell = async () => (await server.post("/victim", { id: 1 })).status === 200;

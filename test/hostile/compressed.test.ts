@@ -1,4 +1,4 @@
-/** Jobs whose input unpacks to far more than it is, or needs more memory than anybody has. */
+/** Jobs whose input unpacks to far more than its size, or needs more memory than any machine has. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -63,7 +63,7 @@ describe("hostile compressed files", () => {
     for (const message of messages.slice(10, 16)) expect(message).toMatch(/is longer than 8388608 bytes/);
     expect(peakMiB(controller) - before).toBeLessThan(450);
     expect(peakMiB(controller)).toBeLessThan(700);
-    // Most of all requests: one at a time, on a machine that others use too.
+    // Most requests must be fast, not all: the machine has other work.
     delays.sort((a, b) => a - b);
     expect(delays[Math.floor(delays.length * 0.9)]).toBeLessThan(1_000);
   }, 120_000);

@@ -1,4 +1,6 @@
-/** Bursts of requests for the controller, from callers without a key: they wait their turn, and keep nobody else waiting. */
+/**
+ * Bursts of requests for the controller, from callers without a key: they wait their turn, and delay no other caller.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

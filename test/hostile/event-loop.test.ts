@@ -1,4 +1,4 @@
-/** No request keeps another one waiting: the largest that callers may send or ask for, against the delay of the event loops. */
+/** No request delays another: the largest requests and responses, measured by the delay of the event loops. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -6,8 +6,8 @@ import { project } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
 
 /**
- * The promise is 100 ms, which a quiet machine keeps. A loaded one takes the processor away for longer; what is tested here took
- * 3 to 50 seconds of it.
+ * The promise is 100 ms, which a quiet machine keeps. A loaded machine delays processes for longer. The requests of
+ * this test once blocked for 3 to 50 seconds.
  */
 const LATE_MS = 2_000;
 const MIB = 1024 * 1024;
@@ -46,7 +46,7 @@ const many = (element: string, bytes: number) =>
 const numbered = (count: number, text: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => text(n));
 
-/** Afterwards both processes have been on time, as they say themselves. */
+/** Checks afterwards that both processes report short delays. */
 async function expectOnTime(): Promise<void> {
   const response = await server.fetch("/-/healthz", admin());
   const { event_loops } = (await response.json()) as {

@@ -1,4 +1,4 @@
-/** What a server that is somebody else's can leave on the machine of whoever runs `quern export api`. */
+/** What another user's server can write to the machine that runs `quern export api`. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** What came without a key while there was none, when the first key is made. */
+/** Requests without a key, while there is none, when the first key is made. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { STREAM_POLL_MS } from "../../src/contracts/limits/responses.ts";
@@ -7,7 +7,7 @@ import { ECHO, ENDLESS } from "../harness/projects.ts";
 import { RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
 
-/** As often does the endless predictor give a piece. */
+/** The endless predictor sends pieces at this interval. */
 const PIECE_MS = 100;
 const JOB = { workers: 1, item_list: { items: [1], batch_size: 1 } };
 
@@ -42,7 +42,7 @@ interface Followed {
   leave: () => void;
 }
 
-/** An answer that goes on, and whether it does. */
+/** A streamed answer, and whether it has ended. */
 const follow = (path: string, body?: string) =>
   new Promise<Followed>((resolve, reject) => {
     const headers = { accept: "text/event-stream", "content-type": "application/json" };
@@ -60,8 +60,8 @@ const follow = (path: string, body?: string) =>
 const submit = async (api: string) =>
   ((await (await server.post(`/${api}`, JOB)).json()) as { job_id: string }).job_id;
 /**
- * Its head has been judged, and the beginning of its body is sent; what is returned sends the rest, and has the answer's
- * status.
+ * Its head was accepted, and the beginning of its body is sent. The returned function sends the rest, and resolves to
+ * the status.
  */
 const begin = async (path: string, payload: unknown, headers: Record<string, string> = {}) => {
   const body = JSON.stringify(payload);

@@ -1,4 +1,4 @@
-/** TLS connections that never become requests: what they hold is bounded, and those that did are not touched. */
+/** TLS connections that never become requests: they hold bounded memory, and finished handshakes are not affected. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { Agent, request } from "node:https";

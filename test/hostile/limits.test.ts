@@ -1,4 +1,4 @@
-/** What a caller may send at most: beyond it an answer with the cure, of a few KB, while others are served. */
+/** Limits of requests: beyond them the response is a short error with a cure, while others are served. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -163,7 +163,7 @@ describe("a configuration beyond a limit", () => {
   });
 });
 
-/** Rows as a release before this limit may have left them. */
+/** Rows as a release without this limit may have left them. */
 describe("jobs with configurations of megabytes", () => {
   const JOBS = 25;
   const MEGABYTES = 4;
@@ -184,7 +184,7 @@ describe("jobs with configurations of megabytes", () => {
       status: "'status_running'",
       closing: "NULL",
       end_time: "NULL",
-      // Not to run: what is looked at is that they are there.
+      // They do not run: the test only checks that they are listed.
       paused: "'copy'",
       paused_time: "created_time",
     };

@@ -1,4 +1,4 @@
-/** What outsiders put into tokens, hosts and paths reaches no header and no other listener. */
+/** Text of outsiders in tokens, hosts and paths reaches no header and no other listener. */
 import { writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ interface Answer {
   body: { code?: string; message?: string; job_id?: string };
 }
 
-/** As an outsider sends it: nothing is normalised on the way. */
+/** As an outsider sends it, without normalization. */
 function send(
   to: { port: number } | { socketPath: string },
   method: string,

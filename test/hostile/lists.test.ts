@@ -1,4 +1,4 @@
-/** Lists that nobody reads, many at once: what they hold, and whom they keep waiting. */
+/** Many unread lists at once: how much memory they hold, and that they delay no other request. */
 import { EventEmitter } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";

@@ -1,4 +1,4 @@
-/** The command line and a server that is not what it should be: what it keeps, and what it writes. */
+/** The command line with a faulty server: its memory use, and the files that it writes. */
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
@@ -33,7 +33,7 @@ const quern = (...args: string[]) =>
     child.on("exit", (code) => resolve({ code, err }));
   });
 
-/** Goes on until the client leaves. */
+/** Sends until the client leaves. */
 function sendForEver(response: ServerResponse, first: string): void {
   const piece = Buffer.alloc(MIB, "x");
   response.write(first);
@@ -60,7 +60,7 @@ it("exported files get no special rights, and no other user can read them", asyn
 });
 
 it("a huge export is refused before it fills the disk, and leaves nothing", async () => {
-  // What counts is what it would be.
+  // The announced size counts.
   const big = { path: "project/a", body: "a", size: 513 * MIB };
   answer = (response) => response.end(archiveOf(CONFIG, big));
   const { code, err } = await quern("export", "api", "x", "filled");

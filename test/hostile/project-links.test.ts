@@ -1,4 +1,4 @@
-/** Projects that somebody else wrote, and what `quern deploy` takes along of the machine of whoever deploys them. */
+/** Projects of other authors: which files of the machine `quern deploy` uploads with them. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What a `requirements.txt` names is read by the controller, which must neither wait for it nor have no end of it. */
+/** The controller reads the files that a `requirements.txt` names. It must neither block nor read without limit. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Secrets of configurations and of callers: who sees them, and who does not. */
+/** Secrets of configurations and of callers, and who can see them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decode } from "@msgpack/msgpack";
@@ -62,7 +62,7 @@ describe("a job's record", () => {
       headers: bearer(submitKey),
     });
     const record = await submitted.text();
-    // Whoever has sent it sees that it came as it was sent.
+    // Its sender sees it unchanged.
     expect([submitted.status, record]).toEqual([200, expect.stringContaining(text())]);
     const { job_id } = JSON.parse(record) as { job_id: string };
     const read = async (key: string) => {

@@ -1,4 +1,4 @@
-/** Clients that send requests ahead of their answers: they keep nobody waiting, and what they leave behind ends with them. */
+/** Clients that pipeline requests: they delay no other client, and their requests end with them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -76,7 +76,7 @@ describe("pipelined requests", () => {
 
   it("end with their connection, even a stream behind an answer that never came", async () => {
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
-    // Those of the attack before close at the controller too.
+    // The connections of the previous attack close at the controller too.
     await eventually("the end of what was before", () => gatewaySockets() < idle + 5);
     for (let client = 0; client < 20; client++) {
       const held = JSON.stringify({ await: join(server.dir, "never") });

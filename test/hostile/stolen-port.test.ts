@@ -1,4 +1,4 @@
-/** Programs that sit where the command line expects its server: none of them gets the admin token, or anything else. */
+/** Programs on the port where the command line expects its server: none of them gets the admin token or other data. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
@@ -32,14 +32,14 @@ describe("a program on the server's port", () => {
     });
     return (impostor.address() as AddressInfo).port;
   };
-  /** Answers each request as the server of a version long ago did, or as any other program. */
+  /** Answers each request like the server of an old release, or like any other program. */
   const other = (status: number, body: string, headers: Record<string, string> = {}) =>
     createHttpServer((request, response) => {
       heard += `${request.method} ${request.url} ${JSON.stringify(request.headers)}\n`;
       response.writeHead(status, headers);
       response.end(body);
     });
-  /** Hands every byte on to the real server, and back. */
+  /** Forwards every byte to the real server, and back. */
   const relay = () =>
     createServer((socket) => {
       const real = connect(Number(new URL(server.baseUrl).port), "127.0.0.1");

@@ -1,4 +1,7 @@
-/** Stores and queues that answer without an end, or with what is no listing: a job waits or fails, and never takes a part of its input for all. */
+/**
+ * Stores and queues that answer endlessly, or without a valid listing: a job waits or fails, and never takes part of
+ * its input for all.
+ */
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeadLetter } from "../../src/batch/letters/letters.ts";
@@ -23,7 +26,7 @@ describe("a store that answers", () => {
     return paths;
   };
 
-  /** Sends for as long as somebody takes it; the bytes that were taken. */
+  /** Sends as long as the client reads; returns the number of sent bytes. */
   function endless(status: number) {
     const sent = { bytes: 0, connections: 0 };
     answer = (response) => {
@@ -55,7 +58,7 @@ describe("a store that answers", () => {
       code: "store_unreachable",
       message: expect.stringContaining("longer than"),
     });
-    // Beside what is read, what sockets hold on their way.
+    // The bytes that were read, and those in socket buffers.
     expect(sent.bytes).toBeLessThan(sent.connections * 40 * MiB);
   });
 
@@ -153,7 +156,7 @@ describe("a store that answers", () => {
     const before = process.cpuUsage();
     await expect(all(scheme)).rejects.toMatchObject({ code: "store_unreachable" });
     const { user, system } = process.cpuUsage(before);
-    // By the clients' own reading ten seconds and more; the machine may be busy, so that the clock says little.
+    // The parsers of the SDKs took ten seconds and more. The limit is generous because the machine may be busy.
     expect((user + system) / 1e6).toBeLessThan(5);
   });
 });

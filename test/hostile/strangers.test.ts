@@ -1,4 +1,4 @@
-/** Callers without a key, and those whose key was taken away: what they learn, and what they keep. */
+/** Callers without a key or with a revoked one: what they can learn, and that they keep no access. */
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ describe("an open stream", () => {
   afterEach(() => {
     for (const answer of open.splice(0)) answer.destroy();
   });
-  /** Its status, what has come, and whether it goes on. */
+  /** Its status, the received text, and whether it has ended. */
   const follow = (path: string, key: string, body?: string, accept = "*/*") =>
     new Promise<{ status: number; text: () => string; isOver: () => boolean }>((resolve, reject) => {
       const headers = { ...bearer(key), accept, "content-type": "application/json" };
@@ -84,7 +84,7 @@ describe("an open stream", () => {
     await server.fetch(`/-/keys/${own.id}`, { method: "DELETE", headers: bearer(other.key) });
     const since = performance.now();
     await eventually("all of its streams have ended", () => streams.every((stream) => stream.isOver()));
-    // Two seconds are the promise; a machine that stands still may take longer.
+    // The promise is two seconds; a stalled machine may take longer.
     expect(performance.now() - since).toBeLessThan(10_000);
     for (const at of [0, 4])
       expect(streams[at]!.text()).toMatch(/event: error\ndata: .*"code":"unauthorized"/);
@@ -136,7 +136,7 @@ describe("a request whose key is revoked before its body", () => {
     const head = { ...bearer(own.key), "content-type": "application/json", connection: "close" };
     const length = { "content-length": Buffer.byteLength(body), expect: "100-continue" };
     const request = raw.send(`POST ${path}`, { ...head, ...length });
-    // The head has been judged.
+    // The head was accepted.
     expect([path, await request.firstStatus()]).toEqual([path, "100"]);
     request.socket.write(body.slice(0, 3));
     await server.fetch(`/-/keys/${own.id}`, { method: "DELETE", headers: admin() });

@@ -1,4 +1,4 @@
-/** Streams whose pieces are as small and as quick as can be: they keep nobody else waiting. */
+/** Streams with the smallest and fastest possible pieces: they delay no other request. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";

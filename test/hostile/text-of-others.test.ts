@@ -1,4 +1,4 @@
-/** What strangers and user code write goes into the audit, the logs and the terminal: bounded, and without effect. */
+/** Text of unknown callers and user code in the audit, the logs and the terminal is bounded and harmless. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { Agent, createServer, request } from "node:http";
@@ -12,7 +12,7 @@ import { root, TestServer } from "../harness/server.ts";
 /** Clears the screen, sets the clipboard and the title, goes back in the line, does so by C1, turns the direction around. */
 const HOSTILE =
   "\u001b[2J\u001b]52;c;cm0gLXJm\u0007\u009b31m\u009d0;title\u009c\rover\b\u007f\u202etxt.exe\u2066";
-/** What may be in the output of a command: no control character but the ends of lines and tabs. */
+/** Characters allowed in the output of a command: no control characters except line ends and tabs. */
 const OBEYED = /(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
 const HOSTILE_PREDICTOR = `
 HOSTILE = ${JSON.stringify(HOSTILE)}

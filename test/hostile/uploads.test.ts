@@ -1,4 +1,4 @@
-/** Projects that are uploaded to hurt: bombs of archives and of YAML, over real HTTP and the real command line. */
+/** Hostile project uploads: archive bombs and YAML bombs, over real HTTP and the real command line. */
 import { linkSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";

@@ -31,7 +31,7 @@ afterAll(() => server.stop());
 /** As browsers send it: `fetch` in here would leave out an Origin. */
 const ask = (path: string, headers: Record<string, string>, method = "POST", body = "{}") =>
   server.fetch(path, { method, headers, ...(method === "POST" ? { body } : {}) });
-/** With a Host header of its own, which `fetch` does not let anybody set. */
+/** With a given Host header, which `fetch` does not allow. */
 const rawRequest = (port: number, path: string, host: string) =>
   new Promise<number>((resolve, reject) =>
     httpRequest({ host: "127.0.0.1", port, path, method: "POST", headers: { host } }, (answer) => {
@@ -91,7 +91,7 @@ describe("a page of another origin", () => {
   });
 
   it("gets 421 if its host name was made to resolve to this machine", async () => {
-    // What a browser sends after its name was bound anew: page and server are one origin to it.
+    // What a browser sends after DNS rebinding: page and server are one origin for it.
     const { port } = new URL(server.baseUrl);
     for (const path of ["/plain", "/-/livez", "/-/docs", "/jobs"]) {
       const rebound = await rawRequest(Number(port), path, `rebind.evil.example:${port}`);

@@ -1,4 +1,4 @@
-/** Applications as people break them: what was changed, and exactly what is said of it. */
+/** Broken applications: the change, and the exact error. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -24,7 +24,7 @@ function check(files: Record<string, string>): string[] | string {
   }
 }
 
-/** All that is said, for each row of the tables below. */
+/** All errors for each row of the tables below. */
 const ERRORS = JSON.parse(readFileSync(new URL("./broken-apps.json", import.meta.url), "utf8")) as Record<
   string,
   string[]

@@ -1,4 +1,4 @@
-/** The statuses of an application's resources, each from what is known of it and of what it is made of. */
+/** The statuses of an application's resources, each from its own state and that of its inputs. */
 import { describe, expect, it } from "vitest";
 import type { ResourceStatus, ServedApi } from "../../src/contracts/config/applications.ts";
 import type { ArtifactState } from "../../src/legacy/artifacts.ts";

@@ -1,4 +1,7 @@
-/** `compute.mem` held by the kernel: runs in a kernel of its own, whose groups have memory (scripts/own-kernel.mjs). */
+/**
+ * `compute.mem` enforced by the kernel: runs in a kernel of its own, whose groups control memory
+ * (scripts/own-kernel.mjs).
+ */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -58,13 +61,13 @@ const groups = () =>
 const workerGroups = () => groups().filter((name) => name !== "quern");
 const replicaGroups = () => groups().filter((name) => name.startsWith("r-"));
 
-/** As systemd marks what it gives away. */
+/** As systemd marks a delegated group. */
 function mark(group: string): void {
   const code = "import os, sys; os.setxattr(sys.argv[1], 'user.delegate', b'1')";
   execFileSync("python3", ["-c", code, group]);
 }
 
-/** What the server says of itself. */
+/** The server's log about its control group. */
 async function memoryLimits(server: TestServer): Promise<unknown> {
   const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
   const response = await server.fetch("/-/healthz", { headers: { authorization: `Bearer ${token}` } });
@@ -113,7 +116,7 @@ describe("a server with its own control group", () => {
     const { failures } = (await (await server.fetch(`/jobs/${job.job_id}/failures`)).json()) as {
       failures: { error: { message: string } }[];
     };
-    // What was seen of it may have been over the limit already, which counts what it alone has.
+    // The server may have seen it above the limit. If not, only the kernel's count of the group shows it.
     expect(failures[0]!.error.message).toMatch(
       /(used \d+ MiB, over|needed more than) its compute\.mem of 200 MiB/,
     );

@@ -14,7 +14,7 @@ const GROUP = "/sys/fs/cgroup/system.slice/quern.service";
 const START_MS = 300_000;
 const BASE = "http://127.0.0.1:8420";
 
-/** Anybody may read the checkout: then the service is nobody's. */
+/** If every user may read the checkout, the service runs as `nobody`. */
 const isOpen = (path: string): boolean =>
   (statSync(path).mode & 0o5) === 0o5 && (path === "/" || isOpen(dirname(path)));
 const USER = isOpen(root) ? "nobody" : "root";
@@ -27,7 +27,7 @@ const quern = (...args: string[]) => {
   return stdout + stderr;
 };
 
-/** As many MiB as it is asked for; or what the service may do, when it is asked for its rights. */
+/** Allocates the requested MiB, or reports the rights of the service. */
 const PREDICTOR = `
 import ctypes, mmap, multiprocessing, os, subprocess, sys, tempfile, threading
 
@@ -62,7 +62,7 @@ def outcome(attempt):
         return "no (%s)" % type(error).__name__
 `;
 
-/** The unit as it stands in the guide. */
+/** The unit as it is in the guide. */
 const GUIDE = /```ini quern\.service\n([^`]*)```/.exec(
   readFileSync(join(root, "docs", "guides", "service.md"), "utf8"),
 )![1]!;

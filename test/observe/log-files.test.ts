@@ -1,4 +1,4 @@
-/** Reading logs that are rotated meanwhile, and rotating those that somebody else writes. */
+/** Reading logs that are rotated meanwhile, and rotating logs that other programs write. */
 import {
   appendFileSync,
   closeSync,

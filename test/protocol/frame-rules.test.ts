@@ -1,4 +1,4 @@
-/** What must always hold of what a worker sends, whoever wrote it. */
+/** Rules for the frames of a worker, whatever implementation sends them. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Applications with TensorFlow's estimators, as they were written in former days. */
+/** Applications with TensorFlow's estimators, as they were written for Cortex. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { killAll, TestServer } from "../harness/server.ts";
 
 const MODELS = "resources/models.yaml";
 
-/** Training takes 20 s where the machine has nothing else to do. */
+/** Training takes 20 s on an idle machine. */
 const TRAINING_MS = 240_000;
 
 describe("the iris application with a DNNClassifier", () => {

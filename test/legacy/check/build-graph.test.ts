@@ -1,4 +1,4 @@
-/** An application's resources, by what they are made of: which ids change with which part of it. */
+/** An application's resources: which ids change with which part of it. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -96,7 +96,7 @@ const withChange = (name: string, change: object, kind?: string) =>
     entry.name === name && (kind ?? entry.kind) === entry.kind ? { ...entry, ...change } : entry,
   );
 
-/** The application with all that says `from` saying `to`. */
+/** The application with every `from` replaced by `to`. */
 const renamed = (from: string, to: string): Entry[] =>
   JSON.parse(JSON.stringify(APP).replaceAll(`"${from}"`, `"${to}"`)) as Entry[];
 
@@ -106,7 +106,7 @@ const OF_LINEAR = ["linear/training_dataset", "linear", "api linear"];
 const OF_PRICE = ["price", "price_mean", "price_own", "price_normal", "shifted", ...OF_DNN, ...OF_LINEAR];
 const OF_MODELS = ["dnn", "api serve", "linear", "api linear"];
 
-/** What has another id than in the application as it stands. Resources that are not in both are left out. */
+/** The resources whose id differs from the unchanged application, without those that are only in one of the two. */
 function changedIn(
   entries: readonly Entry[],
   inputs: Partial<GraphInputs> = {},

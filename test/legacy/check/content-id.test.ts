@@ -15,7 +15,7 @@ function reversed(value: unknown): unknown {
 
 describe("a content id", () => {
   it("is the SHA-256 of the content as compact JSON with sorted keys", () => {
-    // Ids outlive a release: what was computed under another one would be computed again.
+    // Ids survive releases: resources with a changed id would be computed again.
     const text = '["a",{"b":1,"c":[true,null]}]';
     const expected = createHash("sha256").update(text).digest("hex");
     expect(contentId("a", { c: [true, null], b: 1 })).toBe(expected);

@@ -61,7 +61,7 @@ describe("an open file", () => {
 
   it("is no longer read after it was changed in place", async () => {
     writeFileSync(path(), "{1}\n");
-    // Two writes within one tick of the kernel's clock have one time.
+    // Two writes within one tick of the kernel's clock have the same time.
     utimesSync(path(), 1, 1);
     const object = await store.open(`file://${path()}`);
     expect(await read(object)).toBe(4);
@@ -164,7 +164,7 @@ describe("the data directory inside a root", () => {
     expect(await select(under(""))).toEqual(others);
     expect(await select(under("srv/"))).toEqual(others.slice(1));
     expect(await select(under("srv/data"))).toEqual(["srv/data-2/1"]);
-    // By another name: a link to it, to what is in it, and a root that is itself reached by a link.
+    // By another name: a link to it, a link into it, and a root that is reached by a link.
     symlinkSync(data, join(root, "door"));
     symlinkSync(join(data, "admin-token"), join(root, "token"));
     symlinkSync(root, join(directory, "by-link"));

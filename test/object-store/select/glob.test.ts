@@ -73,7 +73,7 @@ describe("a glob pattern", () => {
       .map((codes) => codes.join(""));
     fc.assert(
       fc.property(pattern, path, (glob, text) => {
-        // A `**` becomes one sign first: braces multiplied out must not make one of two `*`.
+        // A `**` becomes one symbol first, so that expanded braces never make one from two `*`.
         const plain = expand(glob.replace(/\\.|\*{2,}/g, (found) => (found[0] === "*" ? "~" : found)));
         expect(compileGlob(glob).matches(text)).toBe(plain.some((one) => backtrack(one, text)));
       }),

@@ -1,4 +1,4 @@
-/** Who may come in, and how often: keys that end, limits, tokens of an issuer, and the audit. */
+/** Access and rate limits: keys that expire, limits, tokens of an issuer, and the audit. */
 import { spawnSync } from "node:child_process";
 import { createHash, createHmac, type Hash, type Hmac } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { eventually } from "../../harness/eventually.ts";
 import { ECHO, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
-/** As the signer takes hashes. */
+/** The hash function in the form that the signer needs. */
 class Sha256 {
   private readonly hash: Hash | Hmac;
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
@@ -99,7 +99,7 @@ describe("keys", () => {
     const audit = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const refused = JSON.parse(linesOf("audit-refused.log").at(-1)!) as Record<string, unknown>;
     expect(audit[0]).toMatchObject({ method: "POST", path: "/-/deploy", by: "admin-token", status: 200 });
-    // What the path does not say: which APIs, which key.
+    // Data that the path lacks: which APIs, which key.
     expect(audit[0]!.what).toMatch(/^echo [0-9a-f]{24}/);
     expect(audit.find(({ path }) => path === "/-/keys")!.what).toMatch(/^k-[0-9a-f]{10} \(/);
     expect(
@@ -248,7 +248,7 @@ describe("signatures", () => {
     server.deploy(project(ECHO));
   });
   afterAll(() => server.stop());
-  /** Signed by curl, which knows nothing of us. */
+  /** Signed by curl, an independent implementation. */
   const curl = (user: string, path: string, body: string, ...more: string[]) => {
     const args = [
       "-s",

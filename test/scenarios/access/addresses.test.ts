@@ -181,7 +181,7 @@ describe("addresses", () => {
   it("are only for this machine with api_gateway: none", async () => {
     deploy(api("inner", "  networking: {api_gateway: none}\n"));
     expect((await ask("/inner")).status).toBe(200);
-    // Passed on by a proxy on this machine: it came from elsewhere.
+    // Forwarded by a proxy on this machine: it came from another machine.
     expect((await ask("/inner", { "x-forwarded-for": "203.0.113.7" })).status).toBe(404);
   });
 });

@@ -1,4 +1,7 @@
-/** Where the data of an application may be: stores, directories of files, CSV and Parquet; and what else takes its address. */
+/**
+ * Where the data of an application may be: stores, directories of files, CSV and Parquet; and conflicts over its
+ * address.
+ */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +46,7 @@ describe.runIf(isS3Installed)("the data of an application", () => {
     await s3.stop();
   });
 
-  /** Beside, because the store is reached through this process. */
+  /** Without blocking this process, because the store is reached through it. */
   const deploy = (...options: string[]) => server.deployBeside(iris.directory, ...options);
   const mean = () => iris.resource("petal_width_mean").value;
   const rowsIngested = () =>

@@ -1,4 +1,4 @@
-/** An application whose pipeline is killed, at every stage and whoever is killed: it goes on where it was. */
+/** An application whose pipeline is killed at every stage, in each of its processes: it resumes there. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { applicationServer, type Edit, IrisExample, SETOSA } from "../../harness
 import { killAll, root } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
 
-/** Notes each time that it is asked, and ends once nobody holds it. */
+/** Records each call, and ends once the test releases it. */
 function held(log: string, hold: string, name: string): string {
   const lines = [
     "import os, time",
@@ -23,7 +23,7 @@ describe("a pipeline that is killed", () => {
   const iris = new IrisExample(server);
   const log = join(server.dir, "computed.txt");
   const holdFile = (name: string) => join(server.dir, `hold-${name}`);
-  /** From now on it does not come to its end before `letGo`. */
+  /** From now on it does not end before `letGo`. */
   const hold = (name: string) => {
     writeFileSync(log, "");
     writeFileSync(holdFile(name), "");
@@ -65,7 +65,7 @@ describe("a pipeline that is killed", () => {
       () => iris.state().resources?.every(({ status }) => status === "ready"),
       100_000,
     );
-  /** Name, and when its computation began, of what is done. */
+  /** The name of each finished resource, and when its computation began. */
   const done = () =>
     iris
       .state()
@@ -216,7 +216,7 @@ describe("a data stage that is killed", () => {
   ])("continues when it is killed while %s is %s", async (name, status) => {
     let before: ApplicationState["resources"] = [];
     let killed: number[] = [];
-    // It may be over with it before it is killed.
+    // It may finish before it is killed.
     while (killed.length === 0) {
       server.cli(["delete", "-a", "iris"]);
       expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
@@ -339,12 +339,12 @@ describe("an API whose model is trained again", () => {
       .sort((a, b) => a.endedMs - b.endedMs)
       .map(({ body }) => ids.indexOf((JSON.parse(body) as { resource_id: string }).resource_id));
     expect(new Set(served)).toEqual(new Set([0, 1, 2, 3]));
-    // While a rollout goes on both answer; two rollouts apart they do not.
+    // During a rollout both versions answer; versions of two different rollouts never do.
     let latest = 0;
     for (const id of served) {
       latest = Math.max(latest, id);
       expect(latest - id).toBeLessThanOrEqual(1);
     }
-    // Four trainings, which leave the machine to the requests.
+    // Four trainings, which let requests go first.
   }, 240_000);
 });

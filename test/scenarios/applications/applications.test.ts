@@ -23,7 +23,7 @@ const EVERYTHING = [
   ...["class", "class_index", "class_indexed", "dnn", "dnn/training_dataset"],
 ].sort();
 
-/** Of the example as it is: what was changed, and what must be computed for it. */
+/** Changes of the example, and the resources that must be computed for each. */
 const CHANGES: { name: string; edits: Edit[]; computed: string[]; message?: string }[] = [
   {
     name: "a bound of a column",
@@ -287,7 +287,7 @@ describe("the iris application", () => {
     );
     expect(server.cli(["logs", "-a", "iris", "model", "dnn"]).out).toMatch(/accuracy = 0\.\d+/);
     expect(server.cli(["logs", "-a", "iris", "petal_width_mean"]).out).toContain("150 rows ingested");
-    // Nothing is computed any more: there is an end to follow to.
+    // Nothing is computed any more, so `logs -f` ends.
     expect(server.cli(["logs", "-a", "iris", "dnn", "-f"])).toMatchObject({ code: 0 });
     const samples = join(iris.directory, "samples.json");
     expect(server.cli(["predict", "-a", "iris", "iris-type", samples]).out).toMatch(

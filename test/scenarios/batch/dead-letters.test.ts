@@ -1,4 +1,4 @@
-/** Attempts, dead letter queues of Quern's own, new rounds, and what a person sees of failures. */
+/** Attempts, dead letter queues of Quern, new rounds, and how failures are shown. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -6,7 +6,7 @@ import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
-/** Fails while the file `broken` is there. */
+/** Fails while the file `broken` exists. */
 const MENDABLE = `
 import os, time
 class PythonPredictor:
@@ -292,7 +292,7 @@ describe("a new round", () => {
     await server.fetch(`/mendable/${id}`, { method: "DELETE" });
     const second = await server.ended("mendable", id);
     expect(second.status).not.toBe("status_running");
-    // A round is one second, of which a busy machine takes most to start a worker.
+    // A round has a timeout of one second; on a busy machine the start of a worker takes most of it.
     for (
       let round = 0;
       round < 40 && (await server.job("mendable", id)).status !== "status_succeeded";

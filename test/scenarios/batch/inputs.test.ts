@@ -1,5 +1,5 @@
 /**
- * What a job's batches are made of: paths, plain and compressed files (docs/contract/submitting.md), over real HTTP.
+ * The input of a job's batches: paths, plain and compressed files (docs/contract/submitting.md), over real HTTP.
  */
 import {
   closeSync,
@@ -34,7 +34,7 @@ class PythonPredictor:
         self.log.flush()
 `;
 
-/** A store with one file, of which no byte ever comes. */
+/** A store with one file that never sends a byte. */
 const silentStore = createServer((request, response) => {
   if (request.method === "HEAD") response.writeHead(200, { etag: '"1"', "content-length": "9" }).end();
   else if (request.url!.includes("list-type"))
@@ -77,7 +77,7 @@ it("a job ends if its workers die repeatedly while it is enqueued", async () => 
 });
 
 let jobs = 0;
-/** Runs a job of one worker; resolves to its batches in the order in which they were handled. */
+/** Runs a job of one worker; resolves to its batches in the order of processing. */
 async function run(
   input: Record<string, unknown>,
 ): Promise<{ status: string; batches: unknown[]; reason?: string }> {
@@ -97,8 +97,8 @@ function recorded(from: TestServer, name: string): unknown[] {
 }
 
 /**
- * Kills the controller at a commit of the enqueuing; resolves to the job's end, its distinct batches in no order, and
- * where it went on. A batch that was in hand at the kill is handled again, in another process.
+ * Kills the controller at a commit of the enqueuing. Resolves to the ended job, its distinct batches in no order, and
+ * where it resumed. A batch that ran at the kill runs again in another process.
  */
 async function runThroughKill(killAt: string, input: Record<string, unknown>) {
   const killed = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: server.inputs });

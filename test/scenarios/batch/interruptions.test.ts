@@ -1,5 +1,5 @@
 /**
- * Batches that take the server or the whole machine down: who is charged, and who is not
+ * Batches that crash the server or the whole machine: which batches are charged
  * (docs/decisions/0005-workers-after-a-crash.md).
  */
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -10,8 +10,8 @@ import { eventually } from "../../harness/eventually.ts";
 import { killAll, processes, TestServer } from "../../harness/server.ts";
 
 /**
- * Logs each batch that it begins with. `kill`: ends its controller when the others are in hand too, unless it is alone. `crash`:
- * says so and waits for the machine's end.
+ * Logs each batch that it begins. `kill`: kills its controller when other batches run too, unless it is alone. `crash`:
+ * reports it, and waits for the end of the machine.
  */
 const PREDICTOR = `
 import os, signal, time
@@ -79,13 +79,16 @@ describe("a batch that kills its server each time", () => {
       batch_metrics: { succeeded: items.length - 1, failed: 2 },
     });
     expect(await failuresOf(id)).toMatchObject([{ batch_index: 1, receive_count: 2 }]);
-    // Three times for nothing, then once an attempt.
+    // Three times without a charge, then one attempt each time.
     expect(begun("poison")).toBe(3 + 2);
     expect((await server.ended("jobs", beside)).status).toBe("status_succeeded");
   }, 150_000);
 });
 
-/** All that a power cut takes with it: every process, what memory-mapped files held, and the temporary directory. */
+/**
+ * Everything that a power cut destroys: every process, the contents of memory-mapped files, and the temporary
+ * directory.
+ */
 async function crashMachine(): Promise<void> {
   const parent = server.parent!;
   const children = processes().filter(({ ppid }) => ppid === parent.pid);
@@ -93,7 +96,7 @@ async function crashMachine(): Promise<void> {
   killAll([parent.pid!, ...children.map(({ pid }) => pid), ...server.workers()]);
   await exited;
   await eventually("nothing is left", () => server.workers().length === 0);
-  // Before the next server may come to the batch again.
+  // Before the next server can lease the batch again.
   rmSync(crash);
   const notes = join(server.dataDir, "notes");
   for (const name of readdirSync(notes)) writeFileSync(join(notes, name), Buffer.alloc(32));
@@ -127,7 +130,7 @@ describe("a batch that crashes the machine each time", () => {
       batch_metrics: { succeeded: 799, failed: 1 },
     });
     expect(await failuresOf(id)).toMatchObject([{ batch_index: 400, receive_count: 1 }]);
-    // Once for nobody knows what, three times for nothing, then alone.
+    // Once for an unknown cause, three times without a charge, then alone.
     expect(crashes).toBe(5);
   }, 200_000);
 });

@@ -1,4 +1,7 @@
-/** Rules of docs/contract/jobs.md, submitting.md, errors.md and failing-batches.md that no longer story needs, over real HTTP. */
+/**
+ * Rules of docs/contract/jobs.md, submitting.md, errors.md and failing-batches.md that no larger test covers, over real
+ * HTTP.
+ */
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

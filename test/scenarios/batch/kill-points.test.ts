@@ -29,7 +29,7 @@ describe("a controller killed at a step of the commit order", () => {
         workers: 2,
         config: { log },
         queue_dead_letter_queue: { arn: "letters", max_receive_count: 1 },
-        // Inline items are the server's own to keep.
+        // The server stores inline items.
         ...(isSubmission
           ? { item_list: { items, batch_size: 1 } }
           : { delimited_files: { store_paths: [path], batch_size: 1 } }),
@@ -46,7 +46,7 @@ describe("a controller killed at a step of the commit order", () => {
       expect(server.child("controller")).not.toBe(first);
       const { jobs } = (await (await server.fetch("/jobs")).json()) as { jobs: { job_id: string }[] };
       if (isSubmission) {
-        // Nobody was told of a job: whether there is one depends on the side of the commit; never a half one.
+        // No response named a job. Whether it exists depends on whether the commit came first; it is never partial.
         expect(answer.status).toBe(503);
         expect(jobs).toHaveLength(point === "submission-before-commit" ? 0 : 1);
       }

@@ -1,5 +1,5 @@
 /**
- * Batches that raise, exit, crash, hang and eat memory: who is charged, and what a person finds
+ * Batches that raise, exit, crash, hang and eat memory: which batches are charged, and what users see
  * (docs/contract/failing-batches.md).
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
@@ -137,7 +137,7 @@ describe("memory over compute.mem", () => {
   });
 });
 
-/** A memory group of the kernel, where we may make one. */
+/** A memory control group, if this process may make one. */
 function memoryGroup(name: string, bytes: number): ((pid: number) => void) | undefined {
   const [v1, v2] = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
   const root = existsSync(join(v1, "memory.limit_in_bytes")) ? v1 : v2;

@@ -1,4 +1,4 @@
-/** Letters to queues of SQS, through a real server that speaks it (docs/contract/failing-batches.md#sqs-queues). */
+/** Messages to SQS queues, through a real server that speaks it (docs/contract/failing-batches.md#sqs-queues). */
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -6,7 +6,7 @@ import { isSqsInstalled, startSqs, type TestSqs } from "../../harness/elasticmq.
 import { eventually } from "../../harness/eventually.ts";
 import { root, TestServer } from "../../harness/server.ts";
 
-/** Longer than a request may take, so that letters are sent again that have arrived. */
+/** Longer than the timeout of a request, so that messages are sent again after they arrived. */
 const OUTAGE_MS = Number(process.env.QUERN_TEST_OUTAGE_MS ?? 14_000);
 const PREDICTOR = `
 import time

@@ -201,7 +201,7 @@ describe("a submission", () => {
   ])("with %s gets 400 with the field", async (_, body, pointer, detail) => {
     const problem = await submit(body);
     expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
-    // A client that checks against the published schema hears of it too.
+    // A client that validates against the published schema gets the error too.
     expect(schemaErrors(body)).not.toEqual([]);
     const found = problem.errors!.find((error) => error.pointer === pointer.replace("the body", ""));
     expect(found?.detail, JSON.stringify(problem.errors)).toContain(detail);

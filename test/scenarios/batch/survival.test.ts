@@ -1,4 +1,4 @@
-/** What a machine does to a server: no process to be had, processes that stand still, cleaned folders, locks of others. */
+/** Trouble on the machine: no new processes, suspended processes, removed directories, locks of others. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { getPriority } from "node:os";
@@ -67,7 +67,7 @@ describe("a server in trouble", () => {
     const other = openSqlite(join(server.dataDir, "quern.db"));
     other.exec("PRAGMA busy_timeout = 5000");
     other.exec("BEGIN IMMEDIATE");
-    // What needs no database is answered all the time.
+    // Requests that need no database are always answered.
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
     let slowestMs = 0;
     const until = performance.now() + 7_000;

@@ -1,4 +1,4 @@
-/** The command line as a user meets it: what is on stdout, what on stderr, and the exit code. */
+/** The command line as users see it: stdout, stderr and the exit code. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -105,7 +105,7 @@ describe("the command line", () => {
     expect(err).toContain(
       'p.py:3: b: class PythonPredictor: method "predict(self, data)": "data" is not a supported argument',
     );
-    // An entry with one fault is checked for the others all the same.
+    // An entry with one error is still checked for others.
     expect(err).toContain("quern.yaml:6:13: c: compute.cpu: must be a number of CPUs");
     expect(err).toContain("quern.yaml:7:15: c: predictor.path: gone.py: file does not exist in the project");
     expect(err).toContain('quern.yaml:7:30: c: predictor.python_path: "nowhere" is not a directory');

@@ -1,4 +1,4 @@
-/** `quern dev`: as somebody meets it who writes a predictor. */
+/** `quern dev` as an author of a predictor uses it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -80,7 +80,7 @@ describe("quern dev", () => {
       await eventually("the new code answers", async () => (await ask()) === word);
       tookMs.push(performance.now() - started);
     }
-    // Half a second where nothing else runs; whoever waits for a change would notice a build or an installation.
+    // Half a second on a quiet machine. A user who waits for a change would notice a build or an installation.
     expect(Math.min(...tookMs)).toBeLessThan(5_000);
     expect(dev.err).toContain("p.py changed\n");
 

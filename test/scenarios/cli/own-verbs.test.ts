@@ -89,7 +89,7 @@ describe("quern doctor", () => {
         "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): return 1\n",
     };
     server.deploy(deployment);
-    // As a release that took other settings than this one might have left it.
+    // As a release with other settings might have left it.
     const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
     await db.run(
       `UPDATE api_versions SET spec_json = json_set(spec_json, '$.config.networking', json('{"cors_origins":[1]}')) WHERE name = 'ill'`,

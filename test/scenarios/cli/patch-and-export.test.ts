@@ -1,4 +1,4 @@
-/** A deployed API's configuration is changed without its files, and a version comes back as a directory. */
+/** The configuration of a deployed API is changed without its files, and a version is exported as a directory. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -92,7 +92,7 @@ describe("quern export api", () => {
     });
     expect(server.cli(["deploy", target("whole")]).out).toBe("whole is up to date\n");
     expect(readFileSync(join(target("whole"), "quern.yaml"), "utf8")).toContain("half: 1.50\n");
-    // As an older release has saved it; user code has written a file since.
+    // As an older release saved it; user code has written a file since.
     const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
     await db.run("UPDATE api_versions SET spec_json = json_remove(spec_json, '$.submitted')");
     await db.close();
@@ -112,7 +112,7 @@ describe("quern export api", () => {
       status: 409,
       message: expect.stringContaining(none),
     });
-    // Of the version that is deployed, a file was changed on the server.
+    // A file of the deployed version was changed on the server.
     const projects = join(server.dataDir, "projects");
     for (const id of readdirSync(projects))
       if (existsSync(join(projects, id, "code", "other.py")))
@@ -178,7 +178,7 @@ describe("a boolean parameter", () => {
     const replicas = async () => (await server.api("fresh")).replicas.map(({ pid }) => pid);
     const before = await replicas();
     expect(await post("/-/apis/fresh/refresh?force=maybe")).toMatchObject(refused("force", "maybe"));
-    // Another deployment is behind it: what it had begun would be there by now.
+    // Another deployment has finished after it, so anything that it had begun would exist by now.
     expect(await deploy("behind", "")).toMatchObject({ status: 200 });
     expect(await replicas()).toEqual(before);
     for (const text of ["0", "f", "False", "1", "t", "True"])

@@ -1,4 +1,7 @@
-/** What is shown of APIs and jobs, and followed: `describe`, `get`, `logs`, `refresh`, `job failures`, for people and for programs. */
+/**
+ * Showing and following APIs and jobs: `describe`, `get`, `logs`, `refresh`, `job failures`, for people and for
+ * programs.
+ */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -120,7 +123,7 @@ describe("quern refresh", () => {
 describe("quern logs", () => {
   const quern = join(root, "bin", "quern");
   const env = { ...process.env, QUERN_DATA_DIR: server.dataDir };
-  /** What a person sees: standard output and error are one terminal. */
+  /** As a user sees it: standard output and error on one terminal. */
   const onTerminal = (...args: string[]) =>
     spawnSync(
       "python3",

@@ -1,4 +1,4 @@
-/** A server whose wall clock is set while it runs: nothing that is due later happens at once, and records follow. */
+/** A server whose wall clock is set while it runs: nothing happens too early, and records have the new time. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -82,7 +82,7 @@ describe("a server whose wall clock is set", () => {
   it("counts a timeout by the wall clock while no controller runs", async () => {
     const never = join(server.dir, "never");
     const [missed, kept] = [await submit(1800, never), await submit(36_000, never)];
-    // The controller that is there does not count the hour; the next one does.
+    // The running controller does not count the hour; the next one does.
     step(HOUR_MS);
     process.kill(server.child("controller"), "SIGKILL");
     expect((await server.ended("jobs", missed)).status).toBe("status_timed_out");

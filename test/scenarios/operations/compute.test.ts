@@ -1,4 +1,4 @@
-/** One account of CPUs and memory for replicas and workers of jobs: what does not fit waits, and says for what. */
+/** One account of CPUs and memory for replicas and workers of jobs: workers that do not fit wait, and say for what. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -33,7 +33,7 @@ const remove = (...names: string[]) => {
 };
 const answer = async (name: string) => (await (await server.post(`/${name}`, {})).json()) as [number, number];
 
-/** A job of two batches that go on until its file is there; its worker takes 0.4 CPU. */
+/** A job of two batches that run until its file exists; its worker takes 0.4 CPU. */
 async function startJob(name: string): Promise<{ id: string; end: () => void }> {
   const path = join(server.dir, `${name}-may-end`);
   const items = [
@@ -68,7 +68,7 @@ describe("an API that does not fit", () => {
     await eventually("its log says it", () =>
       server.cli(["logs", "late"]).out.includes("1 of 1 replicas wait for compute: each takes 0.3 CPU"),
     );
-    // Its successor takes the place of a worker that died.
+    // Its successor gets the reservation of a worker that died.
     const replica = (await view("large")).replicas[0]!.pid;
     const [worker, ...others] = server.workers().filter((pid) => pid !== replica);
     expect(others).toEqual([]);
@@ -133,7 +133,7 @@ describe("an API that fits", () => {
       return status === "live" && (await answer("a"))[1] !== first;
     });
     expect(await isPending()).toBe(true);
-    // There is no room for two: the second uses what the first leaves, and no request is lost.
+    // Two do not fit: the second gets the reservation of the first, and no request is lost.
     const load = new SteadyLoad(`${server.baseUrl}/a`, 2, { seconds: 0.01 });
     deploy("a", "cpu: 800m", "", 2);
     await eventually("the new one serves", async () => (await answer("a"))[0] === 2);

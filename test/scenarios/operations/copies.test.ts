@@ -1,4 +1,4 @@
-/** A data directory that is a copy of another one, and a database that is not the one of its directory. */
+/** A data directory that is a copy of another one, and a database that does not belong to its directory. */
 import { execFileSync } from "node:child_process";
 import {
   closeSync,
@@ -133,7 +133,7 @@ describe("a damaged or missing database", () => {
     [
       "is damaged",
       () => {
-        // As after a crash: what was open when the server died is checked.
+        // As after a crash: the server checks a database that was open when it died.
         writeFileSync(join(server.dataDir, "quern.db.in-use"), "");
         const fd = openSync(file, "r+");
         for (let at = 4096; at < statSync(file).size; at += 4096)

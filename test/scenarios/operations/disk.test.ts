@@ -1,4 +1,7 @@
-/** A full disk, a small one of its own: submissions are refused, running jobs wait and lose nothing; and what is kept how long. */
+/**
+ * A full disk, a small one of its own: submissions are refused, running jobs wait and lose nothing; and how long data
+ * is kept.
+ */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

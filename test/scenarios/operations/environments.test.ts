@@ -1,4 +1,6 @@
-/** The Python environments of projects on a server: what user code finds in them, and what it is told of what is missing. */
+/**
+ * The Python environments of projects on a server: what user code finds in them, and the errors about missing packages.
+ */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -76,7 +78,7 @@ class PythonPredictor:
     server.deploy(files("two", "other"), { wait: false });
     expect(await answerOf("one")).toBe("first");
     expect(await answerOf("two")).toBe("other");
-    // What the script and the predictor find by name is the environment's.
+    // The script and the predictor find the programs of the environment by name.
     const found = (await (await server.post("/one", '"commands"')).json()) as Answer;
     const commands = [`${found.prefix}/bin/python`, `${found.prefix}/bin/pip`];
     expect([found.here, found.in_script, found.python]).toEqual([commands, commands, found.prefix]);
@@ -99,7 +101,7 @@ class PythonPredictor:
     await server.start({ ...env, QUERN_KEEP_ENVIRONMENTS: "0" });
     await answerOf("one");
     expect(server.cli(["delete", "one", "-y"]).code).toBe(0);
-    // That of its first version too.
+    // The environment of its first version too.
     await eventually("the environment of the other is left", () => ids().length === 1);
     expect([existsSync(one), existsSync(two)]).toEqual([false, true]);
     expect(await prefixOf("two")).toBe(two);

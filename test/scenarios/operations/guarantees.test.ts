@@ -1,4 +1,4 @@
-/** Guarantees of ARCHITECTURE.md that hold between two processes, each looked at in the moment in which it could break. */
+/** Guarantees of ARCHITECTURE.md that hold between two processes, each checked at the moment when it could break. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { TestServer } from "../../harness/server.ts";
 
-/** Writes down who begins with what; holds the interpreter while the file `hold` is there. */
+/** Records which worker begins which batch; holds the interpreter while the file `hold` exists. */
 const WATCHED = `
 import ctypes, os
 class PythonPredictor:
@@ -39,7 +39,7 @@ beforeEach(() => {
   writeFileSync(hold, "");
 });
 
-// Whoever is held in predict() would not leave.
+// A worker that is held in predict() would not exit.
 afterEach(() => rmSync(hold, { force: true }));
 
 const begun = () => {
@@ -56,7 +56,7 @@ describe("a controller that starts after a crash", () => {
     await eventually("the batch is in hand", () => begun().length === 1);
     killController();
     await eventually("it is in other hands", () => begun().length === 2);
-    // The first is held inside predict(): by itself it would not have left.
+    // The first is held inside predict(), so it would not have exited by itself.
     expect(processStartTime(begun()[0]!.pid)).toBeUndefined();
     rmSync(hold);
     const job = await server.ended("jobs", id);
@@ -103,7 +103,7 @@ describe("user code", () => {
 });
 
 describe("the response to a revocation", () => {
-  /** Past the gateway, which stands still meanwhile. */
+  /** Directly to the controller, because the gateway is suspended. */
   const controller = (method: string, path: string): Promise<number> => {
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
     const socketPath = join(runtimeDirectory(server.dataDir), "controller.sock");
@@ -133,7 +133,7 @@ describe("the response to a revocation", () => {
       const revocation = controller("DELETE", `/-/keys/${id}`).then((status) => (answered = status));
       const routes = () => readFileSync(join(server.dataDir, "routes.json"), "utf8");
       await eventually("it is published", () => !routes().includes(id));
-      // An answer that did not wait would have come by now: this one was asked for later.
+      // An answer that did not wait would have arrived by now, because this later request is answered.
       expect(await controller("GET", "/-/keys")).toBe(200);
       expect(answered).toBeUndefined();
       process.kill(gateway, "SIGCONT");

@@ -1,4 +1,4 @@
-/** Logs of workers: they end, whatever is printed by whom, and what was dropped is said. */
+/** Logs of workers: they are bounded, whatever prints to them, and say what was dropped. */
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -43,7 +43,7 @@ describe("the logs of an API's workers", () => {
       return sum + (found?.blocks ?? 0) * 512;
     }, 0);
 
-  /** The most that lay on the disk while a request printed. */
+  /** The most bytes on the disk while a request printed. */
   const peakOf = async (payload: object) => {
     let peak = 0;
     const timer = setInterval(() => (peak = Math.max(peak, onDisk())), 2);
@@ -82,7 +82,7 @@ describe("the logs of an API's workers", () => {
   });
 
   it.each(["child", "raw"])("are bounded too for output that bypasses Python: %s", async (by) => {
-    // How far it goes meanwhile depends on how soon a busy machine lets the server look.
+    // How far it grows meanwhile depends on when a busy machine lets the server check.
     await peakOf({ by, bytes: 100 * MIB });
     await eventually("it is within its bounds", () => onDisk() <= 32 * MIB);
     const all = lines();

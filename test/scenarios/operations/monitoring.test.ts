@@ -1,4 +1,4 @@
-/** What is counted: requests, predictions, and what Prometheus reads. */
+/** The counts of requests and predictions, and their export to Prometheus. */
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -123,7 +123,7 @@ describe("the counts of predictions", () => {
         { name: "toString", count: 1 },
       ],
     });
-    // What is counted of one prediction is bounded, however many and however long its classes are.
+    // The counts of one prediction are bounded, even with many or long classes.
     const many = Array.from({ length: 50_000 }, (_, id) => `a class of its own, ${id}`);
     expect((await server.post("/constructor", many)).status).toBe(200);
     expect((await server.post("/huge", Array(50_000).fill(123_456.789))).status).toBe(200);
@@ -132,7 +132,7 @@ describe("the counts of predictions", () => {
       const shown = classes!.find(({ name }) => name === "(others)")!.count;
       return shown > 49_000 && (await metricsOf("huge")).values!.count === 50_004;
     });
-    // Of others it is known what they do, too.
+    // For other APIs the exact counts are known too.
     await send("keyed", { label: "c" });
     await eventually("it is counted", async () =>
       ((await metricsOf("keyed")).classes ?? []).some(({ name }) => name === "c"),
@@ -147,7 +147,7 @@ describe("the counts of predictions", () => {
     const others = async () =>
       (await metricsOf("constructor")).classes!.find(({ name }) => name === "(others)")!.count;
     const before = await others();
-    // More than the kernel holds for a connection.
+    // More than the kernel buffers for a connection.
     const body = Buffer.from(`"${"z".repeat(24_000_000)}"`);
     const socket = connect(Number(new URL(server.baseUrl).port), "127.0.0.1").pause();
     socket.write(
@@ -197,7 +197,7 @@ describe("the counts of predictions", () => {
       "what runs is seen",
       async () => value(await text(), 'quern_requests_in_flight{api="plain"}') === 2,
     );
-    // The second may have been sent ahead: those before it were fast.
+    // The second may have been sent in advance, because earlier ones were fast.
     expect(value(await text(), 'quern_queue_depth{api="plain"}')).toBeLessThanOrEqual(1);
     await Promise.all(busy);
     await server

@@ -1,4 +1,7 @@
-/** What a deployment takes of a directory: its files, those of a project of Cortex, and the configuration that a command is about. */
+/**
+ * The files that a deployment takes from a directory, also from a project of Cortex, and the configuration that a
+ * command uses.
+ */
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -24,7 +27,7 @@ describe("a command that names nothing", () => {
     write(solo);
     writeFileSync(join(one, "predictor.py"), OBEDIENT);
     writeFileSync(join(one, "p.json"), '{"id": 7}');
-    // Not there yet: what is there is shown.
+    // The API is not deployed yet, so `get` shows the deployed ones.
     expect(here(["get"])).toMatchObject({ code: 0, out: expect.stringContaining("realtime api") });
     expect(here(["deploy", "--wait"]).code).toBe(0);
     const shown = here(["get"]);

@@ -1,4 +1,7 @@
-/** Random kills are `npm run chaos` (test/chaos/); this is its end: what is left when all of the server was killed at once. */
+/**
+ * Random kills are `npm run chaos` (test/chaos/); this is its last step: nothing is left after all of the server was
+ * killed at once.
+ */
 import { afterAll, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";

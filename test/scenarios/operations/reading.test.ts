@@ -121,7 +121,7 @@ describe("a record", () => {
     const { api_spec } = JSON.parse(answer) as { api_spec: string };
     const packed = Buffer.from(api_spec, "base64");
     const spec = decode(packed, { useBigInt64: true }) as { predictor: { config: { of_api: unknown } } };
-    // What has no room in 64 bits is its digits.
+    // Integers beyond 64 bits are strings of digits.
     expect(spec.predictor.config.of_api).toEqual({
       ...{ big: 12345678901234567890n, huge: "123456789012345678901234567890" },
       ...{ one: 1, exp: 100 },
@@ -256,7 +256,7 @@ describe("the failures of a job", () => {
 describe("the events of a job", () => {
   it("are its status on each change and once a second, then an end", async () => {
     const id = await server.submit("jobs", items({ do: "sleep", seconds: 2.2 }));
-    // A key that nobody asks for may be any text.
+    // A request may have any key if the server needs none.
     const headers = { authorization: "Bearer whatever" };
     const [response, logs] = await Promise.all([
       server.fetch(`/jobs/${id}/events`, { headers }),
@@ -315,7 +315,7 @@ describe("an Idempotency-Key", () => {
   });
 
   it.each(["", "with space", "é", "x".repeat(256)])("%s is refused", async (key) => {
-    // fetch takes no header beyond latin1, and trims spaces at the ends.
+    // fetch accepts only Latin-1 in headers, and trims spaces at the ends.
     const response = await submit(items(1), key);
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ message: expect.stringContaining("use a UUID") });

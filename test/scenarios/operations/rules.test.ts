@@ -1,6 +1,6 @@
 /**
  * The rules of docs/contract/submitting.md and docs/contract/configuration.md, row by row, over real HTTP and the real
- * command line. What a submission's fields must be is in test/scenarios/batch/submission.test.ts.
+ * command line. The rules of a submission's fields are in test/scenarios/batch/submission.test.ts.
  */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";

@@ -1,4 +1,4 @@
-/** The way by which code calls other APIs (QUERN_API_URL), over deaths and stops of the server. */
+/** Calls of user code to other APIs (QUERN_API_URL) while processes of the server die or stop. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ it("calls continue when a controller, a gateway or everything except the workers
     await eventually("it works again", works);
     expect(await facts()).toEqual(before);
   }
-  // What a former gateway has still to answer does not keep the port from the next one.
+  // Unanswered requests of a previous gateway do not keep the port from the next one.
   const [begun, end] = ["held", "end"].map((name) => join(server.dir, name)) as [string, string];
   const held = server.post("/caller", { touch: begun, await: end }, { connection: "close" });
   await eventually("it is at work", () => existsSync(begun));

@@ -28,7 +28,7 @@ interface Answer {
   body: Record<string, unknown> & { code?: string; message?: string; job_id?: string; endpoint?: string };
 }
 
-/** As a client outside, by TLS and with a key. */
+/** As an external client, with TLS and a key. */
 function ask(path: string, body?: unknown, scope = "predict", method?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = httpsRequest(
@@ -47,7 +47,7 @@ function ask(path: string, body?: unknown, scope = "predict", method?: string): 
   });
 }
 
-/** What a call from inside `api` was answered with. */
+/** The response to a call from inside `api`. */
 async function from(api: string, call: Record<string, unknown>): Promise<Answer> {
   const { status, body } = await ask(`/${api}`, call);
   if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);
@@ -58,7 +58,7 @@ async function urlOf(api: string): Promise<string> {
   return ((await from(api, { do: "env" })) as unknown as Record<string, string>).QUERN_API_URL!;
 }
 
-/** Nothing is normalised on the way. */
+/** The path is sent without normalization. */
 function send(
   url: string,
   path: string,
@@ -117,7 +117,7 @@ describe("user code", () => {
     expect(await from("caller", { call: "/split", body: 1 })).toMatchObject({
       headers: { "x-quern-api": "inner" },
     });
-    // The address that others use is none here.
+    // The address that external clients use does not exist here.
     expect(await from("caller", { call: "/deep/in", body: 1 })).toMatchObject({ status: 404 });
     expect(await from("caller", { call: "/nobody", body: 1 })).toMatchObject({
       status: 404,
@@ -143,7 +143,7 @@ describe("user code", () => {
       expect(read.body.endpoint).toBe(`https://127.0.0.1:${mainPort}/jobs/${job_id}`);
       return (read.body.job_status as { status: string }).status === "status_succeeded";
     });
-    // A batch calls by the same way, and on_job_complete too.
+    // A batch calls in the same way, and so does on_job_complete.
     expect(JSON.parse(readFileSync(`${later}.batch`, "utf8"))).toMatchObject({
       body: { inner: "from a batch" },
     });
@@ -325,7 +325,7 @@ describe("the capability", () => {
     );
     for (const text of texts) expect([text, jobSecrets(text)]).toEqual([text, null]);
     for (const { command } of processes()) expect(command).not.toContain(capability);
-    // What a child process has printed is in the log's file as it was; a copy of the server has nothing else of it.
+    // The log file has the output of child processes unchanged; a copy of the server contains it nowhere else.
     const { stdout } = spawnSync("grep", ["-rlE", "quern_[A-Za-z0-9_-]{32}", server.dataDir], {
       encoding: "utf8",
     });

@@ -80,7 +80,7 @@ describe("a real-time API with concurrent requests", () => {
   };
 
   it("runs as many requests at once as a process has threads", async () => {
-    // None ends before sixteen are there.
+    // None ends before sixteen have begun.
     const answers = await Promise.all(Array.from({ length: 32 }, () => post("threads", { meet: true })));
     expect(answers.map(({ status }) => status)).toEqual(Array(32).fill(200));
     expect(Math.max(...answers.map(({ body }) => body as number))).toBe(16);
@@ -90,7 +90,7 @@ describe("a real-time API with concurrent requests", () => {
     const [pid] = pidsOf(server, "threads");
     const hung = post("threads", { seconds: 600 });
     expect(await hung).toMatchObject({ status: 504, body: { code: "prediction_timeout" } });
-    // At every moment until it is replaced, and while it is, others run beside: none of them is killed.
+    // Until it is replaced, and during the replacement, others run in parallel: none of them is killed.
     const load = new SteadyLoad(`${server.baseUrl}/threads`, 8, { seconds: 1 });
     await eventually("another process serves", () => !pidsOf(server, "threads").includes(pid!), 20_000);
     const answers = await load.stop();
@@ -115,7 +115,7 @@ describe("a real-time API with concurrent requests", () => {
     const begun = join(server.dir, "running");
     const running = post("single", { seconds: 1, begun });
     await eventually("it runs", () => existsSync(begun));
-    // Either may be there first, and run.
+    // Either may arrive first and run.
     const [next, last] = (
       await Promise.all([post("single", { seconds: 2.5 }), post("single", { seconds: 2.5 })])
     ).sort((a, b) => b.status - a.status);
@@ -148,7 +148,7 @@ describe("a real-time API with concurrent requests", () => {
     const bodies = answers.map(({ body }) => body as { id: number; of: number });
     expect(bodies.map(({ id }) => id)).toEqual(Array.from({ length: 40 }, (_, id) => id));
     expect(Math.max(...bodies.map(({ of }) => of))).toBe(8);
-    // 50 ms of its own and no interval, where nothing else runs on the machine for so long.
+    // 50 ms of its own without the interval, if nothing else runs on the machine.
     await eventually("one that is alone does not wait for others", async () => {
       const started = performance.now();
       expect((await post("batched", { id: "alone" })).body).toEqual({ id: "alone", of: 1 });

@@ -1,4 +1,7 @@
-/** What a deployment changes, docs/contract/configuration.md and jobs.md: which replicas are new, and what becomes of requests. */
+/**
+ * The effects of a deployment (docs/contract/configuration.md and jobs.md): which replicas restart, and what happens to
+ * requests.
+ */
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -141,7 +141,7 @@ http {
 describe.skipIf(!has("chromium"))("a page of another origin, in a browser", () => {
   const server = new TestServer();
   afterAll(() => server.stop());
-  /** What a page shows in the end. `evil.example` is a name of this machine, as after a rebinding. */
+  /** The final text of a page. `evil.example` is a name of this machine, as after DNS rebinding. */
   const domOf = (url: string) =>
     new Promise<string>((resolve) => {
       const browser = spawn(
@@ -234,7 +234,7 @@ class PythonPredictor:
     // An opaque answer has no text for a page, whatever it was.
     expect(dom).toContain("tried: get refused, json refused, opaque , simple refused.");
     expect(dom).not.toContain("secret");
-    // The page's own name for the server: it is told that this is no host of ours.
+    // The page's own name for the server: the response is 421, Unknown Host header.
     const rebound = await domOf(`http://evil.example:${new URL(server.baseUrl).port}/noted`);
     expect(rebound).toContain("misdirected_request");
     expect(existsSync(log)).toBe(false);
@@ -343,7 +343,7 @@ describe("a control listener", () => {
     const elsewhere = { "x-forwarded-for": "203.0.113.7" };
     expect((await post(main, "/inner", elsewhere)).status).toBe(404);
     expect((await post(server.baseUrl, "/inner", elsewhere)).status).toBe(200);
-    // As they stand: fetch would resolve them.
+    // Unchanged, because fetch would resolve them.
     const asIs = (path: string) =>
       new Promise<[string, number]>((resolve, reject) => {
         const headers = { ...elsewhere, host: "localhost", authorization: `Bearer ${token}` };
@@ -388,7 +388,7 @@ describe("two gateways", () => {
     await eventually("there are two again", () => gateways().length === 2);
     const answers = await load.stop();
     expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-    // A revoked key opens neither. The other one keeps the API from being open to all.
+    // A revoked key is refused by both. The other key keeps the API closed to others.
     server.cli(["keys", "create", "--scope", "admin"]);
     const created = server.cli(["keys", "create", "--scope", "predict"]).out.trim();
     const { keys } = JSON.parse(server.cli(["keys", "list", "-o", "json"]).out) as {
@@ -426,7 +426,7 @@ describe("two gateways", () => {
           new Promise<string>((resolve) => {
             let text = "";
             socket.on("data", (piece) => (text += String(piece))).on("close", () => resolve(text));
-            // It says all that it has to say, and ends its side.
+            // It sends its whole request, and ends its side.
             socket.end("GET /-/livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
           }),
       ),
@@ -484,7 +484,7 @@ describe("a stalled and killed gateway of two", () => {
     });
     process.kill(victim, "SIGKILL");
     const statuses = await Promise.all(requests);
-    // The one that it was being handed is lost with it.
+    // The connection that it was being given is lost with it.
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(19);
   });
 });

@@ -273,7 +273,7 @@ describe("real-time APIs", () => {
   it("hold a body of 100 MB once in each process on the way in, and not at all on the way out", async () => {
     const body = Buffer.alloc(100 * 1024 * 1024 - 1, 7);
     const processes = [server.child("gateway"), ...server.workers()];
-    /** How much more than before each process has held at most, the gateway first. */
+    /** The increase of each process's peak memory, the gateway first. */
     const grownMiB = async (action: () => Promise<void>) => {
       for (const pid of processes) resetPeak(pid);
       const before = processes.map(peakMiB);
@@ -308,14 +308,14 @@ describe("real-time APIs", () => {
           `POST /sink HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\n${head}\r\n\r\n`,
         );
       });
-    // It says "100 Continue" to whom it lets in.
+    // It sends "100 Continue" to accepted requests.
     const announce = (from?: string) => first(`expect: 100-continue\r\ncontent-length: ${bytes}`, from);
     const answers = [];
     for (let i = 0; i < 4; i++) answers.push(await announce());
     for (let i = 0; i < 2; i++) answers.push(await announce("127.0.0.2"));
     expect(answers.map((text) => text.slice(9, 12))).toEqual(["100", "100", "100", "503", "100", "503"]);
     expect(answers[3]).toMatch(/retry-after: 1\r\n[\s\S]*queue_full/);
-    // A body of unknown length gets as far as there is room; small ones have room of their own.
+    // A body of unknown length is read as far as the budget allows; small ones have a budget of their own.
     const refused = first("transfer-encoding: chunked");
     const [chunked] = sockets.slice(-1);
     chunked!.on("error", () => {});
@@ -334,7 +334,7 @@ describe("real-time APIs", () => {
         .destroy();
       return answer.includes("100 Continue");
     });
-    // Exactly once: else there would be room for more than these, or for fewer.
+    // Exactly once, or the budget would allow more bodies, or fewer.
     await eventually("there is room for three of one and one of another, and no more", async () => {
       const again = [];
       for (let i = 0; i < 4; i++) again.push((await announce()).slice(9, 12));

@@ -176,7 +176,7 @@ describe("a real-time API", () => {
   it("shows nothing of the server's own environment to user code", async () => {
     const { body } = await predict({ do: "env" });
     expect(Object.keys(body).filter((name) => name.startsWith("QUERN_"))).toEqual(["QUERN_API_URL"]);
-    // The commands of the interpreter that runs it are found first.
+    // The programs of its interpreter are found first.
     const executable = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], {
       encoding: "utf8",
     });
@@ -231,7 +231,7 @@ describe("the queue of a real-time API", () => {
   it("frees the slot of a client that leaves while it waits", async () => {
     const [gate, touched] = [join(server.dir, "busy-may-end"), join(server.dir, "busy")];
     const busy = [0, 1].map((n) => server.post("/echo", { do: "await", path: gate, touch: touched + n }));
-    // The other one may wait at the same replica: both count.
+    // The other request may wait at the same replica: both count.
     await eventually("one runs", () => [0, 1].some((n) => existsSync(touched + n)));
     const leaving = new AbortController();
     const waiting = server
@@ -264,7 +264,7 @@ describe("the queue of a real-time API", () => {
   });
 });
 
-/** How often a process has waited: each time, something has woken it. */
+/** How often a process waited: something woke it each time. */
 function wakes(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, "latin1");
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)![1]);

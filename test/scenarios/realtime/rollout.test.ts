@@ -147,7 +147,7 @@ describe("a rollout", () => {
       `gate: ${join(server.dir, "gate")}`,
     );
     server.deploy(hanging, { wait: false });
-    /** In its `__init__`, so that it hears of nothing until that ends. */
+    /** In its `__init__`, so it reads no message until that ends. */
     const isHanging = (pid: number) => existsSync(join(server.dir, `gate-${pid}`));
     const hangingOnes = async () => (await view()).replicas.map(({ pid }) => pid).filter(isHanging);
     const when = async (count: number) => {
@@ -252,7 +252,7 @@ describe("an API that scales", () => {
     );
     expect(replicas()).toBe(1);
     const load = new SteadyLoad(`${server.baseUrl}/v`, 6, { seconds: 0.05 });
-    // Not by the command line: this process would stand still meanwhile, and its load with it.
+    // Not by the command line, which would block this process, and its load with it.
     const why = async () => {
       const api = await server.api("v");
       return `${api.requested_replicas}: ${api.requested_because}`;

@@ -1,4 +1,4 @@
-/** Clients that leave, dawdle, lie or never read: nothing is lost by them, and their neighbours do not notice. */
+/** Clients that leave, stall, lie or never read: they leak nothing, and do not affect others. */
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -108,7 +108,7 @@ describe("clients that leave", () => {
     );
     const grownMiB = [gateway, ...server.workers()].map((pid, at) => rssMiB(pid) - memoryBefore[at]!);
     expect(Math.max(...grownMiB)).toBeLessThan(64);
-    // Every slot is free: as many as there are at once, and none is refused.
+    // Every slot is free: a request for each at once, and none is refused.
     for (const api of ["sync", "threads", "async"]) {
       const answers = await Promise.all(
         Array.from({ length: 64 }, (_, id) => server.post(`/${api}`, { id })),
@@ -148,7 +148,7 @@ describe("clients that are rude", () => {
       socket.on("error", reject);
       sockets.push(socket);
     });
-  /** All that comes until the server closes, or has been silent for a while. */
+  /** Everything received until the server closes, or is silent for a while. */
   const exchange = async (text: string, waitMs = 3_000): Promise<string> => {
     const socket = await open(text);
     let answer = "";
@@ -212,7 +212,7 @@ describe("clients that are rude", () => {
     ["no Host", "POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}", /^HTTP\/1.1 4\d\d/],
     ["something other than HTTP", "\x16\x03\x01hello\r\n\r\n", /^HTTP\/1.1 400/],
   ])("are refused with %s, and hidden requests are never run", async (_, text, answer) => {
-    // What would be a second request if the first one's end were taken elsewhere.
+    // Text that would be a second request if the first one ended elsewhere.
     const hidden = `${text}POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n"smuggled"`;
     const got = await exchange(hidden);
     expect(got).toMatch(answer);

@@ -1,4 +1,7 @@
-/** Predictors that raise, return and fork what nobody expects: each costs its own batch or request, and counts stay exact. */
+/**
+ * Predictors that raise, return or fork unexpectedly: each affects only its own batch or request, and counts stay
+ * exact.
+ */
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -79,7 +82,7 @@ class PythonPredictor:
         yield "x" * 5_000_000
 `;
 
-/** The runtime's own checks are taken away: what is left is the gateway's. */
+/** Without the checks of the runtime, those of the gateway remain. */
 const UNCHECKED = `
 import quern_runtime.answers, quern_runtime.calls, quern_runtime.protocol as protocol
 quern_runtime.answers.checked_headers = lambda headers: headers
@@ -199,7 +202,7 @@ describe("a job", () => {
     const job = await server.ended("liar", id);
     expect(job.reason).toMatchObject({ code: "workers_keep_dying" });
     expect(job.reason!.message).toContain("3 workers broke the protocol");
-    // What was counted was reported without a lie: the first batch never was.
+    // Only correct reports were counted, so the first batch was not.
     expect(job.batch_metrics.failed).toBe(0);
     expect(job.batch_metrics.succeeded).toBeLessThan(51);
     expect(server.cli(["logs", "liar", id]).out).toContain("broke the protocol");
@@ -211,7 +214,7 @@ describe.each(KINDS)("a request of an API (%s)", (kind) => {
     const response = await server.post(`/${kind}`, payload);
     return { status: response.status, body: (await response.json()) as unknown };
   };
-  /** Answers of requests that run beside. */
+  /** The answers of parallel requests. */
   const beside = () => Promise.all([0, 1, 2].map((id) => ask({ do: "wait", seconds: 0.1, id })));
   const isWell = (answers: { status: number }[]) =>
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);

@@ -7,7 +7,7 @@ import { eventually } from "../../harness/eventually.ts";
 import { readStream } from "../../harness/read-stream.ts";
 import { TestServer } from "../../harness/server.ts";
 
-/** The same in both kinds: `%s` is `def` or `async def`, and the pause its own. */
+/** The same for both kinds: `%s` is `def` or `async def`, with its own pause. */
 const STREAMING = (isAsync: boolean) => `
 import asyncio, os, time
 class PythonPredictor:
@@ -98,7 +98,7 @@ describe.each(["generator", "async generator", "generator in threads"])("a %s", 
       return performance.now() - started < 500;
     });
     await eventually("the generator was closed", () => existsSync(note("slow")), 10_000);
-    // What fits into buffers on the way, not a gigabyte.
+    // As much as buffers on the way hold, not a gigabyte.
     expect(Number(readFileSync(note("slow"), "utf8"))).toBeLessThan(20_000);
     socket.destroy();
   });
@@ -128,7 +128,7 @@ describe.each(["generator", "async generator", "generator in threads"])("a %s", 
   });
 });
 
-/** A client that never reads what comes. */
+/** A client that never reads. */
 function openStream(baseUrl: string, payload: unknown): Promise<ReturnType<typeof connect>> {
   const { port } = new URL(baseUrl);
   const body = JSON.stringify(payload);
