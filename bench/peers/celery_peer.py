@@ -1,6 +1,7 @@
 """Celery on Redis: `python celery_peer.py FILE BATCH_SIZE BATCHES`, with REDIS_URL, prints seconds from reading to the last batch.
 
-Two worker processes, no-op; results are ignored, and counted by Redis, which is the least that a job needs to know its end.
+Two worker processes, no-op; results are ignored, and counted by Redis, which is the least work that still shows the end
+of a job.
 """
 
 import json

@@ -15,7 +15,7 @@ async def noop(request: Request):
 
 @app.post("/echo")
 async def echo(request: Request):
-    # Given as a response: FastAPI would walk through every value of a plain one.
+    # Returned as a response, because FastAPI would walk through every value of a plain object.
     return JSONResponse(await request.json())
 
 

@@ -1,4 +1,4 @@
-"""What was computed is on the disk before its state says so."""
+"""Results are on the disk before their state says so."""
 
 import os
 import tempfile
@@ -28,6 +28,6 @@ class Durability(unittest.TestCase):
                 artifacts.succeed("a")
             self.assertLess(synced.index("a/rows/part.parquet"), synced.index("a/state.json.new"))
             self.assertIn("a/rows", synced)
-            # And the state's own name.
+            # And the directory entry of the state.
             self.assertEqual(synced[-1], "a")
             self.assertTrue(artifacts.is_done("a"))

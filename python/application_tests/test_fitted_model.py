@@ -1,4 +1,4 @@
-"""Estimators of the scikit-learn kind: what they are given, and what is answered for them."""
+"""Estimators like those of scikit-learn: their inputs, and the predictions of them."""
 
 import pickle
 import tempfile
@@ -22,7 +22,7 @@ def model(kind="classification", **types):
 
 
 def served(estimator, described, columns):
-    """Trained, kept, and opened again."""
+    """Trains, saves and reopens an estimator."""
     trained, metrics = fitted_model.train(estimator, described, lambda part: columns)
     with tempfile.TemporaryDirectory() as directory:
         fitted_model.save(trained, directory)
@@ -30,7 +30,7 @@ def served(estimator, described, columns):
 
 
 class Frame:
-    """As little of a sequence as a DataFrame is: its items are columns, and its length that of its rows."""
+    """Like a DataFrame, hardly a sequence: its items are columns, and its length is the number of rows."""
 
     def __init__(self, values):
         self._values = values
@@ -46,7 +46,7 @@ class Frame:
 
 
 class Giving:
-    """An estimator of one's own: `give` makes of arrays what its methods return."""
+    """A custom estimator: `give` converts arrays to the results of its methods."""
 
     _gives = {}  # noqa: RUF012
 

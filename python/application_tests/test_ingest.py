@@ -1,4 +1,4 @@
-"""Files into typed columns, and what is said where they are not what they must be."""
+"""Files into typed columns, and the errors for invalid files."""
 
 import math
 import os

@@ -23,7 +23,7 @@ def column(transformer, columns, args, output_type):
 
 
 def both_ways(made, raw_type, values):
-    """[(by SQL, in Python)] for each value; the error's text where there is one."""
+    """[(by SQL, in Python)] for each value, or the text of the error."""
     transformed = TransformedColumn(made, {"raw": raw_type}, None, None)
     connection = duckdb.connect()
     pairs = []

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from .shapes import Plan
     from .train_stage import TrainStage
 
-# Whoever started this says every few seconds that it is there; after this long without it, nobody waits for the result.
+# The process that started this one reports every few seconds. After this long without a report, nobody waits for the
+# result.
 ABANDONED_S = 30
 
 
@@ -33,8 +34,8 @@ def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as file:
         plan = json.load(file)
     threading.Thread(target=_leave_when_abandoned, args=(plan["alive"],), daemon=True).start()
-    # A stage that a killed server had just started, and nobody knows of, may be at the same work: it is waited for.
-    # Held until the process ends.
+    # A stage that a killed server had just started may still do the same work, so this one waits for it. The lock is
+    # held until the process ends.
     lock = open(os.path.join(plan["artifacts"], "lock"), "wb")  # noqa: SIM115
     fcntl.flock(lock, fcntl.LOCK_EX)
     _leave(_run(plan))
@@ -65,7 +66,7 @@ def _stage_of(plan: Plan) -> DataStage | TrainStage:
 
 
 def _leave_when_abandoned(alive: str) -> None:
-    # Monotonic, since the file last changed: a step of the wall clock or a suspended machine abandons nobody.
+    # Monotonic, since the file last changed: a change of the wall clock or a suspended machine must not end the stage.
     seen, seen_at = None, time.monotonic()
     while True:
         time.sleep(5)
@@ -81,7 +82,7 @@ def _leave_when_abandoned(alive: str) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Without the interpreter's own end, in which libraries complain of each other."""
+    """Skips the shutdown of the interpreter, in which libraries report errors about each other."""
     close_standard_streams()
     os._exit(code)
 

@@ -1,4 +1,4 @@
-"""Values over all rows: those that one expression gives are computed in one pass."""
+"""Values over all rows. Those with a single expression are computed in one pass."""
 
 from __future__ import annotations
 

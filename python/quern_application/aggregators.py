@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Aggregator = Callable[[Inputs, Args], str]
 
-# DuckDB's estimate is within this of the count, relatively; whoever asks for less gets the exact count.
+# The relative error of DuckDB's estimate; a request for a smaller error gets the exact count.
 ESTIMATE_ERROR = 0.05
 
 
@@ -61,7 +61,7 @@ def _skewness(columns: Inputs, args: Args) -> str:
 
 
 def _bucket_boundaries(columns: Inputs, args: Args) -> str:
-    """Quantiles of the values that there are, each once, between the infinities."""
+    """Quantiles of the values, each once, between the infinities."""
     buckets = args["num_buckets"]
     cuts = [number(at / buckets) for at in range(1, buckets)]
     inner = "quantile_disc(%s, [%s])" % (columns["col"], ", ".join(cuts)) if cuts else "[]"
@@ -119,7 +119,7 @@ def is_whole_query(expression: str) -> bool:
 
 
 def finish(aggregator: str, value: Any) -> Any:
-    """The value as it is kept. Raises ValueError where there was nothing to aggregate."""
+    """The value as it is stored. Raises ValueError if there was nothing to aggregate."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         raise ValueError("there is no value to aggregate")
     if aggregator == "bucket_boundaries":

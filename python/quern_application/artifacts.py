@@ -1,7 +1,7 @@
-"""What was computed, by content id: a directory for each resource, with a state that says whether it is whole.
+"""Computed results by content id: a directory for each resource, with a state that says whether it is complete.
 
-A state is written whole and made durable before the next step begins. After a kill, the next run resumes after the last
-step that succeeded.
+A state is written completely and made durable before the next step begins. After a kill, the next run resumes after the
+last step that succeeded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Artifacts:
         self._write(resource_id, {"state": "running", "started_time": _now()})
 
     def succeed(self, resource_id: str) -> None:
-        # A state that outlives a power failure must not tell of files that do not.
+        # A state that survives a power failure must not name files that do not.
         sync_tree(self.path(resource_id))
         self._end(resource_id, {"state": "succeeded"})
 
@@ -38,7 +38,7 @@ class Artifacts:
         self._end(resource_id, {"state": "failed", "reason": reason})
 
     def write_value(self, resource_id: str, value: Any) -> None:
-        """An aggregate's value. Keys of JSON are text: what they were is kept beside it.
+        """An aggregate's value. Keys of JSON are text, so their types are stored beside it.
 
         Raises TypeError or ValueError for a value that JSON cannot hold; numpy's are converted.
         """
@@ -69,7 +69,7 @@ class Artifacts:
 
 
 def write_durably(path: str, content: bytes) -> None:
-    """All of it or nothing, also where the machine loses power in between."""
+    """Writes all or nothing, even if the machine loses power meanwhile."""
     temporary = path + ".new"
     with open(temporary, "wb") as file:
         file.write(content)
@@ -80,7 +80,7 @@ def write_durably(path: str, content: bytes) -> None:
 
 
 def sync_tree(directory: str) -> None:
-    """All files and names under it are on the disk when this returns."""
+    """Syncs all files and directories under it to the disk."""
     for parent, _, files in os.walk(directory):
         for name in files:
             _sync(os.path.join(parent, name))

@@ -1,7 +1,7 @@
-"""What a stage says of the data that it was given: its words are for the user, a traceback is not."""
+"""An error in the data of a stage: its message is for the user, without a traceback."""
 
 from __future__ import annotations
 
 
 class DataFault(Exception):
-    """The data, or the user's code, is not what it must be. Its message says all."""
+    """The data or the user's code is invalid. The message has all details."""

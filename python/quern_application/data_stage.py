@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SAMPLES_SHOWN = 3
 SANITY_ROWS = 100
 MEMORY_LIMIT = "1GiB"
-# Of the numbers that rows are put into datasets by.
+# The range of the numbers that assign rows to datasets.
 SHARES = 1_000_000
 
 
@@ -49,7 +49,7 @@ class DataStage:
 
     @contextmanager
     def _computing(self, resources: list[Resource]) -> Iterator[None]:
-        """These are under way; whichever has not ended when something fails has failed by it."""
+        """Marks these as running. If something fails, those that have not ended fail with it."""
         for resource in resources:
             self._artifacts.begin(resource["id"])
         try:
@@ -61,7 +61,7 @@ class DataStage:
             raise
 
     def _missing(self, kind: str) -> list[Resource]:
-        """Each content once, also where several names have it."""
+        """Each content once, even if several names have it."""
         unique = {resource["id"]: resource for resource in self._plan[kind]}
         return [resource for resource in unique.values() if not self._artifacts.is_done(resource["id"])]
 
@@ -180,7 +180,7 @@ class DataStage:
 
 
 def _shown(value: object) -> str:
-    """Six digits of a number: what 32 bits hold."""
+    """Six digits of a number, as many as 32 bits hold."""
     return "%.6g" % value if isinstance(value, float) else str(value)
 
 

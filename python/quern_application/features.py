@@ -1,4 +1,4 @@
-"""Rows as the arrays that estimators take. Training and serving come by this one way."""
+"""Rows as the arrays that estimators take. Training and serving both use this code."""
 
 from __future__ import annotations
 

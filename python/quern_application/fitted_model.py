@@ -21,7 +21,7 @@ kind = "fitted"
 
 
 def run_config(plan: Plan, model_dir: str) -> types.SimpleNamespace:
-    """`run_config` of create_estimator(), in the place of TensorFlow's RunConfig.
+    """`run_config` of create_estimator(), instead of TensorFlow's RunConfig.
 
     It has `model_dir`, a directory that lasts until the training ends, and the settings of `training` in the YAML, such
     as `batch_size`.
@@ -31,7 +31,7 @@ def run_config(plan: Plan, model_dir: str) -> types.SimpleNamespace:
 
 
 def train(estimator: Any, model: Model, rows: Rows) -> tuple[Any, dict[str, float]]:
-    """Fits, and returns (what is to be kept, metrics of the evaluation).
+    """Fits, and returns (the estimator to save, metrics of the evaluation).
 
     `fit` gets the features as in `feature_matrix`, and the target as an array of one value a row. Raises ValueError if
     the estimator does not give one output a row.
@@ -41,13 +41,13 @@ def train(estimator: Any, model: Model, rows: Rows) -> tuple[Any, dict[str, floa
     started = time.monotonic()
     estimator.fit(_features(model, training), _target(model, training))
     print("fitted in %.1f s" % (time.monotonic() - started))
-    # What could not be served fails now, not when it is asked for.
+    # An estimator that cannot be served fails now, not at the first request.
     _outputs(estimator, model, _features(model, {name: training[name][:2] for name in model["features"]}))
     return estimator, _evaluate(estimator, model, rows("evaluation"))
 
 
 def save(estimator: Any, directory: str) -> None:
-    """Keeps it for FittedModel. Raises what pickle raises for an estimator that it cannot write."""
+    """Saves it for FittedModel. Raises the error of pickle for an estimator that cannot be pickled."""
     with open(os.path.join(directory, FILE), "wb") as file:
         pickle.dump(estimator, file)
 
@@ -85,7 +85,7 @@ def _shares(estimator: Any, features: numpy.ndarray) -> list[Outputs]:
         return [{}] * count if logits is None else [{"logits": each} for each in logits.tolist()]
     probabilities = _vectors("predict_proba", estimator.predict_proba(features), count)
     if logits is None:
-        # The log of 0 is no number of JSON.
+        # JSON has no number for the log of 0.
         logits = numpy.log(numpy.maximum(probabilities, numpy.finfo(float).tiny))
     return [{"logits": logit, "probabilities": share} for logit, share in zip(logits.tolist(), probabilities.tolist())]
 
@@ -93,7 +93,8 @@ def _shares(estimator: Any, features: numpy.ndarray) -> list[Outputs]:
 def _vectors(method: str, values: Any, count: int) -> numpy.ndarray:
     """One vector a row, shape (rows, values), from arrays, lists, pandas, or one value for one row.
 
-    Of two classes, there may be one number. Raises ValueError for another number of rows, and for what is not numbers.
+    Of two classes, there may be one number. Raises ValueError for another number of rows, and for values that are not
+    numbers.
     """
     array = _array(method, values)
     if array.ndim == 0 or (count == 1 and array.ndim == 1 and len(array) != 1):

@@ -1,4 +1,4 @@
-"""From the user's files to one Parquet file of typed columns, strictly: what is not of its type ends the run."""
+"""From the user's files to one Parquet file of typed columns, strictly: a value of the wrong type ends the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .shapes import Resource
 
-# Of csv_config, what DuckDB's reader takes under another name.
+# The options of csv_config that DuckDB's reader has under another name.
 CSV_OPTIONS = {
     "sep": "delim",
     "quote": "quote",
@@ -63,12 +63,12 @@ def _source(connection: DuckDBPyConnection, environment: Resource) -> str:
 
 
 def _read_type(column_type: str, config: dict[str, Any]) -> str:
-    """As text where the value is looked at before it is of its type: DuckDB would round 1.5 to an integer."""
+    """As text if the value is checked before its conversion, because DuckDB would round 1.5 to an integer."""
     return COLUMN_TYPES[column_type] if column_type == "FLOAT_COLUMN" and not _is_converted(config) else "VARCHAR"
 
 
 def _is_converted(config: dict[str, Any]) -> bool:
-    """Whether words stand for numbers."""
+    """Whether the text is a number."""
     return any(key in config for key in ("nan_value", "positive_inf", "negative_inf"))
 
 
@@ -138,7 +138,7 @@ def _limited(connection: DuckDBPyConnection, limit: dict[str, Any] | None) -> st
 
 
 def violations(connection: DuckDBPyConnection, columns: list[Resource]) -> list[str]:
-    """The rules of these raw columns that the view `data` breaks, a line each, in their order."""
+    """The rules of these raw columns that the view `data` breaks, one line for each, in order."""
     rules = [rule for column in columns for rule in _rules(column)]
     if not rules:
         return []

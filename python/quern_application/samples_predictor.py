@@ -1,4 +1,4 @@
-"""Serves the model of an application: the address of former days, its answers and its errors (contract 4.5)."""
+"""Serves the model of an application: the address, responses and errors of Cortex 0.3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEGAL: dict[str, tuple[type, ...]] = {"INT_COLUMN": (int,), "FLOAT_COLUMN": (int
 
 
 class SampleFault(Exception):
-    """What is wrong with a sample, in the words of former days."""
+    """The error of a sample, with the message of Cortex 0.3."""
 
 
 class Answer:
@@ -41,7 +41,7 @@ class PythonPredictor:
     reversed by the target's transformer. A body that is not JSON gets 400, and a sample that cannot be predicted 406.
     """
 
-    # Bodies that are no JSON have an answer of their own here.
+    # Bodies that are not JSON get a response of their own here.
     takes_body = True
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ def _open_model(directory: str, model: Model) -> Served:
 
 
 def _needed_raw_columns(features: list[str], transformed: dict[str, TransformedColumn]) -> list[str]:
-    """Those behind the features, each once; neither the target nor what only training needs."""
+    """The columns of the features, each once, without the target and columns that only training needs."""
     behind = [transformed[name].inputs if name in transformed else [name] for name in features]
     return list(dict.fromkeys(name for names in behind for name in names))
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-# What a stage is to do, as src/legacy/plans.ts writes it: `stage`, `project`, `artifacts`, `alive`, and the resources.
+# The task of a stage, as src/legacy/plans.ts writes it: `stage`, `project`, `artifacts`, `alive`, and the resources.
 Plan = dict[str, Any]
-# One resource of a plan: `id`, `name`, and what the user's YAML says of it.
+# One resource of a plan: `id`, `name`, and its fields in the user's YAML.
 Resource = dict[str, Any]
 # `model` of a training's plan: `id`, `name`, `type`, `target`, `features`, `column_types`, `config`, and others.
 Model = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Code of former days was written for Spark: what it calls is done by DuckDB."""
+"""Code for Cortex 0.3 was written for Spark; DuckDB does the work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def data_frame(connection: DuckDBPyConnection) -> Any:
-    """The view `data`, with the interface of Spark's."""
+    """The view `data`, with the interface of Spark."""
     from duckdb.experimental.spark.sql import SparkSession
     from duckdb.experimental.spark.sql.dataframe import DataFrame
 
@@ -18,7 +18,7 @@ def data_frame(connection: DuckDBPyConnection) -> Any:
 
 
 def stand_in_for_pyspark() -> None:
-    """Where no Spark is installed, `pyspark.sql` is DuckDB's work-alike."""
+    """Without Spark, `pyspark.sql` is DuckDB's replacement."""
     import importlib.util
     import sys
 

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 DIRECTORY = "saved_model"
 kind = "tensorflow"
 TYPES = {"INT_COLUMN": tensorflow.int64, "FLOAT_COLUMN": tensorflow.float32, "STRING_COLUMN": tensorflow.string}
-# What newer releases say of every class whatever the sample is; clients of former days do not know it.
+# Fields that newer releases give for every class, whatever the sample; clients of Cortex 0.3 do not know them.
 CONSTANT_OUTPUTS = "all_"
 
 
 def _learn_as_in_former_days() -> None:
     """A network whose optimizer is not given, or is given by its name, learns with a rate of 0.05, as in TensorFlow 1.
 
-    TensorFlow 2 takes Keras's own rates, which are up to fifty times as small: the steps of former days would end long
-    before the model is any good.
+    TensorFlow 2 takes Keras's own rates, which are up to fifty times as small: with the step counts of old
+    configurations, training would end long before the model is useful.
     """
     from tensorflow_estimator.python.estimator.canned import optimizers
 
@@ -35,12 +35,12 @@ def _learn_as_in_former_days() -> None:
 
 
 def has_estimators() -> bool:
-    """Whether this release of TensorFlow has them."""
+    """Whether this release of TensorFlow has estimators."""
     return hasattr(getattr(tensorflow, "estimator", None), "RunConfig")
 
 
 def is_estimator(estimator: object) -> bool:
-    """Whether create_estimator() gave one of TensorFlow's."""
+    """Whether create_estimator() returned an estimator of TensorFlow."""
     return hasattr(estimator, "export_saved_model")
 
 
@@ -75,7 +75,7 @@ def with_types(config: Any) -> Any:
 
 
 def train(estimator: Any, model: Model, rows: Rows) -> tuple[tuple[Any, Model], dict[str, float]]:
-    """Trains, and returns (what is to be kept, metrics of the evaluation). What TensorFlow raises passes through."""
+    """Trains, and returns (the model to save, metrics of the evaluation). Errors of TensorFlow pass through."""
     training, evaluation = rows("training"), rows("evaluation")
     settings, checks = model["config"]["training"], model["config"]["evaluation"]
     if model["type"] == "regression":
@@ -91,7 +91,7 @@ def train(estimator: Any, model: Model, rows: Rows) -> tuple[tuple[Any, Model], 
         throttle_secs=checks["throttle_secs"],
     )
     metrics, _ = tensorflow.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-    # None where the training had its steps before it was killed, at its very end.
+    # None if the training had done all steps before it was killed.
     metrics = metrics or estimator.evaluate(eval_spec.input_fn, steps=eval_spec.steps)
     return (estimator, model), {name: float(value) for name, value in metrics.items()}
 
@@ -138,7 +138,7 @@ def _regression_metrics(labels: Any, predictions: dict[str, Any]) -> dict[str, A
 
 
 def save(trained: tuple[Any, Model], directory: str) -> None:
-    """Keeps it for ServedModel."""
+    """Saves it for ServedModel."""
     estimator, model = trained
 
     def receiver() -> Any:
@@ -174,7 +174,7 @@ class ServedModel:
 
 
 def _encoded(value: Any) -> Any:
-    """As the service of former days wrote it: 64-bit integers as text, bytes as base64."""
+    """As Cortex 0.3 wrote it: 64-bit integers as text, bytes as base64."""
     if isinstance(value, numpy.ndarray):
         return [_encoded(each) for each in value]
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""The training of one model, to a project that can be served."""
+"""Trains one model, and makes a project that can be served."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ DIRECTORY = ".quern"
 
 
 class TrainStage:
-    """One training: `create_estimator(run_config, model_config)` of the user's file gives what is fitted.
+    """One training: `create_estimator(run_config, model_config)` of the user's file returns the estimator.
 
     - `run_config`: see `run_config` of fitted_model.py and tensorflow_model.py.
     - `model_config`: a dict of the model's configuration, with that of each column in the place of its name, and with
       the values of `aggregates`.
 
-    `run` raises ValueError, or what the user's code raises, and keeps the reason as the model's state.
+    `run` raises ValueError or the error of the user's code, and records the reason as the model's state.
     """
 
     def __init__(self, plan: Plan, artifacts: Artifacts) -> None:
@@ -79,7 +79,9 @@ class TrainStage:
         return metrics
 
     def _assert_serves(self) -> None:
-        """Before hours of training: each feature can be made of a request's sample. Raises ValueError."""
+        """Checks, before hours of training, that each feature can be computed from a request's sample. Raises
+        ValueError.
+        """
         model, project = self._model, self._plan["project"]
         for column in model["transformed"]:
             if column["name"] in model["features"]:
@@ -88,7 +90,7 @@ class TrainStage:
                 ).assert_prepares_samples()
 
     def _model_config(self) -> dict[str, Any]:
-        """What create_estimator() reads: a plain dict."""
+        """The argument of create_estimator(): a plain dict."""
         values = {key: self._artifacts.read_value(each) for key, each in self._model["aggregates"].items()}
         return {**self._model["config"], "aggregates": values}
 
@@ -129,7 +131,7 @@ class TrainStage:
 
 
 def _tensorflow() -> Any:
-    """The module for TensorFlow's estimators, where one is installed that has them."""
+    """The module for TensorFlow's estimators, if the installed TensorFlow has them."""
     if importlib.util.find_spec("tensorflow") is None:
         return None
     from . import tensorflow_model

@@ -1,4 +1,4 @@
-"""A transformed column as what it is made of: its transformer, built in or the user's own, with its inputs and args."""
+"""A transformed column: its transformer, built in or the user's own, with its inputs and args."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TransformedColumn:
     - `transform_spark(data, columns, args, transformed_column_name)` in the place of `transform_python`. It returns a
       DataFrame with that column added. It makes columns for training only.
 
-    What these raise passes through.
+    Their errors pass through.
     """
 
     def __init__(self, column: Resource, raw_types: dict[str, str], project: str, values: Callable[[str], Any]) -> None:
@@ -60,11 +60,11 @@ class TransformedColumn:
 
     @property
     def has_two_ways(self) -> bool:
-        """Over rows by SQL, and for a sample in Python. The user's own are Python both times."""
+        """Over rows by SQL, and for a sample in Python. The user's own transformers are Python in both cases."""
         return self._built_in is not None
 
     def assert_prepares_samples(self) -> None:
-        """A transformer that has transform_spark() only makes columns for training: a weight, say."""
+        """Raises ValueError if the transformer has only transform_spark(), which makes columns only for training."""
         if self._spark is not None:
             raise ValueError(
                 "%s: its transformer has transform_spark() only; a feature column needs "
@@ -89,7 +89,7 @@ class TransformedColumn:
         return "CAST(%s AS %s)" % (expression, COLUMN_TYPES[self.output_type])
 
     def transform(self, row: Sample) -> Any:
-        """`row` has the raw columns by name. Raises ValueError where the transformer has transform_spark() only."""
+        """`row` has the raw columns by name. Raises ValueError if the transformer has only transform_spark()."""
         self.assert_prepares_samples()
         sample = {
             key: [self._read(row, each) for each in given] if isinstance(given, list) else self._read(row, given)
@@ -98,14 +98,14 @@ class TransformedColumn:
         return to_column(self._transform(sample, self.args), self.output_type)
 
     def reverse(self, value: Any) -> Any:
-        """What the column was before; None where that is not known."""
+        """The value before the transformation; None if it is not known."""
         return None if self._reverse is None else self._reverse(value, self.args)
 
     def _read(self, row: Sample, column: str) -> Any:
         return to_column(row[column], self._raw_types[column])
 
     def _column_of_frame(self, connection: DuckDBPyConnection) -> str:
-        """What the user's transform_spark() adds to all rows at once, found again for each of them."""
+        """The column that the user's transform_spark() adds to all rows at once, looked up for each row."""
         if self._function_name is None:
             stand_in_for_pyspark()
             frame = self._spark(data_frame(connection), self.columns, self.args, self.name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def load_module(project: str, path: str) -> ModuleType:
     """The module of a file of the project, which may import other modules of the project.
 
-    What the file raises when it is loaded passes through.
+    Errors of the file when it is loaded pass through.
     """
     if project not in sys.path:
         sys.path.insert(0, project)

@@ -1,1 +1,1 @@
-"""The runtime beside the user's class. No third-party package; Python 3.9 and later."""
+"""The runtime that runs the user's class. No third-party package; Python 3.9 and later."""

@@ -17,7 +17,7 @@ from .worker import Worker
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# No room or inode on the disk, no quota, or no file handle: whoever starts us waits, and tries again.
+# No space or inode on the disk, no quota, or no file handle: the process that starts this one waits, and tries again.
 SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 

@@ -1,6 +1,7 @@
-"""The status and the headers that a response of predict() may have. What HTTP does not allow is refused here, by name.
+"""The status and the headers that a response of predict() may have. Values that HTTP does not allow are refused here,
+by name.
 
-The gateway writes them as they are; one that Node refused there would cost the answer.
+The gateway writes them unchanged; if Node refused one there, the answer would be lost.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 # Headers of one answer, together, as JSON. Clients and proxies take 8 to 64 KiB.
 HEADERS_BYTES_MAX = 64 * 1024
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
-# Latin-1 without control characters but the tab.
+# Latin-1 without control characters, except the tab.
 _BAD_IN_VALUE = re.compile("[^\t\x20-\x7e\x80-\xff]")
 
 
 class HeadError(Exception):
-    """The response's status or headers are none."""
+    """The response's status or headers are invalid."""
 
 
 def checked_status(status: object) -> int:

@@ -57,8 +57,8 @@ def encode_answer(value: Any) -> tuple[bytes, bytes] | Streamed:
 def encode_text_answer(value: Any) -> tuple[bytes, bytes] | Streamed:
     """The same with `predictor.response: text`: a str is sent as `text/plain`, and so is each str of a generator.
 
-    Raises ValueError for a str that UTF-8 cannot hold. A piece of a generator that is no str raises TypeError when its
-    turn comes.
+    Raises ValueError for a str that UTF-8 cannot hold. A piece of a generator that is not a str raises TypeError when
+    its turn comes.
     """
     if isinstance(value, str):
         return _TEXT, _encode_text(value)
@@ -105,17 +105,19 @@ def encode_json(value: object) -> bytes:
     try:
         return _encode(value).encode()
     except UnicodeEncodeError:
-        # Half of a surrogate pair, as a caller may send it in JSON: UTF-8 cannot have it, JSON's escapes can.
+        # Half a surrogate pair, as a caller may send it in JSON: UTF-8 cannot encode it, JSON escapes can.
         return _encode_escaped(value).encode()
 
 
 def plain_bytes(value: Bytes) -> bytes:
-    """Bytes themselves, of what may be a subclass with methods of its own."""
+    """Plain bytes, from a value that may be a subclass with its own methods."""
     return memoryview(value).tobytes()
 
 
 def _is_response(value: Any) -> bool:
-    """An object with `status_code`, `headers` and a body: ours to send as it is. Starlette's and Flask's are such."""
+    """An object with `status_code`, `headers` and a body: it is sent unchanged. Responses of Starlette and Flask are
+    such objects.
+    """
     return (
         hasattr(value, "status_code")
         and hasattr(value, "headers")

@@ -1,4 +1,4 @@
-"""server_side_batching: when waiting requests become one batch, purely. Time is the caller's, in seconds."""
+"""server_side_batching: decides when waiting requests become one batch. Pure: the caller gives the time, in seconds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Batching:
         return False
 
     def take(self, now: float, is_idle: bool) -> list[Request] | None:
-        """The next batch as a list, or None while it is to wait."""
+        """The next batch as a list, or None while it has to wait."""
         waiting = len(self._waiting)
         if waiting == 0:
             return None
@@ -44,5 +44,5 @@ class Batching:
         return [self._waiting.popleft()[1] for _ in range(min(waiting, self.max_size))]
 
     def due_in(self, now: float) -> float:
-        """Seconds until the oldest has waited long enough; a second where nobody waits."""
+        """Seconds until the oldest has waited long enough; one second if none waits."""
         return self._waiting[0][0] + self._interval_s - now if self._waiting else 1.0

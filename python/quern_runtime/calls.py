@@ -1,4 +1,4 @@
-"""One call of predict(): from a request, or a batch of them, to what goes back. In whichever thread it is called."""
+"""One call of predict(): from a request, or a batch of them, to the outcome. It runs in the calling thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUSY = (protocol.BUSY, b"")
 
 @final
 class Request:
-    """One PREDICT on its way through this worker. Its body is let go of when it has been parsed."""
+    """One PREDICT in this worker. Its body is released when it has been parsed."""
 
     __slots__ = ("connection", "id", "meta", "body", "is_cancelled", "stream", "task", "after")
 
@@ -42,7 +42,7 @@ class Request:
         self.body = body
         self.is_cancelled = False
         self.stream: Stream | None = None
-        # Of an async predictor.
+        # The task of an async predictor.
         self.task: asyncio.Task[None] | None = None
         # The arguments of post_predict().
         self.after: tuple[Any, Arguments] | None = None
@@ -206,7 +206,7 @@ class Calls:
 
 
 def _list_of(values: Any) -> list[Any]:
-    """What has a length, as a list: iterated once, because user code may be behind it."""
+    """A list from an object with a length. It is iterated once, because it may run user code."""
     len(values)
     return list(values)
 

@@ -13,5 +13,5 @@ HIDDEN = "quern_***"
 
 
 def hide(text: str) -> str:
-    """The text with HIDDEN in the place of the secret."""
+    """The text with HIDDEN instead of the secret."""
     return text.replace(_SECRET, HIDDEN) if _SECRET and _SECRET in text else text

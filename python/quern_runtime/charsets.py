@@ -1,6 +1,6 @@
-"""Text in the charsets that web pages have (the WHATWG's list), and no other codec of Python.
+"""Text in the charsets of web pages (the WHATWG's list), and no other codec of Python.
 
-Among those are slow ones (`punycode`, `idna` take the square of the length) and ones that are no charsets at all.
+Among those are slow ones (`punycode`, `idna` take the square of the length) and codecs that are not charsets.
 """
 
 from __future__ import annotations

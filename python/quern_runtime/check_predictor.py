@@ -2,7 +2,7 @@
 
 The rule: docs/contract/predictor.md#checked-without-running
 
-Prints a JSON list of {line, message}; an empty list means that nothing is wrong that a syntax tree can show. `former`
+Prints a JSON list of {line, message}; an empty list means that the syntax tree shows no error. `former`
 is true if the message is about a name of Cortex.
 """
 
@@ -17,9 +17,9 @@ from .signatures import METHODS, REQUIRED, signature_errors
 
 
 def check_source(source: bytes | str, filename: str) -> list[dict[str, object]]:
-    """What is wrong with the class, as [{line, message, former?}]; empty if nothing is.
+    """The errors of the class, as [{line, message, former?}]; empty if there are none.
 
-    A class that is imported or assigned rather than written here is left to the load.
+    A class that is imported or assigned here is checked on load.
     """
     try:
         tree = ast.parse(source, filename)

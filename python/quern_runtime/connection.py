@@ -1,4 +1,4 @@
-"""One caller's socket: frames in, frames out, long bodies cut and put together. It never blocks."""
+"""One caller's socket: frames in, frames out, long bodies split and joined. It never blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .log_stream import report
 if TYPE_CHECKING:
     from .shapes import Meta
 
-# A longer body is not copied to stand behind its head.
+# A longer body is not copied behind its head.
 JOINED_BYTES_MAX = 8 * 1024
 # More pieces than this are copied together: the kernel takes a bounded number at once.
 PIECES_MAX = 64
@@ -36,7 +36,7 @@ class Connection:
         # The highest id of a request of this caller that was begun. Ids that come later may begin earlier.
         self.begun_up_to = 0
         self._outgoing: list[bytes] = []
-        # Among these is a body that is not copied to stand beside the others.
+        # Whether these contain a body that is not copied together with the others.
         self._has_long = False
         self._unsent = b""
         # Long bodies on their way out, by id: [type, body, bytes sent, bytes that the caller has room for].
@@ -88,7 +88,9 @@ class Connection:
         parts.write(body)
 
     def _whole(self, message_type: int, message_id: int, body: bytes) -> bytes:
-        """The body with the parts that came before. BytesIO gives its bytes away without a copy: they are held once."""
+        """The body with the parts that came before. BytesIO returns its bytes without a copy, so memory holds them
+        once.
+        """
         if not self._parts or message_type in protocol.BESIDE_A_BODY or message_id not in self._parts:
             return body
         _, parts = self._parts.pop(message_id)
@@ -96,7 +98,9 @@ class Connection:
         return parts.getvalue()
 
     def send(self, message_type: int, message_id: int, body: bytes) -> None:
-        """Queues a message; it leaves with the next flush(). What breaks the protocol breaks the connection instead."""
+        """Queues a message; it leaves with the next flush(). A message that breaks the protocol breaks the connection
+        instead.
+        """
         if self._streams and message_type != protocol.WINDOW and message_id in self._streams:
             return self.break_off(
                 "a message of type %d would overtake the body of message %d" % (message_type, message_id)
@@ -116,12 +120,12 @@ class Connection:
         return None
 
     def break_off(self, why: str) -> None:
-        """Ends this connection, and logs why. The next flush drops it; the caller takes this worker for dead."""
+        """Ends this connection, and logs why. The next flush drops it; the caller considers this worker dead."""
         report("closing connection %d, which broke the protocol: %s" % (self.number, why))
         self.is_open = False
 
     def forget(self, message_id: int) -> bool:
-        """Nobody waits for this body any more. True when it had not come in whole."""
+        """Nobody waits for this body any more. True if it had not arrived completely."""
         self._streams.pop(message_id, None)
         self.metas.pop(message_id, None)
         return self._parts.pop(message_id, None) is not None
@@ -168,7 +172,7 @@ class Connection:
         self._unsent = b"" if sent == sum(map(len, pieces)) else b"".join(pieces)[sent:]
 
     def close(self) -> None:
-        """Closes the socket; what was not sent is lost."""
+        """Closes the socket; unsent data is lost."""
         self.is_open = False
         try:
             self.sock.close()
@@ -177,7 +181,7 @@ class Connection:
 
 
 def listen(address: str) -> socket.socket:
-    """A listening socket for `unix:PATH` or `tcp:HOST:PORT`. Raises OSError if the address cannot be had."""
+    """A listening socket for `unix:PATH` or `tcp:HOST:PORT`. Raises OSError if the address is not available."""
     kind, _, rest = address.partition(":")
     if kind == "unix":
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # START goes out before a delivery once the last one took this long.
 START_AFTER_NS = 2_000_000
-# After a predict() of over this, what has not been started is given back.
+# After a predict() of more than this, deliveries that have not started are released.
 RELEASE_AFTER_NS = 50_000_000
 
 
@@ -30,14 +30,14 @@ class Progress:
 
     def __init__(self) -> None:
         self.last_ns = START_AFTER_NS
-        # ACKs that are full, as (up_to, body).
+        # Full ACKs, as (up_to, body).
         self._full: list[tuple[int, bytes]] = []
-        # The last delivery that was done.
+        # The last finished delivery.
         self.up_to = 0
         self._empty()
 
     def _empty(self) -> None:
-        # Counted by whoever runs a batch: a call for each would be felt.
+        # The code that runs a batch increments it, because a call for each would cost time.
         self.succeeded = 0
         self.success_ns = 0
         self._failures: list[tuple[int, bytes]] = []
@@ -117,7 +117,7 @@ class Deliveries:
         self._note.take_in_hand(connection.number, delivery, batch_index)
         started = time.perf_counter_ns()
         try:
-            # There is one: `take` refuses a LEASE before.
+            # The predictor exists, because `take` refuses an earlier LEASE.
             self._predictor.predict_batch(  # type: ignore[union-attr]
                 parse_batch(raw), "%s-%d" % (self._job_id, batch_index)
             )
@@ -139,7 +139,7 @@ class Deliveries:
             self._release(connection)
 
     def _release(self, connection: Connection) -> None:
-        """Gives back what was not started, so that it waits behind at most one slow batch."""
+        """Releases deliveries that have not started, so that they wait behind at most one slow batch."""
         mine = [delivery for other, delivery, _, _ in self._waiting if other is connection]
         if mine:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not connection)

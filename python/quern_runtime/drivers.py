@@ -1,6 +1,6 @@
 """Where predict() runs: in the worker's own thread, in several of its own, or as tasks of an event loop.
 
-`start(unit)` begins one of: a Request, a list of them (a batch), a Stream that has room. What comes of it is handed to
+`start(unit)` begins one of: a Request, a list of them (a batch), a Stream that has room. The outcome is passed to
 `deliver(request, outcome)` in the worker's thread.
 """
 
@@ -43,11 +43,11 @@ class Inline:
         pass
 
     def cancel(self, request: Request) -> None:
-        """A call that runs here has ended before anybody can cancel it."""
+        """A call that runs here ends before a cancel can be read."""
 
 
 class Threads:
-    """`threads_per_process` at a time; the worker's thread keeps the sockets."""
+    """`threads_per_process` at a time; the worker's thread serves the sockets."""
 
     is_async = False
 
@@ -76,7 +76,7 @@ class Threads:
         self._units.put(unit)
 
     def collect(self) -> None:
-        """What has come of calls since the last look, in the worker's thread."""
+        """The outcomes of calls since the last check, in the worker's thread."""
         while self._done:
             done = self._done.popleft()
             if done is None:
@@ -85,7 +85,7 @@ class Threads:
                 self._deliver(*done)
 
     def cancel(self, request: Request) -> None:
-        """Python code in a thread cannot be stopped: its answer will be dropped."""
+        """Python code in a thread cannot be stopped, so its answer will be dropped."""
 
     def _run(self) -> None:
         while True:
@@ -127,7 +127,7 @@ class Tasks:
         self._deliver = deliver
         self._limit = limit
         self._running: set[asyncio.Task[None]] = set()
-        # Called when a task has ended or a piece is to go out; set by whoever runs the loop.
+        # Called when a task has ended or a piece is to go out; set by the owner of the loop.
         self.on_progress: Callable[[], None]
 
     @property
@@ -140,7 +140,7 @@ class Tasks:
 
     def start(self, unit: Unit) -> None:
         task = asyncio.get_running_loop().create_task(
-            # Never a Stream: a task goes on with its own.
+            # Never a Stream, because a task continues its own.
             self._one(unit) if type(unit) is Request else self._many(unit)  # type: ignore[arg-type]
         )
         if type(unit) is Request:

@@ -1,7 +1,7 @@
-"""Exceptions as faults: what the caller can answer with, and what the log keeps.
+"""Exceptions as faults: the data for the response, and for the log.
 
 A fault is short whatever was raised, and always JSON that the other side can read. Nothing here raises: an exception
-whose `__str__`, `detail` or class misbehaves costs the text that could not be had, never the fault.
+whose `__str__`, `detail` or class misbehaves loses only the text that could not be read, never the fault.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PayloadError(Exception):
 
 
 class JsonError(PayloadError):
-    """The body is to be JSON and is not; the gateway knows it by this name."""
+    """The body should be JSON and is not; the gateway recognizes it by this name."""
 
 
 def fault(stage: str, error: BaseException) -> Fault:
@@ -54,7 +54,7 @@ def encode(described: Fault) -> bytes:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, if its JSON has at most `most` bytes; else its beginning, and a word that it was cut."""
+    """The text, if its JSON has at most `most` bytes; else its beginning, with a note that it was cut."""
     if _fits(text, most):
         return text
     note = "… (cut: %d characters in all)" % len(text)
@@ -130,7 +130,9 @@ def _http_fields(error: BaseException) -> HttpFields:
 
 
 def _detail(value: object) -> object:
-    """As plain JSON. What is no JSON is its text; what is too long or too deep is the beginning of its JSON."""
+    """As plain JSON. A value that is not JSON becomes its text; one that is too long or too deep becomes the beginning
+    of its JSON.
+    """
     try:
         text = hide(json.dumps(value, allow_nan=False))
         if isinstance(value, str):
@@ -154,5 +156,5 @@ def _depth(value: object) -> int:
 
 
 def _plain_text(text: str) -> str:
-    """A str itself, of what may be a subclass with methods of its own."""
+    """A plain str, from a value that may be a subclass with its own methods."""
     return str.__str__(text)

@@ -1,7 +1,8 @@
 """Children that user code forks. A child is a copy of the worker that must not act as one.
 
-It answers nobody, writes no note, holds none of our sockets, and changes nothing that it shares with its parent: the
-note's memory, the event loop's epoll. If it comes back out of user code, by a return or an exception, it ends there.
+It answers no caller, writes no note, holds none of the worker's sockets, and changes nothing that it shares with its
+parent: the note's memory, the event loop's epoll. If it comes back out of user code, by a return or an exception, it
+ends there.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def watch_forks(in_child: Callable[[], None]) -> None:
-    """`in_child` is called in each child, before user code goes on there."""
+    """`in_child` is called in each child, before user code continues there."""
 
     def after() -> None:
         global is_child
@@ -37,7 +38,7 @@ def watch_forks(in_child: Callable[[], None]) -> None:
 
 
 def leave_if_child(error: BaseException | None = None) -> None:
-    """To be called where user code has come back, by an exception or without one."""
+    """Call this after user code has returned or raised."""
     if is_child:
         _leave(error)
 
@@ -64,7 +65,7 @@ def _part_from(loop: asyncio.AbstractEventLoop | None) -> None:
 
 
 def _leave(error: BaseException | None) -> NoReturn:
-    """What it has printed is written; what its copies of the parent's buffers hold is not."""
+    """Writes the child's own output, but not its copies of the parent's buffers."""
     code = 0
     try:
         if isinstance(error, SystemExit):

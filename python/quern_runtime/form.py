@@ -17,15 +17,15 @@ from .percent import unquoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# As web frameworks do: more is an attack, not a form.
+# The same as web frameworks: more is an attack, not a form.
 PARTS_MAX = 1000
 PART_HEAD_BYTES_MAX = 16 * 1024
 PART_HEADERS_MAX = 32
 # RFC 2046, section 5.1.1. The body is searched for it.
 BOUNDARY_CHARACTERS_MAX = 70
-# 10 ms. A field of one byte becomes some 100 bytes of objects.
+# Takes 10 ms. A field of one byte becomes some 100 bytes of objects.
 FIELDS_MAX = 10_000
-# Of an uploaded file, to find the end of a line in.
+# The part of an uploaded file that is searched for the end of a line.
 _PEEKED_BYTES = 4096
 
 
@@ -65,7 +65,7 @@ class UploadedFile(io.RawIOBase):
         return data
 
     def peek(self, size: int = 0) -> bytes:
-        """What comes next, which is not taken. Without this method lines would be read byte by byte."""
+        """The next bytes, without consuming them. Without this method lines would be read byte by byte."""
         return bytes(self._view[self._at : self._at + max(size, _PEEKED_BYTES)])
 
     def readinto(self, buffer: Any) -> int:
@@ -122,7 +122,7 @@ def parse_multipart(body: bytes, boundary: str | None) -> Iterator[tuple[str, st
 
 
 def parse_urlencoded(body: bytes, charset: str) -> Iterator[tuple[str, str]]:
-    """Yields (name, text), in the order of the body. What is percent-encoded is UTF-8; what is not is in `charset`.
+    """Yields (name, text), in the order of the body. Percent-encoded text is UTF-8; other text is in `charset`.
 
     Raises PayloadError for over FIELDS_MAX fields, and for bytes that are not text in `charset`.
     """

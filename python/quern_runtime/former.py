@@ -1,4 +1,4 @@
-"""What predictors written for Cortex 0.25 to 0.34 may name and Quern does not have, each with the way out.
+"""Names that predictors for Cortex 0.25 to 0.34 may use and Quern does not have, each with a cure.
 
 Keys of the configuration are in src/contracts/config/former-keys.ts.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _LOAD = "load the model in __init__, from a path in config"
 
-# Arguments that Cortex passes. One with a default value is fine: nothing is passed, and nothing is said.
+# Arguments that Cortex passes. One with a default value is accepted: nothing is passed or reported.
 FORMER_ARGUMENTS = {
     "python_client": "is not supported: %s, and remove the argument" % _LOAD,
     "tensorflow_client": "is not supported: %s with tensorflow, call it in predict(), and remove the argument" % _LOAD,

@@ -36,7 +36,7 @@ def parse_header_value(text: str) -> tuple[str, dict[str, str]]:
 
 
 def text_parameter(parameters: dict[str, str], name: str) -> str | None:
-    """A parameter that may be in the extended form of RFC 8187, `name*=utf-8''%C3%A9`; None where there is none."""
+    """A parameter that may be in the extended form of RFC 8187, `name*=utf-8''%C3%A9`; None if there is none."""
     extended = parameters.get(name + "*")
     if extended is None:
         return parameters.get(name)
@@ -48,20 +48,20 @@ def text_parameter(parameters: dict[str, str], name: str) -> str | None:
 
 
 def _token(text: str, at: int, ends: str) -> tuple[str, int]:
-    """(the text up to one of `ends`, without white space around it, where that is)."""
+    """(the text up to one of `ends`, without white space around it, the position of that end)."""
     end = min((found for found in (text.find(mark, at) for mark in ends) if found >= 0), default=len(text))
     return text[at:end].strip(), end
 
 
 def _content(text: str, at: int) -> tuple[str, int]:
-    """A parameter's content, quoted or not, and where the next semicolon is."""
+    """A parameter's content, quoted or not, and the position of the next semicolon."""
     while at < len(text) and text[at] in " \t":
         at += 1
     if at == len(text) or text[at] != '"':
         return _token(text, at, ";")
     start, at = at + 1, at + 1
     while at < len(text) and text[at] != '"':
-        # What is escaped does not end it.
+        # An escaped quote does not end it.
         at += 2 if text[at] == "\\" else 1
     content = text[start:at].replace("\\\\", "\\").replace('\\"', '"')
     _, end = _token(text, at + 1, ";")

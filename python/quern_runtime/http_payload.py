@@ -1,4 +1,4 @@
-"""What `payload` is, by the request's content type (docs/contract/predictor.md#payload-by-content-type)."""
+"""Parses the `payload` by the request's content type (docs/contract/predictor.md#payload-by-content-type)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parse_payload(content_type: str | None, body: bytes) -> Any:
         return parse_json(body)
     media_type, parameters = parse_header_value(content_type)
     charset = parameters.get("charset", "utf-8")
-    # What names no type is text (RFC 2045, section 5.2).
+    # A part without a type is text (RFC 2045, section 5.2).
     if media_type == "text/plain" or media_type.count("/") != 1:
         return decode(body, charset, "the body")
     if media_type == "application/x-www-form-urlencoded":
@@ -56,7 +56,7 @@ def _bounded_int(text: str) -> int:
     return int(text)
 
 
-# None is the parser's own way, which is faster.
+# None selects the parser's own function, which is faster.
 _parse_int = None if hasattr(sys, "set_int_max_str_digits") else _bounded_int
 
 # Batches were validated when they were enqueued, so the checks of json.loads around the scanner are not repeated.

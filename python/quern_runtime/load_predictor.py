@@ -42,11 +42,12 @@ class Predictor:
         declared = _names(instance.predict)
         self.takes_payload = "payload" in declared
         self._takes_batch_id = "batch_id" in declared
-        # Of our own: the payload is the body as it came.
+        # Quern's own option: the payload is the unparsed body.
         self.takes_body = getattr(instance, "takes_body", False)
         after = _names(instance.post_predict) if hasattr(instance, "post_predict") else ()
         self.wants = [name for name in ("query_params", "headers") if name in declared or name in after]
-        # What predict() declares although requests do not have it, and what only post_predict() declares.
+        # Arguments that predict() declares although requests do not have them, and those that only post_predict()
+        # declares.
         self._absent = {name: None for name in ("batch_id", "job_spec") if name in declared}
         self._only_after = [name for name in self.wants if name not in declared]
         # The arguments that are the same for all batches of a job.
@@ -58,7 +59,7 @@ class Predictor:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def call(self, arguments: Arguments) -> Any:
-        """predict() with the arguments of a request; of an async one, what is to be awaited."""
+        """predict() with the arguments of a request; for an async one, the awaitable."""
         if self._absent or self._only_after:
             arguments = {**self._absent, **arguments}
             for name in self._only_after:
@@ -75,7 +76,7 @@ class Predictor:
         self._finish(self._predict(**arguments))
 
     def learn_total(self, total_batch_count: int) -> None:
-        """All batches are enqueued: whoever kept the dict of `__init__` sees their number."""
+        """All batches are enqueued: code that kept the dict of `__init__` sees their number."""
         assert self._job_spec is not None
         self._job_spec["total_batch_count"] = total_batch_count
 
@@ -135,7 +136,7 @@ def load_predictor(init: Init) -> Predictor:
 
 
 def _job_spec(init: Init) -> dict[str, Any] | None:
-    """None in real time. `config` comes as the submitter's text, so that its numbers are what was sent."""
+    """None in real time. `config` comes as the submitter's text, so that its numbers keep their digits."""
     spec = init.get("job_spec")
     return spec if spec is None else {**spec, "config": json.loads(init.get("job_config") or "{}")}
 

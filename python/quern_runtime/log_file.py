@@ -1,7 +1,7 @@
-"""The file behind stdout and stderr, kept within bounds: what is in it moves to `<file>.1` when it is full.
+"""The file behind stdout and stderr, kept within bounds: its content moves to `<file>.1` when it is full.
 
-The older file's first line says how many bytes of the log went before it, so that whoever reads knows where it stands.
-The server does the same to what C code and child processes write to the descriptor by themselves
+The older file's first line says how many bytes of the log went before it, so that readers know their position.
+The server does the same for output that C code and child processes write to the descriptor
 (src/observe/log-rotation.ts); a lock file keeps the two apart.
 """
 
@@ -14,9 +14,9 @@ import threading
 import time
 
 FILE_BYTES_MAX = 8 * 1024 * 1024
-# Where rotation is not possible (a full disk, somebody else is at it) lines are dropped behind this.
+# If rotation is not possible (a full disk, another process rotates), lines beyond this size are dropped.
 HARD_BYTES_MAX = 16 * 1024 * 1024
-# The file's size is asked for when this much was written, not with every line.
+# The file's size is checked after this many bytes, not with every line.
 UNSEEN_BYTES_MAX = 64 * 1024
 COPY_BYTES = 256 * 1024
 HEADER = re.compile(rb"^\S+ quern: (\d+) bytes before this line were dropped[^\n]*\n")
@@ -30,9 +30,9 @@ class LogFile:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._identity = None if path is None else _identity(os.stat(path))
-        # Bytes written since the file's size was looked at.
+        # Bytes written since the file's size was checked.
         self._unseen = UNSEEN_BYTES_MAX
-        # Bytes that had no room, not said in the log yet.
+        # Dropped bytes, not yet reported in the log.
         self._lost = 0
         self._lock = threading.RLock()
         os.register_at_fork(after_in_child=self._after_fork)
@@ -42,7 +42,7 @@ class LogFile:
         self._lost = 0
 
     def append(self, descriptor: int, data: bytes | bytearray) -> None:
-        """Writes lines; a full disk loses them, and no print() of user code fails for its log."""
+        """Writes lines. A full disk loses them, but print() in user code never fails because of the log."""
         with self._lock:
             self._unseen += len(data)
             if self._unseen > UNSEEN_BYTES_MAX and not self._has_room_for(descriptor, len(data)):
@@ -72,7 +72,7 @@ class LogFile:
         if status.st_size + size <= FILE_BYTES_MAX:
             return True
         if _identity(status) != self._identity:
-            # User code has put a file of its own there: that one is not ours to cut.
+            # User code has put its own file there, which must not be truncated.
             return True
         self._rotate(self._path, descriptor)
         if os.fstat(descriptor).st_size + size <= HARD_BYTES_MAX:

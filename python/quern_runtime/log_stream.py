@@ -14,7 +14,7 @@ from typing import Any
 from .capability import hide
 from .log_file import LogFile, stamp
 
-# With its timestamp and what is said of the rest.
+# Including its timestamp and the note about the rest.
 LINE_BYTES_MAX = 64 * 1024
 TEXT_BYTES_MAX = LINE_BYTES_MAX - 128
 # Lines are written in blocks of about this size, so that the file's bound holds within one print() too.
@@ -32,7 +32,7 @@ class StampedLines(io.TextIOBase):
         self._descriptor = descriptor
         self._log = log
         self._partial = ""
-        # Of the line that is open: bytes that are too many for a line.
+        # The bytes of the open line that exceed the limit of a line.
         self._cut = 0
         self._lock = threading.RLock()
         self.buffer = io.FileIO(descriptor, "w", closefd=False)
@@ -44,7 +44,7 @@ class StampedLines(io.TextIOBase):
         self._cut = 0
 
     def write(self, text: str) -> int:
-        """Writes the lines that are whole now; the rest waits for its end. Returns the length of the text."""
+        """Writes the lines that are complete now; the rest waits for its end. Returns the length of the text."""
         with self._lock:
             lines = (self._partial + text).split("\n")
             self._partial = lines.pop()
@@ -99,7 +99,7 @@ def _encoded(text: str) -> bytes:
 
 
 def report(text: str) -> None:
-    """A line or more of the runtime's own among user code's, whatever user code has put in the place of sys.stderr."""
+    """Writes lines of the runtime among those of user code, even if user code has replaced sys.stderr."""
     stream: Any
     for stream in (sys.stderr, sys.__stderr__):
         try:
@@ -117,7 +117,7 @@ def redirect_standard_streams() -> None:
 
 
 def close_standard_streams() -> None:
-    """Writes what is left of open lines. User code may have put other streams in their place."""
+    """Writes the rest of open lines. User code may have replaced the streams."""
     stream: Any
     for stream in (sys.__stdout__, sys.__stderr__):
         if isinstance(stream, StampedLines):

@@ -1,11 +1,11 @@
-"""What to do about a module that user code imports and that is not there."""
+"""The cure for a missing module that user code imports."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 
-# What packages are called whose modules have another name.
+# The names of packages whose modules have another name.
 PACKAGES = {
     "Crypto": "pycryptodome",
     "PIL": "Pillow",
@@ -22,7 +22,7 @@ PACKAGES = {
 
 
 def advice(error: BaseException) -> str | None:
-    """A sentence for the person; None where it is not a module that is missing."""
+    """A sentence for the user; None if the error is not a missing module."""
     try:
         if not isinstance(error, ModuleNotFoundError) or not isinstance(error.name, str):
             return None

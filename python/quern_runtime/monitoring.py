@@ -1,4 +1,4 @@
-"""What a prediction counts as (`monitoring` of the configuration). It never fails a request."""
+"""The values that a prediction adds to the counts (`monitoring` of the configuration). This never fails a request."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Monitor:
         self._told: set[str] = set()
 
     def observe(self, prediction: Any) -> Head:
-        """{"classes": [text…]} or {"values": [number…]} of what could be counted; {} where nothing could.
+        """{"classes": [text…]} or {"values": [number…]} of the values that could be counted; {} if there are none.
 
-        Of many elements {"class_counts": [[text, count]…]} or {"value_sum": {count, sum, least, most}}.
+        For many elements {"class_counts": [[text, count]…]} or {"value_sum": {count, sum, least, most}}.
         """
         try:
             return self._observe(prediction)
@@ -72,7 +72,7 @@ class Monitor:
         return self._number(element)
 
     def _number(self, element: Any) -> Any:
-        """As a double: what is none in JSON, or over the range of doubles, is not counted."""
+        """As a double. A value that JSON or a double cannot hold is not counted."""
         if isinstance(element, (int, float)) and not isinstance(element, bool):
             try:
                 number = int.__float__(element) if isinstance(element, int) else float.__float__(element)

@@ -1,9 +1,9 @@
 """The note of the delivery in hand: a small memory-mapped file that outlives the process.
 
-Written before each predict() at the cost of a fraction of a microsecond, so that after a death exactly the batch or
-request in hand is charged. Layout, little endian: magic u32 | epoch u32 | connection u32 | delivery u32 |
-batch index u32 | busy u8. `delivery` stays after predict() returned, and for one connection it never goes down: all
-above it were never started.
+Written before each predict() at the cost of a fraction of a microsecond, so that after a death exactly the current
+batch or request is charged. Layout, little endian: magic u32 | epoch u32 | connection u32 | delivery u32 | batch index
+u32 | busy u8. `delivery` stays after predict() returned, and for one connection it never goes down: all above it were
+never started.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BUSY_AT = 20
 
 
 class Note:
-    """Opens or creates the note at `path`. `died_in` tells what the previous process had in hand, or is None."""
+    """Opens or creates the note at `path`. `died_in` is the delivery that the previous process had in hand, or None."""
 
     def __init__(self, path: str) -> None:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -56,5 +56,5 @@ class Note:
         self._map[_BUSY_AT] = 0
 
     def detach(self) -> None:
-        """In a child of a fork: what it writes from now on is nobody's. The memory is the parent's too."""
+        """In a forked child: it writes no more notes, because it shares the memory with its parent."""
         self._map = bytearray(SIZE)

@@ -12,7 +12,7 @@ SLICE_BYTES = 64 * 1024
 
 
 def unquoted(raw: bytes) -> bytes:
-    """The bytes that are meant. What is no code stays as it is."""
+    """The decoded bytes. Invalid codes stay unchanged."""
     if b"%" not in raw:
         return raw
     if len(raw) <= SLICE_BYTES:

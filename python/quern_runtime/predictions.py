@@ -1,4 +1,4 @@
-"""The real-time requests of this worker: taken, waiting, running, answered. All of it in the worker's thread."""
+"""The real-time requests of this worker: taken, waiting, running, answered. All of this runs in the worker's thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Predictions:
     """The requests that this worker has taken, up to its concurrency; a request beyond that is answered BUSY."""
 
     def __init__(self, note: Note, wake: Callable[[], None], flush: Callable[[], None]) -> None:
-        """`wake` ends the worker's wait, from any thread; `flush` sends what is to go out."""
+        """`wake` ends the worker's wait, from any thread; `flush` sends queued messages."""
         self._note = note
         self._wake = wake
         self._flush = flush
@@ -61,12 +61,12 @@ class Predictions:
         return self._driver is not None and self._driver.is_async
 
     def on_progress(self, callback: Callable[[], None]) -> None:
-        """Of async predictors: called when something may have become possible."""
+        """For async predictors: called when new work may have become possible."""
         cast("Tasks", self._driver).on_progress = callback
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left that anybody waits for."""
+        """Whether no caller waits for anything."""
         return all(request.is_cancelled for request in self._open.values())
 
     def take(self, connection: Connection, message_id: int, meta: Meta | None, body: bytes) -> None:
@@ -84,7 +84,9 @@ class Predictions:
             self._batching.add(request, time.monotonic())
 
     def cancel(self, connection: Connection, message_id: int) -> None:
-        """What has not begun never will; a stream or an async call ends; a blocking call's answer is dropped."""
+        """A request that has not begun never begins; a stream or an async call ends; the answer of a blocking call is
+        dropped.
+        """
         request = self._open.get((connection.number, message_id))
         if request is None or request.is_cancelled or self._driver is None:
             return
@@ -97,7 +99,7 @@ class Predictions:
         self._driver.cancel(request)
 
     def grant(self, connection: Connection, message_id: int, count: int) -> None:
-        """The caller has room for so much more of a stream."""
+        """The caller grants this many more bytes of a stream."""
         request = self._open.get((connection.number, message_id))
         if request is None or request.stream is None:
             return
@@ -107,12 +109,12 @@ class Predictions:
             request.stream.proceed()
 
     def forget(self, connection: Connection) -> None:
-        """The caller is gone: nobody is left whom these could be answered."""
+        """The caller is gone, so its requests cannot be answered."""
         for _, message_id in [key for key in self._open if key[0] == connection.number]:
             self.cancel(connection, message_id)
 
     def patience(self) -> float:
-        """Seconds until there is something to do here that no message announces."""
+        """Seconds until work is due that no message announces."""
         if self._driver is None or not self._driver.has_room:
             return 1.0
         if self._ready:
@@ -120,7 +122,7 @@ class Predictions:
         return max(0.0, min(1.0, self._batching.due_in(time.monotonic()))) if self._batching else 1.0
 
     def work(self, until_ns: int) -> None:
-        """Collects what threads have done, and begins what there is room for until then (perf_counter_ns)."""
+        """Collects the outcomes of threads, and begins as many requests as fit until then (perf_counter_ns)."""
         if self._driver is None:
             return
         self._driver.collect()
@@ -175,7 +177,7 @@ class Predictions:
             outcome = (protocol.BUSY, b"")
         message_type, body = outcome
         if message_type == protocol.CHUNK and request.is_cancelled:
-            # Nobody reads it, and its end, which comes next, must not overtake a long one.
+            # No caller reads it, and its END, which comes next, must not overtake a long body.
             stream.proceed()
             return
         request.connection.send(message_type, request.id, body)
@@ -188,7 +190,7 @@ class Predictions:
             stream.proceed()
 
     def _open_stream(self, request: Request, stream: Stream) -> Message:
-        """Announces a stream whose first piece is there; an ERROR in its place is an answer like any other."""
+        """Announces a stream whose first piece is ready; an ERROR instead is an answer like any other."""
         if stream.first[0] == protocol.ERROR:
             return stream.first
         request.stream = stream

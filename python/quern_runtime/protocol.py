@@ -21,7 +21,7 @@ HEADER_BYTES = HEADER.size
 FLAG_MORE = 1
 FRAME_BODY_BYTES_MAX = 256 * 1024
 STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX
-# What a piece of a stream takes of its window beside its bytes.
+# The cost of a stream piece in its window, in addition to its bytes.
 STREAM_PIECE_BYTES = 256
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
 
@@ -50,13 +50,13 @@ REFUSED = 74
 CHUNK = 75
 END = 76
 
-# What must always hold of a frame, the same as in src/protocol/frame-rules.ts: what callers send, what may be longer
-# than a frame (every other message is one frame, so that messages keep their order), what names a request or a
+# Rules for every frame, the same as in src/protocol/frame-rules.ts: which messages callers send, which may be longer
+# than a frame (every other message is one frame, so that messages keep their order), and which name a request or a
 # delivery.
 FROM_CALLER = frozenset((HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED))
 MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, RESULT, CHUNK))
 WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, WELCOME, READY, INIT_FAILED, REFUSED))
-# May come while a body of the same id is under way: they grant room, or end it.
+# May come during a body of the same id: they grant bytes, or end it.
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
 _BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4}
 # One frame of these that has an id is in order, and whole, while no longer body is under way: most frames need no
@@ -65,7 +65,7 @@ ORDINARY = frozenset((PREDICT, META, LEASE))
 
 
 class ProtocolError(ValueError):
-    """The other side, or this one, has broken a rule of the protocol: the connection is of no use any more."""
+    """The other side, or this one, has broken a rule of the protocol, so the connection is unusable."""
 
 
 def check_frame(message_type: int, flags: int, message_id: int, length: int) -> None:
@@ -118,7 +118,7 @@ _U32 = struct.Struct("<I")
 _RESULT_HEAD = struct.Struct("<II")
 _LEASE_ENTRY = struct.Struct("<II")
 _ACK_HEAD = struct.Struct("<IIQ")
-# What an ACK has room for beside its head: each failure with its own.
+# The space in an ACK after its head, for all failures with their heads.
 ACK_FAILURES_BYTES_MAX = FRAME_BODY_BYTES_MAX - _ACK_HEAD.size
 
 
@@ -136,7 +136,7 @@ def json_frame(message_type: int, message_id: int, value: object) -> bytes:
     return frame(message_type, message_id, json.dumps(value).encode())
 
 
-# Room for the longest frame behind what is left of the one before.
+# Space for the longest frame after the rest of the previous one.
 READ_BYTES = 2 * (HEADER_BYTES + FRAME_BODY_BYTES_MAX)
 
 
@@ -163,7 +163,7 @@ class FrameReader:
         return self._view[self._end :]
 
     def filled(self, count: int) -> list[tuple[int, int, int, bytes]]:
-        """The frames that are complete now, as [(type, flags, id, body)]. Raises for what is no frame."""
+        """The frames that are complete now, as [(type, flags, id, body)]. Raises for bytes that are not a frame."""
         frames = []
         start = self._start
         end = self._end = self._end + count
@@ -216,7 +216,7 @@ def encode_ack(succeeded: int, success_us: int, failures: list[tuple[int, bytes]
 
 
 def failure_bytes(fault: bytes) -> int:
-    """What this fault (JSON bytes) takes inside an ACK."""
+    """The size of this fault (JSON bytes) inside an ACK."""
     return _LEASE_ENTRY.size + len(fault)
 
 

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 Bytes = Union[bytes, bytearray, memoryview]
-# What goes back to the caller: (type, body).
+# The message for the caller: (type, body).
 Message = tuple[int, bytes]
 Outcome = Union[Message, "Stream"]
-# What a driver begins at once: a request, a batch of requests, or the next piece of a stream.
+# One unit of work for a driver: a request, a batch of requests, or the next piece of a stream.
 Unit = Union["Request", list["Request"], "Stream"]
-# What a generator of user code gives, before it is encoded.
+# A piece from a generator of user code, before it is encoded.
 Pieces = Union[Iterator[Any], AsyncIterator[Any]]
 # The arguments of predict() by name.
 Arguments = dict[str, Any]
-# The head of a response, as JSON: `status`, `headers`, `format`, and what monitoring counts.
+# The head of a response, as JSON: `status`, `headers`, `format`, and the counts for monitoring.
 Head = dict[str, Any]
 # The headers of a response: [[name, value]].
 HeaderPairs = list[list[str]]
 
 
 class Meta(TypedDict, total=False):
-    """What comes before a PREDICT (`PredictMeta` in src/protocol/messages.ts). `content_type` is missing for JSON."""
+    """The message before a PREDICT (`PredictMeta` in src/protocol/messages.ts). `content_type` is missing for JSON."""
 
     content_type: str
     headers: dict[str, str]
@@ -63,7 +63,7 @@ class _InitNeeds(TypedDict):
 
 
 class Init(_InitNeeds, total=False):
-    """INIT: what a worker is set up with (`Init` in src/protocol/messages.ts).
+    """INIT: the configuration of a worker (`Init` in src/protocol/messages.ts).
 
     `api_config` and `job_config` are JSON.
     """
@@ -78,7 +78,7 @@ class Init(_InitNeeds, total=False):
 
 
 class HttpFields(TypedDict, total=False):
-    """What an exception that looks like an HTTPException asks to be answered with."""
+    """The response that an exception like HTTPException asks for."""
 
     status_code: int
     detail: Any
@@ -94,7 +94,7 @@ class Fault(HttpFields):
 
 
 class DiedIn(TypedDict):
-    """What the previous process had in hand when it died."""
+    """The delivery that the previous process had in hand when it died."""
 
     epoch: int
     delivery: int

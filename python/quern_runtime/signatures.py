@@ -1,4 +1,4 @@
-"""What a PythonPredictor may look like (docs/contract/predictor.md#predictor-arguments).
+"""The methods and arguments that a PythonPredictor may have (docs/contract/predictor.md#predictor-arguments).
 
 One table, used on the live class and on its syntax tree.
 """

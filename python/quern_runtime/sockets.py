@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sockets:
-    """Reads when it is asked to, in the caller's thread; nothing happens behind its back."""
+    """Reads only on request, in the caller's thread; it does nothing in the background."""
 
     def __init__(
         self,
@@ -25,7 +25,9 @@ class Sockets:
         on_message: Callable[[Connection, int, int, bytes], None],
         on_drop: Callable[[Connection], None],
     ) -> None:
-        """`on_message(connection, type, id, body)` for each whole message; `on_drop(connection)` when one is gone."""
+        """`on_message(connection, type, id, body)` for each complete message; `on_drop(connection)` when a connection
+        is gone.
+        """
         self._listener = listener
         self._on_message = on_message
         self._on_drop = on_drop
@@ -47,7 +49,7 @@ class Sockets:
         return bool(self._connections)
 
     def fileno(self) -> int:
-        """Readable when `poll` has something to take."""
+        """Readable when `poll` has something to read."""
         return self._selector.fileno()
 
     def wake(self) -> None:
@@ -61,19 +63,19 @@ class Sockets:
             pass
 
     def poll(self, timeout: float) -> None:
-        """Waits up to `timeout` seconds, and takes what has come."""
+        """Waits up to `timeout` seconds, and handles received messages."""
         for key, events in self._selector.select(timeout):
             if key.fileobj is self._listener:
                 self._accept()
             elif key.fileobj == self._wake_read:
                 os.read(self._wake_read, 4096)
-                # Cleared before the caller looks for work: what is done after this wakes it again.
+                # Cleared before the caller checks for work, so that later work wakes it again.
                 self._is_woken = False
             elif events & selectors.EVENT_READ:
                 self._read(key.data)
 
     def flush(self) -> None:
-        """Sends what the peers take now; looks again when they take more."""
+        """Sends as much as the peers accept now, and the rest when they accept more."""
         for connection in self:
             if connection.wants_write:
                 connection.flush()
@@ -99,7 +101,7 @@ class Sockets:
         self._selector.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
-        # The numbers may be other files' by now: nothing wakes a child.
+        # The descriptors may belong to other files now, so nothing wakes a child.
         self._is_woken = True
 
     def _accept(self) -> None:
@@ -114,7 +116,7 @@ class Sockets:
             for message_type, message_id, body in connection.receive():
                 self._on_message(connection, message_type, message_id, body)
         except Exception as error:
-            # Whatever a peer sends, it costs its own connection only; nothing of user code runs in here.
+            # Whatever a peer sends affects only its own connection; no user code runs here.
             connection.break_off("%s: %s" % (type(error).__name__, error))
         if not connection.is_open:
             self.drop(connection)

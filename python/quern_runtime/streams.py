@@ -1,6 +1,6 @@
 """An answer in pieces (docs/contract/predictor.md#streams).
 
-A piece is made when the client has room for it: a slow reader holds the producer up.
+A piece is made when the client can take it, so a slow reader pauses the producer.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ SLOW_NS = 100_000
 
 @final
 class Stream:
-    """`next` makes the next message: CHUNK, END, or ERROR. `credit` is what the caller has room for, in bytes."""
+    """`next` makes the next message: CHUNK, END, or ERROR. `credit` is the number of bytes that the caller can take."""
 
     def __init__(self, request: Request, streamed: Streamed) -> None:
         self.request = request
         self.credit = protocol.STREAM_WINDOW_BYTES
         self.head = json.dumps(streamed.head).encode()
-        # A function: called when there is room again; set by whoever runs this, before the first piece is announced.
+        # A function that is called when more bytes are granted; the owner sets it before the first piece is announced.
         self.proceed: Any = None
         # Set by `begin`.
         self.first: Message
-        # What came before is sent before a piece that may take long; those of a fast producer leave together.
+        # Earlier pieces are sent before one that may take long; those of a fast producer leave together.
         self.is_slow = True
         self._pieces: Any = streamed.pieces
         self._encode = streamed.encode
@@ -55,7 +55,7 @@ class Stream:
         return self
 
     def next(self) -> Message:
-        """The next message. What the generator raises is an ERROR; nothing is raised here."""
+        """The next message. An exception of the generator becomes an ERROR; this function raises nothing."""
         started = time.perf_counter_ns()
         try:
             if self.request.is_cancelled:
@@ -95,7 +95,7 @@ class Stream:
             return self._failed(error)
 
     def close(self) -> None:
-        """Nobody listens any more: the generator's `finally` runs."""
+        """The client has left: runs the generator's `finally`."""
         try:
             if hasattr(self._pieces, "close"):
                 self._pieces.close()
@@ -127,7 +127,9 @@ def _log_not_closed(error: BaseException) -> None:
 
 
 def sliced(head: Head, body: bytes) -> Streamed:
-    """A long body as a stream of its slices: neighbours pass between them, and a slow reader holds it here, once."""
+    """A long body as a stream of its slices: other messages pass between them, and for a slow reader the body stays
+    here, once.
+    """
     view = memoryview(body)
     size = protocol.FRAME_BODY_BYTES_MAX
     pieces = (view[at : at + size] for at in range(0, len(body), size))

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     Handler = Callable[[Connection, int, bytes], None]
 
 ORPHAN_EXIT_S = 30
-# While work goes on, replies leave and sockets are looked at this often.
+# During work, replies are sent and sockets are checked this often.
 FLUSH_NS = 200_000
 
 
 class Worker:
-    """One process beside the user's class: the sockets, the predictor, and what was asked of it."""
+    """One process with the user's class: the sockets, the predictor, and its pending work."""
 
     def __init__(self, listener: socket.socket, note: Note, token: str) -> None:
         self._sockets = Sockets(listener, self._dispatch, self._forget)
@@ -106,7 +106,7 @@ class Worker:
         return handler(connection, message_id, body)
 
     def _forget(self, connection: Connection) -> None:
-        """Nobody is left to whom this work could be answered."""
+        """No caller is left for this work."""
         self._deliveries.forget(connection)
         self._predictions.forget(connection)
 
@@ -116,7 +116,7 @@ class Worker:
         self._sockets.flush()
 
     def _flush_last(self) -> None:
-        """The last answers leave before the process does: within two seconds, whoever does not read loses them."""
+        """The last answers leave before the process does: within two seconds; callers that do not read lose them."""
         deadline = time.monotonic() + 2
         self._flush()
         while any(connection.wants_write for connection in self._sockets) and time.monotonic() < deadline:
@@ -151,7 +151,7 @@ class Worker:
         connection.send(protocol.WELCOME, 0, json.dumps(welcome).encode())
 
     def _refusal(self, message_type: int, hello: dict[str, Any]) -> tuple[str, str] | None:
-        """Why there will be no connection, as a code and in words; None where there is nothing against it."""
+        """The reason for a refused connection, as a code and a text; None if it is accepted."""
         if message_type != protocol.HELLO or hello.get("protocol") != protocol.PROTOCOL_VERSION:
             versions = (hello.get("protocol"), protocol.PROTOCOL_VERSION)
             return "protocol", "protocol %s is not supported, only %d" % versions
@@ -164,7 +164,7 @@ class Worker:
         return None
 
     def _take_owner(self, connection: Connection, epoch: int) -> None:
-        """The newest epoch owns this worker; the owner before it is cut off."""
+        """The newest epoch owns this worker; the previous owner is disconnected."""
         for other in self._sockets:
             if other is not connection and other.role == "controller":
                 self._sockets.drop(other)
@@ -189,7 +189,7 @@ class Worker:
         self._predictions.grant(connection, message_id, protocol.decode_u32(body))
 
     def _on_cancel(self, connection: Connection, message_id: int, body: bytes) -> None:
-        """Answered in every case, by BUSY where it was not run, because the caller counts what is outstanding here."""
+        """Always answered, with BUSY if it was not run, because the caller counts outstanding requests."""
         if connection.forget(message_id):
             connection.send(protocol.BUSY, message_id, b"")
         else:
@@ -207,7 +207,7 @@ class Worker:
     # -- work ------------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        """Runs what there is for a fraction of a millisecond, or one thing that takes longer."""
+        """Runs pending work for a fraction of a millisecond, or one item that takes longer."""
         until = time.perf_counter_ns() + FLUSH_NS
         while self._tasks or self._deliveries:
             if self._tasks:
@@ -236,7 +236,7 @@ class Worker:
         self._sockets.wake()
 
     def _after_fork(self) -> None:
-        """A child of user code: none of our sockets is its own, and no note."""
+        """In a forked child: it owns none of the worker's sockets, and no note."""
         self._note.detach()
         self._sockets.close_in_child()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

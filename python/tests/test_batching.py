@@ -1,4 +1,4 @@
-"""server_side_batching: when batches are formed, and that every answer goes to its own asker, whatever happens beside."""
+"""server_side_batching: when batches are formed, and that every answer goes to its own request."""
 
 import contextlib
 import io
@@ -45,7 +45,7 @@ class Forming(unittest.TestCase):
 
 
 class FakeConnection:
-    """Stands for a socket only: what is sent is kept."""
+    """Replaces a socket, and records sent messages."""
 
     number = 1
 

@@ -1,4 +1,4 @@
-"""Whatever user code raises or returns: a short fault that every JSON reader reads."""
+"""Whatever user code raises or returns becomes a short fault that every JSON parser reads."""
 
 import json
 import unittest
@@ -18,7 +18,7 @@ def nest(depth):
 
 
 class Rude(str):
-    """A text whose own methods lie."""
+    """A str whose own methods lie."""
 
     def encode(self, *arguments):
         return "no bytes"

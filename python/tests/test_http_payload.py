@@ -121,7 +121,7 @@ class Parsing(unittest.TestCase):
 
 
 class Hostile(unittest.TestCase):
-    """What would hold a replica for minutes is refused, or read in one pass."""
+    """Bodies that would block a replica for minutes are refused, or read in one pass."""
 
     def refused(self, type_, body, seconds=2.0):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Logs of workers: whole lines, bounded on disk and in length, with what was dropped said in them."""
+"""Logs of workers: whole lines, bounded on disk and in length, and they report what was dropped."""
 
 import os
 import re

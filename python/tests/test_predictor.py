@@ -17,7 +17,7 @@ from quern_runtime.note import Note
 
 GOOD = "class PythonPredictor:\n    def __init__(self, config):\n        self.config = config\n    def predict(self, payload):\n        return payload\n"
 
-# (source, what the message says)
+# (source, part of the message)
 WRONG = [
     ("x = 1\n", "class PythonPredictor is not defined"),
     ("class PythonPredictor:\n    def __init__(self, config): pass\n", 'required method "predict" is not defined'),
@@ -109,7 +109,7 @@ class Signatures(unittest.TestCase):
         self.assertIn(
             "requirements.txt, where it is called scikit-learn", advice(ModuleNotFoundError("", name="sklearn"))
         )
-        # The package is there, in a version without it.
+        # The package exists, in a version without the module.
         self.assertIn("the json that is installed has no such module", of("import json.gone"))
         self.assertIsNone(of("from json import gone"))
         self.assertIsNone(advice(ValueError()))

@@ -1,4 +1,6 @@
-"""Classifies the pictures of a bucket. Each batch's results go to a file of its own, and at the end all results to one."""
+"""Classifies the pictures of a bucket. The results of each batch go to a file of its own, and at the end all results go
+to one file.
+"""
 
 import json
 import re

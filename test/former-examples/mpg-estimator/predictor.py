@@ -1,4 +1,4 @@
-"""How far a car goes on a gallon: a linear regression. What it answers is counted (`monitoring`)."""
+"""How far a car goes on a gallon: a linear regression. Its predictions are counted (`monitoring`)."""
 
 import csv
 

@@ -1,4 +1,6 @@
-"""Writes a text on, word by word: the word that followed the last two most often. Each word is sent as soon as it is made."""
+"""Continues a text, word by word: the word that followed the last two most often. Each word is sent as soon as it is
+made.
+"""
 
 import time
 from collections import Counter, defaultdict

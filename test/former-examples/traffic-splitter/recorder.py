@@ -1,4 +1,4 @@
-"""Sees a copy of each request, and answers nobody."""
+"""Records a copy of each request. Nobody reads its answers."""
 
 
 class PythonPredictor:

@@ -9,12 +9,12 @@ from quern_runtime.http_payload import parse_batch
 
 
 def frames(data):
-    """The same bytes are the same frames here, and as broken."""
+    """The same bytes give the same frames here, or the same error."""
     claim = json.loads(data)
     stream = base64.b64decode(claim["bytes"])
     found, is_broken = _read(stream, claim["steps"] or [1])
     assert is_broken == claim["isBroken"], "broken here: %s" % is_broken
-    # Frames that came in one read with what broke the stream are not given out here.
+    # Frames from the read that broke the stream are not returned here.
     there = claim["frames"][: len(found)] if is_broken else claim["frames"]
     assert found == there, "frames here: %.300s; there: %.300s" % (found, there)
 
@@ -38,7 +38,7 @@ def _read(stream, steps):
 
 
 def submission(data):
-    """What was taken can be given to a worker."""
+    """An accepted submission can be given to a worker."""
     claim = json.loads(data)
     items = parse_batch(("[%s]" % ",".join(claim["items"])).encode())
     assert len(items) == len(claim["items"]), "%d items here" % len(items)

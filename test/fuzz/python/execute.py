@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 RUNTIME = os.path.join(ROOT, "python", "quern_runtime")
 sys.path[:0] = [os.path.dirname(RUNTIME), HERE]
 
-# Of one input, as in execute.ts.
+# The time limit of one input, as in execute.ts.
 CPU_S_MAX = 2.0
 MEMORY_BYTES_MAX = 2 << 30
 RUN, LOOK, KEEP = b"rlk"

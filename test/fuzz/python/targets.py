@@ -34,7 +34,7 @@ def payloads(data):
 
 
 class Place:
-    """A directory with a predictor; what the worker reports goes nowhere."""
+    """A directory with a predictor; the worker's reports are discarded."""
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="quern-fuzz-")
@@ -77,7 +77,7 @@ def callers(data):
             must_serve(worker)
     finally:
         worker._sockets.close_in_child()
-        # A worker freezes what it has when it is ready. Here that would be kept for good, a worker for each input.
+        # A worker freezes its objects when it is ready. Here they would never be freed, for each input's worker.
         gc.unfreeze()
 
 
@@ -126,7 +126,7 @@ class Caller:
                 return
 
     def turn(self):
-        """What the worker says until it has nothing more to do; frames that are none raise."""
+        """The messages of the worker until it is idle; invalid frames raise."""
         frames = []
         for _ in range(50):
             self._worker_turn()
