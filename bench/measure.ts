@@ -1,4 +1,4 @@
-/** What the benchmarks share: CPU and memory of processes, medians, files of lines, and how a bar is reported. */
+/** Shared by the benchmarks: CPU and memory of processes, medians, files of lines, and reports of required figures. */
 import { execFileSync } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { root, run } from "./setup.mjs";
 
 const OWN = ["duckdb>=1.3", "numpy>=1.22"];
-/** What predictors of tests import. */
+/** The packages that predictors of tests import. */
 const MODELS = ["scikit-learn", "xgboost-cpu", "boto3"];
 /** The last TensorFlow with estimators. */
 const TENSORFLOW = "tensorflow-cpu==2.15.*";

@@ -56,7 +56,7 @@ function session() {
   return [...lines, ...waited.slice(0, waited.indexOf("batch stats") + 3), "…", "", ...command("get")];
 }
 
-/** What it prints, and its progress, in the order of a terminal. */
+/** Its output and progress, in the order of a terminal. */
 function command(shown, args = shown.split(" ")) {
   const together = ["-c", 'exec "$0" "$@" 2>&1', process.execPath, quern, ...args];
   const { status, stdout } = spawnSync("sh", together, { cwd: root, env, encoding: "utf8" });

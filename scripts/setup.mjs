@@ -1,6 +1,6 @@
 /**
  * Installs and builds what is missing, and nothing else: dependencies when the lock file is newer than what is
- * installed, SQLite's driver where this Node has none of its own, `dist/` when a source is newer. Needs no package.
+ * installed, SQLite's driver if this Node has none of its own, `dist/` when a source is newer. Needs no package.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
- * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow` or `--own-kernel` first, what needs that. Ends with one line over all
- * stages: `N passed, N failed, N skipped`.
+ * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow` or
+ * `--own-kernel` as the first argument, the tests that need it. Ends with one line over all stages: `N passed, N
+ * failed, N skipped`.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";

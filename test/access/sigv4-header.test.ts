@@ -1,4 +1,4 @@
-/** What the head of a signed request may say: one canonical form, and nothing that could be read in two ways. */
+/** The allowed headers of a signed request: one canonical form, and nothing ambiguous. */
 import { describe, expect, it } from "vitest";
 import { parseCredentials } from "../../src/access/sigv4.ts";
 import { readSignedHead, type SigningScope } from "../../src/access/sigv4-header.ts";

@@ -32,7 +32,7 @@ export interface AttackerOptions {
   server: TestServer;
   random: () => number;
   violations: Violations;
-  /** Of `quern up`. */
+  /** The arguments of `quern up`. */
   args: string[];
   longStops: boolean;
   /** Workers that have begun a batch: one that dies in its set-up ends its job, as it should. */

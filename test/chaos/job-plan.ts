@@ -11,7 +11,7 @@ export interface JobPlan {
   isSlow: boolean;
   maxAttempts: number;
   hasQueue: boolean;
-  /** Of each batch. */
+  /** How each batch fails. */
   fails: Fail[];
 }
 

@@ -145,7 +145,7 @@ export class ChaosJob {
     }
   }
 
-  /** Each final failure has its letter, once, with its items. */
+  /** Each final failure has its message in the dead letter queue, once, with its items. */
   private async checkLetters(failures: Failure[]): Promise<void> {
     const letters = this.plan.hasQueue ? await this.letters() : [];
     const batches = letters.map(({ attributes }) => Number(attributes.batch_id!.split("-").at(-1)));
@@ -201,7 +201,7 @@ export class ChaosJob {
     return (await this.read<Letters>(`/-/queues/${this.queue}/messages?limit=500`)).messages;
   }
 
-  /** Again and again, until there is somebody to answer. */
+  /** Repeats until a process answers. */
   private async read<T>(path: string): Promise<T> {
     const token = readFileSync(join(this.server.dataDir, "admin-token"), "utf8").trim();
     const headers = { authorization: `Bearer ${token}` };

@@ -1,4 +1,4 @@
-/** What is hidden, by names and in texts. */
+/** Secrets are hidden, by names and in texts. */
 import { describe, expect, it } from "vitest";
 import { hideInText, SecretNames } from "../../src/contracts/secrets.ts";
 

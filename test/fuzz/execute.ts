@@ -5,7 +5,7 @@ import { Coverage } from "./coverage.ts";
 import type { Ran } from "./target.ts";
 import { TARGETS } from "./targets.ts";
 
-/** Of one input: linear work on the longest takes some milliseconds, and this machine may be slow. */
+/** The limit of one input: linear work on the longest takes some milliseconds, and this machine may be slow. */
 const CPU_MS_MAX = 2_000;
 const GROWTH_BYTES_MAX = 400 * 1024 * 1024;
 

@@ -53,7 +53,7 @@ export class TestServer {
   parent: ChildProcess | undefined;
   /** The started program; `dist/bin.js` is the same in separate modules. */
   program = join(root, "bin", "quern");
-  /** Where `quern up` is started. */
+  /** The directory in which `quern up` is started. */
   workingDirectory = root;
   private readonly env: NodeJS.ProcessEnv;
 
@@ -120,7 +120,7 @@ export class TestServer {
     return { code: await command.ended, out: command.out, err: command.err };
   }
 
-  /** A command that goes on while the test does; `ended` resolves to its exit code. */
+  /** A command that runs while the test continues; `ended` resolves to its exit code. */
   startCli(
     args: string[],
     env: NodeJS.ProcessEnv = {},

@@ -94,7 +94,7 @@ export async function startDirectory(): Promise<TestStore> {
 }
 
 export interface TestS3 extends TestStore {
-  /** Where the bucket's objects are files. */
+  /** The directory with the bucket's objects as files. */
   directory: string;
   /** Makes the bucket public for listing and reading. */
   makePublic(): Promise<void>;

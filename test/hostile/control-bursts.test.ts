@@ -10,7 +10,7 @@ import { ECHO, project } from "../harness/projects.ts";
 import { type RawRequest, RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
 
-/** Of one connection. */
+/** The number of pipelined requests of one connection. */
 const AHEAD = 19;
 
 describe("a burst of requests for the controller", () => {

@@ -104,7 +104,7 @@ it("the first key ends streams and refuses later bodies, except for APIs that ne
   expect(staying.map(({ isOver }) => isOver())).toEqual([false, false]);
   for (const { leave } of staying) leave();
 
-  // An API that is deleted takes no job either, from whoever it is.
+  // A deleted API accepts no job from any caller.
   const authorization = `Bearer ${key}`;
   const late = await begin("/gone", JOB, { authorization });
   const deleted = await server.fetch("/-/apis/gone", { method: "DELETE", headers: { authorization } });

@@ -233,7 +233,7 @@ describe("a caller without a key", () => {
     expect((await server.post("/models/hidden", {}, admin())).status).toBe(200);
   });
 
-  it("reaches open APIs, and callers with a key learn what does not exist", async () => {
+  it("reaches open APIs; callers with a key get 404 for missing ones", async () => {
     expect((await server.post("/open", { a: 1 })).status).toBe(200);
     const own = bearer(other.key);
     expect((await server.post("/nope", {}, own)).status).toBe(404);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { entriesBytes, writeEntries } from "../../../src/batch/dispatch/lease-entries.ts";
 import { SegmentMemory } from "../../../src/batch/dispatch/segment-memory.ts";
 
-/** What a worker reads: [batch index, payload]*. */
+/** The format that a worker reads: [batch index, payload]*. */
 function decode(bytes: Buffer): [number, unknown][] {
   const entries: [number, unknown][] = [];
   for (let at = 0; at < bytes.length; ) {

@@ -1,4 +1,4 @@
-/** One batch that runs alone on the server: who may lease meanwhile, and who goes on afterwards. */
+/** One batch that runs alone on the server: which jobs may lease meanwhile, and which resume afterwards. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { reportFaultsTo } from "../../../src/base/boundary.ts";
 import { Solitude, type SolitudeMember } from "../../../src/batch/dispatch/solitude.ts";
@@ -6,7 +6,7 @@ import { Solitude, type SolitudeMember } from "../../../src/batch/dispatch/solit
 class Job implements SolitudeMember {
   isIdle = true;
   pumped = 0;
-  /** Called when it may go on. */
+  /** Called when the job may resume. */
   onPump: () => void = () => {};
 
   pump(): void {

@@ -19,7 +19,7 @@ import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 
 const JOB = "job";
 const BATCHES = 500;
-/** Of one segment. */
+/** The number of batches of one segment. */
 const SEGMENT = 200;
 
 describe("a redrive", () => {

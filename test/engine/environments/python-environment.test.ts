@@ -190,7 +190,7 @@ describe("an environment", () => {
     expect(await failure("one", "older-quern==1.0")).toContain(
       `requirements.txt failed: there is no older-quern==1.0 for Python ${version}; require another version of it, or use predictor.python to choose a Python that it has builds for\n`,
     );
-    // Where it comes from an index, the requirement is named as it was written (install-failure.test.ts).
+    // If it comes from an index, the error names the requirement as it was written (install-failure.test.ts).
     expect(await failure("two", "broken-quern==2.0")).toMatch(
       /requirements\.txt failed: building \S+broken_quern-2\.0\.tar\.gz for Python \S+ failed; .* predictor\.python.*\n/,
     );

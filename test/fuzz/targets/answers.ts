@@ -51,7 +51,7 @@ const deps = {
 
 let http: Server;
 let worker: SocketServer;
-/** Of the input that runs now. */
+/** The state of the current input. */
 let pool: ApiPool;
 let answers: Buffer = Buffer.alloc(0);
 let asked = 0;

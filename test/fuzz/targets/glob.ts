@@ -54,7 +54,7 @@ function parseChoices(codes: readonly string[], at: { is: number }): Node {
   }
 }
 
-/** Where these nodes may end when they begin at any of `starts`. */
+/** The positions where these nodes may end if they begin at any of `starts`. */
 function ends(
   nodes: readonly Node[],
   path: readonly string[],

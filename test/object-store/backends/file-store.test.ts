@@ -81,7 +81,7 @@ describe("an open file", () => {
       expect(one).toMatchObject({ status: "rejected", reason: expect.any(ObjectChanged) as unknown });
   });
 
-  it("is read further if only its permissions or names have changed", async () => {
+  it("stays readable if only its permissions or names have changed", async () => {
     writeFileSync(path(), "{1}\n");
     const object = await store.open(`file://${path()}`);
     chmodSync(path(), 0o640);

@@ -42,7 +42,7 @@ describe("keys", () => {
   const status = async (key: string | undefined) =>
     (await server.post("/echo", {}, key === undefined ? {} : bearer(key))).status;
 
-  it("have a rate limit, and responses report what is left of it", async () => {
+  it("have a rate limit, and responses report the rest of it", async () => {
     const { key } = create("--scope", "predict", "--rate", "3/m");
     const answers = [];
     for (let i = 0; i < 4; i++) answers.push(await server.post("/echo", {}, bearer(key)));

@@ -1,4 +1,4 @@
-/** Where APIs are reached: endpoints, splitters, listeners, pages of other origins, proxies, TLS. */
+/** The addresses of APIs: endpoints, splitters, listeners, pages of other origins, proxies, TLS. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { TestServer } from "../../harness/server.ts";

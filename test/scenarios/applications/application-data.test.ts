@@ -1,5 +1,5 @@
 /**
- * Where the data of an application may be: stores, directories of files, CSV and Parquet; and conflicts over its
+ * The places for the data of an application: stores, directories of files, CSV and Parquet; and conflicts over its
  * address.
  */
 import { execFileSync } from "node:child_process";

@@ -1,4 +1,7 @@
-/** Declarative applications: from a directory of YAML and a CSV to predictions, and what is computed again after a change. */
+/**
+ * Declarative applications: from a directory of YAML and a CSV to predictions, and the resources that a change computes
+ * again.
+ */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -21,7 +21,7 @@ describe("a controller killed at a step of the commit order", () => {
       const first = server.child("controller");
       const log = join(server.dir, "log");
       writeFileSync(log, "");
-      // The first batch of each worker fails, so that the first commit has a failure and its letter.
+      // The first batch of each worker fails, so that the first commit has a failure and its dead letter.
       const items = Array.from({ length: BATCHES }, (_, id) => (id < 2 ? { id, do: "raise" } : { id }));
       const path = server.writeInput("in.jsonl", items.map((item) => `${JSON.stringify(item)}\n`).join(""));
       const isSubmission = point.startsWith("submission");

@@ -46,7 +46,7 @@ describe("a command that names nothing", () => {
     expect(here(["delete", "-f"])).toMatchObject({ code: 2, err: expect.stringContaining("name the API") });
   });
 
-  it("says what to name if the configuration has several APIs or cannot be read", () => {
+  it("gets an error with a cure if the configuration has several APIs or cannot be read", () => {
     write(`${solo}- {name: other, predictor: {path: predictor.py}}\n`);
     expect(here(["refresh"])).toMatchObject({
       code: 2,

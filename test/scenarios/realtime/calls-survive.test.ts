@@ -79,7 +79,7 @@ it("a request that needs another API finishes while the server stops", async () 
   });
 }, 120_000);
 
-it("workers are replaced if another program takes their address, and what it learned opens nothing", async () => {
+it("workers are replaced if another program takes their address, and stolen capabilities are refused", async () => {
   await eventually("it works", works);
   const before = await facts();
   const { port, pathname } = new URL(before.url);

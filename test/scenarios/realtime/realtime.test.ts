@@ -245,7 +245,7 @@ describe("the queue of a real-time API", () => {
     await eventually("it waits behind them", async () => (await server.inFlight("echo")) === 3);
     leaving.abort();
     expect(await waiting).toBe("left");
-    // With these two, two more make four: the bound. A third is refused until then, and nobody else.
+    // With these two, two more make four, the limit. Until then only a third is refused.
     const refused: number[] = [];
     const more = [1, 2, 3].map(async (id) => {
       for (;;) {

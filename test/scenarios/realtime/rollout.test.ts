@@ -181,7 +181,8 @@ describe("a rollout", () => {
     server.deploy(versioned(45));
     const [before] = (await view()).replicas;
     await server.stopProcesses();
-    // As an older Quern would have left it, killed with its parent: a process under this name that speaks something else.
+    // As an older Quern that was killed with its parent would have left it: a process with this name and another
+    // protocol.
     const socket = join(runtimeDirectory(server.dataDir), "r-stranger.sock");
     const stranger = spawn("python3", ["-c", STRANGER, socket], {
       stdio: "ignore",
