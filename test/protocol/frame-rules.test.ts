@@ -204,7 +204,7 @@ describe("the head of an answer", () => {
     expect(readStreamHead(Buffer.from(head))).toBeInstanceOf(UnreadableHead);
   });
 
-  it("is missing if the message ends before it, or if a stream has no format", () => {
+  it("is unreadable if the message ends before it, or if a stream has no format", () => {
     for (const bytes of [0, 7]) expect(readResult(Buffer.alloc(bytes))).toBeInstanceOf(UnreadableHead);
     expect(readResult(Buffer.alloc(9, 0xff))).toBeInstanceOf(UnreadableHead);
     expect(readStreamHead(Buffer.from("{}"))).toBeInstanceOf(UnreadableHead);

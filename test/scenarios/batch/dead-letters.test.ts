@@ -234,7 +234,7 @@ describe("failures", () => {
 });
 
 describe("a new round", () => {
-  it("redrives failed batches and runs their hook again; batches with an error first", async () => {
+  it("redrives failed batches, all or those with a given error, and runs on_job_complete again", async () => {
     const id = await server.submit("mendable", {
       workers: 2,
       timeout: 3600,

@@ -29,7 +29,7 @@ const PROJECT = { "quern.yaml": APIS, "p.py": ECHO, "s.py": STREAM };
 
 const has = (command: string) => spawnSync("which", [command]).status === 0;
 
-describe.skipIf(!has("nginx"))("behind nginx with a stage and a {proxy} path", () => {
+describe.skipIf(!has("nginx"))("a server behind nginx with a stage and a {proxy} path", () => {
   const server = new TestServer();
   let nginx: ChildProcess;
   let port = 0;
