@@ -1,4 +1,4 @@
-/** The peers of real-time serving: how each is installed, started and asked. */
+/** The peers of real-time serving: how each is installed, started and called. */
 import { join } from "node:path";
 import { root } from "../../test/harness/server.ts";
 

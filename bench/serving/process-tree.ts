@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { cpuSeconds } from "../measure.ts";
 
-/** A process and all below it. */
+/** The process and all its descendants. */
 function tree(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {

@@ -91,7 +91,7 @@ def log_fault(described: Fault, what: str) -> None:
 
 
 def _describe(error: BaseException) -> Fault:
-    """Why the class cannot be loaded, with what to do about it; the same goes to the log."""
+    """The reason why the class cannot be loaded, with a cure; the same goes to the log."""
     stage = error.stage if isinstance(error, PredictorError) else "init"
     described = fault(stage, error)
     what_to_do = advice(error)

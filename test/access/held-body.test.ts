@@ -37,7 +37,7 @@ describe("the body of a request", () => {
 });
 
 describe("a small body", () => {
-  it("reserves what has arrived of it, and not what is announced", async () => {
+  it("reserves the received bytes, not the announced ones", async () => {
     const body = held();
     const seen: number[] = [];
     async function* bytes() {

@@ -122,7 +122,7 @@ describe("a request that arrives", () => {
     expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
   });
 
-  it("is answered while a shadow hangs, whose copies are dropped beyond their own budget", async () => {
+  it("is answered while a shadow hangs, and copies beyond the shadow's own budget are dropped", async () => {
     const copies: PredictionRequest[] = [];
     const dropped: string[] = [];
     await listen({}, false, {
@@ -152,7 +152,7 @@ describe("a request that arrives", () => {
     expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
   });
 
-  it("is charged to its sender as soon as the bytes of small bodies are not plenty", async () => {
+  it("is charged to its sender once small bodies exceed their part of the budget", async () => {
     const smallBytes = SMALL_BODY_BYTES;
     bodies = new BodyBudget({ most: 4 * smallBytes, forSmall: smallBytes, smallBytes });
     await listen({}, false);
@@ -168,7 +168,7 @@ describe("a request that arrives", () => {
     expect(bodies.reserve(smallBytes, { sender: "another", api: "another" })).toBe(true);
   });
 
-  it("is refused if its small body stops coming, and goes on if it does not", async () => {
+  it("is refused if its small body stalls, and continues if it does not", async () => {
     await listen({}, false);
     const sent = [0, 1].map(() => post({ "content-length": 100 }));
     const statuses = sent.map(

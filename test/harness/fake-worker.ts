@@ -1,4 +1,4 @@
-/** A worker in this process, which sends whatever frames a test makes. */
+/** A worker in this process, which sends the frames of a test. */
 import { createServer, type Server, type Socket } from "node:net";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
 import { encodeJson, MESSAGE, PROTOCOL_VERSION } from "../../src/protocol/messages.ts";

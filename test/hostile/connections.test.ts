@@ -1,4 +1,4 @@
-/** Connections that stay open: what they hold is bounded, and those that are in use are not touched. */
+/** Connections that stay open: they hold bounded memory, and those in use are not closed. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";

@@ -72,7 +72,7 @@ describe("a store that answers", () => {
     expect(sent.bytes).toBeLessThan(sent.connections * 40 * MiB);
   });
 
-  it("SQS is asked in many regions, and few clients are kept", async () => {
+  it("SQS in many regions is asked with few clients in memory", async () => {
     answer = (response) => response.writeHead(400).end('{"__type":"Other"}');
     const sqs = new Sqs();
     for (let i = 0; i < 4 * SQS_CLIENTS_MAX; i++) {

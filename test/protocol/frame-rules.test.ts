@@ -92,7 +92,7 @@ it("a LEASE is sent at once, and any other body only up to the window", () => {
   }
 });
 
-it("begins no body of several frames that nobody waits for", () => {
+it("a body of several frames is refused unless a request waits for it", () => {
   const receiver = new LongBodyReceiver((type, id) => type === MESSAGE.RESULT && id === 7);
   const part = Buffer.alloc(10);
   expect(receiver.take(MESSAGE.RESULT, 1, 7, part)).toBeUndefined();
@@ -103,7 +103,7 @@ it("begins no body of several frames that nobody waits for", () => {
   expect(receiver.take(MESSAGE.RESULT, 0, 8, part)).toBe(part);
 });
 
-it("takes no endless body of empty frames", () => {
+it("an endless body of empty frames is refused", () => {
   const receiver = new LongBodyReceiver(() => true);
   const none = Buffer.alloc(0);
   for (let frame = 0; frame < FRAMES_OF_A_BODY_MAX; frame++) receiver.take(MESSAGE.RESULT, 1, 1, none);

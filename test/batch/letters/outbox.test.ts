@@ -4,7 +4,7 @@ import { Outbox, type OutboxDeps } from "../../../src/batch/letters/outbox.ts";
 
 afterEach(() => vi.useRealTimers());
 
-it("rests once a queue that did not answer has no more messages", async () => {
+it("the outbox rests once a queue that did not answer has no more messages", async () => {
   vi.useFakeTimers();
   let letters = [{ message_id: "1", job_id: "j", body: Buffer.from("[1]"), attributes_json: "{}" }];
   let asked = 0;

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { Recent } from "../../../src/batch/letters/recent.ts";
 
-it("drops the entry that was used least recently, read or written", () => {
+it("the entry that was least recently read or written is dropped", () => {
   const recent = new Recent<number>(2);
   recent.set("a", 1);
   recent.set("b", 2);

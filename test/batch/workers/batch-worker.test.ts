@@ -1,4 +1,4 @@
-/** A worker of a job that sends what it may not. */
+/** A worker of a job that breaks the protocol. */
 import { mkdtempSync, rmSync } from "node:fs";
 import type { Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ function fakeProcess(path: string): RunningWorker {
   };
 }
 
-it("is killed when it begins a long result: no controller waits for one", async () => {
+it("a job's worker is killed when it begins a long result, which no controller expects", async () => {
   const path = join(dir, "w.sock");
   const piece = Buffer.alloc(FRAME_BODY_BYTES_MAX);
   server = await fakeWorker(path, "new", (type) =>

@@ -1,4 +1,4 @@
-/** A replica that sends what it may not: a gateway holds none of it. */
+/** A replica that breaks the protocol: a gateway holds none of its data. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
@@ -80,7 +80,7 @@ describe("a replica", () => {
     return prediction;
   }
 
-  it("that begins a long result which nobody waits for is replaced", async () => {
+  it("is replaced if it begins a long result that no request expects", async () => {
     reply = () => [[MESSAGE.RESULT, FLAG_MORE, 99, PIECE]];
     ask();
     await eventually("it broke the protocol", () => broken.length > 0);
@@ -103,7 +103,7 @@ describe("a replica", () => {
     expect([broken, client.has(prediction)]).toEqual([[], false]);
   });
 
-  it("that sends pieces without credit is replaced, and the gateway holds about a window of them", async () => {
+  it("is replaced if it sends pieces without credit, and the gateway holds about one window of them", async () => {
     reply = (id) => [
       [MESSAGE.STREAM, 0, id, encodeJson({ format: "raw" })],
       ...Array.from({ length: 50 }, (): SentFrame => [MESSAGE.CHUNK, 0, id, PIECE]),
