@@ -7,7 +7,7 @@ export interface Asked {
   body?: string;
 }
 
-/** Everything that the caller sees of an answer, less what is each answer's own; the path stands for itself. */
+/** Everything that the caller sees of an answer, without values that differ in every answer; the path is replaced. */
 export function seenAnswer(address: string, { method = "GET", headers = {}, body }: Asked): Promise<unknown> {
   return new Promise<unknown>((resolve, reject) => {
     // As from another machine.

@@ -1,4 +1,4 @@
-/** Stores and queues that repeat in an error what the request was signed with: nobody reads it there. */
+/** Stores and queues that repeat the credentials of a request in an error: the error is shown without them. */
 import type { IncomingMessage } from "node:http";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -64,7 +64,7 @@ describe("a store that repeats a request's credentials", () => {
     ["az", 403, "XML"],
     ["az", 500, "XML"],
     ["az", 200, "text"],
-  ])("%s with %i and %s does not tell them to callers, nor to the log", async (scheme, code, form) => {
+  ])("%s with %i and %s does not reveal them to callers or to the log", async (scheme, code, form) => {
     [status, told] = [code, forms[form]!];
     const listed = stores[scheme].list(`${scheme}://bucket/`, { sizes: true });
     const error = (await listed.next().catch((caught: Error) => caught)) as Error & {
@@ -76,7 +76,7 @@ describe("a store that repeats a request's credentials", () => {
     expectNothing(JSON.stringify(pino.stdSerializers.err(error)));
   });
 
-  it("is the same for a queue of SQS", async () => {
+  it("SQS does not reveal them either", async () => {
     status = 400;
     told = (text) => JSON.stringify({ __type: "AccessDenied", message: text });
     const letter = { body: Buffer.from("[1]"), attributes_json: '{"error":"no"}' } as unknown as DeadLetter;
