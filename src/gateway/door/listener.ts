@@ -95,7 +95,8 @@ export class Listener implements Service {
   accept(socket: Socket): void {
     this.dealt.add(socket);
     socket.once("close", () => this.dealt.delete(socket));
-    // As in Node's server: a client may end its side before it has the response.
+    // As in Node's server. A client that ends its side has left (docs/contract/predictor.md#clients-that-leave): only
+    // by that does a server notice one that closes its connection.
     socket.allowHalfOpen = true;
     this.server.emit("connection", socket);
   }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
+import { RawRequests } from "../../harness/raw-requests.ts";
 import { TestServer } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
 
@@ -141,6 +142,27 @@ describe("a real-time API with concurrent requests", () => {
     writeFileSync(gate, "");
     expect((await busy).body).toBe("busy");
     expect((await post("patient", { ran: true })).body).not.toContain("left");
+  });
+
+  it("takes a client that ends its side for one that has left", async () => {
+    const [begun, gate] = [join(server.dir, "ended"), join(server.dir, "ended-may-end")];
+    const requests = new RawRequests(server.baseUrl);
+    const send = (payload: unknown) => {
+      const text = JSON.stringify(payload);
+      const headers = { "content-type": "application/json", "content-length": text.length };
+      const sent = requests.send("POST /patient", headers);
+      sent.socket.write(text);
+      return sent;
+    };
+    const runs = send({ id: "runs", begun, until: gate });
+    await eventually("it runs", () => existsSync(begun));
+    const waits = send({ id: "waits" });
+    await eventually("the other one waits", async () => (await server.inFlight("patient")) === 2);
+    for (const { socket } of [runs, waits]) socket.end();
+    await eventually("both are closed", () => runs.socket.closed && waits.socket.closed);
+    writeFileSync(gate, "");
+    expect([runs.text, waits.text]).toEqual(["", ""]);
+    expect((await post("patient", { ran: true })).body).not.toContain("waits");
   });
 
   it("groups waiting requests into batches, and gives each its own answer", async () => {
