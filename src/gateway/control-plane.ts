@@ -43,11 +43,11 @@ export class ControlPlane {
       closeUnasked(request, response);
       sendError(response, error, requestId);
     };
-    if (isForeign(request, entrance.rules, clients))
-      return fail(foreignOrigin(request.headers.origin!, undefined));
     let signer: Principal | undefined;
     try {
       authorization.countOnly(request, response);
+      if (isForeign(request, entrance.rules, clients))
+        throw foreignOrigin(request.headers.origin!, undefined);
       if (authorization.isSigned(request)) signer = authorization.assertSignedHead(request);
     } catch (error) {
       return fail(error);

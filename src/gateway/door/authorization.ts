@@ -5,14 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { keyOf } from "../../access/admin-token.ts";
 import type { JwtVerifier } from "../../access/jwt.ts";
-import {
-  assertOpens,
-  assertPermission,
-  type Need,
-  type Principal,
-  sha256Of,
-  unauthorized,
-} from "../../access/permission.ts";
+import { assertOpens, type Need, type Principal, sha256Of, unauthorized } from "../../access/permission.ts";
 import { checkSignedHead, isHeadVerified, type SignatureRules, verifySignature } from "../../access/sigv4.ts";
 import { isSigned, refused } from "../../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
@@ -97,12 +90,11 @@ export class Authorization {
     need: Need,
     tokenPrincipal: Principal | undefined,
   ): Principal {
-    const principal =
-      tokenPrincipal === undefined
-        ? assertPermission(presented(request.headers), this.options.findKey, need)
-        : assertOpens(tokenPrincipal, need);
+    const principal = tokenPrincipal ?? this.keyPrincipal(request);
+    if (principal === undefined) throw unauthorized(presented(request.headers), need.scope);
+    // First: the rate also limits requests that the key may not make.
     this.count(principal, response);
-    return principal;
+    return assertOpens(principal, need);
   }
 
   /** The same object as before only if no key was created or revoked since. */

@@ -56,6 +56,21 @@ describe("keys", () => {
     expect(server.cli(["keys", "list"]).out).toMatch(/predict +all +3\/m/);
   });
 
+  it("has requests counted that it may not make, too", async () => {
+    const page = { origin: "https://page.example" };
+    for (const [path, more] of [
+      ["/echo", {}],
+      ["/-/keys", {}],
+      ["/-/keys", page],
+    ] as const) {
+      const { key } = create("--scope", "predict", "--api", "other", "--rate", "2/m");
+      const answers = [];
+      for (let i = 0; i < 3; i++) answers.push(await server.post(path, {}, { ...bearer(key), ...more }));
+      const counts = answers.map(({ status, headers }) => [status, headers.get("ratelimit-remaining")]);
+      expect([path, more, ...counts]).toEqual([path, more, [403, "1"], [403, "0"], [429, "0"]]);
+    }
+  });
+
   it("are limited for submissions too, until the window ends", async () => {
     const { key } = create("--scope", "submit", "--rate", "1/s");
     const submit = async () => (await server.post("/jobs", item, bearer(key))).status;
