@@ -1,7 +1,8 @@
 /** Brings the schema of a database to this release's version. A data directory of a newer Quern is refused. */
 import { CannotStart } from "../contracts/cannot-start.ts";
-import { type Database, first } from "./database.ts";
-import { SCHEMA_STEPS } from "./schema-steps.ts";
+import { MOVED_AT_ONCE_MS } from "../contracts/limits/database.ts";
+import { type Database, first, type Statements } from "./database.ts";
+import { type MovingStep, SCHEMA_STEPS } from "./schema-steps.ts";
 
 /** 0 if there are no tables yet. Changes nothing. */
 export async function schemaVersion(db: Database): Promise<number> {
@@ -28,11 +29,37 @@ export async function migrate(db: Database): Promise<void> {
     );
   }
   for (let next = version; next < SCHEMA_STEPS.length; next++) {
+    const step = SCHEMA_STEPS[next]!;
+    const statements = "move" in step ? [] : step;
+    if ("move" in step) await moveRows(db, step);
     await db.transaction(async (tx) => {
       await tx.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
-      for (const statement of SCHEMA_STEPS[next]!) await tx.run(statement);
+      for (const statement of statements) await tx.run(statement);
       await tx.run("DELETE FROM schema_version");
       await tx.run("INSERT INTO schema_version VALUES (?)", [next + 1]);
     });
+  }
+}
+
+async function moveRows(db: Database, step: MovingStep): Promise<void> {
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const from: string = after;
+    after = await db.transaction((tx) => moveSome(tx, step, from));
+  }
+}
+
+/** Resolves to the id of the last row that it moved; undefined if none is left. */
+async function moveSome(
+  tx: Statements,
+  { next, move }: MovingStep,
+  after: string,
+): Promise<string | undefined> {
+  const startMs = performance.now();
+  for (let last = after; ; ) {
+    const row = await first<{ id: string }>(tx, next, [last]);
+    if (row === undefined) return undefined;
+    for (const statement of move) await tx.run(statement, [row.id]);
+    if (performance.now() - startMs > MOVED_AT_ONCE_MS) return row.id;
+    last = row.id;
   }
 }

@@ -3,7 +3,18 @@
  * step. Names on the wire and in rows are the same words. JSON columns end in `_json` and contain texts as they came.
  */
 
-export const SCHEMA_STEPS: readonly (readonly string[])[] = [
+/** Moves rows in many transactions. After a crash it starts again, so it must skip the rows that were moved. */
+export interface MovingStep {
+  /** Finds the `id` of the next row to move, after the given one. */
+  next: string;
+  /** Statements that move this row. Each takes its id. */
+  move: readonly string[];
+}
+
+/** The statements of a step are one transaction. */
+export type SchemaStep = readonly string[] | MovingStep;
+
+export const SCHEMA_STEPS: readonly SchemaStep[] = [
   [
     `CREATE TABLE apis (
       name TEXT PRIMARY KEY,
@@ -207,5 +218,32 @@ export const SCHEMA_STEPS: readonly (readonly string[])[] = [
     // The capability with which a worker calls other APIs: the SHA-256, and the port of the listener for these calls.
     "ALTER TABLE workers ADD COLUMN capability TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE workers ADD COLUMN api_port INTEGER NOT NULL DEFAULT 0",
+  ],
+  [
+    // These texts may have megabytes. In the rows of jobs, SQLite read them to reach the columns after them
+    // (docs/decisions/0003-sqlite.md). Retention removes submissions; a job without `config` has no row of it.
+    "CREATE TABLE job_submissions (job_id TEXT PRIMARY KEY, submission_json TEXT NOT NULL) STRICT",
+    "CREATE TABLE job_configs (job_id TEXT PRIMARY KEY, config_json TEXT NOT NULL) STRICT",
+  ],
+  {
+    // One row at a time: the next one uses the pages that this one frees, so the file hardly grows.
+    next: "SELECT job_id AS id FROM jobs WHERE job_id > ? AND submission_json <> '' ORDER BY job_id LIMIT 1",
+    move: [
+      "INSERT INTO job_submissions SELECT job_id, submission_json FROM jobs WHERE job_id = ? AND pruned_time IS NULL",
+      "INSERT INTO job_configs SELECT job_id, config_json FROM jobs WHERE job_id = ? AND config_json <> '{}'",
+      "UPDATE jobs SET submission_json = '', config_json = '' WHERE job_id = ?",
+    ],
+  },
+  [
+    "ALTER TABLE jobs DROP COLUMN submission_json",
+    "ALTER TABLE jobs DROP COLUMN config_json",
+    // Each row still has the page that it shared with its submission: written anew, twenty rows share one.
+    "CREATE TABLE jobs_copied AS SELECT * FROM jobs ORDER BY job_id",
+    "DELETE FROM jobs",
+    "INSERT INTO jobs SELECT * FROM jobs_copied ORDER BY job_id",
+    "DROP TABLE jobs_copied",
+    "CREATE INDEX jobs_by_status ON jobs (api_name, status, job_id DESC)",
+    "DROP INDEX jobs_in_progress",
+    "CREATE INDEX jobs_in_progress ON jobs (api_name, job_id) WHERE end_time IS NULL",
   ],
 ];

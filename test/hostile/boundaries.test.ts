@@ -123,7 +123,7 @@ describe("a job that throws", () => {
       ),
     );
     const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
-    await db.run("UPDATE jobs SET submission_json = '{' WHERE job_id = ?", [broken]);
+    await db.run("UPDATE job_submissions SET submission_json = '{' WHERE job_id = ?", [broken]);
     await db.close();
     process.kill(children[1]!, "SIGKILL");
     await eventually("another controller is there", () => {

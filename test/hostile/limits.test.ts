@@ -179,8 +179,6 @@ describe("jobs with configurations of megabytes", () => {
     const large = `'{"a":"' || replace(hex(zeroblob(${MEGABYTES / 2} * 1048576)), '00', 'xx') || '"}'`;
     const values: Record<string, string> = {
       job_id: "?",
-      config_json: large,
-      submission_json: large,
       status: "'status_running'",
       closing: "NULL",
       end_time: "NULL",
@@ -190,7 +188,12 @@ describe("jobs with configurations of megabytes", () => {
     };
     const insert = `INSERT INTO jobs (${columns.join(", ")}) SELECT ${columns.map((name) => values[name] ?? name).join(", ")} FROM jobs WHERE job_id = ?`;
     await db.transaction(async (tx) => {
-      for (let i = 0; i < JOBS; i++) await tx.run(insert, [`0${String(i).padStart(25, "0")}`, job_id]);
+      for (let i = 0; i < JOBS; i++) {
+        const id = `0${String(i).padStart(25, "0")}`;
+        await tx.run(insert, [id, job_id]);
+        for (const table of ["job_submissions", "job_configs"])
+          await tx.run(`INSERT INTO ${table} VALUES (?, ${large})`, [id]);
+      }
     });
     await db.close();
     await server.start();

@@ -12,7 +12,7 @@ import { batchId } from "../letters/letters.ts";
 import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
 import { InputError, jobInput } from "../records/job-input.ts";
 import type { JobRow } from "../records/job-rows.ts";
-import { storedInput } from "../records/stored-input.ts";
+import { inputIfKept } from "../records/stored-input.ts";
 
 export interface Failure {
   /** Stays the same when the batch runs again. */
@@ -53,8 +53,8 @@ export async function failurePage(
   after: number,
   limit: number,
 ): Promise<FailurePage> {
-  const { batch_size } = await storedInput(source.db, job.job_id);
-  const reader = new PayloadReader(source, job, batch_size);
+  const input = await inputIfKept(source.db, job.job_id);
+  const reader = new PayloadReader(source, job, input?.batch_size);
   const failureOf = async (row: FailedBatchRow): Promise<Failure> => {
     const { batch_index, attempts, error_json, letter_error } = row;
     const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
@@ -94,18 +94,19 @@ export async function failurePage(
 class PayloadReader {
   private readonly source: FailureSource;
   private readonly job: JobRow;
-  private readonly segments: SegmentReader;
+  private readonly segments: SegmentReader | undefined;
   private loaded: LoadedSegment | undefined;
 
-  constructor(source: FailureSource, job: JobRow, batchSize: number) {
+  /** `batchSize`: undefined if the retention has removed the input. */
+  constructor(source: FailureSource, job: JobRow, batchSize: number | undefined) {
     this.source = source;
     this.job = job;
     const input = jobInput(source.store, itemsFile(source.dataDir, job.job_id));
-    this.segments = new SegmentReader(input, batchSize);
+    this.segments = batchSize === undefined ? undefined : new SegmentReader(input, batchSize);
   }
 
-  close(): Promise<void> {
-    return this.segments.close();
+  async close(): Promise<void> {
+    await this.segments?.close();
   }
 
   async read(batchIndex: number): Promise<Pick<Failure, "payloadText" | "payload_error">> {
@@ -122,6 +123,7 @@ class PayloadReader {
     const segment = await findSegment(this.source.db, this.job.job_id, batchIndex);
     if (this.job.pruned_time !== null)
       throw new InputError(`the batches of this job were removed at ${this.job.pruned_time}`);
+    if (this.segments === undefined) throw new InputError("the batches of this job were removed");
     if (segment === undefined) throw new InputError(`the segment of batch ${batchIndex} is gone`);
     if (this.loaded !== undefined) this.segments.letGo(this.loaded);
     this.loaded = undefined;

@@ -1,6 +1,6 @@
 /**
- * Removes the data of ended jobs after the retention: their segments, failures, own files and logs. It unlinks files
- * and deletes few rows at a time. The record of the job itself stays until its API is deleted.
+ * Removes the data of ended jobs after the retention: their input, segments, failures, own files and logs. It unlinks
+ * files and deletes few rows at a time. The record of the job itself stays until its API is deleted.
  */
 import { rm } from "node:fs/promises";
 import { wallMs } from "../../base/clock.ts";
@@ -9,6 +9,7 @@ import type { Service } from "../../base/service.ts";
 import { jobDirectory } from "../../contracts/data-layout.ts";
 import { PRUNE_EVERY_MS, PRUNED_JOBS_AT_ONCE, PRUNED_ROWS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
+import { removeInput } from "../records/stored-input.ts";
 
 export interface RetentionOptions {
   db: Database;
@@ -91,11 +92,16 @@ export class Retention implements Service {
     return rows.map(({ job_id }) => job_id);
   }
 
-  /** The mark comes first: after it, no new round can begin. */
+  /** The mark comes first: after it, no new round can begin, so nobody needs the input. */
   private async prune(jobId: string, time: string): Promise<void> {
     const { db, dataDir, logDirectory } = this.options;
     const mark = "UPDATE jobs SET pruned_time = ? WHERE job_id = ? AND end_time IS NOT NULL";
-    if ((await db.run(mark, [time, jobId])) === 0) return;
+    const isMarked = await db.transaction(async (tx) => {
+      if ((await tx.run(mark, [time, jobId])) === 0) return false;
+      await removeInput(tx, jobId);
+      return true;
+    });
+    if (!isMarked) return;
     for (const directory of [jobDirectory(dataDir, jobId), logDirectory(jobId)])
       await rm(directory, { recursive: true, force: true });
     await this.deleteRows("batches", "batch_index", jobId);

@@ -2,10 +2,7 @@
 import type { JobReason, JobStatus } from "../../contracts/jobs.ts";
 import { first, type Statements } from "../../database/database.ts";
 
-/**
- * A job's row without two columns that may be large and are rarely needed: its input (`storedInput`) and its `config`
- * (`configText`).
- */
+/** A job's row. What may be large has tables of its own: its input (`storedInput`) and its `config` (`configText`). */
 export interface JobRow {
   job_id: string;
   api_name: string;
@@ -61,17 +58,16 @@ export type NewJob = Pick<
   | "has_older_names"
 > & { submission_json: string; config_json: string };
 
-export async function insertJob(db: Statements, job: NewJob): Promise<void> {
-  await db.run(
-    `INSERT INTO jobs (job_id, api_name, api_id, submission_json, config_json, workers, timeout_s, max_receive_count,
-       dead_letter_arn, dead_letter_queue, status, created_time, has_older_names)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?)`,
+/** Three rows: run it in a transaction. */
+export async function insertJob(tx: Statements, job: NewJob): Promise<void> {
+  await tx.run(
+    `INSERT INTO jobs (job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn,
+       dead_letter_queue, status, created_time, has_older_names)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?)`,
     [
       job.job_id,
       job.api_name,
       job.api_id,
-      job.submission_json,
-      job.config_json,
       job.workers,
       job.timeout_s,
       job.max_receive_count,
@@ -81,6 +77,9 @@ export async function insertJob(db: Statements, job: NewJob): Promise<void> {
       job.has_older_names,
     ],
   );
+  await tx.run("INSERT INTO job_submissions VALUES (?, ?)", [job.job_id, job.submission_json]);
+  if (job.config_json !== "{}")
+    await tx.run("INSERT INTO job_configs VALUES (?, ?)", [job.job_id, job.config_json]);
 }
 
 export function findJob(db: Statements, apiName: string, jobId: string): Promise<JobRow | undefined> {
@@ -96,7 +95,7 @@ export function jobById(db: Statements, jobId: string): Promise<JobRow | undefin
 
 /** The submitter's `config`, as text; `{}` if there was none. */
 export async function configText(db: Statements, jobId: string): Promise<string> {
-  const sql = "SELECT config_json FROM jobs WHERE job_id = ?";
+  const sql = "SELECT config_json FROM job_configs WHERE job_id = ?";
   return (await first<{ config_json: string }>(db, sql, [jobId]))?.config_json ?? "{}";
 }
 

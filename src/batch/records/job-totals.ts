@@ -28,7 +28,7 @@ export interface JobTotals {
   letters: { queue: string; messages: number }[];
 }
 
-/** Rows are long: the counts come after the submission and the configuration. */
+/** About a millisecond of rows, so that other work runs between two pages. */
 const SUMMED_AT_ONCE = 100;
 
 export async function jobTotals(db: Statements): Promise<JobTotals> {

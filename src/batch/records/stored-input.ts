@@ -1,4 +1,7 @@
-/** The input of a job as stored in its row: the submission without the items, which are in the job's own file. */
+/**
+ * The input of a job as stored in the database: the submission without the items, which are in the job's own file. It
+ * is not in the job's row, and retention removes it.
+ */
 import { OneEachTurn } from "../../base/clock.ts";
 import { first, type Statements } from "../../database/database.ts";
 import type { FileSelection } from "../../object-store/select/select-files.ts";
@@ -12,9 +15,19 @@ const TURNS = new OneEachTurn();
 
 /** Reads it when it is needed. Callers do not keep it: a selection of files may have 10 MB. */
 export async function storedInput(db: Statements, jobId: string): Promise<StoredInput> {
+  const input = await inputIfKept(db, jobId);
+  if (input === undefined) throw new Error(`the input of job ${jobId} is gone`);
+  return input;
+}
+
+/** Undefined after the retention. */
+export async function inputIfKept(db: Statements, jobId: string): Promise<StoredInput | undefined> {
   await TURNS.turn();
-  const sql = "SELECT submission_json FROM jobs WHERE job_id = ?";
+  const sql = "SELECT submission_json FROM job_submissions WHERE job_id = ?";
   const row = await first<{ submission_json: string }>(db, sql, [jobId]);
-  if (row === undefined) throw new Error(`job ${jobId} is gone`);
-  return JSON.parse(row.submission_json) as StoredInput;
+  return row === undefined ? undefined : (JSON.parse(row.submission_json) as StoredInput);
+}
+
+export async function removeInput(tx: Statements, jobId: string): Promise<void> {
+  await tx.run("DELETE FROM job_submissions WHERE job_id = ?", [jobId]);
 }
