@@ -64,8 +64,6 @@ export class Inside {
   take(exchange: Exchange): void {
     const { request, response, requestId } = exchange;
     try {
-      const fault = headFault(request.rawHeaders);
-      if (fault !== undefined) return refuseLast(request, response, fault, requestId);
       this.enter(exchange);
     } catch (error) {
       refuse(request, response, error, requestId);
@@ -98,6 +96,8 @@ export class Inside {
     const { capability, url } = split(request.url!);
     // From here on no other code can see the capability.
     request.url = url;
+    const wrong = headFault(request.rawHeaders);
+    if (wrong !== undefined) return refuseLast(request, exchange.response, wrong, exchange.requestId);
     if (!isOurHost(host, RULES)) throw misdirected(host);
     // A request with an Origin header comes from a web page. Programs do not send the header.
     if (origin !== undefined) throw foreignOrigin(origin, undefined);

@@ -8,8 +8,12 @@ import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { LineFlood } from "./line-flood.ts";
 
-/** Faults of the predictor: its API's log has the traceback. */
-const OF_USER_CODE: ReadonlySet<ErrorCode> = new Set(["prediction_failed", "prediction_not_serializable"]);
+/** Faults of the predictor, whose API's log has the traceback, and of callers. */
+const OF_OTHERS: ReadonlySet<ErrorCode> = new Set([
+  "prediction_failed",
+  "prediction_not_serializable",
+  "transfer_encoding_not_supported",
+]);
 
 export interface FaultLine {
   level: "warn" | "error";
@@ -35,7 +39,7 @@ export class FaultLog {
 
   /** Records a response with this error. */
   record(error: ServiceError, request: { requestId: string; method?: string; url?: string }): void {
-    if (error.status < 500 || OF_USER_CODE.has(error.code)) return;
+    if (error.status < 500 || OF_OTHERS.has(error.code)) return;
     this.lines.record(error.code, {
       level: error.code === "internal_error" ? "error" : "warn",
       code: error.code,

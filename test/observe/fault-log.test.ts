@@ -15,8 +15,8 @@ describe("the log of 5xx answers", () => {
   afterEach(() => vi.useRealTimers());
 
   it("has one line for each, without the query, and none for errors of the caller or the predictor", () => {
-    for (const code of ["worker_died", "prediction_failed", "rate_limited", "internal_error"] as const)
-      fail(code, code);
+    const ofOthers = ["prediction_failed", "rate_limited", "transfer_encoding_not_supported"] as const;
+    for (const code of ["worker_died", ...ofOthers, "internal_error"] as const) fail(code, code);
     expect(lines.map(({ level, code, request_id, path }) => [level, code, request_id, path])).toEqual([
       ["warn", "worker_died", "worker_died", "/a"],
       ["error", "internal_error", "internal_error", "/a"],

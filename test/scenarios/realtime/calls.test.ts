@@ -291,6 +291,8 @@ describe("the listener for user code", () => {
     });
     expect(await send(url, `${pathname}/other/below`)).toMatchObject({ status: 404 });
     expect(await send(url, `${pathname}/jobs`)).toMatchObject({ status: 400 });
+    const headers = { "transfer-encoding": "gzip, chunked" };
+    expect(await send(url, `${pathname}/other`, { headers })).toMatchObject({ status: 501 });
   });
 });
 
