@@ -4,13 +4,14 @@ import type { ArtifactState } from "./artifacts.ts";
 import { nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import { DATA_KINDS } from "./workloads.ts";
 
-const RUNNING: Readonly<Record<NodeKind, ResourceStatus>> = {
+type ComputedKind = Exclude<NodeKind, "api">;
+
+const RUNNING: Readonly<Record<ComputedKind, ResourceStatus>> = {
   raw_column: "ingesting",
   aggregate: "aggregating",
   transformed_column: "transforming",
   training_dataset: "generating",
   model: "training",
-  api: "updating",
 };
 
 /**
@@ -42,7 +43,10 @@ export function statusesOf(
   return statuses;
 }
 
-function ownStatus(kind: NodeKind, state: ArtifactState["state"] | undefined): ResourceStatus | undefined {
+function ownStatus(
+  kind: ComputedKind,
+  state: ArtifactState["state"] | undefined,
+): ResourceStatus | undefined {
   if (state === "succeeded") return "ready";
   if (state === "failed") return "error";
   if (state === "terminated") return "terminated";

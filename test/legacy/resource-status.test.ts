@@ -5,15 +5,15 @@ import type { ArtifactState } from "../../src/legacy/artifacts.ts";
 import type { ResourceGraph } from "../../src/legacy/check/resource-graph.ts";
 import { statusesOf } from "../../src/legacy/resource-status.ts";
 
-/** column ← mean ← normalized ← set ← model ← api; and another column. */
+/** environment ← column ← mean ← normalized ← set ← model ← api; mean ← model; and another column. */
 const CHAIN = ["column", "mean", "normalized", "set", "model", "api"] as const;
 const node = (kind: string, name: string, dependsOn: string[]) => ({ kind, name, id: name, dependsOn });
 const GRAPH = {
-  raw_columns: [node("raw_column", "column", []), node("raw_column", "other", [])],
+  raw_columns: [node("raw_column", "column", ["environment"]), node("raw_column", "other", ["environment"])],
   aggregates: [node("aggregate", "mean", ["column"])],
   transformed_columns: [node("transformed_column", "normalized", ["column", "mean"])],
   training_datasets: [node("training_dataset", "set", ["normalized"])],
-  models: [node("model", "model", ["set"])],
+  models: [node("model", "model", ["set", "mean"])],
   apis: [node("api", "api", ["model"])],
 } as unknown as ResourceGraph;
 
@@ -45,6 +45,16 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
     ["pending", "pending", "pending", "pending", "pending", "pending", "pending"],
   ],
   [
+    "nothing has begun, and no stage runs",
+    [{}],
+    ["pending", "pending", "pending", "pending", "pending", "pending", "pending"],
+  ],
+  [
+    "a column failed, and other stages still run",
+    [{ column: "failed", other: "running" }, { working: true }],
+    ["error", "pending", "pending", "pending", "pending", "pending", "ingesting"],
+  ],
+  [
     "data is ingested",
     [{ column: "running", other: "running" }, { working: true }],
     ["ingesting", "pending", "pending", "pending", "pending", "pending", "ingesting"],
@@ -66,6 +76,11 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
     "an aggregate failed, and the columns had been validated",
     [{ column: "succeeded", other: "succeeded", mean: "failed" }],
     [READY, "error", SKIPPED, SKIPPED, "upstream error", "upstream error", READY],
+  ],
+  [
+    "the training data could not be generated",
+    [{ ...DONE, set: "failed", model: undefined }],
+    [READY, READY, READY, "error", "upstream error", "upstream error", READY],
   ],
   [
     "the training failed, with nothing served",
@@ -91,6 +106,11 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
     [READY, "terminated", SKIPPED, SKIPPED, "upstream error", "upstream error", READY],
   ],
   [
+    "the deployment was stopped while training data was generated",
+    [{ ...DONE, set: "terminated", model: undefined }],
+    [READY, READY, READY, "terminated", "upstream termination", "upstream termination", READY],
+  ],
+  [
     "the deployment was stopped in the training",
     [{ ...DONE, model: "terminated" }],
     [READY, READY, READY, READY, "terminated", "upstream termination", READY],
@@ -104,6 +124,11 @@ const CASES: [string, Parameters<typeof statuses>, ResourceStatus[]][] = [
     [READY, READY, READY, READY, "compute unavailable", "pending", READY],
   ],
   ["everything serves", [DONE, { api: serving("live") }], [READY, READY, READY, READY, READY, READY, READY]],
+  [
+    "a new model is ready, and the one before still serves",
+    [DONE, { api: serving("live", false) }],
+    [READY, READY, READY, READY, READY, "updating", READY],
+  ],
   [
     "its first replica starts",
     [DONE, { api: serving("updating", true, 0) }],
