@@ -176,6 +176,7 @@ const file = (given: object) => ({ store_paths: ["file:///a"], batch_size: 1, ..
 const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
   ["being an array", [], [["", containing("object")]]],
   ["being null", null, [["", containing("object")]]],
+  ["being a number", 1, [["", containing("object")]]],
   [
     "having nothing in it",
     {},
@@ -265,6 +266,11 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
       ["/item_list/items", "is required (must be an array)"],
       ["/item_list/batch_size", "is required (must be an integer)"],
     ],
+  ],
+  [
+    "an object with a null in place of a number, shown as it was sent",
+    { workers: 1, item_list: { items: [1], batch_size: { a: null } } },
+    [["/item_list/batch_size", 'must be an integer (got {"a":null})']],
   ],
   [
     "paths and patterns that are none",
@@ -413,6 +419,11 @@ describe("the limits of a submission", () => {
     refusedWith(globs([...most, "a"]), [
       pointer,
       `must have at most ${GLOB_CHARACTERS_MAX} characters together (got ${GLOB_CHARACTERS_MAX + 1}); combine patterns with {a,b} and **`,
+    ]);
+    const characters = Math.floor(GLOB_CHARACTERS_MAX / GLOBS_MAX) + 1;
+    refusedWith(globs(Array(GLOBS_MAX).fill("a".repeat(characters))), [
+      pointer,
+      `must have at most ${GLOB_CHARACTERS_MAX} characters together (got ${GLOBS_MAX * characters})`,
     ]);
     // A pattern that is too long is reported itself; one that is not a text counts no characters.
     refusedWith(globs(["b", `${longest}a`.repeat(100)]), [`${pointer}/1`, `at most ${GLOB_LENGTH_MAX}`]);
