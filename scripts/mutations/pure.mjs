@@ -19,10 +19,17 @@ const AT_ONCE = 2;
 
 /** Each module with its tests. */
 const PURE = {
+  "src/apis/api-state.ts": "test/apis/api-state.test.ts",
+  "src/apis/change-rules.ts": "test/apis/change-rules.test.ts",
+  "src/apis/deploy/deployment-rules.ts": "test/apis/deploy/deployment-rules.test.ts",
+  "src/apis/deploy/plan-deployment.ts": "test/apis/deploy/plan-deployment.test.ts",
   "src/apis/replicas/autoscaler.ts": "test/apis/replicas/autoscaler.test.ts",
   "src/apis/replicas/plan-rollout.ts": "test/apis/replicas/plan-rollout.test.ts",
   "src/apis/replicas/scaling-rules.ts": "test/apis/replicas/scaling-rules.test.ts",
   "src/batch/workers/credit.ts": "test/batch/workers/credit.test.ts",
+  "src/batch/workers/lease-runs.ts": "test/batch/workers/lease-runs.test.ts",
+  "src/batch/workers/worker-death.ts": "test/batch/workers/worker-death.test.ts",
+  "src/batch/workers/worker-losses.ts": "test/batch/workers/worker-losses.test.ts",
   "src/batch/submit/item-lines.ts": "test/batch/submit/parse-submission.test.ts",
   "src/batch/records/job-status.ts": "test/batch/records/job-status.test.ts",
   "src/batch/dispatch/lease-cursor.ts": "test/batch/dispatch/lease-cursor.test.ts",
