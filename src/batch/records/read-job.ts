@@ -31,13 +31,14 @@ export interface LiveWorkers {
 
 /** The status without `config`. */
 export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | undefined): JobStatusRecord {
-  const settled = row.succeeded + row.failed_batches;
+  const unsettled = (row.total_batch_count ?? row.enqueued_batches) - row.succeeded - row.failed_batches;
   const reason = reasonOf(row);
   const waiting = row.paused === null ? live?.waiting : pausedBecause(row.paused);
   return {
     ...jobRecord(row, queueUrl),
     status: row.status,
-    batches_in_queue: Math.max(0, (row.total_batch_count ?? row.enqueued_batches) - settled),
+    // An ended job has no queue. Batches that were never settled come back with `resume`.
+    batches_in_queue: row.end_time === null ? Math.max(0, unsettled) : 0,
     batch_metrics: {
       succeeded: row.succeeded,
       failed: row.failed_attempts,

@@ -13,6 +13,9 @@ const EXIT_BY_STATUS: Partial<Record<JobStatus, number>> = {
   status_timed_out: EXIT.jobTimedOut,
 };
 
+/** Any other end may leave batches that were never settled. They are no longer in the queue, so the bar cannot tell. */
+const ALL_SETTLED: ReadonlySet<JobStatus> = new Set(["status_succeeded", "status_completed_with_failures"]);
+
 /** `timeout` is in seconds. */
 export async function waitForJob(
   context: CliContext,
@@ -27,7 +30,7 @@ export async function waitForJob(
   for (;;) {
     const { value, text } = await client.json<ShownJob>(await client.jobPath(api, jobId));
     const { status, end_time } = value.job_status;
-    show(bar, value);
+    if (end_time === undefined || ALL_SETTLED.has(status)) show(bar, value);
     if (end_time !== undefined) {
       bar.end();
       await out(output === "json" ? `${text}\n` : jobDetails(value, text));

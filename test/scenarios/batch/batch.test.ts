@@ -213,7 +213,11 @@ describe("a job", () => {
       expect([response.status, await response.json()]).toEqual([200, { message: `stopped job ${id}` }]);
     }
     const stopped = await server.ended("jobs", id);
-    expect(stopped.status).toBe("status_stopped");
+    expect(stopped).toMatchObject({
+      status: "status_stopped",
+      batches_in_queue: 0,
+      total_batch_count: 50,
+    });
     await eventually("its workers are gone", () => server.workers().length === 1);
     expect(await server.job("jobs", id)).toEqual(stopped);
   });

@@ -278,7 +278,7 @@ describe("a new round", () => {
     const id = await server.submit("mendable", { workers: 1, timeout: 1, item_list: items(slow) });
     expect((await post(`/mendable/${id}/resume`)).status).toBe(409);
     const first = await server.ended("mendable", id);
-    expect(first.status).toBe("status_timed_out");
+    expect(first).toMatchObject({ status: "status_timed_out", batches_in_queue: 0 });
     const done = first.batch_metrics.succeeded;
     expect(done).toBeLessThan(40);
     const envelope = (await (await post(`/mendable/${id}/resume`)).json()) as {
