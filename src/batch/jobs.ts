@@ -16,7 +16,7 @@ import { existingJobs, unfinishedJobs } from "./records/job-lists.ts";
 import { type JobRow, jobById } from "./records/job-rows.ts";
 import { unpauseAll } from "./records/paused-jobs.ts";
 import { RunsInProgress } from "./runs-in-progress.ts";
-import { type Preview, previewSubmission } from "./submit/select-input.ts";
+import { type Preview, previewSubmission } from "./submit/preview-submission.ts";
 import { submitJob } from "./submit/submit-job.ts";
 
 export class Jobs implements Service {
@@ -81,8 +81,13 @@ export class Jobs implements Service {
   }
 
   /** Shows which input a submission selects, without creating a job. */
-  preview(body: Buffer, idempotencyKey: string | undefined, left?: AbortSignal): Promise<Preview> {
-    return previewSubmission(this.deps.store, body, idempotencyKey, left);
+  preview(
+    apiName: string,
+    body: Buffer,
+    idempotencyKey: string | undefined,
+    left?: AbortSignal,
+  ): Promise<Preview> {
+    return previewSubmission(this.deps, apiName, body, idempotencyKey, left);
   }
 
   /** Describes in a sentence what a job in progress waits for. */

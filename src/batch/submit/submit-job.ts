@@ -7,36 +7,19 @@ import { timestamp, wallMs } from "../../base/clock.ts";
 import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { itemsFile, jobDirectory } from "../../contracts/data-layout.ts";
-import { ServiceError } from "../../contracts/errors.ts";
 import type { Database } from "../../database/database.ts";
-import type { ObjectStore } from "../../object-store/object-store.ts";
 import { writeItemsFile } from "../records/items-file.ts";
 import { insertJob, type NewJob } from "../records/job-rows.ts";
 import type { StoredInput } from "../records/stored-input.ts";
+import { type CheckDeps, checkedSubmission } from "./check-submission.ts";
 import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
 import type { OlderName } from "./older-names.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
-import { readSubmission } from "./read-submission.ts";
-import { assertAnyFile } from "./select-input.ts";
 
-export interface SubmitDeps {
+export interface SubmitDeps extends CheckDeps {
   db: Database;
-  store: ObjectStore;
   dataDir: string;
   reach: ReachKillPoint;
-  /** Whether a dead letter queue certainly does not exist. */
-  isQueueMissing: (queue: string) => Promise<boolean>;
-}
-
-/** Refuses an SQS queue that certainly does not exist: every message to it would be refused. */
-async function assertQueue(
-  { isQueueMissing }: SubmitDeps,
-  { arn, queue }: { arn: string; queue: string },
-): Promise<void> {
-  if (!(await isQueueMissing(queue))) return;
-  const detail = `there is no queue ${arn}; create it first, or name a queue of Quern's own`;
-  const fields = [{ pointer: "/queue_dead_letter_queue/arn", detail }];
-  throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
 }
 
 export interface Submitted {
@@ -61,10 +44,8 @@ export async function submitJob(
   const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
-  const submission = await readSubmission(body, left);
+  const submission = await checkedSubmission(deps, body, left);
   const { input } = submission;
-  if (submission.deadLetters !== undefined) await assertQueue(deps, submission.deadLetters);
-  if (input.kind !== "items") await assertAnyFile(deps.store, input, left);
   const jobId = newUlid();
   const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
   const make = async () => {

@@ -65,7 +65,8 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     // The API may have been deleted, or have come to need a key, since the request's head.
     const version = await batchApi(c, deps);
     const left = clientLeft(c);
-    if (isTrue(c.req.query("dryRun"))) return previewResponse(c, deps, await jobs.preview(body, key, left));
+    if (isTrue(c.req.query("dryRun")))
+      return previewResponse(c, deps, await jobs.preview(version.name, body, key, left));
     const { row, isReplay } = await jobs.submit(version, body, key, left);
     return jsonText(await recordText(c, jobs, row), 200, {
       location: jobAddress(c, row),

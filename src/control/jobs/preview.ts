@@ -3,7 +3,7 @@
  * (docs/contract/submitting.md#dry-run-answer).
  */
 import type { Context } from "hono";
-import type { Preview } from "../../batch/submit/select-input.ts";
+import type { Preview } from "../../batch/submit/preview-submission.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 
 /** `Accept: text/plain` gives one path per line, as in Cortex. Otherwise the response is the JSON object. */

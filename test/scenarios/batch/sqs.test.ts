@@ -129,8 +129,8 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     expect(log.includes("messages wait for arn:aws:sqs:us-east-1:000000000000:letters")).toBe(true);
   }, 180_000);
 
-  it("is refused with the submission if it does not exist", async () => {
-    const response = await server.post("/jobs", {
+  it.each(["", "?dryRun=true"])("is refused with the submission%s if it does not exist", async (query) => {
+    const response = await server.post(`/jobs${query}`, {
       workers: 1,
       queue_dead_letter_queue: { arn: sqs.arn("nobody"), max_receive_count: 1 },
       item_list: { items: [{}], batch_size: 1 },

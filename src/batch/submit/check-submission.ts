@@ -1,54 +1,50 @@
-/** Checks that a submission selects any files, and previews them (docs/contract/submitting.md#refused-at-once). */
+/** What a submission must pass, and so a dry run of it (docs/contract/submitting.md#refused-at-once). */
 import { ServiceError } from "../../contracts/errors.ts";
 import { quoted } from "../../contracts/field-errors.ts";
 import { FIRST_MATCH_MS } from "../../contracts/limits/submissions.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
-import {
-  type FileSelection,
-  type SelectedFile,
-  selectFiles,
-} from "../../object-store/select/select-files.ts";
-import { assertLegalKey } from "./idempotency.ts";
+import { type FileSelection, selectFiles } from "../../object-store/select/select-files.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
 import { readSubmission } from "./read-submission.ts";
 
 /** Paths and patterns that a message names. */
 const SHOWN_MAX = 5;
 
-export interface Preview {
-  /** Pages of the selected files; none for inline items. */
-  files: AsyncGenerator<SelectedFile[]>;
-  /** Undefined if it depends on the content of the files. */
-  batchCount: (files: number) => number | undefined;
+export interface CheckDeps {
+  store: ObjectStore;
+  /** Whether a dead letter queue certainly does not exist. */
+  isQueueMissing: (queue: string) => Promise<boolean>;
 }
 
-/**
- * For `dryRun`: checks everything as for a submission, without creating a job. `left`: aborted when the client is gone;
- * the listing ends then.
- */
-export async function previewSubmission(
-  store: ObjectStore,
+/** Throws ServiceError if the submission is not valid. `left`: aborted when the client is gone; the checks end then. */
+export async function checkedSubmission(
+  deps: CheckDeps,
   body: Buffer,
-  idempotencyKey: string | undefined,
   left?: AbortSignal,
-): Promise<Preview> {
-  if (idempotencyKey !== undefined) assertLegalKey(idempotencyKey);
-  const { input } = await readSubmission(body, left);
-  const { batch_size } = input;
-  if (input.kind === "items")
-    return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };
-  await assertAnyFile(store, input, left);
-  return {
-    files: selectFiles(store, input, { sizes: true, signal: left }),
-    batchCount: (files) => (input.kind === "paths" ? Math.ceil(files / batch_size) : undefined),
-  };
+): Promise<ParsedSubmission> {
+  const submission = await readSubmission(body, left);
+  const { input, deadLetters } = submission;
+  if (deadLetters !== undefined) await assertQueue(deps, deadLetters);
+  if (input.kind !== "items") await assertAnyFile(deps.store, input, left);
+  return submission;
+}
+
+/** Refuses an SQS queue that certainly does not exist: every message to it would be refused. */
+async function assertQueue(
+  { isQueueMissing }: CheckDeps,
+  { arn, queue }: { arn: string; queue: string },
+): Promise<void> {
+  if (!(await isQueueMissing(queue))) return;
+  const detail = `there is no queue ${arn}; create it first, or name a queue of Quern's own`;
+  const fields = [{ pointer: "/queue_dead_letter_queue/arn", detail }];
+  throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
 }
 
 /**
  * Throws `no_files_found`, or the error that prevents reading the first file. If the first match takes too long, the
  * check passes; the job then reports any error. `left`: aborted when the client is gone.
  */
-export async function assertAnyFile(
+async function assertAnyFile(
   store: ObjectStore,
   input: Extract<ParsedSubmission["input"], { kind: "lines" | "paths" }>,
   left?: AbortSignal,
@@ -101,5 +97,3 @@ function someOf(texts: readonly string[]): string {
     ? `${shown.join(", ")} and ${texts.length - SHOWN_MAX} more`
     : shown.join(", ");
 }
-
-async function* noFiles(): AsyncGenerator<SelectedFile[]> {}

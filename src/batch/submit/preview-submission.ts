@@ -1,0 +1,38 @@
+/** A dry run: passes the checks of a submission, and previews its files (docs/contract/submitting.md#dry-run-answer). */
+import { wallMs } from "../../base/clock.ts";
+import type { Statements } from "../../database/database.ts";
+import { type SelectedFile, selectFiles } from "../../object-store/select/select-files.ts";
+import { type CheckDeps, checkedSubmission } from "./check-submission.ts";
+import { findSubmission, submissionKey } from "./idempotency.ts";
+
+export interface Preview {
+  /** Pages of the selected files; none for inline items. */
+  files: AsyncGenerator<SelectedFile[]>;
+  /** Undefined if it depends on the content of the files. */
+  batchCount: (files: number) => number | undefined;
+}
+
+/**
+ * Throws what `submitJob` throws, and creates no job. `left`: aborted when the client is gone; the listing ends then.
+ */
+export async function previewSubmission(
+  deps: CheckDeps & { db: Statements },
+  apiName: string,
+  body: Buffer,
+  idempotencyKey: string | undefined,
+  left?: AbortSignal,
+): Promise<Preview> {
+  // A key that was used for another body is refused.
+  if (idempotencyKey !== undefined)
+    await findSubmission(deps.db, submissionKey(apiName, idempotencyKey, body), wallMs());
+  const { input } = await checkedSubmission(deps, body, left);
+  const { batch_size } = input;
+  if (input.kind === "items")
+    return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };
+  return {
+    files: selectFiles(deps.store, input, { sizes: true, signal: left }),
+    batchCount: (files) => (input.kind === "paths" ? Math.ceil(files / batch_size) : undefined),
+  };
+}
+
+async function* noFiles(): AsyncGenerator<SelectedFile[]> {}

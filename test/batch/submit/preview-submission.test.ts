@@ -1,0 +1,73 @@
+/** A dry run refuses whatever a submission refuses (docs/contract/submitting.md#dry-run-refuses). */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { saveSubmission, submissionKey } from "../../../src/batch/submit/idempotency.ts";
+import { previewSubmission } from "../../../src/batch/submit/preview-submission.ts";
+import { type SubmitDeps, submitJob } from "../../../src/batch/submit/submit-job.ts";
+import { migrate } from "../../../src/database/migrations.ts";
+import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import type { ObjectStore } from "../../../src/object-store/object-store.ts";
+
+const EMPTY: ObjectStore = {
+  parallelListings: () => 1,
+  open: () => Promise.reject(new Error("is not opened")),
+  list: async function* () {},
+};
+const items = { items: [{}], batch_size: 1 };
+const arn = (name: string) => `arn:aws:sqs:us-east-1:000000000000:${name}`;
+
+describe("a dry run and its submission", () => {
+  let directory: string;
+  let deps: SubmitDeps;
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), "quern-preview-"));
+    const db = openSqliteDatabase(join(directory, "quern.db"));
+    await migrate(db);
+    const isQueueMissing = async (queue: string) => queue === arn("nobody");
+    deps = { db, store: EMPTY, dataDir: directory, reach: () => {}, isQueueMissing };
+  });
+  afterEach(async () => {
+    await deps.db.close();
+    rmSync(directory, { recursive: true });
+  });
+  const refusal = (asked: Promise<unknown>) =>
+    asked.then(
+      () => undefined,
+      ({ code, message }: { code: string; message: string }) => [code, message],
+    );
+
+  it.each<[string, object, key?: string]>([
+    [
+      "a dead letter queue of SQS that does not exist",
+      { queue_dead_letter_queue: { arn: arn("nobody"), max_receive_count: 1 }, item_list: items },
+    ],
+    [
+      "such a queue under its older name",
+      { sqs_dead_letter_queue: { arn: arn("nobody"), max_receive_count: 1 }, item_list: items },
+    ],
+    [
+      "a selection without a file",
+      { file_path_lister: { store_paths: ["s3://bucket/none"], batch_size: 1 } },
+    ],
+    ["a submission without an input", {}],
+    ["a key that was used for another body", { item_list: items }, "used"],
+  ])("are refused alike: %s", async (_, submission, key) => {
+    const body = () => Buffer.from(JSON.stringify({ workers: 1, ...submission }));
+    const api = { name: "jobs", api_id: "1" };
+    await saveSubmission(deps.db, submissionKey("jobs", "used", Buffer.from("{}")), "other", Date.now());
+    const refused = await refusal(submitJob(deps, api, body(), key));
+    expect(refused).toBeDefined();
+    expect(await refusal(previewSubmission(deps, "jobs", body(), key))).toEqual(refused);
+  });
+
+  it("are taken alike with a queue that exists; a dry run makes no job", async () => {
+    const queue_dead_letter_queue = { arn: arn("letters"), max_receive_count: 1 };
+    const body = Buffer.from(JSON.stringify({ workers: 1, queue_dead_letter_queue, item_list: items }));
+    const preview = await previewSubmission(deps, "jobs", body, "new");
+    expect(preview.batchCount(0)).toBe(1);
+    expect(await deps.db.all("SELECT job_id FROM jobs")).toEqual([]);
+    expect(existsSync(join(directory, "jobs"))).toBe(false);
+  });
+});
