@@ -1,6 +1,6 @@
 /**
- * `/-/metrics`: the metrics for Prometheus. The number of labels is limited: names of APIs, states, error codes, and a
- * hundred classes per API.
+ * `/-/metrics`: the metrics for Prometheus. The number of labels is limited: names of APIs, states, error codes, a
+ * hundred classes per API, and a hundred dead letter queues.
  */
 import { Hono } from "hono";
 import type { Replicas } from "../apis/replicas/replicas.ts";
@@ -8,13 +8,7 @@ import type { Reports } from "../apis/reports.ts";
 import type { JobRecords } from "../batch/job-records.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { DURATION_BOUNDS_S, type Histogram, type LoopDelay, type Tally } from "../contracts/reports.ts";
-import {
-  EXPOSITION_TYPE,
-  exposition,
-  type Family,
-  histogramSamples,
-  type Sample,
-} from "../observe/exposition.ts";
+import { EXPOSITION_TYPE, exposition, type Family, histogramSamples, type Sample } from "../observe/exposition.ts";
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
 
 export interface MetricsRoutesDeps {

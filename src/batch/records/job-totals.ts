@@ -1,6 +1,10 @@
 /** Counts jobs: those of one API for the table of APIs, and all of them for the metrics. */
+import { QUEUES_COUNTED_MAX } from "../../contracts/limits/jobs.ts";
 import { first, type Statements } from "../../database/database.ts";
 import type { JobRow } from "./job-rows.ts";
+
+/** No name of a queue has parentheses. */
+const OTHER_QUEUES = "(others)";
 
 /** An API's jobs, for the table of APIs. */
 export interface JobSummary {
@@ -25,6 +29,7 @@ export async function jobSummary(db: Statements, apiName: string): Promise<JobSu
 export interface JobTotals {
   /** Numbers of jobs by API and status, with their succeeded batches and failed attempts. */
   byApi: { api: string; status: string; jobs: number; succeeded: number; failed: number }[];
+  /** Messages of a limited number of queues, and of all others together. */
   letters: { queue: string; messages: number }[];
 }
 
@@ -51,11 +56,35 @@ export async function jobTotals(db: Statements): Promise<JobTotals> {
     if (rows.length < SUMMED_AT_ONCE) break;
     after = rows.at(-1)!.job_id;
   }
-  const letters = await db.all<JobTotals["letters"][number]>(
-    "SELECT queue, count(*) AS messages FROM letters GROUP BY queue",
-  );
   return {
     byApi: [...sums.values()].sort((a, b) => (a.api + a.status < b.api + b.status ? -1 : 1)),
-    letters,
+    letters: await letterTotals(db),
   };
+}
+
+/** Queues of one statement: some milliseconds, unless one is long. */
+const QUEUES_AT_ONCE = 500;
+
+/**
+ * Submissions choose the names of queues, and each name takes a label. The queues with the oldest messages keep theirs,
+ * whatever is submitted later; the rest are counted together.
+ */
+async function letterTotals(db: Statements): Promise<JobTotals["letters"]> {
+  let oldest: { queue: string; messages: number; oldest_id: string }[] = [];
+  let others = 0;
+  for (let after = ""; ; ) {
+    const rows = await db.all<(typeof oldest)[number]>(
+      `SELECT queue, count(*) AS messages, min(message_id) AS oldest_id FROM letters WHERE queue > ?
+       GROUP BY queue ORDER BY queue LIMIT ?`,
+      [after, QUEUES_AT_ONCE],
+    );
+    oldest = [...oldest, ...rows].sort((a, b) => (a.oldest_id < b.oldest_id ? -1 : 1));
+    for (const { messages } of oldest.splice(QUEUES_COUNTED_MAX)) others += messages;
+    if (rows.length < QUEUES_AT_ONCE) break;
+    after = rows.at(-1)!.queue;
+  }
+  const counted = oldest
+    .map(({ queue, messages }) => ({ queue, messages }))
+    .sort((a, b) => (a.queue < b.queue ? -1 : 1));
+  return others === 0 ? counted : [...counted, { queue: OTHER_QUEUES, messages: others }];
 }

@@ -64,5 +64,7 @@ export const LETTER_BYTES_MAX = 262_144;
 export const SQS_CLIENTS_MAX = 10;
 /** Addresses of SQS queues that are kept: some 300 bytes each. One that is not kept costs one more request. */
 export const SQS_ADDRESSES_MAX = 1_000;
+/** Dead letter queues that the metrics count separately: 100 labels. All others count as `(others)`. */
+export const QUEUES_COUNTED_MAX = 100;
 /** The body of a response of SQS: some hundred bytes for each of ten messages. */
 export const SQS_ANSWER_BYTES_MAX = 256 * 1024;
