@@ -8,7 +8,13 @@ import type { Reports } from "../apis/reports.ts";
 import type { JobRecords } from "../batch/job-records.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { DURATION_BOUNDS_S, type Histogram, type LoopDelay, type Tally } from "../contracts/reports.ts";
-import { EXPOSITION_TYPE, exposition, type Family, histogramSamples, type Sample } from "../observe/exposition.ts";
+import {
+  EXPOSITION_TYPE,
+  exposition,
+  type Family,
+  histogramSamples,
+  type Sample,
+} from "../observe/exposition.ts";
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
 
 export interface MetricsRoutesDeps {

@@ -274,8 +274,8 @@ describe("a new round", () => {
   });
 
   it("resumes what a stop, a timeout or the end of enqueuing left", async () => {
-    const slow = Array.from({ length: 40 }, (_, id) => ({ id, slow: 0.05 }));
-    const id = await server.submit("mendable", { workers: 1, timeout: 1, item_list: items(slow) });
+    const slow = Array.from({ length: 40 }, (_, id) => ({ id, slow: 0.15 }));
+    const id = await server.submit("mendable", { workers: 1, timeout: 3, item_list: items(slow) });
     expect((await post(`/mendable/${id}/resume`)).status).toBe(409);
     const first = await server.ended("mendable", id);
     expect(first).toMatchObject({ status: "status_timed_out", batches_in_queue: 0 });
@@ -292,7 +292,7 @@ describe("a new round", () => {
     await server.fetch(`/mendable/${id}`, { method: "DELETE" });
     const second = await server.ended("mendable", id);
     expect(second.status).not.toBe("status_running");
-    // A round has a timeout of one second; on a busy machine the start of a worker takes most of it.
+    // A round has a timeout of three seconds; on a busy machine the start of a worker takes most of it.
     for (
       let round = 0;
       round < 40 && (await server.job("mendable", id)).status !== "status_succeeded";
