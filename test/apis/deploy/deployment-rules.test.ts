@@ -19,6 +19,11 @@ const splitter = (name: string, ...names: string[]) =>
     ...{ name, kind: "TrafficSplitter" },
     apis: names.map((each, at) => ({ name: each, weight: at === 0 ? 100 - 10 * (names.length - 1) : 10 })),
   });
+function splitterWithGpu(): ParsedApi {
+  const { compute } = realtime("a", onGpus(1)).config;
+  const { config, ...rest } = splitter("s", "a");
+  return { ...rest, config: { ...config, compute } as ParsedApi["config"] };
+}
 const deployedAs = ({ config }: ParsedApi) => ({ name: config.name, config }) as AnyVersion;
 const at = (endpoint: string) => ({ networking: { endpoint } });
 const onGpus = (gpu: number) => ({ compute: { gpu } });
@@ -88,6 +93,12 @@ const CASES: Case[] = [
       ],
       ["apis/3", "s: apis.3.name: d is a TrafficSplitter; a TrafficSplitter sends to RealtimeAPIs"],
     ],
+  ],
+  [
+    "a splitter with a GPU, which another rule refuses",
+    splitterWithGpu(),
+    { after: after(realtime("a")) },
+    [],
   ],
   ["an API with as many GPUs as the machine has", realtime("a", onGpus(2)), { gpus: 2 }, []],
   ...(
