@@ -100,10 +100,10 @@ const withChange = (name: string, change: object, kind?: string) =>
 const renamed = (from: string, to: string): Entry[] =>
   JSON.parse(JSON.stringify(APP).replaceAll(`"${from}"`, `"${to}"`)) as Entry[];
 
-const ALL = [...idsOf(graphOf()).keys()];
 const OF_DNN = ["dnn/training_dataset", "dnn", "api serve"];
 const OF_LINEAR = ["linear/training_dataset", "linear", "api linear"];
 const OF_PRICE = ["price", "price_mean", "price_own", "price_normal", "shifted", ...OF_DNN, ...OF_LINEAR];
+const ALL = ["dev", "count", "sort", ...OF_PRICE];
 const OF_MODELS = ["dnn", "api serve", "linear", "api linear"];
 
 /** The resources whose id differs from the unchanged application, without those that are only in one of the two. */
@@ -283,12 +283,14 @@ describe("the resources to compute again", () => {
 });
 
 describe("the graph of an application", () => {
-  const graph = graphOf();
-  const ids = idsOf(graph);
-  const named = (given: readonly string[]) =>
-    given.map((id) => [...ids].find(([, each]) => each === id)?.[0] ?? id);
+  // Each test builds its own, because Stryker notices only what fails inside a test.
+  const built = () => {
+    const graph = graphOf();
+    return { graph, ids: idsOf(graph) };
+  };
 
   it("has every resource with a status, in the order of computation", () => {
+    const { graph } = built();
     expect(nodesOf(graph).map(({ kind, name }) => `${kind} ${name}`)).toEqual([
       ...["raw_column price", "raw_column count", "raw_column sort"],
       ...["aggregate price_mean", "aggregate price_own"],
@@ -310,6 +312,9 @@ describe("the graph of an application", () => {
   });
 
   it("lists the dependencies of each resource once", () => {
+    const { graph, ids } = built();
+    const named = (given: readonly string[]) =>
+      given.map((id) => [...ids].find(([, each]) => each === id)?.[0] ?? id);
     const needs = Object.fromEntries(all(graph).map((node) => [labelOf(node), named(node.dependsOn)]));
     expect(needs).toEqual({
       ...{ dev: [], price: ["dev"], count: ["dev"], sort: ["dev"] },
@@ -325,6 +330,7 @@ describe("the graph of an application", () => {
   });
 
   it("has calls with their code, columns and args", () => {
+    const { graph, ids } = built();
     expect(graph.aggregates.map(({ call }) => call)).toEqual([
       { code: { built_in: "mean" }, columns: { col: "price" }, args: {} },
       {
@@ -354,10 +360,16 @@ describe("the graph of an application", () => {
   });
 
   it("has the default path of code that gives none", () => {
+    const others = [
+      { ...APP.find(({ name }) => name === "own_mean")!, name: "other_mean", path: "code/other.py" },
+      { ...APP.find(({ name }) => name === "shift")!, name: "other_shift", path: "code/other.py" },
+    ];
     const placed = graphOf([
-      ...withChange("own_mean", { path: "code/mean.py" }).map((entry) =>
-        entry.name === "shift" ? { ...entry, path: undefined } : entry,
-      ),
+      APP[0]!,
+      ...others,
+      ...withChange("own_mean", { path: "code/mean.py" })
+        .slice(1)
+        .map((entry) => (entry.name === "shift" ? { ...entry, path: undefined } : entry)),
     ]);
     expect(placed.aggregates[1]!.call.code).toEqual({ path: "code/mean.py" });
     expect(placed.transformed_columns[1]!.call.code).toEqual({
@@ -366,6 +378,7 @@ describe("the graph of an application", () => {
   });
 
   it("has data sets, models and APIs that fit together", () => {
+    const { graph, ids } = built();
     expect(graph.training_datasets).toMatchObject([
       { ratio: [3, 1], columns: ["price_normal", "shifted", "sort", "count"] },
       { ratio: [0.8, 0.2], columns: ["price", "count"] },
@@ -381,9 +394,22 @@ describe("the graph of an application", () => {
     expect(graph.apis).toMatchObject([{ model: ids.get("dnn") }, { model: ids.get("linear") }]);
   });
 
+  it("has ids that stay the same in later releases, so that an update of Quern computes nothing again", () => {
+    const { ids } = built();
+    expect(Object.fromEntries([...ids].map(([name, id]) => [name, id.slice(0, 8)]))).toEqual({
+      ...{ dev: "c86e00b4", price: "e187c603", count: "77f4dd4c", sort: "2cd917c6" },
+      ...{ price_mean: "041439b6", price_own: "7eb8c1b4", price_normal: "6ffa2fa9", shifted: "c4c2d0cf" },
+      ...{ "dnn/training_dataset": "867ef0b8", dnn: "f593ba91", "api serve": "a6130288" },
+      ...{ "linear/training_dataset": "3f457f07", linear: "870f6ece", "api linear": "a1fd2a97" },
+    });
+  });
+
   it("is refused for an undefined environment, and the error lists the defined ones", () => {
     expect(() => graphOf(APP, { environment: "prod" })).toThrow(
-      'environment "prod" is not defined; there are dev, local: choose one with --environment',
+      expect.objectContaining({
+        code: "invalid_request",
+        message: 'environment "prod" is not defined; there are dev, local: choose one with --environment',
+      }),
     );
   });
 });
