@@ -70,7 +70,11 @@ export async function openInfrastructure(
   const inUse = await whenDiskHasSpace(async () => markInUse(dataDir), diskWait);
   if (inUse.wasUnclean)
     await checkAfterUncleanStop(dataDir, (error) => log.error({ err: error }, "the database is damaged"));
-  const db = await whenDiskHasSpace(() => openOwnDatabase(dataDir, tellOfLock(log)), diskWait);
+  const onMoved = (rows: number) =>
+    log.info(
+      `migrating the database of an older Quern: ${rows} jobs moved; the control plane starts after that`,
+    );
+  const db = await whenDiskHasSpace(() => openOwnDatabase(dataDir, tellOfLock(log), onMoved), diskWait);
   const patientDb = patientDatabase(db, diskWait);
   const instance = await settleInstance({
     dataDir,

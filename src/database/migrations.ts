@@ -1,6 +1,6 @@
 /** Brings the schema of a database to this release's version. A data directory of a newer Quern is refused. */
 import { CannotStart } from "../contracts/cannot-start.ts";
-import { MOVED_AT_ONCE_MS } from "../contracts/limits/database.ts";
+import { MOVED_AT_ONCE_MS, MOVED_TOLD_MS } from "../contracts/limits/database.ts";
 import { type Database, first, type Statements } from "./database.ts";
 import { type MovingStep, SCHEMA_STEPS } from "./schema-steps.ts";
 
@@ -19,8 +19,17 @@ function isNoTable(error: unknown): boolean {
   return /no such table/.test((error as Error).message) || (error as { code?: unknown }).code === "42P01";
 }
 
+/** Called now and then while a migration moves rows, with the number of those that it has moved. */
+export type OnMoved = (rows: number) => void;
+
+/** The last row that a migration has moved, and how many there were. */
+interface Moved {
+  last: string;
+  rows: number;
+}
+
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */
-export async function migrate(db: Database): Promise<void> {
+export async function migrate(db: Database, onMoved: OnMoved = () => {}): Promise<void> {
   const version = await schemaVersion(db);
   if (version > SCHEMA_STEPS.length) {
     throw new CannotStart(
@@ -31,7 +40,7 @@ export async function migrate(db: Database): Promise<void> {
   for (let next = version; next < SCHEMA_STEPS.length; next++) {
     const step = SCHEMA_STEPS[next]!;
     const statements = "move" in step ? [] : step;
-    if ("move" in step) await moveRows(db, step);
+    if ("move" in step) await moveRows(db, step, onMoved);
     await db.transaction(async (tx) => {
       await tx.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
       for (const statement of statements) await tx.run(statement);
@@ -41,25 +50,26 @@ export async function migrate(db: Database): Promise<void> {
   }
 }
 
-async function moveRows(db: Database, step: MovingStep): Promise<void> {
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const from: string = after;
-    after = await db.transaction((tx) => moveSome(tx, step, from));
+async function moveRows(db: Database, step: MovingStep, onMoved: OnMoved): Promise<void> {
+  let toldMs = performance.now();
+  for (let at: Moved | undefined = { last: "", rows: 0 }; at !== undefined; ) {
+    const from: Moved = at;
+    at = await db.transaction((tx) => moveSome(tx, step, from));
+    if (at === undefined || performance.now() - toldMs < MOVED_TOLD_MS) continue;
+    onMoved(at.rows);
+    toldMs = performance.now();
   }
 }
 
-/** Resolves to the id of the last row that it moved; undefined if none is left. */
-async function moveSome(
-  tx: Statements,
-  { next, move }: MovingStep,
-  after: string,
-): Promise<string | undefined> {
+/** Resolves to how far it came; undefined if no row is left. */
+async function moveSome(tx: Statements, { next, move }: MovingStep, from: Moved): Promise<Moved | undefined> {
   const startMs = performance.now();
-  for (let last = after; ; ) {
+  for (let { last, rows } = from; ; ) {
     const row = await first<{ id: string }>(tx, next, [last]);
     if (row === undefined) return undefined;
     for (const statement of move) await tx.run(statement, [row.id]);
-    if (performance.now() - startMs > MOVED_AT_ONCE_MS) return row.id;
     last = row.id;
+    rows++;
+    if (performance.now() - startMs > MOVED_AT_ONCE_MS) return { last, rows };
   }
 }

@@ -26,7 +26,7 @@ import {
 } from "../contracts/data-layout.ts";
 import { QUICK_CHECK_WAIT_BYTES } from "../contracts/limits/database.ts";
 import type { Database } from "./database.ts";
-import { migrate, schemaVersion } from "./migrations.ts";
+import { migrate, type OnMoved, schemaVersion } from "./migrations.ts";
 import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";
 import { isDamaged } from "./sqlite-drivers.ts";
 
@@ -35,14 +35,18 @@ const HEADER = "SQLite format 3\0";
 const KNOWN_BY_DATABASE = [jobsDirectory, projectsDirectory, applicationsDirectory];
 
 /** Opens the database, and brings it to this release's schema. Throws `CannotStart` with file, finding and cure. */
-export async function openOwnDatabase(dataDir: string, onLocked?: OnLocked): Promise<Database> {
+export async function openOwnDatabase(
+  dataDir: string,
+  onLocked?: OnLocked,
+  onMoved?: OnMoved,
+): Promise<Database> {
   assertFits(dataDir);
   let db: Database | undefined;
   try {
     db = openSqliteDatabase(databaseFile(dataDir), onLocked);
     if ((await schemaVersion(db)) === 0 && dataBeside(dataDir) !== undefined)
       throw new CannotStart("database_missing", refusal(dataDir, "has no tables"));
-    await migrate(db);
+    await migrate(db, onMoved);
     return db;
   } catch (error) {
     await db?.close();

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { listJobs } from "../../src/batch/records/job-lists.ts";
 import { configText } from "../../src/batch/records/job-rows.ts";
 import { inputIfKept, storedInput } from "../../src/batch/records/stored-input.ts";
@@ -92,6 +92,19 @@ describe("the migration of jobs with large submissions", () => {
     await migrate(db);
     await expectMoved(db, bytes);
     expect((await size()) - before).toBeLessThan(before / 2);
+  });
+
+  it("reports its progress every few seconds", async () => {
+    const { db } = openFile();
+    await fillOld(db, 10);
+    // Each look at the clock comes two seconds after the one before.
+    let ms = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => (ms += 2_000));
+    const told: number[] = [];
+    await migrate(db, (rows) => told.push(rows)).finally(() => vi.restoreAllMocks());
+    expect(told.length).toBeGreaterThan(2);
+    expect(told).toEqual(told.toSorted((a, b) => a - b));
+    expect(told.at(-1)).toBeLessThanOrEqual(JOBS);
   });
 
   it("leaves the rows of jobs side by side, not each on the page of its former submission", async () => {

@@ -11,3 +11,5 @@ export const LOCK_TOLD_MS = 2_000;
 export const QUICK_CHECK_WAIT_BYTES = 1024 ** 3;
 /** A migration that moves rows commits after this time. A commit takes up to 5 ms, and the log stays short. */
 export const MOVED_AT_ONCE_MS = 100;
+/** A migration that moves rows logs its progress this often. */
+export const MOVED_TOLD_MS = 5_000;
