@@ -1,7 +1,8 @@
 /** The processes of the server under attack, by what they are. */
 import { readFileSync } from "node:fs";
 import { runtimeDirectory } from "../../src/settings/runtime-directory.ts";
-import { processes, type TestServer } from "../harness/server.ts";
+import { processes } from "../harness/processes.ts";
+import type { TestServer } from "../harness/server.ts";
 
 export type Role = "controller" | "gateway" | "job worker" | "replica";
 

@@ -6,8 +6,9 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { processes } from "../harness/processes.ts";
 import { seeded } from "../harness/random.ts";
-import { processes, TestServer } from "../harness/server.ts";
+import { TestServer } from "../harness/server.ts";
 import { Attacker } from "./attacker.ts";
 import { Jobs } from "./jobs.ts";
 import { Load } from "./load.ts";

@@ -4,7 +4,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -16,7 +15,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { runtimeDirectory } from "../../src/settings/runtime-directory.ts";
 import { eventually } from "./eventually.ts";
+import { processes } from "./processes.ts";
 import { expectPublished } from "./published-schema.ts";
+import type { ApiView, JobView } from "./views.ts";
 import { noteVitals } from "./vitals.ts";
 
 /** The checkout. The benchmarks run compiled, from a deeper directory than this file. */
@@ -270,77 +271,4 @@ export class TestServer {
     }
     await eventually("no worker is left", () => this.workers().length + this.stages().length === 0, 45_000);
   }
-}
-
-export interface JobView {
-  job_id: string;
-  status: string;
-  total_batch_count?: number;
-  batches_in_queue: number;
-  batch_metrics: { succeeded: number; failed: number; avg_time_per_batch?: number };
-  worker_counts?: Record<string, number>;
-  start_time?: string;
-  end_time?: string;
-  reason?: {
-    code: string;
-    message: string;
-    hint?: string;
-    evidence?: {
-      batch_index?: number;
-      signal?: string;
-      out_of_memory?: string;
-      peak_memory_bytes?: number;
-      last_lines?: string[];
-    };
-  };
-  config: unknown;
-}
-
-export interface ApiView {
-  api_id: string;
-  status: string;
-  message?: string;
-  up_to_date_replicas: number;
-  requested_replicas: number;
-  requested_because?: string;
-  replicas: { pid: number; state: string; is_up_to_date: boolean }[];
-  history: { api_id: string }[];
-}
-
-/** All at once, even if one of them has just ended: processes that killed ones leave behind often do. */
-export function killAll(pids: Iterable<number>): void {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-    }
-  }
-}
-
-export interface ProcessView {
-  pid: number;
-  ppid: number;
-  command: string;
-}
-
-export function processes(): ProcessView[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const stat = readFileSync(`/proc/${name}/stat`, "latin1");
-        const [state, ppid] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-        if (state === "Z") return [];
-        return [
-          {
-            pid: Number(name),
-            ppid: Number(ppid),
-            command: readFileSync(`/proc/${name}/cmdline`, "latin1").replaceAll("\0", " "),
-          },
-        ];
-      } catch {
-        return [];
-      }
-    });
 }

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { proofOf } from "../../src/contracts/server-proof.ts";
 import { eventually } from "../harness/eventually.ts";
+import { killAll } from "../harness/processes.ts";
 import { ECHO, project } from "../harness/projects.ts";
-import { killAll, TestServer } from "../harness/server.ts";
+import { TestServer } from "../harness/server.ts";
 
 describe("a program on the server's port", () => {
   const server = new TestServer();

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
 import { FRAUD_APP, INSURANCE_APP } from "../harness/former-apps.ts";
 import { IrisExample, SETOSA, SETOSA_PREDICTION } from "../harness/iris-example.ts";
-import { killAll, TestServer } from "../harness/server.ts";
+import { killAll } from "../harness/processes.ts";
+import { TestServer } from "../harness/server.ts";
 
 const MODELS = "resources/models.yaml";
 

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApplicationState } from "../../../src/contracts/config/applications.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { applicationServer, type Edit, IrisExample, SETOSA } from "../../harness/iris-example.ts";
-import { killAll, root } from "../../harness/server.ts";
+import { killAll } from "../../harness/processes.ts";
+import { root } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
 
 /** Records each call, and ends once the test releases it. */

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { eventually } from "../../harness/eventually.ts";
-import { killAll, processes, TestServer } from "../../harness/server.ts";
+import { killAll, processes } from "../../harness/processes.ts";
+import { TestServer } from "../../harness/server.ts";
 
 /**
  * Logs each batch that it begins. `kill`: kills its controller when other batches run too, unless it is alone. `crash`:

@@ -6,7 +6,8 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
-import { type JobView, TestServer } from "../../harness/server.ts";
+import { TestServer } from "../../harness/server.ts";
+import type { JobView } from "../../harness/views.ts";
 
 const PREDICTOR = `
 import ctypes, os, subprocess, sys, time

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT } from "../../harness/projects.ts";
-import { type ApiView, TestServer } from "../../harness/server.ts";
+import { TestServer } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
+import type { ApiView } from "../../harness/views.ts";
 
 const server = new TestServer({ QUERN_CPUS: "1", QUERN_MEMORY: "1Gi" });
 beforeAll(() => server.start());

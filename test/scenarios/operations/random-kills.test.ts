@@ -4,8 +4,9 @@
  */
 import { afterAll, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
+import { killAll, processes } from "../../harness/processes.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
-import { killAll, processes, TestServer } from "../../harness/server.ts";
+import { TestServer } from "../../harness/server.ts";
 
 const server = new TestServer();
 afterAll(() => server.stop());

@@ -5,7 +5,8 @@ import { decode } from "@msgpack/msgpack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
-import { type JobView, TestServer } from "../../harness/server.ts";
+import { TestServer } from "../../harness/server.ts";
+import type { JobView } from "../../harness/views.ts";
 
 const server = new TestServer({ QUERN_CPUS: "1" });
 beforeAll(async () => {

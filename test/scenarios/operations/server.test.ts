@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { killAll } from "../../harness/processes.ts";
 import { ECHO, OBEDIENT, project } from "../../harness/projects.ts";
-import { killAll, TestServer } from "../../harness/server.ts";
+import { TestServer } from "../../harness/server.ts";
 
 describe("a server", () => {
   let server: TestServer;

@@ -10,7 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callers } from "../../harness/callers.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
-import { processes, TestServer } from "../../harness/server.ts";
+import { processes } from "../../harness/processes.ts";
+import { TestServer } from "../../harness/server.ts";
 
 const directory = new TestServer();
 const [cert, key, later] = ["cert.pem", "key.pem", "later.json"].map((name) => join(directory.dir, name)) as [

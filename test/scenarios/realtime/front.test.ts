@@ -9,9 +9,10 @@ import type { TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
+import { processes } from "../../harness/processes.ts";
 import { ECHO } from "../../harness/projects.ts";
 import { readStream } from "../../harness/read-stream.ts";
-import { processes, root, TestServer } from "../../harness/server.ts";
+import { root, TestServer } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
 
 const STREAM = `

@@ -3,8 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
+import { processes } from "../../harness/processes.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
-import { processes, TestServer } from "../../harness/server.ts";
+import { TestServer } from "../../harness/server.ts";
 
 describe("a real-time API", () => {
   const server = new TestServer();
