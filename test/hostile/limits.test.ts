@@ -147,7 +147,7 @@ describe("a configuration beyond a limit", () => {
       api("", "  compute: {mem: 99999999999999999999Gi}\n"),
       "must be at most",
     ],
-    ["a number without an end", api(", config: {a: 1e999}"), "1e999 is no number"],
+    ["a number without an end", api(", config: {a: 1e999}"), "1e999 cannot be passed to a predictor"],
   ])("is refused with line and column: %s", (_, yaml, words) => {
     const { code, err } = deploy(yaml);
     expect(err).toMatch(/quern\.yaml:\d+:\d+: /);
