@@ -34,6 +34,9 @@ export interface KeyUsers {
   keysChanged(): Promise<void>;
 }
 
+/** How long gateways keep a key that has expired. */
+const EXPIRED_KEPT_MS = 24 * 3_600_000;
+
 const NO_USERS: KeyUsers = { keysChanged: async () => {} };
 
 export interface NewKey extends Permission {
@@ -57,8 +60,12 @@ export function makeKey({ scope, api, rate, expiresInMs }: NewKey): {
 /** The principal of a key; undefined if it opens nothing any more. */
 export function principalOf(key: StoredKey | undefined, nowMs: number): Principal | undefined {
   if (key === undefined || key.revoked_time !== null) return undefined;
-  if (key.expires_time !== null && Date.parse(key.expires_time) <= nowMs) return undefined;
+  if (isExpired(key, nowMs)) return undefined;
   return { id: key.id, permissions: [key], rate: key.rate };
+}
+
+function isExpired({ expires_time }: StoredKey, nowMs: number): boolean {
+  return expires_time !== null && Date.parse(expires_time) <= nowMs;
 }
 
 export class Keys implements Service {
@@ -97,16 +104,23 @@ export class Keys implements Service {
    * `networking.auth` says `none`.
    */
   get isAny(): boolean {
-    return this.byHash.size > 0 || this.deps.takesTokens;
+    return this.areAny || this.deps.takesTokens;
+  }
+
+  /** Whether any key was ever created. */
+  get areAny(): boolean {
+    return this.byHash.size > 0;
   }
 
   find(sha256: string): Principal | undefined {
     return principalOf(sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256), wallMs());
   }
 
-  /** All keys for the gateways, the admin token included. */
+  /** The keys that open something now or opened it a day ago, for the gateways. The admin token is the first. */
   forGateways(): StoredKey[] {
-    return [this.admin, ...this.living()];
+    // The day covers a clock that is set back.
+    const sinceMs = wallMs() - EXPIRED_KEPT_MS;
+    return [this.admin, ...this.living().filter((key) => !isExpired(key, sinceMs))];
   }
 
   list(): KeyView[] {

@@ -27,7 +27,7 @@ export class DeployedRoutes implements KeyUsers {
     const { db, replicas, routes, keys, deployed } = this.deps;
     const { versions, unreadable } = await readDeployed(db);
     const { isAny } = keys;
-    const hashes = keys.forGateways();
+    const forGateways = { keys: keys.forGateways(), has_keys: keys.areAny };
     const missing = unreadable.map(({ name, why }) => ({ name, detail: why }));
     const apis = routesOf(versions.filter(hasPredictor), missing, (version) => {
       const group = replicas.group(version.name);
@@ -37,7 +37,7 @@ export class DeployedRoutes implements KeyUsers {
     const splitters = routesOf(versions.filter(isSplitter), missing, (version) =>
       toSplitterRoute(version, isAny),
     );
-    routes.publish({ apis, splitters, keys: hashes }, missing);
+    routes.publish({ apis, splitters, ...forGateways }, missing);
   }
 
   async keysChanged(): Promise<void> {

@@ -1,7 +1,7 @@
 /**
- * The route snapshot: all that a gateway knows. The controller writes it to a file and streams each new version. A
- * gateway starts from the file, and serves even if there is no controller
- * (docs/contract/operations.md#predictions-without-a-controller).
+ * The route snapshot: all that a gateway knows. The controller writes it to a file. A gateway starts from the file, and
+ * serves even if there is no controller (docs/contract/operations.md#predictions-without-a-controller). A gateway that
+ * connects gets the whole snapshot, then only what changes: an unchanged list is neither sent nor read again.
  */
 import * as z from "zod";
 import { KEY_SCOPES } from "./keys.ts";
@@ -33,12 +33,12 @@ const addressSchema = z.object({
 });
 export type AddressRoute = z.infer<typeof addressSchema>;
 
-const splitterRouteSchema = addressSchema.extend({
+export const splitterRouteSchema = addressSchema.extend({
   apis: z.array(z.object({ name: z.string(), weight: z.int(), shadow: z.boolean() })),
 });
 export type SplitterRoute = z.infer<typeof splitterRouteSchema>;
 
-const apiRouteSchema = addressSchema.extend({
+export const apiRouteSchema = addressSchema.extend({
   kind: z.enum(["RealtimeAPI", "BatchAPI"]),
   api_id: z.string(),
   /** The reason why no replica can serve, for the message of the 503. */
@@ -62,7 +62,7 @@ const apiRouteSchema = addressSchema.extend({
 });
 export type ApiRoute = z.infer<typeof apiRouteSchema>;
 
-const keyRouteSchema = z.object({
+export const keyRouteSchema = z.object({
   id: z.string(),
   sha256: z.string(),
   scope: z.enum(KEY_SCOPES),
@@ -73,12 +73,14 @@ const keyRouteSchema = z.object({
   revoked_time: z.string().nullable(),
 });
 
+export type KeyRoute = z.infer<typeof keyRouteSchema>;
+
 /** What permits user code to call other APIs: the hash of a capability, and the API whose workers have it. */
-const capabilityRouteSchema = z.object({ sha256: z.string(), api: z.string() });
+export const capabilityRouteSchema = z.object({ sha256: z.string(), api: z.string() });
 export type CapabilityRoute = z.infer<typeof capabilityRouteSchema>;
 
 /** Identifies a snapshot. It has two fields, so that the versions of one epoch never reach those of the next. */
-const stampSchema = z.object({
+export const stampSchema = z.object({
   /** The controller's epoch. Files from before this field existed have none, and are older than any other. */
   epoch: z.int().default(0),
   version: z.int(),
@@ -86,18 +88,36 @@ const stampSchema = z.object({
 export type SnapshotStamp = z.infer<typeof stampSchema>;
 
 /** The items are read one by one, so that one unreadable item does not affect the others. */
-const envelopeSchema = stampSchema.extend({
-  apis: z.array(z.unknown()),
-  splitters: z.array(z.unknown()),
-  keys: z.array(z.unknown()),
+const itemsSchema = z.array(z.unknown());
+const routesSchema = z.object({ apis: itemsSchema, splitters: itemsSchema });
+
+export const snapshotSchema = stampSchema.extend({
+  ...routesSchema.shape,
+  keys: itemsSchema,
   /** Files from before this field existed have none. */
-  capabilities: z.array(z.unknown()).default([]),
+  has_keys: z.boolean().optional(),
+  /** Files from before this field existed have none. */
+  capabilities: itemsSchema.default([]),
 });
+
+export const changeSchema = stampSchema.extend({
+  /** The version of the same epoch that this changes. A list that the change lacks stays the same. */
+  since: z.int(),
+  has_keys: z.boolean(),
+  routes: routesSchema.optional(),
+  /** The ids of keys that open nothing any more, and keys that are new or have changed. */
+  keys: z.object({ gone: z.array(z.string()), put: itemsSchema }).optional(),
+  capabilities: itemsSchema.optional(),
+});
+export type RouteChange = z.infer<typeof changeSchema>;
 
 export interface RouteSnapshot extends SnapshotStamp {
   apis: ApiRoute[];
   splitters: SplitterRoute[];
-  keys: z.infer<typeof keyRouteSchema>[];
+  /** The keys that open something, and the admin token. */
+  keys: KeyRoute[];
+  /** Whether any key was ever made. Keys that are revoked or expired are not in `keys`. */
+  has_keys: boolean;
   capabilities: CapabilityRoute[];
 }
 
@@ -107,11 +127,9 @@ export const NO_ROUTES: RouteSnapshot = {
   apis: [],
   splitters: [],
   keys: [],
+  has_keys: false,
   capabilities: [],
 };
-
-/** The admin token is always among the keys. */
-const ONLY_ADMIN = 1;
 
 /** An item of a snapshot that could not be read. */
 const refusedRouteSchema = z.object({ name: z.string(), detail: z.string() });
@@ -125,55 +143,4 @@ export const appliedSchema = stampSchema.extend({
 
 export function isNewer(one: SnapshotStamp, other: SnapshotStamp): boolean {
   return one.epoch === other.epoch ? one.version > other.version : one.epoch > other.epoch;
-}
-
-/**
- * Reads a snapshot item by item. An API that cannot be read keeps its route of `before`, as do those of `missing`. A
- * key that cannot be read permits nothing. Throws if it is no snapshot at all.
- */
-export function readSnapshot(
-  value: unknown,
-  before: RouteSnapshot,
-  missing: readonly RefusedRoute[] = [],
-): { snapshot: RouteSnapshot; refused: RefusedRoute[] } {
-  const envelope = envelopeSchema.safeParse(value);
-  if (!envelope.success) throw new Error(faultOf(envelope.error));
-  const { epoch, version, ...lists } = envelope.data;
-  const refused: RefusedRoute[] = [...missing];
-  const apis = readItems(apiRouteSchema, lists.apis, refused);
-  const splitters = readItems(splitterRouteSchema, lists.splitters, refused);
-  const isRefused = ({ name }: AddressRoute) => refused.some((item) => item.name === name);
-  // A kept route does not say whether it was open by its configuration or because there was no key. So the first key
-  // closes it.
-  const isFirstKey = lists.keys.length > ONLY_ADMIN && before.keys.length <= ONLY_ADMIN;
-  const keptOf = <Route extends AddressRoute>(routes: readonly Route[]) =>
-    routes.filter(isRefused).map((route) => (isFirstKey ? { ...route, needs_key: true } : route));
-  // Kept routes go first: if another API has their address by now, its route wins.
-  const snapshot = {
-    epoch,
-    version,
-    apis: [...keptOf(before.apis), ...apis],
-    splitters: [...keptOf(before.splitters), ...splitters],
-    keys: readItems(keyRouteSchema, lists.keys, refused),
-    capabilities: readItems(capabilityRouteSchema, lists.capabilities, refused),
-  };
-  return { snapshot, refused };
-}
-
-function readItems<Item>(
-  schema: z.ZodType<Item>,
-  items: readonly unknown[],
-  refused: RefusedRoute[],
-): Item[] {
-  return items.flatMap((item) => {
-    const read = schema.safeParse(item);
-    if (read.success) return [read.data];
-    const { name, id } = (item ?? {}) as { name?: unknown; id?: unknown };
-    refused.push({ name: String(name ?? id), detail: faultOf(read.error) });
-    return [];
-  });
-}
-
-function faultOf({ issues: [issue] }: z.ZodError): string {
-  return `${issue!.path.join(".")}: ${issue!.message}`;
 }

@@ -5,12 +5,7 @@ import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
 import { type Report, readReport } from "../contracts/reports.ts";
-import {
-  appliedSchema,
-  type RefusedRoute,
-  type RouteSnapshot,
-  type SnapshotStamp,
-} from "../contracts/routes.ts";
+import { appliedSchema, type RefusedRoute, type SnapshotStamp } from "../contracts/routes.ts";
 import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
 import { streamText } from "./answers/stream-text.ts";
@@ -123,8 +118,10 @@ function shortageError(cause: unknown): ServiceError | undefined {
 
 export interface InternalDeps {
   snapshots: {
-    current: () => RouteSnapshot;
-    subscribe: (gateway: string, listener: (snapshot: RouteSnapshot) => void) => () => void;
+    /** The whole snapshot as a line. */
+    whole: () => string;
+    /** Calls back with each later change, as a line. */
+    subscribe: (gateway: string, listener: (line: string) => void) => () => void;
     applied: (gateway: string, stamp: SnapshotStamp, refused: readonly RefusedRoute[]) => void;
   };
   killReplica: (workerId: string) => void;
@@ -148,16 +145,16 @@ export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, r
   app.get("/routes", (c) => {
     const gateway = c.req.query("gateway") ?? "";
     async function* lines() {
-      const queue: RouteSnapshot[] = [snapshots.current()];
+      const queue = [snapshots.whole()];
       let wake = () => {};
-      const unsubscribe = snapshots.subscribe(gateway, (snapshot) => {
-        queue.push(snapshot);
+      const unsubscribe = snapshots.subscribe(gateway, (line) => {
+        queue.push(line);
         wake();
       });
       try {
         for (;;) {
-          const snapshot = queue.shift();
-          if (snapshot !== undefined) yield `${JSON.stringify(snapshot)}\n`;
+          const line = queue.shift();
+          if (line !== undefined) yield line;
           else await new Promise<void>((resolve) => (wake = resolve));
         }
       } finally {

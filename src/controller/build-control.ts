@@ -110,7 +110,7 @@ export function buildInternal(
 ): RequestListener {
   const app = internalApp({
     snapshots: {
-      current: () => routes.snapshot,
+      whole: () => routes.whole,
       subscribe: (gateway, listener) => routes.subscribe(gateway, listener),
       applied: (gateway, stamp, refused) => routes.applied(gateway, stamp, refused),
     },

@@ -88,6 +88,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     buildInternal(infrastructure, replicas, autoscaling, reports, routes),
   );
   const services = [
+    routes,
     infrastructure.workerDeps.environments,
     keys,
     apis,

@@ -19,9 +19,8 @@ export class Endpoints {
   readonly asksForKeys: boolean;
 
   constructor(snapshot: RouteSnapshot, poolOf: (name: string) => ApiPool | undefined) {
-    // The admin token is always among the keys.
-    const areKeys = snapshot.keys.length > 1;
-    this.asksForKeys = areKeys || [...snapshot.apis, ...snapshot.splitters].some((route) => route.needs_key);
+    this.asksForKeys =
+      snapshot.has_keys || [...snapshot.apis, ...snapshot.splitters].some((route) => route.needs_key);
     for (const route of snapshot.apis) {
       const pool = poolOf(route.name);
       this.add(

@@ -1,11 +1,11 @@
 /**
  * The gateway's view of what is deployed: the newest snapshot, from the file at the start, then from the controller's
- * stream while there is one. An older snapshot is never applied. If a route cannot be read, the one before it serves
- * on, and the gateway reports this to the controller.
+ * stream while there is one: a whole snapshot, then what changes. An older snapshot is never applied. If a route cannot
+ * be read, the one before it serves on, and the gateway reports this to the controller.
  */
 
 import { readFileSync } from "node:fs";
-import { get, request as httpRequest } from "node:http";
+import { request as httpRequest } from "node:http";
 import { principalOf } from "../../access/keys.ts";
 import type { Principal } from "../../access/permission.ts";
 import { contain, reportFault } from "../../base/boundary.ts";
@@ -13,17 +13,13 @@ import { delay, wallMs } from "../../base/clock.ts";
 import { newToken } from "../../base/ids.ts";
 import type { Service } from "../../base/service.ts";
 import { ADMIN_KEY_ID } from "../../contracts/keys.ts";
+import { NOTHING_READ, type ReadRoutes, readRoutes, UnknownBase } from "../../contracts/read-routes.ts";
 import type { Report } from "../../contracts/reports.ts";
-import {
-  isNewer,
-  NO_ROUTES,
-  type RefusedRoute,
-  type RouteSnapshot,
-  readSnapshot,
-} from "../../contracts/routes.ts";
+import { NO_ROUTES, type RefusedRoute, type RouteSnapshot } from "../../contracts/routes.ts";
 import { say } from "../../observe/words.ts";
 import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
 import { Endpoints } from "./endpoints.ts";
+import { followLines } from "./follow-lines.ts";
 
 const RECONNECT_MS = 50;
 
@@ -45,8 +41,8 @@ export class RouteTable implements Service {
   private capabilities = new Map<string, string>();
   /** Replaced as a whole: a request sees one snapshot or the next, never half of each. */
   endpoints = new Endpoints(NO_ROUTES, () => undefined);
-  private snapshot = NO_ROUTES;
-  /** The routes of the newest snapshot that could not be read. */
+  private known: ReadRoutes = NOTHING_READ;
+  /** What could not be read of the newest snapshot. */
   private refused: readonly RefusedRoute[] = [];
   /** Tells the controller which gateway has applied what. */
   private readonly id = newToken();
@@ -69,7 +65,7 @@ export class RouteTable implements Service {
 
   /** Whether any snapshot has been seen. */
   get isReady(): boolean {
-    return this.snapshot !== NO_ROUTES;
+    return this.known !== NOTHING_READ;
   }
 
   /** The principal of a key, by the key's hash; undefined if the key opens nothing now. */
@@ -77,9 +73,9 @@ export class RouteTable implements Service {
     return principalOf(this.keys.get(sha256), wallMs());
   }
 
-  /** Another object with each snapshot. */
+  /** Another object whenever the keys or the routes change. */
   get keysVersion(): object {
-    return this.keys;
+    return this.endpoints;
   }
 
   /** The API whose workers have this capability now, by its hash. */
@@ -89,7 +85,7 @@ export class RouteTable implements Service {
 
   /** The hash of the data directory's admin token; undefined before the first snapshot. */
   get adminTokenSha256(): string | undefined {
-    return this.snapshot.keys.find(({ id }) => id === ADMIN_KEY_ID)?.sha256;
+    return this.known.snapshot.keys.find(({ id }) => id === ADMIN_KEY_ID)?.sha256;
   }
 
   /** False if no request is left. */
@@ -113,15 +109,22 @@ export class RouteTable implements Service {
     return { gateway: this.id, apis };
   }
 
-  /** Reads a snapshot, and applies it if it is newer. */
-  private read(text: string): void {
+  /**
+   * Reads a snapshot or a change, and applies it if it is newer. Returns false for a change of another snapshot than the
+   * one in use: only a whole snapshot helps then.
+   */
+  private read(text: string): boolean {
     try {
-      const { snapshot, refused } = readSnapshot(JSON.parse(text), this.snapshot);
-      if (!isNewer(snapshot, this.snapshot)) return;
-      this.apply(snapshot);
-      this.refuse(refused);
+      const read = readRoutes(JSON.parse(text), this.known);
+      if (read === this.known) return true;
+      this.apply(read.snapshot);
+      this.known = read;
+      this.options.onApplied?.();
+      this.refuse(Object.values(read.refused).flat());
+      return true;
     } catch (error) {
       this.refuse([{ name: "the snapshot", detail: (error as Error).message }]);
+      return !(error instanceof UnknownBase);
     }
   }
 
@@ -134,19 +137,27 @@ export class RouteTable implements Service {
     this.refused = refused;
   }
 
+  /** Lists that did not change are the same objects as before. */
   private apply(snapshot: RouteSnapshot): void {
-    this.keys = new Map(snapshot.keys.map((key) => [key.sha256, key]));
-    const realtime = snapshot.apis.filter((api) => api.kind === "RealtimeAPI");
+    const { snapshot: before } = this.known;
+    if (snapshot.keys !== before.keys) this.keys = new Map(snapshot.keys.map((key) => [key.sha256, key]));
+    if (snapshot.apis !== before.apis) this.applyRoutes(snapshot.apis);
+    const isSame = (["keys", "has_keys", "apis", "splitters"] as const).every(
+      (list) => snapshot[list] === before[list],
+    );
+    if (!isSame) this.endpoints = new Endpoints(snapshot, (name) => this.pools.get(name));
+    this.capabilities = new Map(snapshot.capabilities.map(({ sha256, api }) => [sha256, api]));
+  }
+
+  private applyRoutes(apis: RouteSnapshot["apis"]): void {
+    const realtime = apis.filter((api) => api.kind === "RealtimeAPI");
     for (const route of realtime) contain(`the route of ${route.name}`, () => this.applyRoute(route));
+    const names = new Set(realtime.map(({ name }) => name));
     for (const [name, pool] of this.pools) {
-      if (realtime.some((route) => route.name === name)) continue;
+      if (names.has(name)) continue;
       this.pools.delete(name);
       contain(`the end of ${name}`, () => pool.retire());
     }
-    this.endpoints = new Endpoints(snapshot, (name) => this.pools.get(name));
-    this.capabilities = new Map(snapshot.capabilities.map(({ sha256, api }) => [sha256, api]));
-    this.snapshot = snapshot;
-    this.options.onApplied?.();
   }
 
   private applyRoute(route: RouteSnapshot["apis"][number]): void {
@@ -157,7 +168,7 @@ export class RouteTable implements Service {
 
   /** Tells the controller which snapshot is applied; it waits for that when a key is revoked. */
   private confirm(): void {
-    const { epoch, version } = this.snapshot;
+    const { epoch, version } = this.known.snapshot;
     const path = "/routes/applied";
     const request = httpRequest({ socketPath: this.options.internalSocket, method: "POST", path });
     // A controller that is gone waits for nothing.
@@ -177,34 +188,18 @@ export class RouteTable implements Service {
   }
 
   private async follow(): Promise<void> {
+    const { internalSocket: socketPath } = this.options;
     while (!this.isStopped) {
-      await this.followOnce();
-      await delay(RECONNECT_MS);
-    }
-  }
-
-  /** Takes snapshots, one per line, until the controller goes away. */
-  private followOnce(): Promise<void> {
-    return new Promise((resolve) => {
-      const request = get(
-        { socketPath: this.options.internalSocket, path: `/routes?gateway=${this.id}` },
-        (answer) => {
-          this.connections++;
-          let rest = "";
-          answer.setEncoding("utf8");
-          answer.on("data", (text: string) => {
-            const lines = (rest + text).split("\n");
-            rest = lines.pop()!;
-            for (const line of lines) this.read(line);
-            if (lines.length > 0) this.confirm();
-          });
-          answer.on("close", resolve);
-          answer.on("error", () => resolve());
+      await followLines(
+        { socketPath, path: `/routes?gateway=${this.id}` },
+        {
+          onOpen: () => this.connections++,
+          onLine: (line) => this.read(line),
+          onRead: () => this.confirm(),
         },
       );
-      request.on("error", () => resolve());
-      request.setTimeout(0);
-    });
+      await delay(RECONNECT_MS);
+    }
   }
 }
 

@@ -13,20 +13,8 @@ import {
 } from "../../../src/contracts/routes.ts";
 import { RouteTable } from "../../../src/gateway/replicas/route-table.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { route } from "../../harness/routes.ts";
 
-const route = (name: string, more: Partial<ApiRoute> = {}): ApiRoute => ({
-  ...{ name, endpoint: `/${name}`, is_public: true, cors_origins: [], needs_key: false },
-  ...{ kind: "RealtimeAPI", api_id: "1", status: "live", timeout_ms: 1000, capacity: 8, parallel: 1 },
-  ...{
-    is_blocking: true,
-    can_sleep: false,
-    expose_errors: false,
-    pass_credentials: false,
-    wants: [],
-    replicas: [],
-  },
-  ...more,
-});
 const snapshot = (epoch: number, version: number, apis: unknown[]) =>
   ({ epoch, version, apis, splitters: [], keys: [] }) as unknown as RouteSnapshot;
 
@@ -142,7 +130,7 @@ describe("a gateway", () => {
 });
 
 describe("the publisher of routes", () => {
-  const routesOf = (...apis: ApiRoute[]) => ({ apis, splitters: [], keys: [] });
+  const routesOf = (...apis: ApiRoute[]) => ({ apis, splitters: [], keys: [], has_keys: false });
   const published = () => (JSON.parse(readFileSync(file, "utf8")) as RouteSnapshot).apis;
 
   it("publishes nothing that a gateway could not read, and reports it", () => {
@@ -167,7 +155,8 @@ describe("the publisher of routes", () => {
     const missing = [{ name: "a", detail: "its row cannot be read" }];
     const publisher = new RoutePublisher(file, 1, () => {});
     const publish = (apis: ApiRoute[], ids: string[]) => {
-      publisher.publish({ apis, splitters: [], keys: ids.map(key) }, apis.length === 2 ? [] : missing);
+      const keys = { keys: ids.map(key), has_keys: ids.length > 1 };
+      publisher.publish({ apis, splitters: [], ...keys }, apis.length === 2 ? [] : missing);
       return published().map(({ needs_key }) => needs_key);
     };
     expect(publish([route("a"), route("b")], ["admin"])).toEqual([false, false]);

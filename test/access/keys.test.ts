@@ -1,0 +1,39 @@
+/** Which keys the gateways get. */
+import { expect, it } from "vitest";
+import { Keys } from "../../src/access/keys.ts";
+import type { StoredKey } from "../../src/contracts/keys.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
+  ...{ id, sha256: `of-${id}`, scope: "predict", api: null, created_time: "" },
+  ...{ rate: null, expires_time: null, revoked_time: null },
+  ...more,
+});
+const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
+const start = async (stored: StoredKey[], takesTokens = false) => {
+  const store = { all: async () => stored, save: async () => {} };
+  const keys = new Keys({ store, adminToken: "t", takesTokens });
+  await keys.start();
+  return keys;
+};
+
+it("gateways get no key that is revoked, or expired for more than a day", async () => {
+  const keys = await start([
+    key("revoked", { revoked_time: inMs(-1) }),
+    key("expired", { expires_time: inMs(-2 * DAY_MS) }),
+    // A clock that is set back makes it valid again.
+    key("just-expired", { expires_time: inMs(-DAY_MS / 2) }),
+    key("later", { expires_time: inMs(DAY_MS) }),
+    key("never"),
+  ]);
+  const ids = keys.forGateways().map(({ id }) => id);
+  expect(ids).toEqual(["admin-token", "just-expired", "later", "never"]);
+  expect(keys.list().map(({ id }) => id)).toContain("expired");
+});
+
+it("a server whose keys are all revoked still asks for keys", async () => {
+  const keys = await start([key("revoked", { revoked_time: inMs(-1) })]);
+  expect([keys.areAny, keys.isAny, keys.forGateways().length]).toEqual([true, true, 1]);
+  const without = await start([], true);
+  expect([without.areAny, without.isAny]).toEqual([false, true]);
+});
