@@ -48,6 +48,12 @@ const REQUESTS: readonly LimitRow[] = [
     status: undefined,
   },
   {
+    what: "requests without a key that a gateway answers in one turn of its event loop; others wait",
+    most: `${requests.STRANGERS_OF_A_TURN_MAX}; if the others were pipelined, their connection is closed`,
+    error: undefined,
+    status: undefined,
+  },
+  {
     what: "open connections of each listener of a gateway; a new one ends one that is idle",
     most: `${requests.CONNECTIONS_MAX}, and half of the files that the gateway may open`,
     error: undefined,

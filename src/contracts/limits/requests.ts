@@ -31,6 +31,11 @@ export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
  * Load generators pipeline up to twenty, clients none.
  */
 export const REQUESTS_OF_A_CONNECTION_MAX = 20;
+/**
+ * Requests that one turn of a gateway's event loop answers for callers without a key: 10 ms of work, and 100 ms on a
+ * slow machine. Others wait for the next turn.
+ */
+export const STRANGERS_OF_A_TURN_MAX = 100;
 /** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */
 export const HANDSHAKES_MAX = 1_000;
 /**

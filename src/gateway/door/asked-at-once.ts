@@ -57,7 +57,8 @@ export class AskedAtOnce {
     asked.earlier ??= new Set();
     const { last, earlier } = asked;
     if (earlier.size + 1 >= REQUESTS_OF_A_CONNECTION_MAX) {
-      close(socket);
+      parseNoMore(socket);
+      socket.destroy();
       return false;
     }
     earlier.add(last);
@@ -79,9 +80,8 @@ export class AskedAtOnce {
  * Node reads 64 KiB at once and makes a request of everything in them, although the connection is closed. Handling
  * 1,500 such requests takes 70 ms, and no other client is served meanwhile. So the parser is stopped too.
  */
-function close(socket: ParsedSocket): void {
+export function parseNoMore(socket: ParsedSocket): void {
   if (socket.parser?.onIncoming) socket.parser.onIncoming = () => PARSE_NO_MORE;
-  socket.destroy();
 }
 
 function abandon({ last, earlier }: Asked): void {
