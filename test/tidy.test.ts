@@ -102,6 +102,8 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   "control/answers": ["control/requests"],
   "control/jobs": ["control/answers", "control/requests"],
   "control/requests": [],
+  database: ["database/schema"],
+  "database/schema": [],
   engine: ["engine/environments"],
   "engine/environments": [],
   "engine/local": ["engine", "engine/environments"],

@@ -2,7 +2,8 @@
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { MOVED_AT_ONCE_MS, MOVED_TOLD_MS } from "../contracts/limits/database.ts";
 import { type Database, first, type Statements } from "./database.ts";
-import { type MovingStep, SCHEMA_STEPS } from "./schema-steps.ts";
+import type { MovingStep } from "./schema/schema-step.ts";
+import { SCHEMA_STEPS } from "./schema-steps.ts";
 
 /** 0 if there are no tables yet. Changes nothing. */
 export async function schemaVersion(db: Database): Promise<number> {

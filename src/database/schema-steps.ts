@@ -2,17 +2,8 @@
  * The schema, as numbered steps that run once each. A released step never changes; a change of the schema is another
  * step. Names on the wire and in rows are the same words. JSON columns end in `_json` and contain texts as they came.
  */
-
-/** Moves rows in many transactions. After a crash it starts again, so it must skip the rows that were moved. */
-export interface MovingStep {
-  /** Finds the `id` of the next row to move, after the given one. */
-  next: string;
-  /** Statements that move this row. Each takes its id. */
-  move: readonly string[];
-}
-
-/** The statements of a step are one transaction. */
-export type SchemaStep = readonly string[] | MovingStep;
+import { LATER_STEPS } from "./schema/later-steps.ts";
+import type { SchemaStep } from "./schema/schema-step.ts";
 
 export const SCHEMA_STEPS: readonly SchemaStep[] = [
   [
@@ -246,4 +237,5 @@ export const SCHEMA_STEPS: readonly SchemaStep[] = [
     "DROP INDEX jobs_in_progress",
     "CREATE INDEX jobs_in_progress ON jobs (api_name, job_id) WHERE end_time IS NULL",
   ],
+  ...LATER_STEPS,
 ];

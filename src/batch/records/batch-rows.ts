@@ -4,6 +4,7 @@
  */
 
 import { describeFault } from "../../contracts/faults.ts";
+import { CHARGED_ROWS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import type { Statements } from "../../database/database.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 
@@ -49,13 +50,19 @@ export function errorGroup({ type, message }: { type: string; message: string })
   return describeFault({ type, message: line.replace(/\d+(\.\d+)?/g, "#") }).slice(0, GROUP_LENGTH_MAX);
 }
 
-/** Attempts already charged to unsettled batches, for those that have any. */
+/** Attempts already charged to unsettled batches, for those that have any. In pieces: a job may have millions. */
 export async function chargedAttempts(db: Statements, jobId: string): Promise<Map<number, number>> {
-  const rows = await db.all<{ batch_index: number; attempts: number }>(
-    "SELECT batch_index, attempts FROM batches WHERE job_id = ? AND failed = 0 AND attempts > 0",
-    [jobId],
-  );
-  return new Map(rows.map(({ batch_index, attempts }) => [batch_index, attempts]));
+  const charged = new Map<number, number>();
+  for (let last = -1; ; ) {
+    const rows = await db.all<{ batch_index: number; attempts: number }>(
+      `SELECT batch_index, attempts FROM batches
+       WHERE job_id = ? AND failed = 0 AND attempts > 0 AND batch_index > ? ORDER BY batch_index LIMIT ?`,
+      [jobId, last, CHARGED_ROWS_AT_ONCE],
+    );
+    for (const { batch_index, attempts } of rows) charged.set(batch_index, attempts);
+    if (rows.length < CHARGED_ROWS_AT_ONCE) return charged;
+    last = rows.at(-1)!.batch_index;
+  }
 }
 
 /** Records that SQS permanently refused the message about a batch. */

@@ -1,4 +1,8 @@
-/** Reads the batches that have finally failed: in pages, counted by their errors, and those whose worker died. */
+/**
+ * Reads the batches that have finally failed: in pages, counted by their errors, and those whose worker died. A job may
+ * have millions of rows of up to 97 KiB each. So a statement reads an index alone, or a few rows.
+ */
+import { PASSED_ROWS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import { first, type Statements } from "../../database/database.ts";
 
 /**
@@ -11,7 +15,8 @@ export async function countDeadly(
 ): Promise<{ failedByDeath: number; failedByOom: number }> {
   const row = await first<{ deaths: number | null; ooms: number | null }>(
     db,
-    "SELECT sum(by_death) AS deaths, sum(by_oom) AS ooms FROM batches WHERE job_id = ? AND failed = 1",
+    `SELECT sum(by_death) AS deaths, sum(by_oom) AS ooms FROM batches
+     WHERE job_id = ? AND failed = 1 AND by_death + by_oom > 0`,
     [jobId],
   );
   return { failedByDeath: Number(row?.deaths ?? 0), failedByOom: Number(row?.ooms ?? 0) };
@@ -36,15 +41,34 @@ export interface FailedBatchRow {
   letter_error: string | null;
 }
 
-/** Failed batches after `after`, in order. */
-export function failedBatches(
+/**
+ * The next failed batches after `after`, in order: at most `limit`, and none only if none is left. A job may have any
+ * number of batches between them that failed before and will be tried again.
+ */
+export async function failedBatches(
   db: Statements,
   jobId: string,
   after: number,
   limit: number,
 ): Promise<FailedBatchRow[]> {
-  return db.all<FailedBatchRow>(
-    "SELECT batch_index, attempts, error_json, letter_error FROM batches WHERE job_id = ? AND failed = 1 AND batch_index > ? ORDER BY batch_index LIMIT ?",
+  for (let [last, count] = [after, limit]; ; count = PASSED_ROWS_AT_ONCE) {
+    const rows = await rowsAfter(db, jobId, last, count);
+    const failed = rows.filter((row) => row.failed === 1);
+    if (failed.length > 0 || rows.length < count) return failed.slice(0, limit);
+    last = rows.at(-1)!.batch_index;
+  }
+}
+
+function rowsAfter(
+  db: Statements,
+  jobId: string,
+  after: number,
+  limit: number,
+): Promise<(FailedBatchRow & { failed: number })[]> {
+  return db.all(
+    `SELECT batch_index, failed, attempts, CASE WHEN failed = 1 THEN error_json END AS error_json,
+       CASE WHEN failed = 1 THEN letter_error END AS letter_error
+     FROM batches WHERE job_id = ? AND batch_index > ? ORDER BY batch_index LIMIT ?`,
     [jobId, after, limit],
   );
 }

@@ -1,6 +1,7 @@
 /**
  * The rows of batches that are in hand, or were when a controller died: how often each was interrupted, and what
- * follows from that (docs/decisions/0005-workers-after-a-crash.md).
+ * follows from that (docs/decisions/0005-workers-after-a-crash.md). The conditions repeat those of indexes
+ * (database/schema/later-steps.ts): rows may be large.
  */
 import type { Statements } from "../../database/database.ts";
 
@@ -53,7 +54,9 @@ export async function addInterruptions(
        WHERE batches.in_hand = 0`,
       [batch_index, job_id],
     );
-  await tx.run("UPDATE batches SET interruptions = interruptions + 1, in_hand = 0 WHERE in_hand = 1");
+  await tx.run(
+    "UPDATE batches SET interruptions = interruptions + 1, in_hand = 0 WHERE in_hand > 0 AND in_hand = 1",
+  );
   await tx.run(
     `UPDATE batches SET in_hand = 0
      WHERE in_hand > 0 AND job_id IN (SELECT job_id FROM jobs WHERE closing IS NOT NULL)`,
@@ -63,7 +66,7 @@ export async function addInterruptions(
 /** Batches that were alone in hand when the server died: each is charged for that attempt. */
 export async function condemned(db: Statements, jobId: string): Promise<Set<number>> {
   const rows = await db.all<{ batch_index: number }>(
-    "SELECT batch_index FROM batches WHERE job_id = ? AND failed = 0 AND in_hand = ?",
+    "SELECT batch_index FROM batches WHERE job_id = ? AND failed = 0 AND in_hand > 0 AND in_hand = ?",
     [jobId, IN_HAND.alone],
   );
   return new Set(rows.map((row) => row.batch_index));
@@ -76,7 +79,7 @@ export async function suspects(
   interruptionsMax: number,
 ): Promise<Set<number>> {
   const rows = await db.all<{ batch_index: number }>(
-    "SELECT batch_index FROM batches WHERE job_id = ? AND failed = 0 AND interruptions >= ?",
+    "SELECT batch_index FROM batches WHERE job_id = ? AND failed = 0 AND interruptions > 0 AND interruptions >= ?",
     [jobId, interruptionsMax],
   );
   return new Set(rows.map((row) => row.batch_index));

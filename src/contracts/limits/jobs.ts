@@ -50,6 +50,12 @@ export const STALLED_AFTER_MS = 600_000;
  */
 export const EVENT_POLL_MS = 200;
 export const EVENT_EVERY_MS = 1000;
+/**
+ * Rows of single batches that one statement reads: from an index alone in 5 ms, or rows of up to 97 KiB that are passed
+ * to find a failed batch.
+ */
+export const CHARGED_ROWS_AT_ONCE = 5_000;
+export const PASSED_ROWS_AT_ONCE = 100;
 /** How often old jobs are removed, and how many at once. Each statement deletes rows for a few milliseconds. */
 export const PRUNE_EVERY_MS = 3_600_000;
 export const PRUNED_JOBS_AT_ONCE = 100;
