@@ -7,7 +7,12 @@ import { wallMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import { jobDirectory } from "../../contracts/data-layout.ts";
-import { PRUNE_EVERY_MS, PRUNED_JOBS_AT_ONCE, PRUNED_ROWS_AT_ONCE } from "../../contracts/limits/jobs.ts";
+import {
+  AGED_JOBS_AT_ONCE,
+  PRUNE_EVERY_MS,
+  PRUNED_BATCHES_AT_ONCE,
+  PRUNED_SEGMENTS_AT_ONCE,
+} from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { removeInput } from "../records/stored-input.ts";
 
@@ -44,10 +49,12 @@ export class Retention implements Service {
   /** Prunes the jobs that are due at `nowMs`; resolves to those that were pruned. */
   async runOnce(nowMs: number): Promise<string[]> {
     const pruned: string[] = [];
-    for (let after = "", due = await this.due(nowMs, after); due.length > 0 && !this.isStopped; ) {
-      for (const jobId of due) if (await this.tryToPrune(jobId, nowMs)) pruned.push(jobId);
-      after = due.at(-1)!;
-      due = await this.due(nowMs, after);
+    for (let after = ""; !this.isStopped; ) {
+      const jobs = await this.next(nowMs, after);
+      for (const { job_id, is_due } of jobs)
+        if (is_due === 1 && (await this.tryToPrune(job_id, nowMs))) pruned.push(job_id);
+      if (jobs.length < AGED_JOBS_AT_ONCE) break;
+      after = jobs.at(-1)!.job_id;
     }
     return pruned;
   }
@@ -77,19 +84,22 @@ export class Retention implements Service {
     }
   }
 
-  /** The next jobs to prune: those after `after`, in the order of their ids. */
-  private async due(nowMs: number, after: string): Promise<string[]> {
+  /**
+   * The next jobs after `after`, in the order of their ids, and whether they are to be pruned. Records of jobs stay, so
+   * there may be millions: a statement that looked for those that are due would look at all of them.
+   */
+  private next(nowMs: number, after: string): Promise<{ job_id: string; is_due: number }[]> {
     const { db, keepMs, keepFailedMs } = this.options;
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
     // Segments are deleted last: a marked job that still has some was interrupted.
-    const rows = await db.all<{ job_id: string }>(
-      `SELECT job_id FROM jobs WHERE end_time IS NOT NULL AND job_id > ?
-       AND ((pruned_time IS NULL AND end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END)
-         OR (pruned_time IS NOT NULL AND EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)))
-       ORDER BY job_id LIMIT ?`,
-      [after, before(keepMs), before(keepFailedMs), PRUNED_JOBS_AT_ONCE],
+    return db.all(
+      `SELECT job_id, CASE WHEN end_time IS NOT NULL
+         AND ((pruned_time IS NULL AND end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END)
+           OR (pruned_time IS NOT NULL AND EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)))
+         THEN 1 ELSE 0 END AS is_due
+       FROM jobs WHERE job_id > ? ORDER BY job_id LIMIT ?`,
+      [before(keepMs), before(keepFailedMs), after, AGED_JOBS_AT_ONCE],
     );
-    return rows.map(({ job_id }) => job_id);
   }
 
   /** The mark comes first: after it, no new round can begin, so nobody needs the input. */
@@ -104,12 +114,12 @@ export class Retention implements Service {
     if (!isMarked) return;
     for (const directory of [jobDirectory(dataDir, jobId), logDirectory(jobId)])
       await rm(directory, { recursive: true, force: true });
-    await this.deleteRows("batches", "batch_index", jobId);
-    await this.deleteRows("segments", "first_batch", jobId);
+    await this.deleteRows("batches", "batch_index", jobId, PRUNED_BATCHES_AT_ONCE);
+    await this.deleteRows("segments", "first_batch", jobId, PRUNED_SEGMENTS_AT_ONCE);
   }
 
-  private async deleteRows(table: "batches" | "segments", key: string, jobId: string): Promise<void> {
-    const some = `SELECT ${key} FROM ${table} WHERE job_id = ? LIMIT ${PRUNED_ROWS_AT_ONCE}`;
+  private async deleteRows(table: "batches" | "segments", key: string, jobId: string, atOnce: number) {
+    const some = `SELECT ${key} FROM ${table} WHERE job_id = ? LIMIT ${atOnce}`;
     const statement = `DELETE FROM ${table} WHERE job_id = ? AND ${key} IN (${some})`;
     while ((await this.options.db.run(statement, [jobId, jobId])) > 0);
   }

@@ -56,10 +56,14 @@ export const EVENT_EVERY_MS = 1000;
  */
 export const CHARGED_ROWS_AT_ONCE = 5_000;
 export const PASSED_ROWS_AT_ONCE = 100;
-/** How often old jobs are removed, and how many at once. Each statement deletes rows for a few milliseconds. */
+/**
+ * How often old jobs are removed. One statement looks at so many jobs in 1 ms. It deletes so many rows in some
+ * milliseconds: a segment has a few KiB, and a failed batch up to 97 KiB.
+ */
 export const PRUNE_EVERY_MS = 3_600_000;
-export const PRUNED_JOBS_AT_ONCE = 100;
-export const PRUNED_ROWS_AT_ONCE = 1000;
+export const AGED_JOBS_AT_ONCE = 100;
+export const PRUNED_SEGMENTS_AT_ONCE = 1000;
+export const PRUNED_BATCHES_AT_ONCE = 100;
 /** SQS: messages in one SendMessageBatch, and the total bytes of bodies and attributes that every queue accepts. */
 export const LETTERS_A_REQUEST = 10;
 export const LETTER_BYTES_MAX = 262_144;

@@ -1,0 +1,90 @@
+/** The retention among many jobs and large rows: each of its statements reads and deletes few of them. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openLog } from "../../../src/base/log.ts";
+import { Retention } from "../../../src/batch/end/retention.ts";
+import { AGED_JOBS_AT_ONCE, PRUNED_BATCHES_AT_ONCE } from "../../../src/contracts/limits/jobs.ts";
+import type { Database } from "../../../src/database/database.ts";
+import { migrate } from "../../../src/database/migrations.ts";
+import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+
+const DAY_MS = 86_400_000;
+const NOW_MS = Date.parse("2026-02-01T00:00:00.000Z");
+const JOBS = 250;
+const id = (i: number) => `job-${String(i).padStart(5, "0")}`;
+
+describe("the retention", () => {
+  let directory: string;
+  let db: Database;
+  let retention: Retention;
+  /** Rows that each query of jobs returned, and that each deletion of batches deleted. */
+  let jobsRead: number[];
+  let deleted: number[];
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), "quern-retention-"));
+    const real = openSqliteDatabase(join(directory, "quern.db"));
+    await migrate(real);
+    [jobsRead, deleted] = [[], []];
+    db = {
+      all: async <T>(...query: Parameters<Database["all"]>) => {
+        const rows = await real.all<T>(...query);
+        if (query[0].includes("FROM jobs")) jobsRead.push(rows.length);
+        return rows;
+      },
+      run: async (...statement) => {
+        const changes = await real.run(...statement);
+        if (statement[0].startsWith("DELETE FROM batches")) deleted.push(changes);
+        return changes;
+      },
+      transaction: (work) => real.transaction(work),
+      close: () => real.close(),
+    };
+    await real.run(
+      `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${JOBS - 1})
+       INSERT INTO jobs (job_id, api_name, api_id, workers, status, created_time, end_time)
+       SELECT printf('job-%05d', i), 'a', '1', 1, 'status_succeeded', '', '2026-01-31T12:00:00.000Z' FROM n`,
+    );
+    retention = new Retention({
+      ...{ db, log: openLog("test", "/dev/null"), dataDir: directory },
+      ...{
+        logDirectory: (job: string) => join(directory, "logs", job),
+        keepMs: DAY_MS,
+        keepFailedMs: 9 * DAY_MS,
+      },
+    });
+  });
+  afterEach(async () => {
+    await db.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  it("looks at a limited number of jobs in one statement, also if none is due", async () => {
+    expect(await retention.runOnce(NOW_MS)).toEqual([]);
+    expect(jobsRead).toEqual([AGED_JOBS_AT_ONCE, AGED_JOBS_AT_ONCE, JOBS - 2 * AGED_JOBS_AT_ONCE]);
+  });
+
+  it("finds those that are due in every piece, and those whose removal was interrupted", async () => {
+    const set = (what: string, job: number) => db.run(`UPDATE jobs SET ${what} WHERE job_id = ?`, [id(job)]);
+    const old = "end_time = '2026-01-30T00:00:00.000Z'";
+    for (const job of [0, 99, 100, 249]) await set(old, job);
+    await set(`${old}, status = 'status_stopped'`, 5);
+    await set(`${old}, pruned_time = 'then'`, 6);
+    await set(`${old}, pruned_time = 'then'`, 7);
+    await set("end_time = NULL", 8);
+    await db.run("INSERT INTO segments VALUES (?, 0, 1, 1, '[]', 0, NULL, 0)", [id(7)]);
+    expect(await retention.runOnce(NOW_MS)).toEqual([0, 7, 99, 100, 249].map(id));
+    expect(await retention.runOnce(NOW_MS)).toEqual([]);
+  });
+
+  it("deletes a limited number of failed batches in one statement", async () => {
+    await db.run(
+      `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249)
+       INSERT INTO batches (job_id, batch_index, round, failed) SELECT '${id(3)}', i, 1, 1 FROM n`,
+    );
+    await db.run("UPDATE jobs SET end_time = '2026-01-01' WHERE job_id = ?", [id(3)]);
+    expect(await retention.runOnce(NOW_MS)).toEqual([id(3)]);
+    expect(deleted).toEqual([PRUNED_BATCHES_AT_ONCE, PRUNED_BATCHES_AT_ONCE, 50, 0]);
+  });
+});
