@@ -5,7 +5,11 @@
  */
 import { createHash } from "node:crypto";
 import { ServiceError } from "../../contracts/errors.ts";
-import { IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_KEY_LENGTH_MAX } from "../../contracts/limits/submissions.ts";
+import {
+  EXPIRED_KEYS_AT_ONCE,
+  IDEMPOTENCY_KEPT_MS,
+  IDEMPOTENCY_KEY_LENGTH_MAX,
+} from "../../contracts/limits/submissions.ts";
 import { first, type Statements } from "../../database/database.ts";
 
 export interface SubmissionKey {
@@ -48,19 +52,25 @@ export async function findSubmission(
   );
 }
 
-/** Records the key, and deletes expired ones. */
+/**
+ * Records the key, and deletes some expired ones: more than it adds, so that they become fewer. A day may have left any
+ * number of them. The key itself may have expired and still be there.
+ */
 export async function saveSubmission(
   tx: Statements,
   key: SubmissionKey,
   jobId: string,
   nowMs: number,
 ): Promise<void> {
-  await tx.run("DELETE FROM idempotency_keys WHERE created_ms <= ?", [nowMs - IDEMPOTENCY_KEPT_MS]);
-  await tx.run("INSERT INTO idempotency_keys VALUES (?, ?, ?, ?, ?)", [
-    key.api_name,
-    key.idempotency_key,
-    key.body_sha256,
-    jobId,
-    nowMs,
-  ]);
+  await tx.run(
+    `DELETE FROM idempotency_keys WHERE (api_name, idempotency_key) IN
+       (SELECT api_name, idempotency_key FROM idempotency_keys WHERE created_ms <= ? ORDER BY created_ms LIMIT ?)`,
+    [nowMs - IDEMPOTENCY_KEPT_MS, EXPIRED_KEYS_AT_ONCE],
+  );
+  await tx.run(
+    `INSERT INTO idempotency_keys (api_name, idempotency_key, body_sha256, job_id, created_ms) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (api_name, idempotency_key) DO UPDATE SET body_sha256 = excluded.body_sha256,
+       job_id = excluded.job_id, created_ms = excluded.created_ms`,
+    [key.api_name, key.idempotency_key, key.body_sha256, jobId, nowMs],
+  );
 }

@@ -55,5 +55,7 @@ export const FIRST_MATCH_MS = 10_000;
 /** docs/contract/submitting.md#idempotency-key: how long an `Idempotency-Key` is remembered, and how long it may be. */
 export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000;
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
+/** Expired keys that a submission with a key deletes, in its own commit: more than it adds, in under a millisecond. */
+export const EXPIRED_KEYS_AT_ONCE = 100;
 /** The body of a redrive must be smaller than this many bytes. */
 export const REDRIVE_BYTES_LIMIT = 64 * 1024;
