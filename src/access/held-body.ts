@@ -40,7 +40,7 @@ export class HeldBody {
 /**
  * The parts of a body, when it is complete. Throws what `check` throws for the bytes so far, `queue_full` if the budget
  * is used up, and `body_too_slow`. The rest then stays unread. `onTaken` is called when nothing known so far speaks
- * against the body.
+ * against the body, and `onPart` for each part as it arrives.
  */
 export async function collect(
   chunks: AsyncIterable<Uint8Array>,
@@ -48,6 +48,7 @@ export async function collect(
   announced: number | undefined,
   check: (bytes: number) => void,
   onTaken = () => {},
+  onPart: (part: Uint8Array) => void = () => {},
 ): Promise<Uint8Array[]> {
   check(announced ?? 0);
   // Small bodies reserve what has arrived: those that are announced and never sent would take others' bytes.
@@ -71,6 +72,7 @@ export async function collect(
       bytes += value.length;
       check(bytes);
       if (!isAhead) held.grow(value.length);
+      onPart(value);
       block = keepPart(parts, value, block);
     }
   } finally {

@@ -4,7 +4,7 @@
  * `~/.aws/credentials`, with an additional `quern_scope`. Secrets cannot be stored as hashes, because they are needed
  * to compute the signature.
  */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, type Hash, timingSafeEqual } from "node:crypto";
 import { type Principal, permissionsOf } from "./permission.ts";
 import {
   ALGORITHM,
@@ -26,7 +26,28 @@ export interface SignedRequest {
   method: string;
   url: string;
   headers: Headers;
-  body: readonly Buffer[];
+}
+
+/**
+ * The hash of a body itself, whatever a header says, made as the body arrives. Hashing a whole body blocks the event
+ * loop, and many may end in one turn. A part is what one read of a socket returned, so it needs no slices.
+ */
+export class BodyHash {
+  /** Undefined if the client declares that it did not sign the body. */
+  private readonly hash: Hash | undefined;
+
+  constructor(headers: Headers) {
+    if (headers["x-amz-content-sha256"] !== UNSIGNED) this.hash = createHash("sha256");
+  }
+
+  add(part: Uint8Array): void {
+    this.hash?.update(part);
+  }
+
+  /** Once, when the body is complete. */
+  end(): string {
+    return this.hash?.digest("hex") ?? UNSIGNED;
+  }
 }
 
 /** The credentials whose signatures are accepted, and the scopes for which they are. */
@@ -73,26 +94,22 @@ export function checkSignedHead(
 }
 
 /** Throws `unauthorized` if the signature does not match this request. */
-export function verifySignature(request: SignedRequest, head: SignedHead & Credential): void {
-  verifyWith(payloadHash(request.headers, request.body), request, head);
+export function verifySignature(request: SignedRequest, body: BodyHash, head: SignedHead & Credential): void {
+  verifyWith(body.end(), request, head);
 }
 
 /**
  * Verifies the signature before the body is here, if a header gives the body's hash: the signer is then known. False
  * without such a header. Only the body can show that it has this hash.
  */
-export function isHeadVerified(request: Omit<SignedRequest, "body">, head: SignedHead & Credential): boolean {
+export function isHeadVerified(request: SignedRequest, head: SignedHead & Credential): boolean {
   const hash = request.headers["x-amz-content-sha256"];
   if (typeof hash !== "string" || !(hash === UNSIGNED || /^[0-9a-f]{64}$/.test(hash))) return false;
   verifyWith(hash, request, head);
   return true;
 }
 
-function verifyWith(
-  bodyHash: string,
-  request: Omit<SignedRequest, "body">,
-  head: SignedHead & Credential,
-): void {
+function verifyWith(bodyHash: string, request: SignedRequest, head: SignedHead & Credential): void {
   const canonical = canonicalRequest(request, head.signedHeaders, bodyHash);
   const text = [ALGORITHM, head.date, head.scope, sha256(canonical)].join("\n");
   const signature = hmac(signingKey(head.secret, head.scope), text);
@@ -101,7 +118,7 @@ function verifyWith(
 }
 
 function canonicalRequest(
-  { method, url, headers }: Omit<SignedRequest, "body">,
+  { method, url, headers }: SignedRequest,
   signedHeaders: readonly string[],
   bodyHash: string,
 ): string {
@@ -134,14 +151,6 @@ function canonicalQuery(query: string): string {
     .sort((a, b) => order(a[0], b[0]) || order(a[1], b[1]))
     .map(([name, value]) => `${name}=${value}`)
     .join("&");
-}
-
-/** The hash of the body itself, whatever a header says. A client may declare that it did not sign the body. */
-function payloadHash(headers: Headers, body: readonly Buffer[]): string {
-  if (headers["x-amz-content-sha256"] === UNSIGNED) return UNSIGNED;
-  const hash = createHash("sha256");
-  for (const part of body) hash.update(part);
-  return hash.digest("hex");
 }
 
 function headerText(value: string | string[] | undefined): string {

@@ -115,6 +115,7 @@ export class Arrival implements ArrivedRequest {
       if (!this.reserve(body.size)) return this.refuse(bodiesFull());
       request.on("data", (chunk: Buffer) => body.keep(chunk));
     } else request.on("data", (chunk: Buffer) => this.takeChunk(chunk));
+    if (isSigned) this.admission.hashBody();
     if (request.headers.expect !== undefined) this.response.writeContinue();
     request.on("end", () => this.onBody(isSigned, isPost));
   }
@@ -124,7 +125,7 @@ export class Arrival implements ArrivedRequest {
     try {
       this.body.close();
       if (this.response.headersSent) return;
-      if (isSigned) this.admission.assertSigned(this.response, this.body.parts);
+      if (isSigned) this.admission.assertSigned(this.response);
       else this.admission.assertStillOpen(performance.now() - this.startedMs);
       if (isSigned) this.nameChoice();
       if (isPost) this.submit();

@@ -2,7 +2,7 @@
 import type { BodyBudget } from "../access/body-budget.ts";
 import { HeldBody } from "../access/held-body.ts";
 import type { Principal } from "../access/permission.ts";
-import { SUBMISSION_BYTES_LIMIT } from "../contracts/limits/submissions.ts";
+import { BodyHash } from "../access/sigv4.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { collectBody } from "./collect-body.ts";
@@ -77,8 +77,9 @@ export class ControlPlane {
       isAsked = true;
       if (request.headers.expect !== undefined) response.writeContinue();
     };
-    collectBody(request, held, SUBMISSION_BYTES_LIMIT, ask)
-      .then((body) => this.pass(visit, target, authorization.signer(request, body, "other"), body, fail))
+    const hash = new BodyHash(request.headers);
+    collectBody(request, held, hash, ask)
+      .then((body) => this.pass(visit, target, authorization.signer(request, hash, "other"), body, fail))
       .catch((error: unknown) => {
         fail(error);
         discardRest(request);

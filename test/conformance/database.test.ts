@@ -314,11 +314,11 @@ describe.each([
     expect(await allKeys(db)).toEqual([key]);
     await saveKey(db, { ...key, expires_time: "e", revoked_time: "r" });
     expect(await allKeys(db)).toEqual([{ ...key, expires_time: "e", revoked_time: "r" }]);
-    const submission = submissionKey("a", "once", Buffer.from("{}"));
+    const submission = await submissionKey("a", "once", Buffer.from("{}"));
     await saveSubmission(db, submission, "job-1", 1000);
     expect(await findSubmission(db, submission, 2000)).toBe("job-1");
     await expect(
-      findSubmission(db, submissionKey("a", "once", Buffer.from("[]")), 2000),
+      findSubmission(db, await submissionKey("a", "once", Buffer.from("[]")), 2000),
     ).rejects.toMatchObject({ code: "idempotency_key_reused" });
     expect(await findSubmission(db, submission, 2000 + 24 * 3_600_000)).toBeUndefined();
   });

@@ -4,7 +4,9 @@
  * simultaneous submissions creates a job.
  */
 import { createHash } from "node:crypto";
+import { OneEachTurn } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
+import { HASHED_EACH_TURN_BYTES } from "../../contracts/limits/event-loop.ts";
 import {
   EXPIRED_KEYS_AT_ONCE,
   IDEMPOTENCY_KEPT_MS,
@@ -19,10 +21,22 @@ export interface SubmissionKey {
 }
 
 /** Throws if the header's value is not a legal key. */
-export function submissionKey(apiName: string, header: string, body: Buffer): SubmissionKey {
+export async function submissionKey(apiName: string, header: string, body: Buffer): Promise<SubmissionKey> {
   assertLegalKey(header);
-  const body_sha256 = createHash("sha256").update(body).digest("hex");
-  return { api_name: apiName, idempotency_key: header, body_sha256 };
+  return { api_name: apiName, idempotency_key: header, body_sha256: await sha256(body) };
+}
+
+const turns = new OneEachTurn();
+
+/** Long bodies are hashed in pieces, one of them in each turn of the event loop. */
+async function sha256(body: Buffer): Promise<string> {
+  const hash = createHash("sha256");
+  if (body.length <= HASHED_EACH_TURN_BYTES) return hash.update(body).digest("hex");
+  for (let at = 0; at < body.length; at += HASHED_EACH_TURN_BYTES) {
+    await turns.turn();
+    hash.update(body.subarray(at, at + HASHED_EACH_TURN_BYTES));
+  }
+  return hash.digest("hex");
 }
 
 export function assertLegalKey(header: string): void {

@@ -24,7 +24,7 @@ export async function previewSubmission(
 ): Promise<Preview> {
   // A key that was used for another body is refused.
   if (idempotencyKey !== undefined)
-    await findSubmission(deps.db, submissionKey(apiName, idempotencyKey, body), wallMs());
+    await findSubmission(deps.db, await submissionKey(apiName, idempotencyKey, body), wallMs());
   const { input } = await checkedSubmission(deps, body, left);
   const { batch_size } = input;
   if (input.kind === "items")

@@ -41,7 +41,7 @@ export async function submitJob(
   idempotencyKey: string | undefined,
   left?: AbortSignal,
 ): Promise<Submitted> {
-  const key = idempotencyKey === undefined ? undefined : submissionKey(api.name, idempotencyKey, body);
+  const key = idempotencyKey === undefined ? undefined : await submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
   const submission = await checkedSubmission(deps, body, left);

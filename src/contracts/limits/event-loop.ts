@@ -18,3 +18,8 @@ export const READ_ASIDE_HEAP_MIB = 384;
 export const ASIDE_WAITING_BYTES_MAX = 128 * 1024 * 1024;
 /** A configuration of more bytes is parsed in the thread: the parser reads 2 MB a second, and reads twice. */
 export const CONFIG_READ_HERE_BYTES_MAX = 8 * 1024;
+/**
+ * Bytes of submissions that are hashed in one turn of the event loop, for their `Idempotency-Key`: 1 ms, or 4 ms on
+ * processors without SHA instructions. All submissions that may be held are 128 MiB, and may end in one turn.
+ */
+export const HASHED_EACH_TURN_BYTES = 1024 * 1024;

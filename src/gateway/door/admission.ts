@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Need, Principal } from "../../access/permission.ts";
+import { BodyHash } from "../../access/sigv4.ts";
 import type { AddressRoute } from "../../contracts/routes.ts";
 import { type Authorization, refusal } from "./authorization.ts";
 
@@ -24,6 +25,8 @@ export class Admission {
   private key: string | undefined;
   /** The version of the keys when the request was admitted. */
   private keysVersion: object | undefined;
+  /** Of a signed request. */
+  private bodyHash: BodyHash | undefined;
 
   constructor(rules: AdmissionRules, request: IncomingMessage, address: AddressRoute) {
     this.rules = rules;
@@ -54,9 +57,16 @@ export class Admission {
     this.key = this.rules.authorization.assertSignedHead(this.request)?.id;
   }
 
-  /** Throws if the signature does not match the whole request, or its signer may not pass. */
-  assertSigned(response: ServerResponse, body: readonly Buffer[]): void {
-    this.assert(response, this.rules.authorization.signer(this.request, body, "prediction"));
+  /** Hashes the body of a signed request from now on, as it arrives. */
+  hashBody(): void {
+    const hash = new BodyHash(this.request.headers);
+    this.bodyHash = hash;
+    this.request.on("data", (part: Buffer) => hash.add(part));
+  }
+
+  /** Throws if the signature does not match the whole request, or its signer may not pass. After `hashBody`. */
+  assertSigned(response: ServerResponse): void {
+    this.assert(response, this.rules.authorization.signer(this.request, this.bodyHash!, "prediction"));
   }
 
   /**

@@ -6,7 +6,13 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { keyOf } from "../../access/admin-token.ts";
 import type { JwtVerifier } from "../../access/jwt.ts";
 import { assertOpens, type Need, type Principal, sha256Of, unauthorized } from "../../access/permission.ts";
-import { checkSignedHead, isHeadVerified, type SignatureRules, verifySignature } from "../../access/sigv4.ts";
+import {
+  type BodyHash,
+  checkSignedHead,
+  isHeadVerified,
+  type SignatureRules,
+  verifySignature,
+} from "../../access/sigv4.ts";
 import { isSigned, refused } from "../../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
 import { wallMs } from "../../base/clock.ts";
@@ -69,15 +75,11 @@ export class Authorization {
   }
 
   /** Throws `unauthorized` if the signature does not match this request, or was used before. */
-  signer(
-    { method, url, headers }: IncomingMessage,
-    body: readonly Buffer[],
-    what: "prediction" | "other",
-  ): Principal {
+  signer({ method, url, headers }: IncomingMessage, body: BodyHash, what: "prediction" | "other"): Principal {
     const rules = this.options.signatures!;
     const nowMs = wallMs();
     const head = checkSignedHead(headers, rules, nowMs);
-    verifySignature({ method: method!, url: url!, headers, body }, head);
+    verifySignature({ method: method!, url: url!, headers }, body, head);
     const isRead = method === "GET" || method === "HEAD" || method === "OPTIONS";
     const mayRepeat = isRead || (what === "prediction" && rules.repeats === "predictions");
     const verdict = this.usedSignatures.use(head, nowMs);

@@ -56,7 +56,12 @@ describe("a dry run and its submission", () => {
   ])("are refused alike: %s", async (_, submission, key) => {
     const body = () => Buffer.from(JSON.stringify({ workers: 1, ...submission }));
     const api = { name: "jobs", api_id: "1" };
-    await saveSubmission(deps.db, submissionKey("jobs", "used", Buffer.from("{}")), "other", Date.now());
+    await saveSubmission(
+      deps.db,
+      await submissionKey("jobs", "used", Buffer.from("{}")),
+      "other",
+      Date.now(),
+    );
     const refused = await refusal(submitJob(deps, api, body(), key));
     expect(refused).toBeDefined();
     expect(await refusal(previewSubmission(deps, "jobs", body(), key))).toEqual(refused);
