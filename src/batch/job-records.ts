@@ -2,10 +2,11 @@
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { type FailurePage, type FailureSource, failurePage } from "./end/failures.ts";
+import { letterTotals } from "./letters/queue-counts.ts";
 import { failedBatches, failureGroups } from "./records/failed-batches.ts";
 import { type JobPage, jobPages } from "./records/job-lists.ts";
 import { configText, findJob, type JobRow, jobById } from "./records/job-rows.ts";
-import { type JobSummary, type JobTotals, jobSummary, jobTotals } from "./records/job-totals.ts";
+import { type JobSummary, type JobTotal, jobSummary, jobTotals } from "./records/job-totals.ts";
 
 const FAILURE_GROUPS_MAX = 500;
 
@@ -42,8 +43,9 @@ export class JobRecords {
   }
 
   /** Totals of all jobs and queues, for `/-/metrics`. */
-  totals(): Promise<JobTotals> {
-    return jobTotals(this.source.db);
+  async totals(): Promise<{ byApi: JobTotal[]; letters: { queue: string; messages: number }[] }> {
+    const { db } = this.source;
+    return { byApi: await jobTotals(db), letters: await letterTotals(db) };
   }
 
   failures(job: JobRow, after: number, limit: number): Promise<FailurePage> {

@@ -32,7 +32,9 @@ export function addQueueVerbs(program: Command, run: RunVerb): void {
   queue
     .command("get [queue]")
     .description("show the dead letter queues, or one")
-    .action((name) => run(async (context) => (await queues()).getQueues(context, name)));
+    .option("--limit <count>", "at most this many queues", "50")
+    .option("--cursor <cursor>", "continue after this cursor")
+    .action((name, options) => run(async (context) => (await queues()).getQueues(context, name, options)));
   queue
     .command("messages <queue>")
     .description("show the messages of a queue, oldest first")

@@ -23,16 +23,31 @@ interface Message {
   sent_time: string;
 }
 
-/** Shows one queue, or all queues that jobs name; by a job's id, the batches of this job. */
+/** Shows one queue, or a page of the queues that jobs name; by a job's id, the batches of this job. */
 export async function getQueues(
-  { client, output, out }: CliContext,
+  context: CliContext,
   name: string | undefined,
+  page: { limit: string; cursor?: string },
 ): Promise<number> {
-  const path = name === undefined ? "/-/queues" : `/-/queues/${encodeURIComponent(name)}`;
-  const { value, text } = await client.json<{ queues: Counts[] } | Counts | JobCounts>(path);
+  if (name === undefined) return listQueues(context, page);
+  const { client, output, out } = context;
+  const { value, text } = await client.json<Counts | JobCounts>(`/-/queues/${encodeURIComponent(name)}`);
   if (output === "json") await out(`${text}\n`);
-  else if ("job_id" in value) await out(`${batchTable(value)}\n`);
-  else await out(`${queueTable("queues" in value ? value.queues : [value])}\n`);
+  else await out(`${"job_id" in value ? batchTable(value) : queueTable([value])}\n`);
+  return EXIT.success;
+}
+
+async function listQueues(
+  { client, output, out, err }: CliContext,
+  { limit, cursor }: { limit: string; cursor?: string },
+): Promise<number> {
+  const { value, text } = await client.json<{ queues: Counts[]; next_cursor: string | null }>("/-/queues", {
+    query: { limit, cursor },
+  });
+  if (output === "json") await out(`${text}\n`);
+  else if (value.queues.length > 0) await out(`${queueTable(value.queues)}\n`);
+  else await out(cursor === undefined ? "no dead letter queues: no job names one\n" : "no more queues\n");
+  if (value.next_cursor !== null) err(`more: --cursor ${value.next_cursor}\n`);
   return EXIT.success;
 }
 
@@ -43,7 +58,6 @@ function batchTable({ job_id, batches_in_queue, batch_metrics, total_batch_count
 }
 
 function queueTable(queues: readonly Counts[]): string {
-  if (queues.length === 0) return "no dead letter queues: no job names one";
   const rows = queues.map(({ name, messages, oldest_sent_time }) => [
     name,
     String(messages),

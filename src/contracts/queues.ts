@@ -16,6 +16,9 @@ const SQS = new RegExp(SQS_PATTERN);
 /** Either kind of name, for the API's description. */
 export const QUEUE_NAME_PATTERN = `${OWN_PATTERN}|${SQS_PATTERN}`;
 
+/** A cursor of the list of queues: a name as it is stored, also by releases with other rules for regions. */
+export const QUEUE_CURSOR_PATTERN = `^[A-Za-z0-9_.:-]{1,${QUEUE_NAME_LENGTH_MAX}}$`;
+
 /** Undefined if it is no name of a queue. */
 export function parseQueueName(arn: string): QueueName | undefined {
   if (arn.length > QUEUE_NAME_LENGTH_MAX) return undefined;

@@ -7,10 +7,13 @@ import type { Jobs } from "../batch/jobs.ts";
 import type { DeadLetterPage, Queues } from "../batch/letters/queues.ts";
 import { jobStatus } from "../batch/records/read-job.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { QUEUE_CURSOR_PATTERN } from "../contracts/queues.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
 import { queueUrl } from "./jobs/job-answers.ts";
 import { assertKey } from "./requests/authorization.ts";
 import { limitOf } from "./requests/parameters.ts";
+
+const QUEUE_CURSOR = new RegExp(QUEUE_CURSOR_PATTERN);
 
 export interface QueueRoutesDeps {
   jobs: Jobs;
@@ -24,7 +27,8 @@ export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hon
   const admin = (c: Context) => assertKey(c, keys, { scope: "admin" });
   app.get("/-/queues", async (c) => {
     admin(c);
-    return c.json({ queues: await queues.list() });
+    const after = cursorOf(c, (cursor) => QUEUE_CURSOR.test(cursor));
+    return c.json(await queues.list(after, limitOf(c)));
   });
   app.get("/-/queues/:queue", async (c) => {
     const name = c.req.param("queue");
@@ -38,7 +42,8 @@ export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hon
   });
   app.get("/-/queues/:queue/messages", async (c) => {
     admin(c);
-    return messagesResponse(c, lists, await queues.messages(c.req.param("queue"), cursorOf(c), limitOf(c)));
+    const page = await queues.messages(c.req.param("queue"), cursorOf(c, isUlid), limitOf(c));
+    return messagesResponse(c, lists, page);
   });
   app.delete("/-/queues/:queue/messages", async (c) => {
     admin(c);
@@ -54,9 +59,9 @@ export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hon
   return app;
 }
 
-function cursorOf(c: Context): string {
+function cursorOf(c: Context, isLegal: (cursor: string) => boolean): string {
   const cursor = c.req.query("cursor");
-  if (cursor === undefined || isUlid(cursor)) return cursor ?? "";
+  if (cursor === undefined || isLegal(cursor)) return cursor ?? "";
   const message = `cursor must be the next_cursor of the previous page (got "${cursor}")`;
   throw new ServiceError("invalid_request", message);
 }

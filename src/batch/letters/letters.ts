@@ -5,7 +5,7 @@
 import { timestamp } from "../../base/clock.ts";
 import { newOrderedUlid } from "../../base/ids.ts";
 import type { DeadLetterAttributes } from "../../contracts/queues.ts";
-import { first, type Statements } from "../../database/database.ts";
+import type { Statements } from "../../database/database.ts";
 
 export interface DeadLetter {
   message_id: string;
@@ -111,35 +111,4 @@ export function lettersOf(
 export async function deleteLetters(db: Statements, ids: readonly string[]): Promise<number> {
   const places = ids.map(() => "?").join(", ");
   return db.run(`DELETE FROM letters WHERE message_id IN (${places})`, ids);
-}
-
-export interface QueueCounts {
-  name: string;
-  messages: number;
-  oldest_sent_time: string | null;
-}
-
-/** Counts of one queue; undefined if no message and no job names it. */
-export async function queueCounts(db: Statements, name: string): Promise<QueueCounts | undefined> {
-  const row = await first<{ messages: number; oldest: string | null }>(
-    db,
-    `SELECT messages, (SELECT sent_time FROM letters WHERE message_id = oldest_id) AS oldest
-     FROM (SELECT count(*) AS messages, min(message_id) AS oldest_id FROM letters WHERE queue = ?) AS counted`,
-    [name],
-  );
-  const job = await first(db, "SELECT job_id FROM jobs WHERE dead_letter_queue = ? LIMIT 1", [name]);
-  if (row!.messages === 0 && job === undefined) return undefined;
-  return { name, messages: row!.messages, oldest_sent_time: row!.oldest };
-}
-
-/** Every queue that a job or a message names. For SQS queues, the messages that wait to be sent. */
-export async function listQueues(db: Statements): Promise<QueueCounts[]> {
-  return db.all<QueueCounts>(
-    // Uses an index alone: reading each message's time as well would read its body.
-    `SELECT name, messages, (SELECT sent_time FROM letters WHERE message_id = oldest_id) AS oldest_sent_time
-     FROM (SELECT name, count(message_id) AS messages, min(message_id) AS oldest_id
-           FROM (SELECT DISTINCT dead_letter_queue AS name FROM jobs WHERE dead_letter_queue IS NOT NULL
-                 UNION SELECT DISTINCT queue FROM letters) AS names
-           LEFT JOIN letters ON letters.queue = names.name GROUP BY name) AS counted ORDER BY name`,
-  );
 }

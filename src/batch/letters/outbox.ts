@@ -9,6 +9,7 @@ import { LETTERS_A_REQUEST } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { setLetterError } from "../records/batch-rows.ts";
 import { type DeadLetter, deleteLetters, lettersToSend } from "./letters.ts";
+import { sqsQueues } from "./queue-counts.ts";
 import { type Delivered, requestsOf } from "./sqs.ts";
 
 const PAUSE_FIRST_MS = 1_000;
@@ -66,16 +67,11 @@ export class Outbox implements Service {
 
   /** Sends all waiting messages, once. */
   async runOnce(): Promise<void> {
-    const queues = await this.deps.db.all<{ queue: string }>(
-      // A range, not LIKE: the index skips the messages of Quern's own queues, which may be many.
-      "SELECT DISTINCT queue FROM letters WHERE queue >= 'arn:' AND queue < 'arn;'",
-    );
+    const queues = await sqsQueues(this.deps.db);
     // The pause of a queue without messages would have the outbox woken again and again.
-    const waiting = new Set(queues.map(({ queue }) => queue));
+    const waiting = new Set(queues);
     for (const queue of this.pauses.keys()) if (!waiting.has(queue)) this.pauses.delete(queue);
-    await Promise.all(
-      queues.map(({ queue }) => this.sendAll(queue).catch((error) => this.faulty(queue, error))),
-    );
+    await Promise.all(queues.map((queue) => this.sendAll(queue).catch((error) => this.faulty(queue, error))));
   }
 
   /** Handles an error of one queue: it is retried after a while, and the others continue. */

@@ -2,14 +2,8 @@
 import { ServiceError } from "../../contracts/errors.ts";
 import { parseQueueName, queueKey } from "../../contracts/queues.ts";
 import type { Database } from "../../database/database.ts";
-import {
-  type DeadLetter,
-  deleteLetters,
-  lettersOf,
-  listQueues,
-  type QueueCounts,
-  queueCounts,
-} from "./letters.ts";
+import { type DeadLetter, deleteLetters, lettersOf } from "./letters.ts";
+import { type QueueCounts, queueCounts, queueExists, queueNames } from "./queue-counts.ts";
 
 /** Messages deleted in one statement, so that other statements run in between. */
 const PURGE_AT_ONCE = 100;
@@ -23,6 +17,12 @@ export interface DeadLetterPage {
   next: string | null;
 }
 
+export interface QueuePage {
+  queues: QueueCounts[];
+  /** The last name of this page; null on the last page. */
+  next_cursor: string | null;
+}
+
 export class Queues {
   private readonly db: Database;
 
@@ -30,23 +30,30 @@ export class Queues {
     this.db = db;
   }
 
-  /** All queues that a job or a message names. For SQS queues, the messages that wait to be sent. */
-  list(): Promise<QueueCounts[]> {
-    return listQueues(this.db);
+  /**
+   * Queues that a job or a message names, by name, after `after`. For SQS queues, the messages that wait to be sent.
+   */
+  async list(after: string, limit: number): Promise<QueuePage> {
+    const names = await queueNames(this.db, after, limit + 1);
+    const queues: QueueCounts[] = [];
+    for (const name of names.slice(0, limit)) queues.push(await queueCounts(this.db, name));
+    return { queues, next_cursor: names.length > limit ? names[limit - 1]! : null };
   }
 
   /** Throws `queue_not_found`. */
   async counts(given: string): Promise<QueueCounts> {
-    const counts = await queueCounts(this.db, keyOf(given));
-    if (counts === undefined) throw queueNotFound(given);
-    return counts;
+    await this.assertExists(given);
+    return queueCounts(this.db, keyOf(given));
+  }
+
+  private async assertExists(given: string): Promise<void> {
+    if (!(await queueExists(this.db, keyOf(given)))) throw queueNotFound(given);
   }
 
   /** Messages after `after`, oldest first. Read on demand: a page may have 128 MB. Throws `queue_not_found`. */
   async messages(given: string, after: string, limit: number): Promise<DeadLetterPage> {
     const first = await lettersOf(this.db, keyOf(given), after, 1);
-    // Counting a long queue takes longer than reading a page, so count only if no message proves that the queue exists.
-    if (first.length === 0) await this.counts(given);
+    if (first.length === 0) await this.assertExists(given);
     const page: DeadLetterPage = {
       letters: this.lettersAfter(keyOf(given), after, limit, () => page),
       next: null,
@@ -77,12 +84,12 @@ export class Queues {
 
   /** Removes all its messages; resolves to their number. */
   async purge(given: string): Promise<number> {
-    const { name } = await this.counts(given);
+    await this.assertExists(given);
     let purged = 0;
     for (;;) {
       const ids = await this.db.all<{ message_id: string }>(
         "SELECT message_id FROM letters WHERE queue = ? ORDER BY message_id LIMIT ?",
-        [name, PURGE_AT_ONCE],
+        [keyOf(given), PURGE_AT_ONCE],
       );
       if (ids.length === 0) return purged;
       purged += await deleteLetters(
@@ -96,7 +103,7 @@ export class Queues {
   async remove(given: string, messageId: string): Promise<boolean> {
     const statement = "DELETE FROM letters WHERE queue = ? AND message_id = ?";
     if ((await this.db.run(statement, [keyOf(given), messageId])) === 1) return true;
-    await this.counts(given);
+    await this.assertExists(given);
     return false;
   }
 }

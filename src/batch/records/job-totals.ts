@@ -1,10 +1,6 @@
 /** Counts jobs: those of one API for the table of APIs, and all of them for the metrics. */
-import { QUEUES_COUNTED_MAX } from "../../contracts/limits/jobs.ts";
 import { first, type Statements } from "../../database/database.ts";
 import type { JobRow } from "./job-rows.ts";
-
-/** No name of a queue has parentheses. */
-const OTHER_QUEUES = "(others)";
 
 /** An API's jobs, for the table of APIs. */
 export interface JobSummary {
@@ -26,18 +22,20 @@ export async function jobSummary(db: Statements, apiName: string): Promise<JobSu
   return { running_jobs: running!.n, latest_job: latest ?? null };
 }
 
-export interface JobTotals {
-  /** Numbers of jobs by API and status, with their succeeded batches and failed attempts. */
-  byApi: { api: string; status: string; jobs: number; succeeded: number; failed: number }[];
-  /** Messages of a limited number of queues, and of all others together. */
-  letters: { queue: string; messages: number }[];
+/** The jobs of an API with one status: their number, succeeded batches and failed attempts. */
+export interface JobTotal {
+  api: string;
+  status: string;
+  jobs: number;
+  succeeded: number;
+  failed: number;
 }
 
 /** About a millisecond of rows, so that other work runs between two pages. */
 const SUMMED_AT_ONCE = 100;
 
-export async function jobTotals(db: Statements): Promise<JobTotals> {
-  const sums = new Map<string, JobTotals["byApi"][number]>();
+export async function jobTotals(db: Statements): Promise<JobTotal[]> {
+  const sums = new Map<string, JobTotal>();
   for (let after = ""; ; ) {
     const rows = await db.all<
       Pick<JobRow, "job_id" | "api_name" | "status" | "succeeded" | "failed_attempts">
@@ -56,35 +54,5 @@ export async function jobTotals(db: Statements): Promise<JobTotals> {
     if (rows.length < SUMMED_AT_ONCE) break;
     after = rows.at(-1)!.job_id;
   }
-  return {
-    byApi: [...sums.values()].sort((a, b) => (a.api + a.status < b.api + b.status ? -1 : 1)),
-    letters: await letterTotals(db),
-  };
-}
-
-/** Queues of one statement: some milliseconds, unless one is long. */
-const QUEUES_AT_ONCE = 500;
-
-/**
- * Submissions choose the names of queues, and each name takes a label. The queues with the oldest messages keep theirs,
- * whatever is submitted later; the rest are counted together.
- */
-async function letterTotals(db: Statements): Promise<JobTotals["letters"]> {
-  let oldest: { queue: string; messages: number; oldest_id: string }[] = [];
-  let others = 0;
-  for (let after = ""; ; ) {
-    const rows = await db.all<(typeof oldest)[number]>(
-      `SELECT queue, count(*) AS messages, min(message_id) AS oldest_id FROM letters WHERE queue > ?
-       GROUP BY queue ORDER BY queue LIMIT ?`,
-      [after, QUEUES_AT_ONCE],
-    );
-    oldest = [...oldest, ...rows].sort((a, b) => (a.oldest_id < b.oldest_id ? -1 : 1));
-    for (const { messages } of oldest.splice(QUEUES_COUNTED_MAX)) others += messages;
-    if (rows.length < QUEUES_AT_ONCE) break;
-    after = rows.at(-1)!.queue;
-  }
-  const counted = oldest
-    .map(({ queue, messages }) => ({ queue, messages }))
-    .sort((a, b) => (a.queue < b.queue ? -1 : 1));
-  return others === 0 ? counted : [...counted, { queue: OTHER_QUEUES, messages: others }];
+  return [...sums.values()].sort((a, b) => (a.api + a.status < b.api + b.status ? -1 : 1));
 }

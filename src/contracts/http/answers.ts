@@ -86,7 +86,10 @@ export const deadLetterQueueSchema = z.strictObject({
   messages: count,
   oldest_sent_time: time.nullable(),
 });
-export const queueListSchema = z.strictObject({ queues: z.array(deadLetterQueueSchema) });
+export const queueListSchema = z.strictObject({
+  queues: z.array(deadLetterQueueSchema),
+  next_cursor: z.string().nullable(),
+});
 
 /** docs/contract/failing-batches.md#messages */
 export const letterListSchema = z.strictObject({

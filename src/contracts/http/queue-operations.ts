@@ -1,5 +1,7 @@
 /** The operations on queues (docs/contract/failing-batches.md#shared-queues). */
+
 import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits/responses.ts";
+import { QUEUE_CURSOR_PATTERN } from "../queues.ts";
 import {
   deadLetterQueueSchema,
   letterListSchema,
@@ -11,6 +13,13 @@ import { ADMIN_ERRORS, type Operation, type Parameter, text } from "./operation.
 import { JOB_ID_PATTERN } from "./submission-description.ts";
 
 const queue: Parameter = { name: "queue", in: "path", about: "a dead letter queue", schema: text };
+const limit: Parameter = {
+  name: "limit",
+  in: "query",
+  about: "at most this many",
+  schema: { type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT },
+};
+const cursor = { name: "cursor", in: "query", about: "next_cursor of the previous page" } as const;
 const QUEUE_ERRORS = [...ADMIN_ERRORS, "queue_not_found"] as const;
 
 export const QUEUE_OPERATIONS: readonly Operation[] = [
@@ -18,11 +27,12 @@ export const QUEUE_OPERATIONS: readonly Operation[] = [
     id: "listQueues",
     method: "get",
     path: "/-/queues",
-    about: "the dead letter queues that jobs name; for SQS queues, the messages that wait to be sent",
+    about:
+      "the dead letter queues that jobs name, by name; for SQS queues, the messages that wait to be sent",
     scope: "admin",
-    parameters: [],
+    parameters: [limit, { ...cursor, schema: { type: "string", pattern: QUEUE_CURSOR_PATTERN } }],
     answers: { "application/json": queueListSchema },
-    errors: ADMIN_ERRORS,
+    errors: [...ADMIN_ERRORS, "invalid_request"],
   },
   {
     id: "getQueue",
@@ -40,21 +50,7 @@ export const QUEUE_OPERATIONS: readonly Operation[] = [
     path: "/-/queues/{queue}/messages",
     about: "the messages of a dead letter queue, oldest first",
     scope: "admin",
-    parameters: [
-      queue,
-      {
-        name: "limit",
-        in: "query",
-        about: "at most this many",
-        schema: { type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT },
-      },
-      {
-        name: "cursor",
-        in: "query",
-        about: "next_cursor of the previous page",
-        schema: { type: "string", pattern: JOB_ID_PATTERN },
-      },
-    ],
+    parameters: [queue, limit, { ...cursor, schema: { type: "string", pattern: JOB_ID_PATTERN } }],
     answers: { "application/json": letterListSchema },
     errors: [...QUEUE_ERRORS, "invalid_request"],
   },

@@ -161,6 +161,16 @@ describe("a dead letter queue", () => {
     const table = server.cli(["queue", "get"]).out;
     expect(table).toMatch(/^queue +messages +oldest$/m);
     expect(table).toMatch(/^shared +6 +\d+s/m);
+    const list = async (query: string) => (await server.fetch(`/-/queues${query}`, admin())).json();
+    const all = (await list("")) as { queues: { name: string }[]; next_cursor: null };
+    expect([all.queues.map(({ name }) => name), all.next_cursor]).toEqual([
+      expect.arrayContaining(["shared"]),
+      null,
+    ]);
+    const page = { queues: [expect.objectContaining({ name: "shared", messages: 6 })], next_cursor: null };
+    expect(await list("?limit=1&cursor=share")).toEqual(page);
+    expect(await list("?cursor=a%20b")).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(server.cli(["queue", "get", "--cursor", "shared"]).out).toBe("no more queues\n");
     expect(server.cli(["queue", "messages", "shared"]).out).toMatch(
       /mendable +\S+-0 +1 +ValueError: row 0: a +\[\{"id":0,"bad":"a"\}\]/,
     );
