@@ -27,16 +27,16 @@ describe("expired keys of submissions", () => {
   it("are deleted by the next submissions, a limited number by each", async () => {
     let expired = EXPIRED;
     for (let saved = 1; saved <= 5; saved++) {
-      await saveSubmission(db, key(`new-${saved}`), "job", NOW_MS);
+      await saveSubmission(db, await key(`new-${saved}`), "job", NOW_MS);
       expired = Math.max(0, expired - EXPIRED_KEYS_AT_ONCE);
       expect(await kept()).toBe(saved + expired);
     }
     for (let saved = 1; saved <= 5; saved++)
-      expect(await findSubmission(db, key(`new-${saved}`), NOW_MS)).toBe("job");
+      expect(await findSubmission(db, await key(`new-${saved}`), NOW_MS)).toBe("job");
   });
 
   it("can be used again while they are still there, for the same or another body", async () => {
-    const last = key(`old-${EXPIRED - 1}`, "other");
+    const last = await key(`old-${EXPIRED - 1}`, "other");
     expect(await findSubmission(db, last, NOW_MS)).toBeUndefined();
     await saveSubmission(db, last, "job-new", NOW_MS);
     expect(await findSubmission(db, last, NOW_MS)).toBe("job-new");
@@ -50,7 +50,7 @@ describe("expired keys of submissions", () => {
       plan.push(...rows.map(({ detail }) => detail));
       return 0;
     };
-    await saveSubmission({ all: db.all.bind(db), run: explain }, key("new"), "job", NOW_MS);
+    await saveSubmission({ all: db.all.bind(db), run: explain }, await key("new"), "job", NOW_MS);
     expect(plan.filter((detail) => /SEARCH|SCAN/.test(detail)).join("\n")).toMatch(
       /^SEARCH idempotency_keys USING PRIMARY KEY .*\nSEARCH idempotency_keys USING COVERING INDEX idempotency_keys_by_age .*$/,
     );
