@@ -73,7 +73,7 @@ def callers(data):
         hostile.write(data[1:])
         hostile.turn()
         hostile.close()
-        if not worker._draining:
+        if not worker._draining and worker._life.state != "failed":
             must_serve(worker)
     finally:
         worker._sockets.close_in_child()
