@@ -1,5 +1,6 @@
 /** The controller's HTTP, behind the gateway. It combines one file per resource, and adds admin keys and errors. */
-import { Hono } from "hono";
+import type { HttpBindings } from "@hono/node-server";
+import { type Context, Hono } from "hono";
 import { shortageOf } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
@@ -41,6 +42,12 @@ export interface ControlDeps
   auditDirectory: string;
 }
 
+/** Whether the client closed its connection before its request was complete. */
+function hasLeft(c: Context): boolean {
+  const { incoming } = c.env as HttpBindings;
+  return incoming.destroyed && !incoming.complete;
+}
+
 export function controlApp(deps: ControlDeps): Hono {
   const app = new Hono();
   app.use("*", async (_c, next) => {
@@ -50,7 +57,8 @@ export function controlApp(deps: ControlDeps): Hono {
   const faults = new FaultLog(({ level, msg, ...line }) => deps.log[level](line, msg));
   app.onError((thrown, c) => {
     const error = shortageError(thrown) ?? asServiceError(thrown);
-    faults.record(error, { requestId: requestId(c), method: c.req.method, url: c.req.path });
+    // Not a fault: the body ended because its client left.
+    if (!hasLeft(c)) faults.record(error, { requestId: requestId(c), method: c.req.method, url: c.req.path });
     return new Response(JSON.stringify(toProblem(error, requestId(c))), {
       status: error.status,
       headers: problemHeaders(error),

@@ -47,6 +47,18 @@ interface OpenStream {
   end: () => void;
 }
 
+/**
+ * Whether a key that has `mine` open may open another one, if `all` are open. A key may have twice as many as stay free
+ * for others, so that a few keys cannot use up all.
+ */
+export function mayOpen(
+  mine: number,
+  all: number,
+  { ofAKey, ofAll }: Pick<Most, "ofAKey" | "ofAll">,
+): boolean {
+  return mine < ofAKey && mine < 2 * (ofAll - all);
+}
+
 /** Callers without a key share one limit. */
 const ANYBODY = "-";
 
@@ -89,11 +101,11 @@ export class OpenStreams {
   private assertFew(owner: string, streams: ReadonlySet<OpenStream>): void {
     const all = [...this.byKey.values()].reduce((sum, { size }) => sum + size, 0);
     const { ofAKey, ofAll, what, cure } = this.most;
-    if (streams.size < ofAKey && all < ofAll) return;
+    if (mayOpen(streams.size, all, this.most)) return;
     const who = owner === ANYBODY ? "callers without a key have" : `${owner} has`;
     const message =
       streams.size < ofAKey
-        ? `${ofAll} ${what} are open, which is the limit of this server; ${cure}`
+        ? `${all} of the ${ofAll} ${what} that this server allows are open; ${cure}`
         : `${who} ${ofAKey} ${what} open, which is the limit; ${cure}`;
     throw new ServiceError("rate_limited", message, { retryAfterS: 1 });
   }
