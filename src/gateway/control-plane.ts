@@ -6,6 +6,7 @@ import { BodyHash } from "../access/sigv4.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { collectBody } from "./collect-body.ts";
+import { setOwner } from "./connections/owners.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 import type { Authorization } from "./door/authorization.ts";
 import type { ClientAddress } from "./door/client-address.ts";
@@ -101,8 +102,9 @@ export class ControlPlane {
       isLocal: clients.isLocal(request),
       ...{ principal, endpoint },
     };
-    const sender =
-      principal?.id ?? authorization.keyPrincipal(request)?.id ?? request.socket.remoteAddress ?? "";
+    const known = principal?.id ?? authorization.keyPrincipal(request)?.id;
+    if (known !== undefined) setOwner(request.socket, known);
+    const sender = known ?? request.socket.remoteAddress ?? "";
     const options = { controller, sender, requestId, forwarded, body, path, onNothing };
     forward(request, response, options).catch(fail);
   }

@@ -10,6 +10,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import type { Forwarded } from "../contracts/forwarded.ts";
 import type { Permission } from "../contracts/keys.ts";
 import { refuse, refuseLast } from "./answers/refuse.ts";
+import { setOwner } from "./connections/owners.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 import { destinationOf } from "./destination.ts";
 import { foreignOrigin } from "./door/cors.ts";
@@ -107,6 +108,7 @@ export class Inside {
     const path = url.slice(0, pathEnd(url));
     const fault = targetFault(path);
     if (fault !== undefined) throw notCanonical(path, fault);
+    setOwner(request.socket, `api:${caller}`);
     this.keep(sha256, { ...exchange, caller });
     this.route(exchange, path, caller);
   }

@@ -6,11 +6,21 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { CONNECTION_NEW_MS } from "../../src/contracts/limits/requests.ts";
+import { setOwner } from "../../src/gateway/connections/owners.ts";
 import { Listener, type TlsFiles } from "../../src/gateway/door/listener.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const MOST = 5;
+
+afterEach(() => vi.restoreAllMocks());
+
+/** Does not wait. */
+function passTime(ms: number): void {
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, "now").mockImplementation(() => now() + ms);
+}
 
 describe.each(["plain", "TLS"])("more %s connections than a listener holds", (kind) => {
   let dir: string;
@@ -20,6 +30,8 @@ describe.each(["plain", "TLS"])("more %s connections than a listener holds", (ki
   let clients: Socket[];
   /** Requests for /held, which wait for their answers. */
   let held: ServerResponse[];
+  /** Who sends the next requests. */
+  let sender: string | undefined;
 
   beforeAll(() => {
     dir = mkdtempSync(join(tmpdir(), "quern-connections-"));
@@ -34,8 +46,11 @@ describe.each(["plain", "TLS"])("more %s connections than a listener holds", (ki
 
   beforeEach(async () => {
     [clients, held] = [[], []];
-    const take = (url: string | undefined, response: ServerResponse) =>
-      url === "/held" ? held.push(response) : response.end();
+    const take = (url: string | undefined, response: ServerResponse) => {
+      if (sender !== undefined) setOwner(response.req.socket, sender);
+      if (url === "/held") held.push(response);
+      else response.end();
+    };
     listener = new Listener("parent", tls, ({ url }, response) => take(url, response), MOST);
     await listener.start();
     server = createServer((socket) => listener.accept(socket));
@@ -47,8 +62,8 @@ describe.each(["plain", "TLS"])("more %s connections than a listener holds", (ki
     await listener.stop();
   });
 
-  async function open(): Promise<Socket> {
-    const to = { port: (server.address() as AddressInfo).port, host: "127.0.0.1" };
+  async function open(localAddress = "127.0.0.1"): Promise<Socket> {
+    const to = { port: (server.address() as AddressInfo).port, host: "127.0.0.1", localAddress };
     const client = kind === "plain" ? connect(to) : connectTls({ ...to, rejectUnauthorized: false });
     clients.push(client);
     client.on("error", () => {});
@@ -93,16 +108,29 @@ describe.each(["plain", "TLS"])("more %s connections than a listener holds", (ki
     for (const index of [0, 2, 4, 5, 6]) await use(clients[index]!);
   });
 
-  it("are closed while all the others have requests in progress", async () => {
-    for (let one = 0; one < MOST; one++) await openAndHold();
-    const refused = await open();
-    ask(refused.resume(), "/held");
-    await eventually("the new one is closed", () => refused.closed);
-    expect([closed(), held.length]).toEqual([[MOST], MOST]);
+  it("close only their own, if all of one address have requests in progress", async () => {
+    await openAndUse();
+    const ours = await open();
+    sender = "key";
+    await use(ours);
+    sender = undefined;
+    for (let one = 0; one < 3 * MOST; one++) {
+      const count = held.length + 1;
+      ask((await open("127.0.0.2")).resume(), "/held");
+      await eventually("the request is there", () => held.length === count);
+    }
+    await use(clients[0]!);
+    await use(ours);
+    // A new one of another address is served too.
+    await openAndUse();
+    const openOnes = () => clients.flatMap(({ closed }, index) => (closed ? [] : [index]));
+    await eventually("the others are closed", () => openOnes().length === MOST);
+    expect(openOnes()).toEqual([0, 1, 3 * MOST, 3 * MOST + 1, 3 * MOST + 2]);
   });
 
   it("close those whose request never ends its head", async () => {
     for (let one = 0; one < MOST; one++) (await open()).resume().write("GET /held HTTP/1.1\r\nx: ");
+    passTime(CONNECTION_NEW_MS);
     for (let one = 0; one < MOST; one++) await openAndUse();
     // Too late.
     for (const client of clients.slice(0, MOST)) client.write("x\r\nhost: x\r\n\r\n");

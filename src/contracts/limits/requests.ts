@@ -43,6 +43,13 @@ export const HANDSHAKES_MAX = 1_000;
  * 53 KB, another one 15 KB, and up to 16 KB more while its head arrives.
  */
 export const CONNECTIONS_MAX = 10_000;
+/**
+ * Beyond CONNECTIONS_MAX, a new connection closes one of the owner (a key, or an address without one) that has most, if
+ * it has more than this part of all: a sixteenth. Sixteen addresses are needed to lock others out.
+ */
+export const CONNECTIONS_SHARE = 16;
+/** A connection without a request counts as idle after this time: its first request may be on its way. */
+export const CONNECTION_NEW_MS = 1_000;
 /** How many of them a new connection looks at to find an idle one: 10 us of work. */
 export const CONNECTIONS_LOOKED_AT_MAX = 100;
 /**

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Need, Principal } from "../../access/permission.ts";
 import { BodyHash } from "../../access/sigv4.ts";
 import type { AddressRoute } from "../../contracts/routes.ts";
+import { setOwner } from "../connections/owners.ts";
 import { type Authorization, refusal } from "./authorization.ts";
 
 /** If a body is complete this soon after its head, the key's expiry is not checked again. */
@@ -49,6 +50,7 @@ export class Admission {
     const { authorization } = this.rules;
     const need: Need = { scope: "predict", api: this.address.name };
     this.key = authorization.assert(this.request, response, need, tokenPrincipal).id;
+    setOwner(this.request.socket, this.key);
     this.keysVersion = authorization.keysVersion;
   }
 

@@ -24,8 +24,12 @@ interface Asked {
   isUsed: boolean;
 }
 
-/** What a connection does: it has a request without a whole response, or had one since the question before, or nothing. */
-export type ConnectionUse = "busy" | "used" | "idle";
+/**
+ * What a connection does: it has a request in progress, or had one since the question before, or nothing. "slow": the
+ * request waits for its client, which has yet to send the rest of the body or to take the response. "new": it had no
+ * request yet.
+ */
+export type ConnectionUse = "busy" | "slow" | "used" | "idle" | "new";
 
 export class AskedAtOnce {
   private readonly asked = new WeakMap<Socket, Asked>();
@@ -46,10 +50,10 @@ export class AskedAtOnce {
   /** What the connection does, and did since this was last asked. */
   use(socket: Socket): ConnectionUse {
     const asked = this.asked.get(socket);
-    if (asked === undefined) return "idle";
+    if (asked === undefined) return "new";
     const { last, isUsed } = asked;
     asked.isUsed = false;
-    if (!last.writableFinished) return "busy";
+    if (!last.writableFinished) return waitsForClient(asked) ? "slow" : "busy";
     return isUsed ? "used" : "idle";
   }
 
@@ -82,6 +86,12 @@ export class AskedAtOnce {
  */
 export function parseNoMore(socket: ParsedSocket): void {
   if (socket.parser?.onIncoming) socket.parser.onIncoming = () => PARSE_NO_MORE;
+}
+
+/** Judges the response whose turn it is: the others cannot be taken yet. */
+function waitsForClient({ last, earlier }: Asked): boolean {
+  const [first = last] = earlier ?? [];
+  return !first.req.complete || first.writableLength > 0;
 }
 
 function abandon({ last, earlier }: Asked): void {

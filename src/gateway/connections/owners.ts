@@ -1,0 +1,44 @@
+/**
+ * Who each connection belongs to: the client's address at first, and whoever sent its last authorised request after
+ * that. So a caller with a key does not share the fate of strangers behind the same address.
+ */
+import { isIPv6, type Socket } from "node:net";
+
+interface Owned {
+  owner: string;
+  onMove: (to: string) => void;
+}
+
+const owned = new WeakMap<Socket, Owned>();
+
+/** Returns the owner; `onMove` is called with each new one. */
+export function followOwner(socket: Socket, onMove: (to: string) => void): string {
+  const owner = addressOwner(socket.remoteAddress);
+  owned.set(socket, { owner, onMove });
+  return owner;
+}
+
+/** A request of `owner` was authorised. On the hot path: the owner is nearly always the same as before. */
+export function setOwner(socket: Socket, owner: string): void {
+  const known = owned.get(socket);
+  if (known === undefined || known.owner === owner) return;
+  known.owner = owner;
+  known.onMove(owner);
+}
+
+export function ownerOf(socket: Socket): string {
+  return owned.get(socket)?.owner ?? addressOwner(socket.remoteAddress);
+}
+
+/** The client's address. One host may have all addresses of an IPv6 /64 network, so they count as one. */
+export function addressOwner(address: string | undefined): string {
+  const text = (address ?? "").replace(/^::ffff:(?=\d+\.)/, "");
+  if (!isIPv6(text)) return text;
+  const [before, after] = text
+    .replace(/%.*$/, "")
+    .split("::")
+    .map((part) => part.split(":").filter((group) => group !== "")) as [string[], string[] | undefined];
+  const zeros = after === undefined ? 0 : 8 - before.length - after.length;
+  const groups = [...before, ...Array<string>(Math.max(zeros, 0)).fill("0"), ...(after ?? [])];
+  return `${groups.slice(0, 4).join(":")}::/64`;
+}
