@@ -8,6 +8,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
+import { unreadAnswers } from "./answers/unread-answers.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 
 /** Headers of one hop only (RFC 9110, section 7.6.1). */
@@ -70,6 +71,11 @@ export async function forward(
       discardRest(request);
     }
     answer.pipe(response);
+    // After `pipe` has written, and after it has ended the response.
+    answer.on("data", () => {
+      if (response.writableNeedDrain) unreadAnswers.add(response, answer);
+    });
+    answer.on("end", () => unreadAnswers.add(response, answer));
     answer.on("error", () => response.destroy());
     answer.on("aborted", () => response.destroy());
   };
@@ -80,7 +86,8 @@ export async function forward(
     response.writeContinue();
   });
   upstream.on("error", () => {
-    if (!response.headersSent) onNothing();
+    // Without a client, its own leaving is the error.
+    if (!response.headersSent && !response.destroyed) onNothing();
   });
   response.on("close", () => socket.destroy());
   if (options.body !== undefined) {

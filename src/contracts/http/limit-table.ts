@@ -54,7 +54,7 @@ const REQUESTS: readonly LimitRow[] = [
     status: undefined,
   },
   {
-    what: "open connections of each listener of a gateway; a new one ends one that is idle",
+    what: `open connections of each listener of a gateway; a new one ends one of the key or address with most, if that has more than 1/${requests.CONNECTIONS_SHARE} of all, else one that is idle`,
     most: `${requests.CONNECTIONS_MAX}, and half of the files that the gateway may open`,
     error: undefined,
     status: undefined,
@@ -72,8 +72,14 @@ const REQUESTS: readonly LimitRow[] = [
     status: 413,
   },
   {
-    what: "bytes of answers that clients of a gateway do not read; the oldest go for new ones",
+    what: "bytes of answers that clients of a gateway do not read; those of the key or address with most go for new ones",
     most: bytes(responses.UNREAD_ANSWERS_BYTES_MAX),
+    error: undefined,
+    status: undefined,
+  },
+  {
+    what: "time in which a client takes nothing of an answer",
+    most: `${responses.UNTAKEN_MS / 1000} to ${(responses.UNTAKEN_MS + responses.UNTAKEN_POLL_MS) / 1000} s`,
     error: undefined,
     status: undefined,
   },

@@ -32,7 +32,16 @@ export const STREAM_POLL_MS = 500;
 /** A stream that is silent this long gets a comment or an empty line, before a proxy closes it (60 s is common). */
 export const STREAM_HEARTBEAT_MS = 15_000;
 /**
- * Bytes of complete responses that a gateway holds for clients which do not read them. Beyond that, it closes the
- * connections of the oldest ones. A response has up to 256 KiB, the end of a stream up to 1 MiB.
+ * Bytes of responses that a gateway holds for clients which do not read them. Beyond that, it closes connections of the
+ * owner (a key, or an address without one) that holds most, if that is more than this part of it; otherwise the oldest
+ * ones. A response has up to 256 KiB, the end of a stream up to 1 MiB.
  */
 export const UNREAD_ANSWERS_BYTES_MAX = 128 * 1024 * 1024;
+export const UNREAD_ANSWERS_SHARE = 16;
+/** How many responses are looked at to find one of which the client takes nothing: 100 us of work. */
+export const UNREAD_ANSWERS_LOOKED_AT_MAX = 100;
+/** What a response that is forwarded from the controller holds besides the bytes that were written: one read. */
+export const UNREAD_FORWARDED_BYTES = 64 * 1024;
+/** A client that takes nothing of a response for this long is cut off, up to one period of the check later. */
+export const UNTAKEN_MS = 60_000;
+export const UNTAKEN_POLL_MS = 15_000;
