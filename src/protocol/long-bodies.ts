@@ -1,10 +1,12 @@
 /**
  * Bodies longer than one frame. The sender cuts them, and has at most one window in flight until the receiver grants
- * more. The receiver joins them. A long body never blocks the frames of its neighbours.
+ * more. The receiver joins them, and bounds what it holds of incomplete ones. A long body never blocks the frames of
+ * its neighbours.
  */
 import {
   FRAME_BODY_BYTES_MAX,
   FRAMES_OF_A_BODY_MAX,
+  INCOMPLETE_BODIES_BYTES,
   MESSAGE_BYTES_MAX,
   STREAM_WINDOW_BYTES,
 } from "../contracts/limits/frames.ts";
@@ -86,48 +88,118 @@ interface Receiving {
   type: number;
   parts: Buffer[];
   bytes: number;
+  /** How many bytes of this body the sender was allowed to send so far. */
+  granted: number;
+  /** Nobody waits for it any more, so only its first frame is kept. */
+  isAbandoned: boolean;
+}
+
+/** What the receiver asks of its owner. */
+interface ReceiverEvents {
+  /** Whether a long body of this type and id may begin. Otherwise a worker could fill the memory with them. */
+  expects(type: number, id: number): boolean;
+  /** Tells the sender that it may send `bytes` more of the body `id`. */
+  grant(id: number, bytes: number): void;
 }
 
 export class LongBodyReceiver {
+  /** In the order in which they began. */
   private readonly receiving = new Map<number, Receiving>();
-  private readonly expects: (type: number, id: number) => boolean;
+  private readonly events: ReceiverEvents;
+  /** The bytes of these bodies, without the abandoned ones. */
+  private held = 0;
+  private isHoldingBack = false;
 
-  /** `expects`: whether a long body of this type and id may begin. Otherwise a worker could fill the memory with them. */
-  constructor(expects: (type: number, id: number) => boolean) {
-    this.expects = expects;
+  constructor(events: ReceiverEvents) {
+    this.events = events;
   }
 
   /**
-   * Takes one frame. Returns the whole body after its last frame, else undefined; the caller then grants the bytes
-   * back. A body of one frame is returned as the same view. Only BUSY, the reply to a CANCEL, ends an incomplete body.
+   * Takes one frame, and grants its bytes back as soon as there is space. Returns the whole body after its last frame,
+   * else undefined. A body of one frame is returned as the same view. Only BUSY, the reply to a CANCEL, ends an
+   * incomplete body.
    */
   take(type: number, flags: number, id: number, body: Buffer): Buffer | undefined {
     let known = this.receiving.size === 0 ? undefined : this.receiving.get(id);
     if (known !== undefined && known.type !== type) {
       if (type !== MESSAGE.BUSY)
         throw new ProtocolError(`a message of type ${type} arrived inside the body of message ${id}`);
-      this.receiving.delete(id);
+      this.end(id, known);
       known = undefined;
     }
-    if ((flags & FLAG_MORE) === 0) {
-      if (known === undefined) return body;
-      this.receiving.delete(id);
-      return Buffer.concat([...known.parts, body]);
-    }
+    const isLast = (flags & FLAG_MORE) === 0;
     if (known === undefined) {
-      if (!this.expects(type, id))
-        throw new ProtocolError(
-          `a long message of type ${type} came with the id ${id}, for which nobody waits`,
-        );
-      this.receiving.set(id, { type, parts: [Buffer.from(body)], bytes: body.length });
-    } else if (known.bytes + body.length > MESSAGE_BYTES_MAX)
-      throw new ProtocolError(`the body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
-    else if (known.parts.length >= FRAMES_OF_A_BODY_MAX)
-      throw new ProtocolError(`the body of message ${id} has over ${FRAMES_OF_A_BODY_MAX} frames`);
-    else {
-      known.parts.push(Buffer.from(body));
-      known.bytes += body.length;
+      if (isLast) return body;
+      known = this.begin(type, id);
     }
+    add(known, id, body);
+    if (!known.isAbandoned) this.held += body.length;
+    if (isLast) {
+      this.end(id, known);
+      return Buffer.concat(known.parts);
+    }
+    this.grantIfSpace(id, known);
     return undefined;
   }
+
+  /** Nobody waits for the body `id` any more: it takes no space, and gets no more grants. */
+  abandon(id: number): void {
+    const known = this.receiving.get(id);
+    if (known === undefined || known.isAbandoned) return;
+    known.isAbandoned = true;
+    known.parts.length = 1;
+    this.leave(known);
+  }
+
+  private begin(type: number, id: number): Receiving {
+    if (!this.events.expects(type, id))
+      throw new ProtocolError(
+        `a long message of type ${type} came with the id ${id}, for which nobody waits`,
+      );
+    const body = { type, parts: [], bytes: 0, granted: STREAM_WINDOW_BYTES, isAbandoned: false };
+    this.receiving.set(id, body);
+    return body;
+  }
+
+  private end(id: number, known: Receiving): void {
+    this.receiving.delete(id);
+    if (!known.isAbandoned) this.leave(known);
+  }
+
+  /** The bytes of this body are no longer held, so others may go on. */
+  private leave(known: Receiving): void {
+    this.held -= known.bytes;
+    if (!this.isHoldingBack) return;
+    this.isHoldingBack = false;
+    for (const [id, body] of this.receiving) this.grantIfSpace(id, body);
+  }
+
+  /** The oldest body always gets its grant: it comes to its end, and leaves its space to the others. */
+  private grantIfSpace(id: number, body: Receiving): void {
+    const bytes = body.bytes + STREAM_WINDOW_BYTES - body.granted;
+    if (bytes === 0 || body.isAbandoned) return;
+    if (this.held > INCOMPLETE_BODIES_BYTES && body !== this.oldest()) {
+      this.isHoldingBack = true;
+      return;
+    }
+    body.granted += bytes;
+    this.events.grant(id, bytes);
+  }
+
+  private oldest(): Receiving | undefined {
+    for (const body of this.receiving.values()) if (!body.isAbandoned) return body;
+    return undefined;
+  }
+}
+
+/** Adds a frame to its body. Throws if the body becomes too large, or larger than was granted. */
+function add(known: Receiving, id: number, body: Buffer): void {
+  known.bytes += body.length;
+  if (known.bytes > MESSAGE_BYTES_MAX)
+    throw new ProtocolError(`the body of message ${id} is over ${MESSAGE_BYTES_MAX} bytes`);
+  if (known.bytes > known.granted)
+    throw new ProtocolError(`the body of message ${id} has more bytes than the ${known.granted} granted`);
+  if (known.parts.length >= FRAMES_OF_A_BODY_MAX)
+    throw new ProtocolError(`the body of message ${id} has over ${FRAMES_OF_A_BODY_MAX} frames`);
+  if (!known.isAbandoned) known.parts.push(Buffer.from(body));
 }

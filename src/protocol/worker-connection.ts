@@ -7,7 +7,7 @@ import { contain } from "../base/boundary.ts";
 import { FRAME_BODY_BYTES_MAX } from "../contracts/limits/frames.ts";
 import { FrameInbox } from "./frame-inbox.ts";
 import { asProtocolError, checkFrame, checkLong, ProtocolError } from "./frame-rules.ts";
-import { FLAG_MORE, FrameReader, FrameWriter } from "./frames.ts";
+import { FrameReader, FrameWriter } from "./frames.ts";
 import { shakeHands } from "./handshake.ts";
 import { LongBodyReceiver, LongBodySender } from "./long-bodies.ts";
 import {
@@ -45,14 +45,19 @@ export class WorkerConnection {
   private readonly socket: Socket;
   private readonly writer = new FrameWriter();
   private readonly sender: LongBodySender;
+  private readonly receiver: LongBodyReceiver;
   private broken: ProtocolError | undefined;
   private flushScheduled = false;
   private unflushed = 0;
 
-  private constructor(socket: Socket, welcome: Welcome) {
+  private constructor(socket: Socket, welcome: Welcome, events: WorkerConnectionEvents) {
     this.socket = socket;
     this.welcome = welcome;
     this.sender = new LongBodySender((type, flags, id, body) => this.writer.frame(type, flags, id, body));
+    this.receiver = new LongBodyReceiver({
+      expects: (type, id) => events.expects(type, id),
+      grant: (id, bytes) => this.send(MESSAGE.WINDOW, id, encodeByteCount(bytes)),
+    });
   }
 
   /** Connects and shakes hands. Rejects if nobody listens, the worker refuses us, or `timeoutMs` pass. */
@@ -67,7 +72,7 @@ export class WorkerConnection {
     const socket: Socket = connectSocket(address, reader);
     try {
       const welcome = await shakeHands(socket, frames, { protocol: PROTOCOL_VERSION, ...hello }, timeoutMs);
-      const connection = new WorkerConnection(socket, welcome);
+      const connection = new WorkerConnection(socket, welcome, events);
       connection.listen(events, frames);
       return connection;
     } catch (error) {
@@ -110,6 +115,7 @@ export class WorkerConnection {
   /** Nobody waits for `id` any more. */
   cancel(id: number): void {
     this.sender.abandon(id);
+    this.receiver.abandon(id);
     this.send(MESSAGE.CANCEL, id, Buffer.alloc(0));
   }
 
@@ -124,7 +130,6 @@ export class WorkerConnection {
   }
 
   private listen(events: WorkerConnectionEvents, frames: FrameInbox): void {
-    const receiver = new LongBodyReceiver((type, id) => events.expects(type, id));
     frames.open((type, flags, id, body) => {
       if (this.broken !== undefined) return;
       checkFrame(type, flags, id, body.length);
@@ -133,9 +138,8 @@ export class WorkerConnection {
         this.scheduleFlush();
         return;
       }
-      const whole = receiver.take(type, flags, id, body);
+      const whole = this.receiver.take(type, flags, id, body);
       if (whole !== undefined) events.onMessage(type, id, whole === body ? Buffer.from(body) : whole);
-      else if ((flags & FLAG_MORE) !== 0) this.send(MESSAGE.WINDOW, id, encodeByteCount(body.length));
     });
     this.socket.on("error", (error) => {
       if (error instanceof ProtocolError) this.broken ??= error;

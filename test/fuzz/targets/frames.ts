@@ -39,7 +39,7 @@ function read(bytes: Buffer, steps: readonly number[]): Stream {
 
 /** As a connection does; every broken rule must throw a ProtocolError. */
 function decodeAll(frames: readonly Frame[]): void {
-  const receiver = new LongBodyReceiver(() => true);
+  const receiver = new LongBodyReceiver({ expects: () => true, grant: () => undefined });
   try {
     for (const [type, flags, id, body] of frames) {
       checkFrame(type, flags, id, body.length);
