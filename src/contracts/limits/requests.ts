@@ -39,7 +39,7 @@ export const STRANGERS_OF_A_TURN_MAX = 100;
 /** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */
 export const HANDSHAKES_MAX = 1_000;
 /**
- * Open connections of one listener of a gateway, and at most half of the files that it may open. A TLS connection holds
+ * Open connections of one listener of a gateway, and at most a third of the files that it may open. A TLS connection holds
  * 53 KB, another one 15 KB, and up to 16 KB more while its head arrives.
  */
 export const CONNECTIONS_MAX = 10_000;

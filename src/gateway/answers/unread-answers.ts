@@ -13,6 +13,7 @@ import {
   UNTAKEN_MS,
   UNTAKEN_POLL_MS,
 } from "../../contracts/limits/responses.ts";
+import { unreadForwardedMax } from "../connections/open-files.ts";
 import { ownerOf } from "../connections/owners.ts";
 import { Shares } from "../connections/shares.ts";
 import { takenBytes } from "../connections/taken-bytes.ts";
@@ -34,14 +35,17 @@ type Ring = Map<ServerResponse, Unread>;
 
 export class UnreadAnswers {
   private readonly most: number;
+  /** What the source of a forwarded response counts for: its bytes, and its file. */
+  private readonly sourceBytes: number;
   private held = 0;
   private readonly unread: Ring = new Map();
   private readonly byOwner = new Map<string, Ring>();
   private readonly shares: Shares;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(most: number) {
+  constructor(most: number, sourcesMost = unreadForwardedMax()) {
     this.most = most;
+    this.sourceBytes = Math.max(UNREAD_FORWARDED_BYTES, Math.ceil(most / sourcesMost));
     this.shares = new Shares(most / UNREAD_ANSWERS_SHARE);
   }
 
@@ -82,7 +86,7 @@ export class UnreadAnswers {
     const ring = this.byOwner.get(unread.owner);
     if (ring === undefined) this.byOwner.set(unread.owner, new Map([[response, unread]]));
     else ring.set(response, unread);
-    this.count(unread, heldBytes(response, source));
+    this.count(unread, this.heldBytes(response, source));
     response.on("close", unread.onClose);
     this.timer ??= setInterval(
       () => contain("the responses that nobody reads", () => this.check(performance.now())),
@@ -93,7 +97,7 @@ export class UnreadAnswers {
   /** Whether the client has taken something since the last look. Forgets the response if it has taken everything. */
   private look(response: ServerResponse, unread: Unread, nowMs: number): boolean {
     const { socket } = response.req;
-    const bytes = heldBytes(response, unread.source);
+    const bytes = this.heldBytes(response, unread.source);
     if (bytes === 0) {
       this.forget(response);
       return true;
@@ -138,6 +142,12 @@ export class UnreadAnswers {
     response.req.socket.destroy();
   }
 
+  private heldBytes(response: ServerResponse, source: IncomingMessage | undefined): number {
+    const written = response.writableLength;
+    if (written === 0 || source === undefined || source.readableEnded) return written;
+    return written + Math.max(source.readableLength, this.sourceBytes);
+  }
+
   private count(unread: Unread, bytes: number): void {
     this.held += bytes - unread.bytes;
     this.shares.add(unread.owner, bytes - unread.bytes);
@@ -154,12 +164,6 @@ export class UnreadAnswers {
     ring.delete(response);
     if (ring.size === 0) this.byOwner.delete(unread.owner);
   }
-}
-
-function heldBytes(response: ServerResponse, source: IncomingMessage | undefined): number {
-  const written = response.writableLength;
-  if (written === 0 || source === undefined || source.readableEnded) return written;
-  return written + Math.max(source.readableLength, UNREAD_FORWARDED_BYTES);
 }
 
 export const unreadAnswers = new UnreadAnswers(UNREAD_ANSWERS_BYTES_MAX);

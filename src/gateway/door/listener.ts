@@ -7,9 +7,10 @@ import { reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
 import { say } from "../../observe/words.ts";
+import { connectionsMax } from "../connections/open-files.ts";
 import { AskedAtOnce } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
-import { connectionsMax, OpenConnections } from "./open-connections.ts";
+import { OpenConnections } from "./open-connections.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 75_000;

@@ -4,12 +4,10 @@
  * opens too many connections closes only their own. If nobody has that many, a new one closes an idle one of anybody; if
  * all have requests in progress, the new one is closed. Requests cost nothing here, except those that change the owner.
  */
-import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import {
   CONNECTION_NEW_MS,
   CONNECTIONS_LOOKED_AT_MAX,
-  CONNECTIONS_MAX,
   CONNECTIONS_SHARE,
 } from "../../contracts/limits/requests.ts";
 import { say } from "../../observe/words.ts";
@@ -128,20 +126,5 @@ export class OpenConnections {
       `quern: all ${this.most} connections of a listener are in use, ${count} of them by ${owner}: new ones close ` +
         "connections of whoever has most (said at most once a minute)",
     );
-  }
-}
-
-/** Half of the files that this process may open: the others are for workers, the controller and log files. */
-export function connectionsMax(): number {
-  return Math.min(CONNECTIONS_MAX, Math.floor(openFilesMax() / 2));
-}
-
-/** Infinite where the system does not say it in a file: macOS. Node has already raised the soft limit to the hard one. */
-function openFilesMax(): number {
-  try {
-    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
-    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
-  } catch {
-    return Number.POSITIVE_INFINITY;
   }
 }

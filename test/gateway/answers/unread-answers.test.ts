@@ -217,6 +217,14 @@ describe("of unread responses", () => {
     expect(all).toMatchObject({ held: 100 });
   });
 
+  it("one that is not complete counts for its file, if files are few", () => {
+    const all = new UnreadAnswers(1_000_000, 4);
+    const responses = Array.from({ length: 5 }, () => new Response("192.0.2.1", 100));
+    const source = { readableEnded: false, readableLength: 0 } as IncomingMessage;
+    for (const response of responses) all.add(asResponse(response), source);
+    expect(closed(responses)).toEqual([0, 1]);
+  });
+
   it("those that were read since make room", () => {
     const all = add(16, "192.0.2.1", 100);
     for (const response of all) response.writableLength = 0;
