@@ -13,8 +13,12 @@ import { ECHO, project } from "../harness/projects.ts";
 import { type RawRequest, RawRequests } from "../harness/raw-requests.ts";
 import { TestServer } from "../harness/server.ts";
 
-/** One a connection: the gateway closes those that pipeline so many without a key. */
-const SENT = 400;
+/**
+ * One a connection: the gateway closes those that pipeline so many without a key. Some more than fit, because the
+ * gateway gives up places that are held for a second. Not many more: the parent replaces a controller that is stopped
+ * for ten seconds.
+ */
+const sent = FORWARDED_AT_ONCE_MAX + FORWARDED_WAITING_OF_A_SENDER_MAX + 100;
 
 describe("a burst of requests for the controller", () => {
   const server = new TestServer();
@@ -36,21 +40,24 @@ describe("a burst of requests for the controller", () => {
     const controller = server.child("controller");
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
     process.kill(controller, "SIGSTOP");
-    const strangers = burst(SENT, "/-/version");
+    const strangers = burst(sent, "/-/version");
+    await eventually("their queue is full", () => answers(strangers, 503) > 0);
     let answered = -1;
     const admin = requests.send("GET /-/version", { authorization: `Bearer ${token}` });
     admin.socket.once("data", () => {
       answered = answers(strangers, 401);
     });
+    // A later request is answered, so the gateway has the admin's.
+    expect((await server.post("/echo", { a: 1 })).status).toBe(200);
     process.kill(controller, "SIGCONT");
     expect(await admin.firstStatus()).toBe("200");
-    expect(answered).toBeLessThan((SENT * 2) / 3);
-    await eventually("all are answered", () => answers(strangers, 401) === SENT);
+    expect(answered).toBeLessThan((sent * 2) / 3);
+    const all = () => answers(strangers, 401) + answers(strangers, 503);
+    await eventually("all are answered", () => all() === sent);
   });
 
   it("is refused beyond the queue limit, and predictions are not affected", async () => {
     const controller = server.child("controller");
-    const sent = 2 * (FORWARDED_AT_ONCE_MAX + FORWARDED_WAITING_OF_A_SENDER_MAX);
     process.kill(controller, "SIGSTOP");
     const strangers = burst(sent, "/-/openapi.json");
     expect((await server.post("/echo", { a: 1 })).status).toBe(200);
