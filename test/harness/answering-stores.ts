@@ -1,11 +1,12 @@
 /** A store of each kind, all served by one HTTP server that gives the answers of a test. */
 import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { AzureStore } from "../../src/object-store/backends/azure-store.ts";
 import { GcsStore } from "../../src/object-store/backends/gcs-store.ts";
 import { S3Store } from "../../src/object-store/backends/s3-store.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
+import { TestServer } from "./server.ts";
 
 export type Scheme = "s3" | "gs" | "az";
 
@@ -37,4 +38,15 @@ export async function answeringStores(answer: RequestListener): Promise<Answerin
       server.close();
     },
   };
+}
+
+/** A server, not yet started, for which `store` answers all requests to S3. */
+export async function serverOver(store: Server): Promise<TestServer> {
+  await once(store.listen(0, "127.0.0.1"), "listening");
+  return new TestServer({
+    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(store.address() as AddressInfo).port}`,
+    AWS_ACCESS_KEY_ID: "a",
+    AWS_SECRET_ACCESS_KEY: "b",
+    AWS_REGION: "us-east-1",
+  });
 }

@@ -1,14 +1,17 @@
 /** Dry runs that find nothing for long, whose clients leave: they end. */
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
 import { selectFiles } from "../../src/object-store/select/select-files.ts";
-import { type AnsweringStores, answeringStores, type Scheme } from "../harness/answering-stores.ts";
+import {
+  type AnsweringStores,
+  answeringStores,
+  type Scheme,
+  serverOver,
+} from "../harness/answering-stores.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
-import { TestServer } from "../harness/server.ts";
+import type { TestServer } from "../harness/server.ts";
 
 describe("a selection that nobody wants any more", () => {
   /** Counts listings; each of them finds nothing, and the tenth aborts. */
@@ -86,13 +89,7 @@ describe("a dry run", () => {
   });
   let server: TestServer;
   beforeAll(async () => {
-    await once(store.listen(0, "127.0.0.1"), "listening");
-    server = new TestServer({
-      AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(store.address() as AddressInfo).port}`,
-      AWS_ACCESS_KEY_ID: "a",
-      AWS_SECRET_ACCESS_KEY: "b",
-      AWS_REGION: "us-east-1",
-    });
+    server = await serverOver(store);
     await server.start();
     const yaml = "- {name: jobs, kind: BatchAPI, predictor: {path: p.py}}\n";
     server.deploy({ "quern.yaml": yaml, "p.py": OBEDIENT }, { wait: false });

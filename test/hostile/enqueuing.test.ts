@@ -1,14 +1,13 @@
 /** Jobs that list for a long time, or have selections of megabytes: few enqueue at once, and the others say that they wait. */
-import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENQUEUING_OF_AN_API_MAX } from "../../src/contracts/limits/jobs.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
 import { selectFiles } from "../../src/object-store/select/select-files.ts";
+import { serverOver } from "../harness/answering-stores.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
-import { TestServer } from "../harness/server.ts";
+import type { TestServer } from "../harness/server.ts";
 
 const WAITS = /^the job waits until it may be enqueued: 4 jobs of jobs are being enqueued/;
 
@@ -29,13 +28,7 @@ describe("jobs whose store does not answer", () => {
   });
   let server: TestServer;
   beforeAll(async () => {
-    await once(store.listen(0, "127.0.0.1"), "listening");
-    server = new TestServer({
-      AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(store.address() as AddressInfo).port}`,
-      AWS_ACCESS_KEY_ID: "a",
-      AWS_SECRET_ACCESS_KEY: "b",
-      AWS_REGION: "us-east-1",
-    });
+    server = await serverOver(store);
     await server.start();
     const api = (name: string) => `- name: ${name}\n  kind: BatchAPI\n  predictor: {path: p.py}\n`;
     server.deploy({ "quern.yaml": api("jobs") + api("others"), "p.py": OBEDIENT }, { wait: false });

@@ -2,12 +2,11 @@
  * Rules of docs/contract/jobs.md, submitting.md, errors.md and failing-batches.md that no larger test covers, over real
  * HTTP.
  */
-import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { serverOver } from "../../harness/answering-stores.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -96,13 +95,7 @@ describe("a store that lists slowly", () => {
   });
   let server: TestServer;
   beforeAll(async () => {
-    await once(listing.listen(0, "127.0.0.1"), "listening");
-    server = new TestServer({
-      AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(listing.address() as AddressInfo).port}`,
-      AWS_ACCESS_KEY_ID: "a",
-      AWS_SECRET_ACCESS_KEY: "b",
-      AWS_REGION: "us-east-1",
-    });
+    server = await serverOver(listing);
     await server.start();
     server.deploy(project(OBEDIENT), { wait: false });
   });
