@@ -1,5 +1,6 @@
 /**
- * `npm run check`: format, lint, types and dead code of both languages, and all tests: the same as CI.
+ * `npm run check`: format, lint, types and dead code of both languages, and all tests that need neither a kernel of
+ * their own nor TensorFlow.
  * `npm run check -- --static` needs no server and takes under a minute. It runs only the house rules of the tests.
  */
 import { join } from "node:path";

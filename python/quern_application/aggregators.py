@@ -1,7 +1,7 @@
 """The aggregators that come with Quern, each as SQL (Cortex's, which were Spark's).
 
-An aggregator takes the names of its columns as SQL and its args. It gives an expression over all rows, or a whole query
-if one expression is not enough. Rows without a value do not count.
+An aggregator takes the names of its columns as SQL and its args. It gives an expression over the rows of the view
+`data`, or a whole query, which begins with SELECT, if one expression is not enough. Rows without a value do not count.
 """
 
 from __future__ import annotations

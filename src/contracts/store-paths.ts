@@ -1,4 +1,6 @@
-/** The form of an address of objects: `<scheme>://<bucket>/<key>` (docs/contract/submitting.md#schemes). */
+/**
+ * The form of an address of objects: `<scheme>://<bucket>/<key>`, or `file:///path` (docs/contract/submitting.md#schemes).
+ */
 
 /** Schemes of stores with buckets or containers. */
 export const BUCKET_SCHEMES = ["s3", "gs", "az"] as const;

@@ -15,6 +15,7 @@ export function asGiven(text: string): string {
   return text;
 }
 
+/** Any text is true, also "0". So a flag has no variable of the environment. */
 export function flag(text: string): boolean {
   return text !== "";
 }

@@ -74,7 +74,7 @@ function named(reason: JobReason, { api_name, job_id }: JobRow): JobReason {
     : { ...reason, hint: reason.hint.replaceAll("API JOB", `${api_name} ${job_id}`) };
 }
 
-/** The last step, also for a job whose server was killed right before it. */
+/** The last step, also for a job whose server was killed right before it. Its workers may still run. */
 export async function makeTerminal(
   { db, reach }: Pick<EndDeps, "db" | "reach">,
   jobId: string,

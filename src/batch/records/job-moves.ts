@@ -18,7 +18,7 @@ export async function setClosing(db: Statements, jobId: string, ending: Ending):
   return changed === 1;
 }
 
-/** Makes the closing record's status the job's. */
+/** Makes the closing record's status the job's. Called again after a kill and for a late stop; it changes nothing then. */
 export async function setTerminal(db: Statements, jobId: string, endTime: string): Promise<void> {
   await db.run(
     "UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL",

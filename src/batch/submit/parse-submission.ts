@@ -1,6 +1,7 @@
 /**
  * Parses and checks a submission's body (docs/contract/submitting.md#one-input). It reports all errors at once, with
- * pointers. Items and `config` are kept as the text that was sent, so that no number is rounded again.
+ * pointers. Items and `config` are kept as the text that was sent, so that no number is rounded again. A rule
+ * that needs a store or a queue is in check-submission.ts.
  */
 import { isUtf8 } from "node:buffer";
 import { isDeeperThan } from "../../base/json/measure.ts";

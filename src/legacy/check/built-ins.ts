@@ -1,6 +1,6 @@
 /**
  * The aggregators and transformers that come with Quern (docs/contract/applications.md#built-ins), under `quern.`;
- * `cortex.` means the same.
+ * `cortex.` means the same. The content id of a result has the name only: what computes something else needs another name.
  */
 
 /** Types of number columns, and of all scalar columns. */
