@@ -175,4 +175,28 @@ describe("a damaged or missing database", () => {
     await server.stopProcesses();
     expect(existsSync(mark)).toBe(false);
   }, 60_000);
+
+  it("is checked while the server runs if it has over 1 GiB, and its damage is logged", async () => {
+    // A table that no start reads, at the end of the file. The rest of the gigabyte is a hole, which takes no space.
+    const driver = openSqlite(file);
+    driver.exec("CREATE TABLE extra (text TEXT)");
+    driver.exec(
+      `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+       INSERT INTO extra SELECT hex(randomblob(1000)) FROM n`,
+    );
+    driver.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    driver.close();
+    const { size } = statSync(file);
+    const fd = openSync(file, "r+");
+    for (let at = size - 40 * 4096; at < size; at += 4096)
+      writeSync(fd, Buffer.alloc(2048, 0x5a), 0, 2048, at);
+    closeSync(fd);
+    truncateSync(file, 1024 ** 3 + 4096);
+    writeFileSync(join(server.dataDir, "quern.db.in-use"), "");
+    server.stderr = "";
+    await server.start();
+    await eventually("its damage is logged", () => server.stderr.includes("the database is damaged"));
+    expect(await server.job("jobs", jobId)).toMatchObject({ status: "status_succeeded" });
+    await server.stopProcesses();
+  }, 60_000);
 });
