@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { root, run, setUp } from "./setup.mjs";
 
 setUp();
-const out = join(root, ".bench", "fuzz-js");
+const out = join(root, ".bench", "js");
 run(join(root, "node_modules", ".bin", "tsc"), ["-p", "tsconfig.json", "--noEmit", "false", "--outDir", out]);
 // The validator of lines looks for its program beside its own compiled file.
 mkdirSync(join(out, "dist"), { recursive: true });

@@ -15,12 +15,15 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { QUICK_CHECK_WAIT_BYTES } from "../../../src/contracts/limits/database.ts";
 import { openSqlite } from "../../../src/database/sqlite-drivers.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const BATCHES = 30;
+/** Of SQLite. */
+const PAGE_BYTES = 4096;
 
 describe("a copy of a data directory", () => {
   const original = new TestServer();
@@ -99,6 +102,15 @@ describe("a copy of a data directory", () => {
   }, 120_000);
 });
 
+/** Overwrites a half of each page of the database, from this byte on. */
+function damagePages(file: string, from: number): void {
+  const { size } = statSync(file);
+  const fd = openSync(file, "r+");
+  for (let at = from; at < size; at += PAGE_BYTES)
+    writeSync(fd, Buffer.alloc(PAGE_BYTES / 2, 0x5a), 0, PAGE_BYTES / 2, at);
+  closeSync(fd);
+}
+
 describe("a damaged or missing database", () => {
   const server = new TestServer();
   const file = join(server.dataDir, "quern.db");
@@ -135,10 +147,7 @@ describe("a damaged or missing database", () => {
       () => {
         // As after a crash: the server checks a database that was open when it died.
         writeFileSync(join(server.dataDir, "quern.db.in-use"), "");
-        const fd = openSync(file, "r+");
-        for (let at = 4096; at < statSync(file).size; at += 4096)
-          writeSync(fd, Buffer.alloc(2048, 0x5a), 0, 2048, at);
-        closeSync(fd);
+        damagePages(file, PAGE_BYTES);
       },
     ],
   ])(
@@ -186,12 +195,8 @@ describe("a damaged or missing database", () => {
     );
     driver.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     driver.close();
-    const { size } = statSync(file);
-    const fd = openSync(file, "r+");
-    for (let at = size - 40 * 4096; at < size; at += 4096)
-      writeSync(fd, Buffer.alloc(2048, 0x5a), 0, 2048, at);
-    closeSync(fd);
-    truncateSync(file, 1024 ** 3 + 4096);
+    damagePages(file, statSync(file).size - 40 * PAGE_BYTES);
+    truncateSync(file, QUICK_CHECK_WAIT_BYTES + PAGE_BYTES);
     writeFileSync(join(server.dataDir, "quern.db.in-use"), "");
     server.stderr = "";
     await server.start();
