@@ -13,7 +13,6 @@ import { headFault } from "./door/head-fault.ts";
 import { answerProof } from "./door/proof.ts";
 import { targetFault } from "./door/request-target.ts";
 import { refuseStranger, StrangersAskedFor } from "./door/strangers.ts";
-import type { StrangersTurn } from "./door/strangers-turn.ts";
 import type { Predictions } from "./predictions.ts";
 import type { RouteTable } from "./replicas/route-table.ts";
 import { misdirected, notCanonical, pathEnd, unknownAddress } from "./target-errors.ts";
@@ -25,7 +24,6 @@ export interface RouterDeps {
   clients: ClientAddress;
   predictions: Predictions;
   controlPlane: ControlPlane;
-  turn: StrangersTurn;
 }
 
 export class Router {
@@ -36,31 +34,13 @@ export class Router {
     this.deps = deps;
   }
 
-  take(visit: Visit): void {
-    const { turn } = this.deps;
-    if (turn.isSpent && !this.mayAsk(visit))
-      return turn.postpone(visit.request, visit.response, () => this.takeNow(visit));
-    this.takeNow(visit);
-    // Predictions are never answered at once.
-    if (visit.response.headersSent) turn.count();
-  }
-
   /** An unexpected exception becomes a 500 for this request only. */
-  private takeNow(visit: Visit): void {
+  take(visit: Visit): void {
     try {
       this.route(visit);
     } catch (error) {
       refuseVisit(visit, error);
     }
-  }
-
-  /** Whether the caller is known, or the request is for an API that is open to everyone. */
-  private mayAsk({ request }: Visit): boolean {
-    if (this.deps.authorization.isKnown(request)) return true;
-    if (request.method !== "POST") return false;
-    const url = request.url!;
-    const address = this.deps.routes.endpoints.find(url.slice(0, pathEnd(url)))?.address;
-    return address?.is_public === true && !address.needs_key;
   }
 
   private route(visit: Visit): void {
@@ -162,7 +142,6 @@ export class Router {
   }
 
   private forward(visit: Visit, target?: Target): void {
-    this.deps.turn.count();
     this.deps.controlPlane.take(visit, target);
   }
 

@@ -28,7 +28,6 @@ import { ControllerConnections } from "./controller-connections.ts";
 import { Authorization, type SignatureRepeats } from "./door/authorization.ts";
 import { ClientAddress } from "./door/client-address.ts";
 import { Listener, type ListenOn, type TlsFiles } from "./door/listener.ts";
-import { StrangersTurn } from "./door/strangers-turn.ts";
 import { Expiry } from "./expiry.ts";
 import { Inside } from "./inside.ts";
 import { Predictions } from "./predictions.ts";
@@ -111,14 +110,12 @@ export class Gateway {
       onApplied: () => this.inside.endRevoked(),
     });
     this.report = new CountsReport(messages, this.routes, this.loop);
-    const turn = new StrangersTurn();
     const authorization = new Authorization({
       findKey: (sha256) => this.routes.principal(sha256),
       keysVersion: () => this.routes.keysVersion,
       jwt: options.jwt,
       signatures: options.sigv4 === undefined ? undefined : signatureRules(options.sigv4),
       gateways: options.gateways,
-      onNewToken: () => turn.count(),
     });
     const bodies = new BodyBudget({
       most: Math.max(HELD_BODIES_BYTES_MAX, maxBodyBytes + HELD_SMALL_BODIES_BYTES),
@@ -134,7 +131,7 @@ export class Gateway {
     const { listen, controlListen, rules, mainUrl } = options;
     const controller = new ControllerConnections(options.controllerSocket);
     const controlPlane = new ControlPlane({ authorization, bodies, clients, controller });
-    const answering = { authorization, clients, predictions, controlPlane, turn };
+    const answering = { authorization, clients, predictions, controlPlane };
     this.router = new Router({ routes: this.routes, ...answering });
     this.inside = new Inside({
       routes: this.routes,

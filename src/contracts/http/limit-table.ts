@@ -48,12 +48,6 @@ const REQUESTS: readonly LimitRow[] = [
     status: undefined,
   },
   {
-    what: "requests without a key that a gateway answers in one turn of its event loop; others wait",
-    most: `${requests.STRANGERS_OF_A_TURN_MAX}; if the others were pipelined, their connection is closed`,
-    error: undefined,
-    status: undefined,
-  },
-  {
     what: `open connections of each listener of a gateway; a new one ends one of the key or address with most, if that has more than 1/${requests.CONNECTIONS_SHARE} of all, else one that is idle`,
     most: `${requests.CONNECTIONS_MAX}, and a third of the files that the gateway may open`,
     error: undefined,

@@ -32,10 +32,16 @@ export const CONTROL_SMALL_BODIES_BYTES = 8 * 1024 * 1024;
  */
 export const REQUESTS_OF_A_CONNECTION_MAX = 20;
 /**
- * Requests that one turn of a gateway's event loop answers for callers without a key: 10 ms of work, and 100 ms on a
- * slow machine. Others wait for the next turn.
+ * How long one turn of a gateway's event loop reads connections, in milliseconds: 200 refused requests. A turn of
+ * ordinary load is shorter. Beyond that it reads what it has begun, up to 20 requests or 64 KiB, and all connections
+ * wait for later turns.
  */
-export const STRANGERS_OF_A_TURN_MAX = 100;
+export const READING_OF_A_TURN_MS = 20;
+/**
+ * Connections that the turn after such a one reads again: 20 ms of work if each has sent 20 requests. Each turn that
+ * takes less reads twice as many as the one before it.
+ */
+export const CONNECTIONS_READ_AGAIN = 8;
 /** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */
 export const HANDSHAKES_MAX = 1_000;
 /**

@@ -6,6 +6,8 @@ import { isIPv6, type Socket } from "node:net";
 
 interface Owned {
   owner: string;
+  /** Whether the owner is a key, or an API whose code called; else it is an address. */
+  isKnown: boolean;
   onMove: (to: string) => void;
 }
 
@@ -14,7 +16,7 @@ const owned = new WeakMap<Socket, Owned>();
 /** Returns the owner; `onMove` is called with each new one. */
 export function followOwner(socket: Socket, onMove: (to: string) => void): string {
   const owner = addressOwner(socket.remoteAddress);
-  owned.set(socket, { owner, onMove });
+  owned.set(socket, { owner, isKnown: false, onMove });
   return owner;
 }
 
@@ -23,11 +25,17 @@ export function setOwner(socket: Socket, owner: string): void {
   const known = owned.get(socket);
   if (known === undefined || known.owner === owner) return;
   known.owner = owner;
+  known.isKnown = true;
   known.onMove(owner);
 }
 
 export function ownerOf(socket: Socket): string {
   return owned.get(socket)?.owner ?? addressOwner(socket.remoteAddress);
+}
+
+/** Whether a request of the connection was authorised. */
+export function hasKey(socket: Socket): boolean {
+  return owned.get(socket)?.isKnown === true;
 }
 
 /** The client's address. One host may have all addresses of an IPv6 /64 network, so they count as one. */

@@ -28,8 +28,6 @@ export interface AuthorizationOptions {
   signatures: (SignatureRules & { repeats: SignatureRepeats }) | undefined;
   /** How many gateways share the load. */
   gateways: number;
-  /** A token is seen for the first time, and will be verified. */
-  onNewToken?: () => void;
 }
 
 /** Which requests may repeat a signature within a few seconds. */
@@ -54,10 +52,7 @@ export class Authorization {
     const { jwt } = this.options;
     const token = jwt === undefined ? undefined : presented(headers);
     if (jwt === undefined || token === undefined || !isToken(token)) return undefined;
-    const known = jwt.known(token);
-    if (known !== undefined) return known;
-    this.options.onNewToken?.();
-    return jwt.verify(token);
+    return jwt.known(token) ?? jwt.verify(token);
   }
 
   /** Whether the request is signed; its signature can be verified only with the whole body. */
@@ -134,16 +129,6 @@ export class Authorization {
     if (key === undefined) return true;
     if (this.options.jwt !== undefined && isToken(key)) return false;
     return !this.hasKey(request);
-  }
-
-  /**
-   * Whether the request presents a key, a verified token, or a signature, as far as its head shows it. Not what it may
-   * do.
-   */
-  isKnown(request: IncomingMessage): boolean {
-    if (this.isSigned(request)) return this.presentedFault(request) === undefined;
-    const key = presented(request.headers);
-    return key !== undefined && (this.hasKey(request) || this.options.jwt?.known(key) !== undefined);
   }
 
   /** Whether the request presents a known key. */

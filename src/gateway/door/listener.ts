@@ -8,6 +8,7 @@ import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
 import { say } from "../../observe/words.ts";
 import { connectionsMax } from "../connections/open-files.ts";
+import { readingTurns } from "../connections/reading-turns.ts";
 import { AskedAtOnce } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
 import { OpenConnections } from "./open-connections.ts";
@@ -48,10 +49,12 @@ export class Listener implements Service {
     tls: TlsFiles | undefined,
     take: RequestListener,
     mostConnections = connectionsMax(),
+    turns = readingTurns,
   ) {
     this.listenOn = listenOn;
     this.tls = tls;
     const limits = {
+      IncomingMessage: turns.Request,
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,
@@ -70,9 +73,10 @@ export class Listener implements Service {
     this.server.on("checkExpectation", refuseExpectation);
     const open = new OpenConnections(mostConnections, (socket) => this.askedAtOnce.use(socket));
     // Handshakes have a bound of their own, and requests name the socket that comes after them.
-    this.server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) =>
-      open.add(socket),
-    );
+    this.server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+      open.add(socket);
+      turns.add(socket);
+    });
   }
 
   async start(): Promise<void> {

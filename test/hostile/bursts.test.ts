@@ -1,11 +1,9 @@
-/** Many requests without a key that a gateway gets in one turn of its event loop. */
+/** Many requests that a gateway gets in one turn of its event loop, with and without keys: all are answered. */
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import {
-  REQUESTS_OF_A_CONNECTION_MAX,
-  STRANGERS_OF_A_TURN_MAX,
-} from "../../src/contracts/limits/requests.ts";
+import { REQUESTS_OF_A_CONNECTION_MAX } from "../../src/contracts/limits/requests.ts";
 import { eventually } from "../harness/eventually.ts";
 import { ECHO } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
@@ -13,10 +11,11 @@ import { TestServer } from "../harness/server.ts";
 const CONNECTIONS = 150;
 const AHEAD = REQUESTS_OF_A_CONNECTION_MAX - 1;
 
-describe("a burst of requests without a key", () => {
+describe("a burst of requests", () => {
   const server = new TestServer();
   const clients: Client[] = [];
   let key: string;
+  let keyOfAnother: string;
 
   interface Client {
     socket: Socket;
@@ -33,7 +32,13 @@ describe("a burst of requests without a key", () => {
 `,
       "predictor.py": ECHO,
     });
-    key = ((await (await server.post("/-/keys", { scope: "predict" })).json()) as { key: string }).key;
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const create = async (api: string) => {
+      const asked = { scope: "predict", api };
+      const answer = await server.post("/-/keys", asked, { authorization: `Bearer ${token}` });
+      return ((await answer.json()) as { key: string }).key;
+    };
+    [key, keyOfAnother] = [await create("echo"), await create("open")];
   });
   afterEach(() => {
     for (const { socket } of clients.splice(0)) socket.destroy();
@@ -78,45 +83,51 @@ describe("a burst of requests without a key", () => {
     these.every(({ statuses }) => statuses().filter((given) => given === status).length === count);
 
   it.each([
-    ["/nosuch", ""],
-    ["/echo", ""],
-    ["/-/openapi.json", ""],
-    ["/-/livez", ""],
-    ["/nosuch", "authorization: Bearer wrong\r\n"],
-    ["/nosuch", "transfer-encoding: gzip, chunked\r\n"],
-  ])("closes connections that pipeline, at %s with %j", async (path, header) => {
+    ["/nosuch", "", "401"],
+    ["/echo", "", "401"],
+    ["/-/livez", "", "200"],
+    ["/nosuch", "authorization: Bearer wrong\r\n", "401"],
+  ])("is answered completely, at %s with %j", async (path, header, status) => {
     const gateway = server.child("gateway");
     const greedy = await openMany(CONNECTIONS);
     await inOneTurn(() => {
       for (const { socket } of greedy) socket.write(get(path, header).repeat(AHEAD));
     });
-    // A turn answers those of six. The system may deliver what was sent in more than one turn.
-    await eventually("their end", () => closed(greedy) >= CONNECTIONS / 2);
+    await eventually("their answers", () => all(greedy, status, AHEAD));
+    expect(closed(greedy)).toBe(0);
     expect(server.child("gateway")).toBe(gateway);
   });
 
-  it("answers each connection that has one request, such as a health check", async () => {
+  it.each([
+    ["transfer-encoding: gzip, chunked\r\n", "501"],
+    ["expect: x\r\n", "417"],
+  ])("of which each ends its connection, with %j, gets one answer on each", async (header, status) => {
     const greedy = await openMany(CONNECTIONS);
-    const patient = await openMany(2 * STRANGERS_OF_A_TURN_MAX);
     await inOneTurn(() => {
-      for (const { socket } of greedy) socket.write(get("/nosuch").repeat(AHEAD));
-      for (const { socket } of patient) socket.write(get("/-/livez"));
+      for (const { socket } of greedy) socket.write(get("/nosuch", header).repeat(AHEAD));
     });
-    await eventually("their answers", () => all(patient, "200", 1));
-    expect(closed(patient)).toBe(0);
+    await eventually("their end", () => closed(greedy) === CONNECTIONS);
+    expect(all(greedy, status, 1)).toBe(true);
   });
 
-  it("answers predictions that callers may make, also pipelined", async () => {
-    const greedy = await openMany(CONNECTIONS);
+  it("costs no other caller an answer: a health check, a prediction with a key, or of an open API", async () => {
+    const strangers = await openMany(CONNECTIONS);
+    const refused = await openMany(CONNECTIONS);
+    const probes = await openMany(CONNECTIONS);
     const holders = await openMany(3);
     const visitors = await openMany(3);
     await inOneTurn(() => {
-      for (const { socket } of greedy) socket.write(get("/nosuch").repeat(AHEAD));
+      for (const { socket } of strangers) socket.write(get("/nosuch").repeat(AHEAD));
+      const header = `authorization: Bearer ${keyOfAnother}\r\n`;
+      for (const { socket } of refused) socket.write(predict("/echo", header).repeat(AHEAD));
+      for (const { socket } of probes) socket.write(get("/-/livez"));
       for (const { socket } of holders)
         socket.write(predict("/echo", `authorization: Bearer ${key}\r\n`).repeat(AHEAD));
       for (const { socket } of visitors) socket.write(predict("/open").repeat(AHEAD));
     });
-    await eventually("their answers", () => all([...holders, ...visitors], "200", AHEAD));
-    expect(closed([...holders, ...visitors])).toBe(0);
+    await eventually("the probes' answers", () => all(probes, "200", 1));
+    await eventually("the predictions", () => all([...holders, ...visitors], "200", AHEAD));
+    await eventually("the others' answers", () => all(refused, "403", AHEAD) && all(strangers, "401", AHEAD));
+    expect(closed(clients)).toBe(0);
   });
 });

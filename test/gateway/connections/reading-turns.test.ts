@@ -1,0 +1,172 @@
+/** Which connections each turn of the event loop reads, after one that read for too long. */
+import { EventEmitter } from "node:events";
+import type { Socket } from "node:net";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  CONNECTION_NEW_MS,
+  CONNECTIONS_READ_AGAIN,
+  READING_OF_A_TURN_MS,
+} from "../../../src/contracts/limits/requests.ts";
+import { followOwner, setOwner } from "../../../src/gateway/connections/owners.ts";
+import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
+
+/** Keys, addresses and new connections alternate. */
+const SHARE = Math.floor(CONNECTIONS_READ_AGAIN / 3);
+
+class FakeSocket extends EventEmitter {
+  readonly remoteAddress: string;
+  bytesRead = 0;
+  destroyed = false;
+  readableEnded = false;
+  isRead = true;
+  readonly _handle = {
+    reading: true,
+    readStop: () => (this.isRead = false),
+    readStart: () => (this.isRead = true),
+  };
+
+  constructor(remoteAddress: string) {
+    super();
+    this.remoteAddress = remoteAddress;
+  }
+}
+
+describe("a turn of the event loop", () => {
+  let begin: (() => void)[];
+  let nowMs: number;
+  let turns: ReadingTurns;
+  let sockets: FakeSocket[];
+
+  beforeEach(() => {
+    [begin, nowMs, sockets] = [[], 1_000, []];
+    turns = new ReadingTurns(
+      (next) => begin.push(next),
+      () => nowMs,
+    );
+  });
+
+  function connect(address = "10.0.0.1", key?: string): FakeSocket {
+    const socket = new FakeSocket(address);
+    followOwner(socket as unknown as Socket, () => {});
+    if (key !== undefined) setOwner(socket as unknown as Socket, key);
+    turns.add(socket as unknown as Socket);
+    sockets.push(socket);
+    return socket;
+  }
+  /** Beyond that, a connection is not new any more. */
+  const age = () => (nowMs += CONNECTION_NEW_MS);
+  const connectMany = (count: number, address?: string) =>
+    Array.from({ length: count }, () => connect(address));
+  /** Long enough for two readings of the clock. */
+  function work(ms: number): void {
+    for (let part = 0; part < 32; part++) {
+      turns.count();
+      if (part === 16) nowMs += ms;
+    }
+  }
+  const spend = () => work(READING_OF_A_TURN_MS);
+  const nextTurn = () => begin.shift()!();
+  const read = () => sockets.filter(({ isRead }) => isRead);
+  /** All of these have sent something, and it has been read. */
+  const receive = (these: FakeSocket[]) => {
+    for (const socket of these) socket.bytesRead += 100;
+  };
+
+  it("of ordinary load reads everybody, and does not wake the event loop for each request", () => {
+    connectMany(100);
+    for (let request = 0; request < 10; request++) work(READING_OF_A_TURN_MS / 20);
+    expect(read()).toHaveLength(100);
+    expect(begin).toHaveLength(1);
+    nextTurn();
+    // Time in which nothing was counted is not the turn's.
+    nowMs += 10 * READING_OF_A_TURN_MS;
+    work(1);
+    expect(read()).toHaveLength(100);
+  });
+
+  it("that takes too long stops reading everybody, and later turns read everybody again, a few at a time", () => {
+    connectMany(100);
+    spend();
+    expect(read()).toHaveLength(0);
+    const seen: number[] = [];
+    while (begin.length > 0) {
+      nextTurn();
+      receive(read());
+      seen.push(read().length);
+    }
+    const first = CONNECTIONS_READ_AGAIN;
+    // The last one finds nothing more to do.
+    expect(seen).toEqual([first, 3 * first, 7 * first, 100, 100]);
+  });
+
+  it("reads only a few again after another one that took too long", () => {
+    connectMany(1_000);
+    spend();
+    for (let turn = 0; turn < 4; turn++) nextTurn();
+    receive(read());
+    spend();
+    expect(read()).toHaveLength(0);
+    nextTurn();
+    expect(read()).toHaveLength(CONNECTIONS_READ_AGAIN);
+  });
+
+  it("gives every address its turn, however many connections another one has", () => {
+    connectMany(1_000, "10.0.0.1");
+    const other = connect("10.0.0.2");
+    spend();
+    nextTurn();
+    expect(other.isRead).toBe(true);
+  });
+
+  it("gives keys their share of the places, however many addresses there are", () => {
+    for (let address = 0; address < 1_000; address++) connect(`10.0.${address >> 8}.${address & 255}`);
+    const holders = Array.from({ length: 10 }, (_, index) => connect("10.1.0.1", `key${index}`));
+    age();
+    spend();
+    nextTurn();
+    expect(holders.filter(({ isRead }) => isRead).length).toBeGreaterThanOrEqual(SHARE);
+  });
+
+  it("gives new connections their share of the places, because their first request may have a key", () => {
+    connectMany(1_000);
+    age();
+    const fresh = connectMany(CONNECTIONS_READ_AGAIN);
+    spend();
+    nextTurn();
+    expect(fresh.filter(({ isRead }) => isRead).length).toBeGreaterThanOrEqual(SHARE);
+  });
+
+  it("begins with connections that the turn before did not come to, once", () => {
+    for (let address = 0; address < 100; address++) connect(`10.0.0.${address}`);
+    age();
+    spend();
+    nextTurn();
+    const [come, ...missed] = read();
+    receive([come!]);
+    spend();
+    nextTurn();
+    expect(read()).toEqual(expect.arrayContaining(missed));
+    expect(come!.isRead).toBe(false);
+    spend();
+    nextTurn();
+    // Their clients may have sent nothing.
+    expect(missed.filter(({ isRead }) => isRead)).toHaveLength(0);
+  });
+
+  it("reads no connection that Node has paused, that has ended or that is closed", () => {
+    const [paused, ended, closed, open] = [connect(), connect(), connect(), connect()];
+    spend();
+    // Node waits until the client takes a response.
+    paused._handle.reading = false;
+    ended.readableEnded = true;
+    closed.destroyed = true;
+    nextTurn();
+    expect(read()).toEqual([open]);
+  });
+
+  it("also counts connections that end", () => {
+    connectMany(100);
+    for (const event of ["end", "error", "close"]) for (const socket of sockets) socket.emit(event);
+    expect(begin).toHaveLength(1);
+  });
+});
