@@ -1,5 +1,6 @@
 /** Refuses requests of which only the head is wanted. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { parseNoMore } from "../connections/parse-no-more.ts";
 import { closeUnasked, discardRest } from "./discard-rest.ts";
 import { sendError } from "./send-error.ts";
 
@@ -23,5 +24,6 @@ export function refuseLast(
   requestId: string,
 ): void {
   response.setHeader("connection", "close");
+  parseNoMore(request.socket);
   refuse(request, response, error, requestId);
 }

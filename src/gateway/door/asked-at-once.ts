@@ -6,14 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { REQUESTS_OF_A_CONNECTION_MAX } from "../../contracts/limits/requests.ts";
-
-/** Tells Node's parser that the rest is not HTTP: it reads nothing after such a request. */
-const PARSE_NO_MORE = 2;
-
-/** A socket with the parser of Node's HTTP server. It is undocumented, and the same from Node 20 to 24. */
-interface ParsedSocket extends Socket {
-  parser?: { onIncoming?: (() => number) | null } | null;
-}
+import { parseNoMore } from "../connections/parse-no-more.ts";
 
 /** On the hot path: a client that waits for each response costs one check of its last response, and no listener. */
 interface Asked {
@@ -78,14 +71,6 @@ export class AskedAtOnce {
     // Later, after Node has emitted "close" on the response whose turn it was.
     socket.once("close", () => setImmediate(() => abandon(asked)));
   }
-}
-
-/**
- * Node reads 64 KiB at once and makes a request of everything in them, although the connection is closed. Handling
- * 1,500 such requests takes 70 ms, and no other client is served meanwhile. So the parser is stopped too.
- */
-export function parseNoMore(socket: ParsedSocket): void {
-  if (socket.parser?.onIncoming) socket.parser.onIncoming = () => PARSE_NO_MORE;
 }
 
 /** Judges the response whose turn it is: the others cannot be taken yet. */

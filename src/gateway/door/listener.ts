@@ -8,6 +8,7 @@ import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
 import { say } from "../../observe/words.ts";
 import { connectionsMax } from "../connections/open-files.ts";
+import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
 import { AskedAtOnce } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
@@ -67,7 +68,9 @@ export class Listener implements Service {
       take(request, response);
     };
     const refuseExpectation: RequestListener = (request, response) => {
-      if (this.askedAtOnce.take(request, response)) response.writeHead(417, { connection: "close" }).end();
+      if (!this.askedAtOnce.take(request, response)) return;
+      response.writeHead(417, { connection: "close" }).end();
+      parseNoMore(request.socket);
     };
     this.server.on("request", listener).on("checkContinue", listener);
     this.server.on("checkExpectation", refuseExpectation);

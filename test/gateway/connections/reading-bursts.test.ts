@@ -6,22 +6,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { ServiceError } from "../../../src/contracts/errors.ts";
 import {
   READING_OF_A_TURN_MS,
   REQUESTS_OF_A_CONNECTION_MAX,
 } from "../../../src/contracts/limits/requests.ts";
+import { refuseLast } from "../../../src/gateway/answers/refuse.ts";
 import { setOwner } from "../../../src/gateway/connections/owners.ts";
 import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
 import { Listener, type TlsFiles } from "../../../src/gateway/door/listener.ts";
 import { eventually } from "../../harness/eventually.ts";
 
 const CLIENTS = 100;
+const WRONG = new ServiceError("invalid_request", "wrong");
 const AHEAD = REQUESTS_OF_A_CONNECTION_MAX - 1;
 /** The clock of the turns moves only when it is read: after 16 parts. */
 const MS_OF_A_READING = READING_OF_A_TURN_MS / 4;
 const PARTS_OF_A_TURN = 16 * (2 + READING_OF_A_TURN_MS / MS_OF_A_READING);
 /** All requests of one connection: a head, and the end of a body. */
 const PARTS_OF_A_CONNECTION = 2 * REQUESTS_OF_A_CONNECTION_MAX;
+
+const get = (path: string, header = "") => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${header}\r\n`;
 
 describe.each(["plain", "TLS"])("a burst on many %s connections", (kind) => {
   let dir: string;
@@ -62,6 +67,7 @@ describe.each(["plain", "TLS"])("a burst on many %s connections", (kind) => {
       (request, response) => {
         handled.push(request.url!);
         if (request.headers.authorization !== undefined) setOwner(request.socket, "key");
+        if (request.url === "/wrong") return refuseLast(request, response, WRONG, "id");
         request.resume();
         response.end();
       },
@@ -94,8 +100,6 @@ describe.each(["plain", "TLS"])("a burst on many %s connections", (kind) => {
     return client;
   }
   const openMany = (count: number) => Promise.all(Array.from({ length: count }, () => open()));
-  const get = (path: string, header = "") => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${header}\r\n`;
-
   /** Everything is with the system before the event loop goes on. */
   async function send(text: string, to = clients): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
@@ -131,6 +135,18 @@ describe.each(["plain", "TLS"])("a burst on many %s connections", (kind) => {
     await eventually("their end", () => clients.every(({ isClosed }) => isClosed));
     expect(most()).toBeLessThanOrEqual(PARTS_OF_A_TURN + PARTS_OF_A_CONNECTION);
     expect(clients.every((client) => answers(client) <= 1)).toBe(true);
+  });
+
+  it.each([
+    ["an unknown expectation", get("/x", "expect: x\r\n")],
+    ["a wrong head", get("/wrong")],
+  ])("stops the reading of requests after one with %s, which ends its connection", async (_, text) => {
+    await openMany(10);
+    await send(text.repeat(AHEAD));
+    await eventually("their end", () => clients.every(({ isClosed }) => isClosed));
+    expect(clients.every((client) => answers(client) === 1)).toBe(true);
+    // The request, the head of the next one, and the end of the connection.
+    expect(all()).toBeLessThanOrEqual(10 * 6);
   });
 
   it("of bodies in small chunks is read in many turns", async () => {
