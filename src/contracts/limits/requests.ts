@@ -38,8 +38,8 @@ export const REQUESTS_OF_A_CONNECTION_MAX = 20;
  */
 export const READING_OF_A_TURN_MS = 20;
 /**
- * Connections that the turn after such a one reads again: 20 ms of work if each has sent 20 requests. Each turn that
- * takes less reads twice as many as the one before it.
+ * Connections that the turn after such a one reads again: 20 ms of work if each has sent 20 requests. A turn that takes
+ * less is followed by one with twice as many, and one that does not come to all of them by one with as many as it read.
  */
 export const CONNECTIONS_READ_AGAIN = 8;
 /** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */

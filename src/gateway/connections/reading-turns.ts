@@ -22,8 +22,10 @@ export class ReadingTurns {
   private readonly waiting = new WaitingConnections();
   /** What the connections had sent that this turn reads again. */
   private again = new Map<ReadConnection, number>();
-  /** Those of the last turn that it did not come to. */
+  /** Those that a turn was to read again and did not come to. They come first. */
   private missed: ReadConnection[] = [];
+  /** How many of those that this turn was to read again had nothing read when it stopped. */
+  private unread = 0;
   private parts = 0;
   /** Undefined while the turn is not measured. */
   private beganMs: number | undefined;
@@ -66,35 +68,42 @@ export class ReadingTurns {
   private stopAll(nowMs: number): void {
     this.isSpent = true;
     for (const connection of this.reading) {
-      const { _handle } = connection.socket;
-      if (_handle?.reading) _handle.readStop();
-      if (this.isMissed(connection)) this.missed.push(connection);
+      const { socket } = connection;
+      if (socket._handle?.reading) socket._handle.readStop();
+      const isUnread = this.again.get(connection) === socket.bytesRead;
+      if (isUnread) this.unread++;
+      if (isUnread && this.mayMiss) this.missed.push(connection);
       else this.waiting.push(connection, nowMs);
     }
     this.reading.clear();
   }
 
-  /** Only a few, because their clients may have sent nothing. */
-  private isMissed(connection: ReadConnection): boolean {
-    const isFew = this.missed.length < CONNECTIONS_READ_AGAIN;
-    return isFew && this.again.get(connection) === connection.socket.bytesRead;
+  /** Only a few, and none that was alone in its turn, because their clients may have sent nothing. */
+  private get mayMiss(): boolean {
+    return this.again.size > 1 && this.missed.length < CONNECTIONS_READ_AGAIN;
   }
 
   private begin(): void {
     this.beganMs = undefined;
     this.parts = 0;
-    this.atOnce = this.isSpent ? CONNECTIONS_READ_AGAIN : 2 * this.atOnce;
+    this.atOnce = this.nextAtOnce();
     this.isSpent = false;
-    const { missed } = this;
-    this.missed = [];
-    const next = this.waiting.take(this.atOnce - missed.length);
-    // Those that were missed twice wait again, like all others.
+    this.unread = 0;
+    const next = this.missed.splice(0, this.atOnce);
+    next.push(...this.waiting.take(this.atOnce - next.length));
     this.again = new Map(next.map((connection) => [connection, connection.socket.bytesRead]));
     // Before anything that could throw: nobody else reads what waits.
-    if (missed.length + next.length > 0) this.measureFrom(this.nowMs());
-    else this.atOnce = CONNECTIONS_READ_AGAIN;
-    for (const connection of missed) this.readAgain(connection);
+    if (next.length > 0) this.measureFrom(this.nowMs());
     for (const connection of next) this.readAgain(connection);
+  }
+
+  /**
+   * The system decides in which order connections are read, and prefers those that sent first. So a turn that missed
+   * some is followed by one with as many as it read: each of them is read then, or alone.
+   */
+  private nextAtOnce(): number {
+    if (this.again.size === 0) return CONNECTIONS_READ_AGAIN;
+    return this.isSpent ? Math.max(1, this.again.size - this.unread) : 2 * this.atOnce;
   }
 
   private readAgain(connection: ReadConnection): void {
