@@ -220,8 +220,8 @@ export class Arrival implements ArrivedRequest {
   private status(): number {
     const { response, prediction } = this;
     if (response.writableFinished) return response.statusCode;
-    // If the response was ended, it was complete, and the client did not read it.
-    const isBroken = prediction?.stream !== undefined && !response.writableEnded;
+    // If the stream is complete, the client did not read it.
+    const isBroken = prediction?.stream?.isComplete === false;
     return isBroken && prediction!.isAnswered && !prediction!.isAbandoned ? 500 : 0;
   }
 }

@@ -34,6 +34,8 @@ export interface WorkerConnectionEvents {
   expects(type: number, id: number): boolean;
   /** The owner may keep `body`: a response may wait for an earlier one on its way to the client. */
   onMessage(type: number, id: number, body: Buffer): void;
+  /** Called instead for a CHUNK of several frames: these, not joined. */
+  onLongChunk?(id: number, frames: readonly Buffer[]): void;
   /**
    * Called once, also after `close()`. `broken` names the rule of the protocol that the worker, or this side, broke.
    */
@@ -139,7 +141,8 @@ export class WorkerConnection {
         return;
       }
       const whole = this.receiver.take(type, flags, id, body);
-      if (whole !== undefined) events.onMessage(type, id, whole === body ? Buffer.from(body) : whole);
+      if (whole === body) events.onMessage(type, id, Buffer.from(body));
+      else if (whole !== undefined) onLong(events, type, id, whole as readonly Buffer[]);
     });
     this.socket.on("error", (error) => {
       if (error instanceof ProtocolError) this.broken ??= error;
@@ -182,6 +185,12 @@ export class WorkerConnection {
     for (const chunk of chunks) this.socket.write(chunk);
     this.socket.uncork();
   }
+}
+
+/** Workers send only CHUNKs of more than some frames; of a RESULT that long they make a stream. */
+function onLong(events: WorkerConnectionEvents, type: number, id: number, frames: readonly Buffer[]): void {
+  if (type === MESSAGE.CHUNK && events.onLongChunk !== undefined) events.onLongChunk(id, frames);
+  else events.onMessage(type, id, Buffer.concat(frames));
 }
 
 /** A socket that reads into the memory of `reader`. Bytes that are not frames end it. */

@@ -51,7 +51,10 @@ class Link {
       const held = [...this.incomplete.values()].reduce((sum, bytes) => sum + bytes, 0);
       this.mostHeld = Math.max(this.mostHeld, held);
       if (whole === undefined) continue;
-      this.whole.set(id, whole.length);
+      this.whole.set(
+        id,
+        [whole].flat().reduce((sum, { length }) => sum + length, 0),
+      );
       this.incomplete.delete(id);
     }
   }
@@ -121,7 +124,7 @@ describe("long bodies of one connection", () => {
     const { receiver: other } = new Link();
     for (let frames = 0; frames < 5; frames++) other.take(MESSAGE.RESULT, MORE, 1, frame);
     other.abandon(1);
-    expect(other.take(MESSAGE.RESULT, 0, 1, frame)).toHaveLength(frame.length);
+    expect(other.take(MESSAGE.RESULT, 0, 1, frame)).toHaveLength(1);
   });
 
   it("cannot consist of empty frames without end", () => {

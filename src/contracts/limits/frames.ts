@@ -19,6 +19,12 @@ export const STREAM_PIECE_BYTES = 256;
 export const STREAM_UNTAKEN_BYTES_MAX = STREAM_WINDOW_BYTES + FRAME_BODY_BYTES_MAX;
 /** Pieces of a stream that arrive in one turn of the event loop are written together, about this many bytes at once. */
 export const STREAM_WRITE_BYTES = 64 * 1024;
+/**
+ * Text that a gateway turns into the data of server-sent events in one turn of its event loop, for all its streams: up
+ * to 1 ms of work, for lines of no characters. The rest waits for later turns. These 64 MB a second are more than
+ * clients read.
+ */
+export const TEXT_OF_A_TURN_BYTES = 64 * 1024;
 /** After this many frames of one read, at 2 us each, other work runs: libuv reads up to 32 times, 40,000 frames each. */
 export const FRAMES_A_TURN = 1024;
 /**

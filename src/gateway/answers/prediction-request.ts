@@ -6,7 +6,8 @@ import type { AnswerHead, StreamHead } from "../../protocol/messages.ts";
 import { answerHeaders, WITHOUT_BODY } from "./answer-headers.ts";
 import { ownFaults } from "./own-faults.ts";
 import { sendError } from "./send-error.ts";
-import { bodyFormat, StreamedAnswer } from "./streamed-answer.ts";
+import { bodyFormat } from "./stream-format.ts";
+import { StreamedAnswer } from "./streamed-answer.ts";
 import { unreadAnswers } from "./unread-answers.ts";
 
 const NO_BODY: readonly Buffer[] = [];

@@ -13,38 +13,26 @@ import {
   STREAM_WRITE_BYTES,
 } from "../../contracts/limits/frames.ts";
 import { STREAM_HEARTBEAT_MS } from "../../contracts/limits/responses.ts";
-import type { StreamHead } from "../../protocol/messages.ts";
+import { eventLines } from "./event-texts.ts";
+import { HeldTexts } from "./held-texts.ts";
+import {
+  CONTENT_TYPES,
+  DATA,
+  EVENT_END,
+  EVENT_HEARTBEAT,
+  NEWLINE,
+  type StreamFormat,
+} from "./stream-format.ts";
+import { textTurn } from "./text-turn.ts";
 import { unreadAnswers } from "./unread-answers.ts";
 
-const DATA = Buffer.from("data: ");
-const EVENT_END = Buffer.from("\n\n");
-const NEWLINE = Buffer.from("\n");
-const EVENT_HEARTBEAT = Buffer.from(": \n\n");
-
-/** Each of `events` has a JSON value. Each of `text events` has a text, which may have several lines. */
-type Format = "events" | "text events" | "lines" | "text" | "raw";
-
-const UNBUFFERED = ["cache-control", "no-cache", "x-accel-buffering", "no"] as const;
-const CONTENT_TYPES = {
-  events: ["content-type", "text/event-stream", ...UNBUFFERED],
-  "text events": ["content-type", "text/event-stream", ...UNBUFFERED],
-  lines: ["content-type", "application/x-ndjson", ...UNBUFFERED],
-  text: ["content-type", "text/plain; charset=utf-8", ...UNBUFFERED],
-  raw: [],
-} as const satisfies Record<Format, readonly string[]>;
-
-/** How a worker's pieces are sent. `wantsEvents`: the client asked for server-sent events. */
-export function bodyFormat(format: StreamHead["format"], wantsEvents: boolean): Format {
-  if (format === "raw") return "raw";
-  if (format === "text") return wantsEvents ? "text events" : "text";
-  return wantsEvents ? "events" : "lines";
-}
-
 export class StreamedAnswer {
+  /** All pieces have come, and the body has its length. */
+  isComplete = false;
   /** When the client last took something (performance.now()). */
   lastTakenMs = performance.now();
   private readonly response: ServerResponse;
-  private readonly format: Format;
+  private readonly format: StreamFormat;
   private readonly onTaken: (bytes: number) => void;
   private readonly heartbeat: NodeJS.Timeout | undefined;
   /** Bytes of the worker's window that the pieces use which the client has not taken yet. */
@@ -52,6 +40,10 @@ export class StreamedAnswer {
   /** Written at the end of this turn of the event loop. */
   private parts: Buffer[] = [];
   private partsBytes = 0;
+  /** Made for the first text that must wait; while it has texts, all later pieces wait too. */
+  private held: HeldTexts | undefined;
+  /** Ends the response after the texts that wait. */
+  private ending: (() => void) | undefined;
   /** Bytes still missing from the body by its `content-length`; undefined without that header. */
   private left: number | undefined;
 
@@ -59,7 +51,7 @@ export class StreamedAnswer {
     response: ServerResponse,
     status: number,
     headers: readonly string[],
-    format: Format,
+    format: StreamFormat,
     onTaken: (bytes: number) => void,
   ) {
     this.response = response;
@@ -73,34 +65,49 @@ export class StreamedAnswer {
   }
 
   write(piece: Buffer): void {
-    this.untaken += piece.length + STREAM_PIECE_BYTES;
-    if (!this.fits(piece.length)) return this.cut();
+    if (!this.accept(piece.length)) return;
+    if (this.format === "text events" && (this.isHolding || !textTurn.take(piece.length)))
+      return this.hold([piece]);
     if (this.parts.length === 0) setImmediate(() => contain("the pieces of a stream", () => this.flush()));
     if (this.isPlain) this.parts.push(piece);
     else if (this.format === "lines") this.parts.push(piece, NEWLINE);
-    else this.parts.push(DATA, this.format === "events" ? piece : asLines(piece), EVENT_END);
+    else this.parts.push(DATA, this.format === "events" ? piece : eventLines(piece), EVENT_END);
     this.partsBytes += piece.length;
     if (this.partsBytes >= STREAM_WRITE_BYTES) this.flush();
   }
 
-  end(): void {
+  /** Writes a piece of several frames, without joining them: that would take 0.4 s for the longest. */
+  writeLong(frames: readonly Buffer[]): void {
+    if (!this.accept(frames.reduce((sum, frame) => sum + frame.length, 0))) return;
+    if (this.format === "text events") return this.hold(frames);
     this.flush();
-    this.abandon();
-    if (this.left !== undefined && this.left !== 0) return this.cut();
-    this.response.end();
-    unreadAnswers.add(this.response);
+    if (this.response.destroyed) return;
+    if (this.format === "events") this.response.write(DATA);
+    for (const frame of frames) this.response.write(frame);
+    if (!this.isPlain) this.response.write(this.format === "events" ? EVENT_END : NEWLINE);
+    if (this.response.writableNeedDrain) unreadAnswers.add(this.response);
+    else this.taken();
+  }
+
+  end(): void {
+    this.isComplete = this.left === undefined || this.left === 0;
+    this.close(() => {
+      if (!this.isComplete) return this.cut();
+      this.response.end();
+      unreadAnswers.add(this.response);
+    });
   }
 
   /** Reports the error in the stream's own form and cuts the body off, so that no client considers it complete. */
   fail(problem: Problem): void {
-    this.flush();
-    this.abandon();
-    const text = JSON.stringify(problem);
-    if (this.hasEvents) this.response.write(`event: error\ndata: ${text}\n\n`);
-    if (this.format === "lines") this.response.write(`{"error":${text}}\n`);
-    // Ends the connection after what was written, without the body's last chunk.
-    this.response.socket?.end();
-    unreadAnswers.add(this.response);
+    this.close(() => {
+      const text = JSON.stringify(problem);
+      if (this.hasEvents) this.response.write(`event: error\ndata: ${text}\n\n`);
+      if (this.format === "lines") this.response.write(`{"error":${text}}\n`);
+      // Ends the connection after what was written, without the body's last chunk.
+      this.response.socket?.end();
+      unreadAnswers.add(this.response);
+    });
   }
 
   /** Whether no worker that keeps to its credit sends another piece now. */
@@ -108,9 +115,9 @@ export class StreamedAnswer {
     return this.untaken > STREAM_UNTAKEN_BYTES_MAX;
   }
 
-  /** Whether the client has not yet taken what was written. */
+  /** Whether there is something that the client has not yet taken. */
   get isFull(): boolean {
-    return this.response.writableNeedDrain;
+    return this.response.writableNeedDrain || this.isHolding;
   }
 
   /** Ends without a message: the client does not read, or the body does not have the length in its head. */
@@ -132,6 +139,14 @@ export class StreamedAnswer {
     return this.format === "events" || this.format === "text events";
   }
 
+  /** Counts a piece; false if it may not be sent. */
+  private accept(bytes: number): boolean {
+    this.untaken += bytes + STREAM_PIECE_BYTES;
+    if (this.fits(bytes)) return true;
+    this.cut();
+    return false;
+  }
+
   /** The client would read bytes past the announced length as the next response. */
   private fits(bytes: number): boolean {
     if (this.left === undefined) return true;
@@ -149,27 +164,50 @@ export class StreamedAnswer {
     if (!response.writableNeedDrain) this.taken();
   }
 
+  private get isHolding(): boolean {
+    return this.held?.texts.isEmpty === false;
+  }
+
+  /** Keeps the parts of one text for later. */
+  private hold(text: readonly Buffer[]): void {
+    const isFirst = !this.isHolding;
+    this.held ??= new HeldTexts(this.response, () => this.sliceWritten());
+    this.held.texts.push(text);
+    this.flush();
+    if (isFirst) this.held.begin();
+  }
+
+  private sliceWritten(): void {
+    if (!this.response.writableNeedDrain) this.taken();
+    // Its window bounds what else a stream holds for its client, but not the last piece.
+    if (this.isHolding) unreadAnswers.add(this.response, this.held!.texts);
+    else this.ending?.();
+  }
+
+  /** After the last piece. */
+  private close(end: () => void): void {
+    this.flush();
+    this.abandon();
+    if (this.isHolding) this.ending = end;
+    else end();
+  }
+
   private taken(): void {
     this.lastTakenMs = performance.now();
-    if (this.untaken === 0) return;
-    const bytes = this.untaken;
-    this.untaken = 0;
-    this.onTaken(bytes);
+    const bytes = this.untaken - (this.held?.texts.windowBytes ?? 0);
+    if (bytes === 0) return;
+    this.untaken -= bytes;
+    if (this.ending === undefined) this.onTaken(bytes);
   }
 
-  /** A comment or an empty line, for proxies that cut off silent streams. Nothing is written into a full socket. */
+  /**
+   * A comment or an empty line, for proxies that cut off silent streams. Nothing is written into a full socket, or into
+   * a text.
+   */
   private beat(): void {
-    if (this.response.writableNeedDrain) return;
+    if (this.isFull) return;
     this.response.write(this.hasEvents ? EVENT_HEARTBEAT : NEWLINE);
   }
-}
-
-/**
- * The data of an event: each line of the text becomes a line of the event. In Latin-1 each byte is one character, so no
- * byte changes.
- */
-function asLines(piece: Buffer): Buffer {
-  return Buffer.from(piece.toString("latin1").replaceAll(/\r\n|\r|\n/g, "\ndata: "), "latin1");
 }
 
 /** `headers` are names and values in turn. */

@@ -18,10 +18,13 @@ import { ownerOf } from "../connections/owners.ts";
 import { Shares } from "../connections/shares.ts";
 import { takenBytes } from "../connections/taken-bytes.ts";
 
+/** Where more of a response comes from: the controller, or texts that wait. */
+type Source = Pick<IncomingMessage, "readableEnded" | "readableLength">;
+
 interface Unread {
   readonly owner: string;
-  /** Where more of the response comes from; undefined if it is complete. */
-  readonly source: IncomingMessage | undefined;
+  /** Undefined if the response is complete. */
+  readonly source: Source | undefined;
   /** What was held at the last look. */
   bytes: number;
   /** What the client had taken of everything on the connection, and when that last changed (performance.now()). */
@@ -50,10 +53,10 @@ export class UnreadAnswers {
   }
 
   /**
-   * Called after the end of a response, and when one that is forwarded from `source` has to wait for its client. On the
-   * hot path: if the socket has taken everything, this is one check.
+   * Called after the end of a response, and when one that comes from `source` has to wait for its client. On the hot
+   * path: if the socket has taken everything, this is one check.
    */
-  add(response: ServerResponse, source?: IncomingMessage): void {
+  add(response: ServerResponse, source?: Source): void {
     if (response.writableLength === 0 || response.destroyed) return;
     const known = this.unread.get(response);
     if (known === undefined) this.keep(response, source);
@@ -72,7 +75,7 @@ export class UnreadAnswers {
     this.timer = undefined;
   }
 
-  private keep(response: ServerResponse, source: IncomingMessage | undefined): void {
+  private keep(response: ServerResponse, source: Source | undefined): void {
     const { socket } = response.req;
     const unread: Unread = {
       owner: ownerOf(socket),
@@ -142,7 +145,7 @@ export class UnreadAnswers {
     response.req.socket.destroy();
   }
 
-  private heldBytes(response: ServerResponse, source: IncomingMessage | undefined): number {
+  private heldBytes(response: ServerResponse, source: Source | undefined): number {
     const written = response.writableLength;
     if (written === 0 || source === undefined || source.readableEnded) return written;
     return written + Math.max(source.readableLength, this.sourceBytes);

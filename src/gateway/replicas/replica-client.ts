@@ -22,6 +22,7 @@ import { readFault } from "../../protocol/read-fault.ts";
 import { readResult, readStreamHead, UnreadableHead } from "../../protocol/read-heads.ts";
 import { WorkerConnection } from "../../protocol/worker-connection.ts";
 import type { PredictionRequest } from "../answers/prediction-request.ts";
+import type { StreamedAnswer } from "../answers/streamed-answer.ts";
 import { PredictionWindow } from "./prediction-window.ts";
 import { SentRequests } from "./sent-requests.ts";
 
@@ -107,6 +108,7 @@ export class ReplicaClient {
     const events = {
       expects: (type: number, id: number) => this.sent.expects(type, id),
       onMessage: (type: number, id: number, body: Buffer) => this.onMessage(type, id, body),
+      onLongChunk: (id: number, frames: readonly Buffer[]) => this.streamForChunk(id)?.writeLong(frames),
       onClose: (broken: ProtocolError | undefined) => this.closed(broken),
     };
     while (!this.isClosed && this.connection === undefined) {
@@ -122,7 +124,7 @@ export class ReplicaClient {
 
   /** An exception ends the connection. A fault in one request fails that request only. */
   private onMessage(type: number, id: number, body: Buffer): void {
-    if (type === MESSAGE.CHUNK) return this.onChunk(id, body);
+    if (type === MESSAGE.CHUNK) return this.streamForChunk(id)?.write(body);
     if (!IS_ANSWER.has(type)) throw new ProtocolError(`a message of type ${type} came to a gateway`);
     const prediction = this.sent.replied(type, id);
     if (prediction === undefined) return;
@@ -141,12 +143,12 @@ export class ReplicaClient {
     if (this.isClosed && this.load === 0) this.connection?.close();
   }
 
-  /** Dropped if nobody reads the stream. */
-  private onChunk(id: number, piece: Buffer): void {
+  /** Undefined if nobody reads the stream: the piece is dropped. */
+  private streamForChunk(id: number): StreamedAnswer | undefined {
     const stream = this.sent.streamOf(id)?.stream;
     if (stream?.isPastCredit === true)
       throw new ProtocolError(`a piece of the stream ${id} came without credit`);
-    stream?.write(piece);
+    return stream;
   }
 
   private onResult(prediction: PredictionRequest, message: Buffer): void {

@@ -44,7 +44,7 @@ function decodeAll(frames: readonly Frame[]): void {
     for (const [type, flags, id, body] of frames) {
       checkFrame(type, flags, id, body.length);
       const whole = receiver.take(type, flags, id, body);
-      if (whole !== undefined) decode(type, id, whole);
+      if (whole !== undefined) decode(type, id, Buffer.isBuffer(whole) ? whole : Buffer.concat(whole));
     }
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;

@@ -29,10 +29,12 @@ describe("a replica", () => {
   let isConnected: boolean;
   let broken: string[];
   let written: number;
+  /** The longest write. */
+  let longest: number;
 
   beforeEach(async () => {
     dir = mkdtempSync(join(tmpdir(), "quern-replica-"));
-    [isConnected, broken, written] = [false, [], 0];
+    [isConnected, broken, written, longest] = [false, [], 0, 0];
     const socket = join(dir, "w.sock");
     server = await fakeWorker(socket, "ready", (type, id) => (type === MESSAGE.PREDICT ? reply(id) : []));
     const route = { worker_id: "w", socket, token: "t", pid: 1, process_start: "", note: join(dir, "note") };
@@ -62,10 +64,12 @@ describe("a replica", () => {
     const response = {
       destroyed: false,
       writableNeedDrain: true,
+      writableLength: 0,
       writeHead: () => {},
       on: () => {},
       write: (bytes: Buffer) => {
         written += bytes.length;
+        longest = Math.max(longest, bytes.length);
       },
     } as unknown as ServerResponse;
     const arrived = {
@@ -112,6 +116,18 @@ describe("a replica", () => {
     await eventually("it broke the protocol", () => broken.length > 0);
     expect(broken).toEqual([expect.stringContaining("without credit")]);
     expect(written).toBeLessThanOrEqual(STREAM_UNTAKEN_BYTES_MAX + FRAME_BODY_BYTES_MAX);
+  });
+
+  it("may send a piece of several frames, which the gateway never joins", async () => {
+    reply = (id) => [
+      [MESSAGE.STREAM, 0, id, encodeJson({ format: "json" })],
+      ...Array.from({ length: 3 }, (): SentFrame => [MESSAGE.CHUNK, FLAG_MORE, id, PIECE]),
+      [MESSAGE.CHUNK, 0, id, PIECE],
+    ];
+    const prediction = ask();
+    await eventually("the piece is written", () => written === 4 * FRAME_BODY_BYTES_MAX + "\n".length);
+    expect(longest).toBe(FRAME_BODY_BYTES_MAX);
+    expect([broken, prediction.stream!.isPastCredit]).toEqual([[], false]);
   });
 
   it("may send a window of pieces and one more to a client that does not read", async () => {

@@ -62,6 +62,7 @@ class PythonPredictor:
         if kind == "bytes": return b"\\x00"
         if kind == "half": return "\\ud800"
         if kind == "pieces": return iter(["\u00e9\\n", "", " b\\r\\nc"])
+        if kind == "lines": return iter(["a\\r\\nb\\n" * 500_000, "end"])
         if kind == "no text": return iter([1])
         if kind == "mixed": return iter(["a", 1])
 `;
@@ -217,6 +218,10 @@ describe("real-time APIs", () => {
       type: "text/event-stream",
       text: "data: \u00e9\ndata: \n\ndata: \n\ndata:  b\ndata: c\n\n",
     });
+    const lines = await read("lines", events);
+    expect(
+      lines.isWhole && lines.text === `data: ${"a\ndata: b\ndata: ".repeat(500_000)}\n\ndata: end\n\n`,
+    ).toBe(true);
     expect(await read("no text")).toMatchObject({ status: 500 });
     expect(await read("mixed")).toMatchObject({ status: 200, text: "a", isWhole: false });
     expect((await read("mixed", events)).text).toMatch(/^data: a\n\nevent: error\ndata: \{/);
