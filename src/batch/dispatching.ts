@@ -49,7 +49,7 @@ export class Dispatching implements Phase, WorkersOwner {
     this.timeoutMs = timeoutMs;
     this.settlements = new Settlements(deps.db, job.succeeded + job.failed_batches, {
       ...{ jobId: job.job_id, epoch: deps.epoch, round: job.round, reach: deps.reach },
-      onLetters: () => isForSqs(job) && deps.onLetters(),
+      onLetters: () => isForSqs(job) && deps.onLetters({ queue: job.dead_letter_queue!, api: job.api_name }),
       onCommitted: () => this.dispatcher.committed(),
       onError: (error) => run.unexpected(error),
     });

@@ -8,6 +8,7 @@ import type { RunningWorker } from "../engine/engine.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { Solitude } from "./dispatch/solitude.ts";
+import type { NamedQueue } from "./letters/queue-turns.ts";
 
 /** The API version that a job was submitted to, as far as a job needs it. */
 export interface JobApi {
@@ -46,8 +47,8 @@ export interface JobDeps {
   forgetWorker: (workerId: string) => Promise<void>;
   /** Whether a dead letter queue certainly does not exist. */
   isQueueMissing: (queue: string) => Promise<boolean>;
-  /** Messages for dead letter queues are durable: those for SQS may be sent. */
-  onLetters: () => void;
+  /** Messages for a queue of SQS are durable, and may be sent; without a queue, those for any. */
+  onLetters: (named?: NamedQueue) => void;
   /** Writes a line to the job's own log. */
   jobLog: (jobId: string, line: string) => void;
 }

@@ -46,7 +46,7 @@ export function buildStoresAndQueues(
     const name = parseQueueName(queue);
     return name?.kind === "sqs" && (await sqs.isMissing(name));
   };
-  return { outbox, storesAndQueues: { store, isQueueMissing, onLetters: () => outbox.wake() } };
+  return { outbox, storesAndQueues: { store, isQueueMissing, onLetters: (named) => outbox.wake(named) } };
 }
 
 export function buildJobs(

@@ -58,7 +58,7 @@ const UNITS = {
     ["Replica", "apis/replicas/replica.js", ["connect", "gone", "ready"], (replica) => replica.api_name],
     ["ApiReader", "apis/api-reader.js", ["readableState"], (_, [version]) => version.name],
     ["Autoscaling", "apis/replicas/autoscaling.js", ["look"], (_, [name]) => name],
-    ["Outbox", "batch/letters/outbox.js", ["sendAll"], (_, [queue]) => queue.split(":").pop()],
+    ["Outbox", "batch/letters/outbox.js", ["send"], (_, [queue]) => queue.split(":").pop()],
     ["RoutePublisher", "apis/publish-routes.js", ["applied"], () => "victim"],
   ],
 };

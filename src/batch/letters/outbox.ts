@@ -1,19 +1,24 @@
 /**
- * Sends messages to SQS until the queue has them or permanently refuses them. Jobs do not wait for it. A message is
- * deleted once SQS has confirmed it. A kill in between sends it again (FIFO queues drop the second).
+ * Sends messages to SQS until the queue has them or permanently refuses them, or they are too old. Jobs do not wait for
+ * it. Queues take turns (queue-turns.ts). A message is deleted once SQS has confirmed it. A kill in between sends it
+ * again (FIFO queues drop the second).
  */
-import { reportFault } from "../../base/boundary.ts";
+import { contain, reportFault } from "../../base/boundary.ts";
+import { wallMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
-import { LETTERS_A_REQUEST } from "../../contracts/limits/jobs.ts";
+import { LETTERS_A_REQUEST, SQS_FAILED_PLACE_MS, SQS_GIVEN_UP_MS } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { setLetterError } from "../records/batch-rows.ts";
 import { type DeadLetter, deleteLetters, lettersToSend } from "./letters.ts";
 import { sqsQueues } from "./queue-counts.ts";
+import { type NamedQueue, QueueTurns } from "./queue-turns.ts";
 import { type Delivered, requestsOf } from "./sqs.ts";
 
-const PAUSE_FIRST_MS = 1_000;
-const PAUSE_MAX_MS = 15_000;
+/** The shortest time between two looks for pauses that are over. */
+const RESUME_MS = 250;
+/** After the queues could not be read from the database. */
+const READ_AGAIN_MS = 15_000;
 
 export interface OutboxDeps {
   db: Database;
@@ -23,18 +28,19 @@ export interface OutboxDeps {
   jobLog: (jobId: string, line: string) => void;
 }
 
-interface Pause {
-  untilMs: number;
-  ms: number;
+/** Messages that a queue did not take, and why; none if an exception prevented it. */
+interface Untaken {
+  letters: readonly DeadLetter[];
+  why: string;
 }
 
 export class Outbox implements Service {
   private readonly deps: OutboxDeps;
-  /** Queues that did not respond, and when they are tried again. */
-  private readonly pauses = new Map<string, Pause>();
+  private readonly turns = new QueueTurns();
+  private readonly working = new Set<Promise<void>>();
   private timer: NodeJS.Timeout | undefined;
-  private running: Promise<void> | undefined;
-  private isAgain = false;
+  private isReading = false;
+  private readAgain = false;
   private isStopped = false;
 
   constructor(deps: OutboxDeps) {
@@ -48,77 +54,129 @@ export class Outbox implements Service {
   async stop(): Promise<void> {
     this.isStopped = true;
     clearTimeout(this.timer);
-    await this.running;
+    await Promise.all(this.working);
   }
 
-  /** Call when there may be messages to send. Returns at once. */
-  wake(): void {
-    this.isAgain = true;
-    if (this.isStopped || this.running !== undefined) return;
-    this.running = this.work()
-      .catch((error: Error) =>
-        this.deps.log.error({ err: error }, "messages could not be sent to a dead letter queue"),
-      )
-      .finally(() => {
-        this.running = undefined;
-        this.wakeLater();
-      });
+  /** Call when there may be messages to send: for this queue, or for any. Returns at once. */
+  wake(named?: NamedQueue): void {
+    if (this.isStopped) return;
+    if (named === undefined) return this.readSoon();
+    this.turns.add(named);
+    this.fill();
   }
 
-  /** Sends all waiting messages, once. */
-  async runOnce(): Promise<void> {
-    const queues = await sqsQueues(this.deps.db);
-    // The pause of a queue without messages would have the outbox woken again and again.
-    const waiting = new Set(queues);
-    for (const queue of this.pauses.keys()) if (!waiting.has(queue)) this.pauses.delete(queue);
-    await Promise.all(queues.map((queue) => this.sendAll(queue).catch((error) => this.faulty(queue, error))));
+  private readSoon(): void {
+    this.readAgain = true;
+    if (this.isReading) return;
+    this.isReading = true;
+    this.track(this.readQueues());
   }
 
-  /** Handles an error of one queue: it is retried after a while, and the others continue. */
-  private faulty(queue: string, error: unknown): void {
-    reportFault(error, `the messages for ${queue}`);
-    this.pauses.set(queue, { ms: PAUSE_MAX_MS, untilMs: performance.now() + PAUSE_MAX_MS });
-  }
-
-  private async work(): Promise<void> {
-    while (this.isAgain && !this.isStopped) {
-      this.isAgain = false;
-      await this.runOnce();
-    }
-  }
-
-  private wakeLater(): void {
-    const untilMs = Math.min(...[...this.pauses.values()].map((pause) => pause.untilMs));
-    if (this.isStopped || untilMs === Number.POSITIVE_INFINITY) return;
-    this.timer = setTimeout(() => this.wake(), Math.max(0, untilMs - performance.now()));
-  }
-
-  private async sendAll(queue: string): Promise<void> {
-    const pause = this.pauses.get(queue);
-    if (pause !== undefined && pause.untilMs > performance.now()) return;
-    for (let after = ""; !this.isStopped; ) {
-      const letters = await lettersToSend(this.deps.db, queue, after, LETTERS_A_REQUEST);
-      if (letters.length === 0) break;
-      for (const request of requestsOf(letters)) {
-        if (!(await this.sendSome(queue, request))) return;
+  /** Finds the queues that have messages. */
+  private async readQueues(): Promise<void> {
+    try {
+      while (this.readAgain) {
+        this.readAgain = false;
+        for await (const named of sqsQueues(this.deps.db)) {
+          if (this.isStopped) return;
+          this.wake(named);
+        }
       }
-      after = letters[letters.length - 1]!.message_id;
+    } catch (error) {
+      this.deps.log.error({ err: error }, "the dead letter queues of SQS could not be read");
+      this.later(READ_AGAIN_MS, () => this.readSoon());
+    } finally {
+      this.isReading = false;
     }
-    this.pauses.delete(queue);
   }
 
-  /** False if the queue does not respond or is too busy: it is paused. */
-  private async sendSome(queue: string, letters: DeadLetter[]): Promise<boolean> {
+  /** Gives places to the queues whose turn it is. */
+  private fill(): void {
+    for (let queue = this.turns.next(); queue !== undefined; queue = this.turns.next())
+      this.track(this.serve(queue));
+  }
+
+  private track(work: Promise<void>): void {
+    const tracked = work.finally(() => this.working.delete(tracked));
+    this.working.add(tracked);
+  }
+
+  /** One turn of a queue. An error of one queue does not end the others. */
+  private async serve(queue: string): Promise<void> {
+    let outcome: "sent" | "empty" | Untaken;
+    try {
+      outcome = await this.send(queue);
+    } catch (error) {
+      reportFault(error, `the messages for ${queue}`);
+      outcome = { letters: [], why: "internal error" };
+    }
+    if (this.isStopped) return;
+    if (outcome === "sent") this.turns.sent(queue);
+    else if (outcome === "empty") this.turns.isEmpty(queue);
+    else {
+      const { letters, why } = outcome;
+      this.later(SQS_FAILED_PLACE_MS, () => this.pause(queue, letters[0]?.job_id, why));
+      return;
+    }
+    this.fill();
+  }
+
+  private pause(queue: string, jobId: string | undefined, why: string): void {
+    const isFirst = this.turns.pause(queue, performance.now());
+    this.resume();
+    if (isFirst && jobId !== undefined)
+      this.deps.jobLog(jobId, `messages wait for ${queue}: ${why}; they are sent as soon as it responds`);
+  }
+
+  /** Tries queues whose pause is over, now and later. */
+  private resume(): void {
+    const nextMs = this.turns.resume(performance.now());
+    clearTimeout(this.timer);
+    if (nextMs !== undefined)
+      this.timer = this.later(Math.max(RESUME_MS, nextMs - performance.now()), () => this.resume());
+    this.fill();
+  }
+
+  private later(ms: number, work: () => void): NodeJS.Timeout {
+    return setTimeout(() => this.isStopped || contain("the messages for SQS", work), ms).unref();
+  }
+
+  /** Sends some messages of a queue. */
+  private async send(queue: string): Promise<"sent" | "empty" | Untaken> {
+    const letters = await lettersToSend(this.deps.db, queue, "", LETTERS_A_REQUEST);
+    if (letters.length === 0) return "empty";
+    for (const request of requestsOf(letters)) {
+      const untaken = await this.sendRequest(queue, request);
+      if (untaken !== undefined) return (await this.giveUp(queue, untaken)) ? "sent" : untaken;
+    }
+    return "sent";
+  }
+
+  /** Undefined if the queue has taken or refused all. */
+  private async sendRequest(queue: string, letters: readonly DeadLetter[]): Promise<Untaken | undefined> {
     try {
       const { sent, refused } = await this.deps.send(queue, letters);
       await this.settle(sent, refused);
-      return (
-        sent.length + refused.length === letters.length || this.waitFor(queue, letters, "it is too busy")
-      );
+      const settled = new Set([...sent, ...refused.map(({ letter }) => letter)]);
+      if (settled.size === letters.length) return undefined;
+      return { letters: letters.filter((letter) => !settled.has(letter)), why: "it is too busy" };
     } catch (error) {
       const { name, message } = error as Error;
-      return this.waitFor(queue, letters, message || name);
+      return { letters, why: message || name };
     }
+  }
+
+  /** Whether messages were so old that they were given up. */
+  private async giveUp(queue: string, { letters, why }: Untaken): Promise<boolean> {
+    const before = new Date(wallMs() - SQS_GIVEN_UP_MS).toISOString();
+    const old = letters.filter(({ sent_time }) => sent_time < before);
+    if (old.length === 0) return false;
+    const reason = `${queue} did not take it within ${SQS_GIVEN_UP_MS / 86_400_000} days: ${why}`;
+    await this.settle(
+      [],
+      old.map((letter) => ({ letter, reason })),
+    );
+    return true;
   }
 
   private async settle(sent: DeadLetter[], refused: Delivered["refused"]): Promise<void> {
@@ -131,19 +189,7 @@ export class Outbox implements Service {
     for (const { letter, reason } of refused)
       jobLog(
         letter.job_id,
-        `the dead letter queue refused the message about batch ${letter.batch_index}: ${reason}`,
+        `the dead letter queue does not get the message about batch ${letter.batch_index}: ${reason}`,
       );
-  }
-
-  private waitFor(queue: string, letters: DeadLetter[], why: string): false {
-    const before = this.pauses.get(queue);
-    const ms = Math.min(before === undefined ? PAUSE_FIRST_MS : 2 * before.ms, PAUSE_MAX_MS);
-    this.pauses.set(queue, { ms, untilMs: performance.now() + ms });
-    if (before === undefined)
-      this.deps.jobLog(
-        letters[0]!.job_id,
-        `messages wait for ${queue}: ${why}; they are sent as soon as it responds`,
-      );
-    return false;
   }
 }

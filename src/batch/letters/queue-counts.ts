@@ -4,6 +4,7 @@
  */
 import { QUEUES_COUNTED_MAX } from "../../contracts/limits/jobs.ts";
 import { first, type Statements } from "../../database/database.ts";
+import type { NamedQueue } from "./queue-turns.ts";
 
 /** Rows of an index that are counted in one statement, which takes about a millisecond. */
 export const LETTERS_COUNTED_AT_ONCE = 5_000;
@@ -68,17 +69,21 @@ export async function queueNames(db: Statements, after: string, limit: number): 
   return names;
 }
 
-/** The queues of SQS for which messages wait, one at a time from the index, however many messages these are. */
-export async function sqsQueues(db: Statements): Promise<string[]> {
-  const queues: string[] = [];
-  for (;;) {
-    const next = await first<{ queue: string | null }>(
+/**
+ * The queues of SQS for which messages wait, and the API of the oldest one; it is empty if that was deleted. They are
+ * read one at a time from the index, however many messages they have.
+ */
+export async function* sqsQueues(db: Statements): AsyncGenerator<NamedQueue> {
+  for (let after = "arn:"; ; ) {
+    const next = await first<{ queue: string; api: string | null }>(
       db,
-      "SELECT min(queue) AS queue FROM letters WHERE queue > ? AND queue < 'arn;'",
-      [queues.at(-1) ?? "arn:"],
+      `SELECT queue, (SELECT api_name FROM jobs WHERE jobs.job_id = letters.job_id) AS api FROM letters
+       WHERE queue > ? AND queue < 'arn;' ORDER BY queue, message_id LIMIT 1`,
+      [after],
     );
-    if (next!.queue === null) return queues;
-    queues.push(next!.queue);
+    if (next === undefined) return;
+    after = next.queue;
+    yield { queue: next.queue, api: next.api ?? "" };
   }
 }
 

@@ -65,7 +65,7 @@ export async function chargedAttempts(db: Statements, jobId: string): Promise<Ma
   }
 }
 
-/** Records that SQS permanently refused the message about a batch. */
+/** Records why SQS will not get the message about a batch. */
 export async function setLetterError(
   tx: Statements,
   letter: { job_id: string; batch_index: number; round: number },

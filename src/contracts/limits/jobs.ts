@@ -68,6 +68,24 @@ export const PRUNED_BATCHES_AT_ONCE = 100;
 export const LETTERS_A_REQUEST = 10;
 export const LETTER_BYTES_MAX = 262_144;
 /**
+ * Queues of SQS that are sent to at once, in all and of one API: 2.5 MiB of messages and 7 ms of work each, and 10 s if
+ * SQS does not respond.
+ */
+export const SQS_QUEUES_AT_ONCE = 16;
+export const SQS_QUEUES_OF_AN_API_AT_ONCE = 4;
+/**
+ * A queue that does not respond is tried again after this time, then after twice as long as before, up to the short
+ * pause. If an API has more such queues than 7, each one pauses longer: 1,000 of them are tried every half an hour.
+ */
+export const SQS_PAUSE_FIRST_MS = 1_000;
+export const SQS_PAUSE_SHORT_MS = 15_000;
+export const SQS_PAUSE_OF_A_QUEUE_MS = 2_000;
+export const SQS_PAUSE_MAX_MS = 3_600_000;
+/** After a failure, the place of the queue is free this much later: an API fails at most four times a second. */
+export const SQS_FAILED_PLACE_MS = 1_000;
+/** docs/contract/failing-batches.md#sqs-delivery: messages are given up after this time. SQS keeps them for as long. */
+export const SQS_GIVEN_UP_MS = 14 * 24 * 3_600_000;
+/**
  * Clients of SQS that are kept, one per region. A client takes 38 KB, and a caller may name a new region in each
  * submission. A machine's jobs use queues of one or two regions; the client used least recently goes.
  */

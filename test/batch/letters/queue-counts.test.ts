@@ -1,4 +1,5 @@
 /** Counts of dead letter queues, whose names and lengths submissions choose. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import {
   queueCounts,
   sqsQueues,
 } from "../../../src/batch/letters/queue-counts.ts";
+import type { NamedQueue } from "../../../src/batch/letters/queue-turns.ts";
 import { Queues } from "../../../src/batch/letters/queues.ts";
 import { QUEUES_COUNTED_MAX } from "../../../src/contracts/limits/jobs.ts";
 import type { Database, SqlValue } from "../../../src/database/database.ts";
@@ -51,7 +53,12 @@ describe("messages of dead letter queues", () => {
   it("are found for SQS without those of Quern's own queues", async () => {
     const [first, second] = ["arn:aws:sqs:eu-west-1:1:a", "arn:aws:sqs:us-east-1:1:b"];
     await send(["z", second, "arn", first, "a", second]);
-    expect(await sqsQueues(db)).toEqual([first, second]);
+    const found: NamedQueue[] = [];
+    for await (const named of sqsQueues(db)) found.push(named);
+    expect(found).toEqual([
+      { queue: first, api: "" },
+      { queue: second, api: "" },
+    ]);
   });
 
   it("are counted for a limited number of queues, and together for the others", async () => {
