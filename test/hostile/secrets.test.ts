@@ -1,8 +1,10 @@
 /** Secrets of configurations and of callers, and who can see them. */
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decode } from "@msgpack/msgpack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { jobLogDirectory } from "../../src/contracts/data-layout.ts";
+import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 
 const PREDICTOR = `
@@ -10,7 +12,10 @@ class PythonPredictor:
     def __init__(self, config):
         self.config = config
     def predict(self, payload, headers, query_params):
-        if headers is None: return None
+        if headers is None:
+            for item in payload:
+                if isinstance(item, dict): print(item["print"], flush=True)
+            return None
         return {"headers": dict(headers), "query": dict(query_params), "password": self.config.get("db", {}).get("password")}
 `;
 const CONFIG =
@@ -97,6 +102,28 @@ describe("a job's record", () => {
       ),
     );
     expect(others.join("")).not.toContain("s3cr3t");
+  });
+
+  it("has a log without the secrets of requirements.txt, and with the predictor's output as it is", async () => {
+    const headers = bearer(submitKey);
+    const items = [{ print: "https://u:printed@host/" }];
+    const body = JSON.stringify({ workers: 1, item_list: { items, batch_size: 1 } });
+    const submitted = await server.fetch("/jobs", { method: "POST", body, headers });
+    const { job_id: id } = (await submitted.json()) as { job_id: string };
+    const read = async (accept: string) =>
+      (await server.fetch(`/jobs/${id}/logs`, { headers: { ...headers, accept } })).text();
+    await eventually("it has printed", async () => (await read("text/plain")).includes("printed"), 60_000);
+    const requirement = "model@ http://u:s3cr3t-user@host/model-1.0.tar.gz?token=s3cr3t-token";
+    appendFileSync(
+      join(jobLogDirectory(server.dataDir, id), "install.log"),
+      `Collecting ${requirement} (from -r requirements.txt)\nwith url: /model-1.0.tar.gz?token=s3cr3t-token\n`,
+    );
+    for (const accept of ["text/plain", "application/x-ndjson"]) {
+      const log = await read(accept);
+      expect(log).toContain("Collecting model@ http://***@host/model-1.0.tar.gz?token=*** (from");
+      expect(log).not.toContain("s3cr3t");
+      expect(log).toContain("https://u:printed@host/");
+    }
   });
 
   it("is printed without secrets on a terminal, and in full as JSON", () => {
