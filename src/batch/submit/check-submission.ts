@@ -4,6 +4,7 @@ import { quoted } from "../../contracts/field-errors.ts";
 import { FIRST_MATCH_MS } from "../../contracts/limits/submissions.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { type FileSelection, selectFiles } from "../../object-store/select/select-files.ts";
+import { inSentNames } from "./older-names.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
 import { readSubmission } from "./read-submission.ts";
 
@@ -23,8 +24,8 @@ export async function checkedSubmission(
   left?: AbortSignal,
 ): Promise<ParsedSubmission> {
   const submission = await readSubmission(body, left);
-  const { input, deadLetters } = submission;
-  if (deadLetters !== undefined) await assertQueue(deps, deadLetters);
+  const { input } = submission;
+  await assertQueue(deps, submission);
   if (input.kind !== "items") await assertAnyFile(deps.store, input, left);
   return submission;
 }
@@ -32,11 +33,11 @@ export async function checkedSubmission(
 /** Refuses an SQS queue that certainly does not exist: every message to it would be refused. */
 async function assertQueue(
   { isQueueMissing }: CheckDeps,
-  { arn, queue }: { arn: string; queue: string },
+  { deadLetters, olderNames }: ParsedSubmission,
 ): Promise<void> {
-  if (!(await isQueueMissing(queue))) return;
-  const detail = `there is no queue ${arn}; create it first, or name a queue of Quern's own`;
-  const fields = [{ pointer: "/queue_dead_letter_queue/arn", detail }];
+  if (deadLetters === undefined || !(await isQueueMissing(deadLetters.queue))) return;
+  const detail = `there is no queue ${deadLetters.arn}; create it first, or name a queue of Quern's own`;
+  const fields = inSentNames([{ pointer: "/queue_dead_letter_queue/arn", detail }], olderNames);
   throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
 }
 

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { saveSubmission, submissionKey } from "../../../src/batch/submit/idempotency.ts";
 import { previewSubmission } from "../../../src/batch/submit/preview-submission.ts";
 import { type SubmitDeps, submitJob } from "../../../src/batch/submit/submit-job.ts";
+import type { ServiceError } from "../../../src/contracts/errors.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import type { ObjectStore } from "../../../src/object-store/object-store.ts";
@@ -66,6 +67,24 @@ describe("a dry run and its submission", () => {
     expect(refused).toBeDefined();
     expect(await refusal(previewSubmission(deps, "jobs", body(), key))).toEqual(refused);
   });
+
+  it.each(["queue_dead_letter_queue", "sqs_dead_letter_queue"])(
+    "point to a queue that does not exist by the name that was sent: %s",
+    async (name) => {
+      const submission = {
+        workers: 1,
+        [name]: { arn: arn("nobody"), max_receive_count: 1 },
+        item_list: items,
+      };
+      const error = await previewSubmission(
+        deps,
+        "jobs",
+        Buffer.from(JSON.stringify(submission)),
+        undefined,
+      ).catch((refused: ServiceError) => refused);
+      expect(error).toMatchObject({ details: { fields: [{ pointer: `/${name}/arn` }] } });
+    },
+  );
 
   it("are taken alike with a queue that exists; a dry run makes no job", async () => {
     const queue_dead_letter_queue = { arn: arn("letters"), max_receive_count: 1 };
