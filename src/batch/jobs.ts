@@ -17,7 +17,7 @@ import { type JobRow, jobById } from "./records/job-rows.ts";
 import { unpauseAll } from "./records/paused-jobs.ts";
 import { RunsInProgress } from "./runs-in-progress.ts";
 import { type Preview, previewSubmission } from "./submit/preview-submission.ts";
-import { submitJob } from "./submit/submit-job.ts";
+import { type SubmitDeps, submitJob } from "./submit/submit-job.ts";
 
 export class Jobs implements Service {
   readonly records: JobRecords;
@@ -70,7 +70,13 @@ export class Jobs implements Service {
     idempotencyKey: string | undefined,
     left?: AbortSignal,
   ): Promise<{ row: JobRow; isReplay: boolean }> {
-    const { job_id, isReplay, olderNames } = await submitJob(this.deps, api, body, idempotencyKey, left);
+    const { job_id, isReplay, olderNames } = await submitJob(
+      this.checksFor(api.name),
+      api,
+      body,
+      idempotencyKey,
+      left,
+    );
     for (const { older, newer } of olderNames)
       this.deps.jobLog(
         job_id,
@@ -87,7 +93,11 @@ export class Jobs implements Service {
     idempotencyKey: string | undefined,
     left?: AbortSignal,
   ): Promise<Preview> {
-    return previewSubmission(this.deps, apiName, body, idempotencyKey, left);
+    return previewSubmission(this.checksFor(apiName), apiName, body, idempotencyKey, left);
+  }
+
+  private checksFor(apiName: string): SubmitDeps {
+    return { ...this.deps, assertMayBegin: () => this.runs.assertMayBegin(apiName) };
   }
 
   /** Describes in a sentence what a job in progress waits for. */
@@ -113,17 +123,19 @@ export class Jobs implements Service {
     );
   }
 
-  /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state`. */
+  /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state` or `queue_full`. */
   async redrive(job: JobRow, error: string | undefined): Promise<JobRow> {
     await this.leftBy(job.job_id);
+    this.runs.assertMayBegin(job.api_name);
     const batches = await this.newRounds.redrive(job.job_id, error);
     this.deps.jobLog(job.job_id, `redriving ${batches} failed batches`);
     return this.nextRound(job);
   }
 
-  /** Begins a new round for the batches that were never settled. Throws `wrong_state`. */
+  /** Begins a new round for the batches that were never settled. Throws `wrong_state` or `queue_full`. */
   async resume(job: JobRow): Promise<JobRow> {
     await this.leftBy(job.job_id);
+    this.runs.assertMayBegin(job.api_name);
     await this.newRounds.resume(job.job_id);
     this.deps.jobLog(job.job_id, "resuming");
     return this.nextRound(job);

@@ -11,10 +11,12 @@ import { JobRun, type PlacesByInput } from "./job-run.ts";
 import type { UnfinishedJob } from "./records/job-lists.ts";
 import { unexpected } from "./records/job-reasons.ts";
 import { claimJob } from "./records/owned-job.ts";
+import { assertMayBegin } from "./submit/unfinished-jobs.ts";
 
 export class RunsInProgress {
   private readonly deps: JobDeps;
   private readonly runs = new Map<string, JobRun>();
+  private readonly byApi = new Map<string, number>();
   private readonly places: PlacesByInput = { items: new EnqueuePlaces(), files: new EnqueuePlaces() };
   private readonly gone = new AbortController();
 
@@ -24,6 +26,11 @@ export class RunsInProgress {
 
   get count(): number {
     return this.runs.size;
+  }
+
+  /** Throws `queue_full` if no more jobs of this API may begin. Those of a former controller always go on. */
+  assertMayBegin(apiName: string): void {
+    assertMayBegin(apiName, this.byApi.get(apiName) ?? 0, this.runs.size);
   }
 
   of(jobId: string): JobRun | undefined {
@@ -48,15 +55,24 @@ export class RunsInProgress {
     // An exception here ends the job. The submission does not fail, because the job is recorded as promised.
     try {
       const run = new JobRun(this.deps, row, lostWorkers, this.places);
-      this.runs.set(jobId, run);
-      contain("a job's end", async () => {
-        await run.ended;
-        if (this.runs.get(jobId) === run) this.runs.delete(jobId);
-      });
+      this.add(run);
       await run.start();
     } catch (error) {
       await this.endUnexpected(jobId, error as Error);
     }
+  }
+
+  private add(run: JobRun): void {
+    const { job_id, api_name } = run.job;
+    this.runs.set(job_id, run);
+    this.byApi.set(api_name, (this.byApi.get(api_name) ?? 0) + 1);
+    contain("a job's end", async () => {
+      await run.ended;
+      if (this.runs.get(job_id) === run) this.runs.delete(job_id);
+      const left = this.byApi.get(api_name)! - 1;
+      if (left > 0) this.byApi.set(api_name, left);
+      else this.byApi.delete(api_name);
+    });
   }
 
   async stopAll(): Promise<void> {

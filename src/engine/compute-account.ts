@@ -63,6 +63,11 @@ export class ComputeAccount {
     return ask;
   }
 
+  /** How many requests wait. */
+  get waitingCount(): number {
+    return this.waiting.size;
+  }
+
   /** False if `onReserved` was called already. */
   cancel(ask: Ask): boolean {
     const { reservation } = ask as WaitingAsk;

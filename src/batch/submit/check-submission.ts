@@ -15,6 +15,8 @@ export interface CheckDeps {
   store: ObjectStore;
   /** Whether a dead letter queue certainly does not exist. */
   isQueueMissing: (queue: string) => Promise<boolean>;
+  /** Throws `queue_full` if too many jobs have not ended. */
+  assertMayBegin: () => void;
 }
 
 /** Throws ServiceError if the submission is not valid. `left`: aborted when the client is gone; the checks end then. */
@@ -23,6 +25,7 @@ export async function checkedSubmission(
   body: Buffer,
   left?: AbortSignal,
 ): Promise<ParsedSubmission> {
+  deps.assertMayBegin();
   const submission = await readSubmission(body, left);
   const { input } = submission;
   await assertQueue(deps, submission);

@@ -3,6 +3,7 @@
  * that are gone for their replacements, and counts who waits. It starts no worker.
  */
 import { contain } from "../../base/boundary.ts";
+import { COMPUTE_ASKS_MANY } from "../../contracts/limits/jobs.ts";
 import type { Ask, Compute, ComputeAccount, Reservation } from "../../engine/compute-account.ts";
 
 export interface ReservationOptions {
@@ -53,7 +54,7 @@ export class WorkerReservations {
 
   /**
    * Reserves or asks for compute for up to `count` workers, and cancels asks above it. No more asks wait at once than
-   * the empty machine could grant.
+   * the empty machine could grant; only one does while very many asks wait.
    */
   keepAt(count: number): void {
     this.wanted = count;
@@ -113,7 +114,7 @@ export class WorkerReservations {
   private askForMissing(): void {
     const { account, compute } = this.options;
     if (!this.mayAsk) return;
-    const most = Math.max(1, account.capacity(compute));
+    const most = account.waitingCount > COMPUTE_ASKS_MANY ? 1 : Math.max(1, account.capacity(compute));
     while (this.unasked > 0 && this.asks.size < most) this.askForOne();
     this.unaskedSinceMs =
       this.unasked === 0 ? Number.POSITIVE_INFINITY : Math.min(this.unaskedSinceMs, performance.now());

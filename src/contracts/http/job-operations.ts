@@ -77,6 +77,7 @@ const SUBMIT_ERRORS = [
   "idempotency_key_reused",
   "body_too_large",
   "origin_not_allowed",
+  "queue_full",
 ] as const;
 
 export const JOB_OPERATIONS: readonly Operation[] = [
@@ -150,7 +151,14 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     parameters: [api, job],
     body: { type: "application/json", schema: jsonSchema(redriveSchema, "input"), isOptional: true },
     answers: { "application/json": jobEnvelopeSchema },
-    errors: [...JOB_ERRORS, "wrong_state", "malformed_json", "body_too_large", "origin_not_allowed"],
+    errors: [
+      ...JOB_ERRORS,
+      "wrong_state",
+      "malformed_json",
+      "body_too_large",
+      "origin_not_allowed",
+      "queue_full",
+    ],
   },
   {
     id: "resumeJob",
@@ -160,7 +168,7 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     scope: "submit",
     parameters: [api, job],
     answers: { "application/json": jobEnvelopeSchema },
-    errors: [...JOB_ERRORS, "wrong_state", "origin_not_allowed"],
+    errors: [...JOB_ERRORS, "wrong_state", "origin_not_allowed", "queue_full"],
   },
   {
     id: "getJobEvents",

@@ -5,6 +5,7 @@
 import { QUANTITY_MAX_TEXT } from "../config/scalars.ts";
 import type { ErrorCode } from "../errors.ts";
 import * as configuration from "../limits/configuration.ts";
+import * as jobs from "../limits/jobs.ts";
 import * as predictions from "../limits/predictions.ts";
 import * as projects from "../limits/projects.ts";
 import * as requests from "../limits/requests.ts";
@@ -115,6 +116,12 @@ const REQUESTS: readonly LimitRow[] = [
 ];
 
 const SUBMISSIONS: readonly LimitRow[] = [
+  {
+    what: "jobs that have not ended, of all APIs; an API may have twice as many as stay free",
+    most: String(jobs.JOBS_UNFINISHED_MAX),
+    error: "queue_full",
+    status: 503,
+  },
   { what: "body", most: bytes(submissions.SUBMISSION_BYTES_LIMIT - 1), error: "body_too_large", status: 413 },
   invalid("nested arrays and objects, anywhere in the body", String(submissions.BODY_DEPTH_MAX)),
   invalid("`config`, as compact JSON", bytes(configuration.CONFIG_BYTES_MAX)),

@@ -32,8 +32,8 @@ describe("the outbox", () => {
     outbox = new Outbox({
       db,
       log: { error: (about: unknown) => expect.unreachable(String(about)) },
-      send: (queue, letters) => send(queue.split(":").at(-1)!, letters),
-      jobLog: (_job, line) => lines.push(line),
+      send: (queue: string, letters: readonly DeadLetter[]) => send(queue.split(":").at(-1)!, letters),
+      jobLog: (_job: string, line: string) => lines.push(line),
     } as unknown as OutboxDeps);
   });
   afterEach(async () => {

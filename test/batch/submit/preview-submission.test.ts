@@ -6,7 +6,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { saveSubmission, submissionKey } from "../../../src/batch/submit/idempotency.ts";
 import { previewSubmission } from "../../../src/batch/submit/preview-submission.ts";
 import { type SubmitDeps, submitJob } from "../../../src/batch/submit/submit-job.ts";
+import { assertMayBegin } from "../../../src/batch/submit/unfinished-jobs.ts";
 import type { ServiceError } from "../../../src/contracts/errors.ts";
+import { JOBS_UNFINISHED_MAX } from "../../../src/contracts/limits/jobs.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import type { ObjectStore } from "../../../src/object-store/object-store.ts";
@@ -27,7 +29,14 @@ describe("a dry run and its submission", () => {
     const db = openSqliteDatabase(join(directory, "quern.db"));
     await migrate(db);
     const isQueueMissing = async (queue: string) => queue === arn("nobody");
-    deps = { db, store: EMPTY, dataDir: directory, reach: () => {}, isQueueMissing };
+    deps = {
+      db,
+      store: EMPTY,
+      dataDir: directory,
+      reach: () => {},
+      isQueueMissing,
+      assertMayBegin: () => {},
+    };
   });
   afterEach(async () => {
     await deps.db.close();
@@ -53,10 +62,12 @@ describe("a dry run and its submission", () => {
       { file_path_lister: { store_paths: ["s3://bucket/none"], batch_size: 1 } },
     ],
     ["a submission without an input", {}],
+    ["a submission while too many jobs have not ended", { item_list: items, config: { full: true } }],
     ["a key that was used for another body", { item_list: items }, "used"],
   ])("are refused alike: %s", async (_, submission, key) => {
     const body = () => Buffer.from(JSON.stringify({ workers: 1, ...submission }));
     const api = { name: "jobs", api_id: "1" };
+    if (body().includes("full")) deps.assertMayBegin = () => assertMayBegin("jobs", 1, JOBS_UNFINISHED_MAX);
     await saveSubmission(
       deps.db,
       await submissionKey("jobs", "used", Buffer.from("{}")),

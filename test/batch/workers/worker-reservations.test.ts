@@ -1,0 +1,31 @@
+/** How much of the machine's account the waiting workers of many jobs take. */
+import { expect, it } from "vitest";
+import { WorkerReservations } from "../../../src/batch/workers/worker-reservations.ts";
+import { COMPUTE_ASKS_MANY } from "../../../src/contracts/limits/jobs.ts";
+import { ComputeAccount, type Reservation } from "../../../src/engine/compute-account.ts";
+
+const CAPACITY = 1000;
+const compute = { cpuMillis: 1, memoryBytes: 0, gpus: 0 };
+
+it("jobs ask for one worker after the other while very many asks wait, and get all of them in the end", async () => {
+  const account = new ComputeAccount({ cpuMillis: CAPACITY, memoryBytes: 1, gpus: [] });
+  const all = account.occupy({ ...compute, cpuMillis: CAPACITY })!;
+  const given: Reservation[] = [];
+  const events = {
+    reserved: (reservation: Reservation) => given.push(reservation),
+    fault: (error: Error) => expect.unreachable(error.message),
+  };
+  const jobs = Array.from({ length: 100 }, (_, n) => {
+    const job = new WorkerReservations({ account, compute, holder: `job ${n}` }, events);
+    job.keepAt(CAPACITY);
+    return job;
+  });
+  expect(account.waitingCount).toBeLessThanOrEqual(COMPUTE_ASKS_MANY + CAPACITY + jobs.length);
+  const last = jobs.at(-1)!;
+  expect(last.missing).toBe(CAPACITY);
+  for (const job of jobs.slice(0, -1)) job.stop();
+  account.giveBack(all);
+  for (let turns = 0; turns < 2 * CAPACITY && last.missing > 0; turns++)
+    await new Promise((resolve) => setImmediate(resolve));
+  expect([last.missing, given.length]).toEqual([0, CAPACITY]);
+});
