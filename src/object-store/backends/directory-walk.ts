@@ -28,6 +28,7 @@ interface DirectoryWalkOptions {
 }
 
 export class DirectoryWalk {
+  /** These two have one character a byte, like names. */
   private readonly prefix: string;
   private readonly closed: string | undefined;
   private readonly allowed: AllowedPaths;
@@ -35,8 +36,8 @@ export class DirectoryWalk {
   private readonly signal: AbortSignal | undefined;
 
   constructor({ prefix, closed, allowed, temporaryDirectory, signal }: DirectoryWalkOptions) {
-    this.prefix = prefix;
-    this.closed = closed;
+    this.prefix = bytesOf(prefix);
+    this.closed = closed === undefined ? undefined : bytesOf(`${closed}/`);
     this.allowed = allowed;
     this.temporaryDirectory = temporaryDirectory;
     this.signal = signal;
@@ -67,14 +68,16 @@ export class DirectoryWalk {
       if (NOT_THERE.has(error.code ?? "")) return undefined;
       throw unreadable(base, error);
     });
+    const start = bytesOf(base);
     for await (const entry of directory ?? []) {
       this.signal?.throwIfAborted();
       const isDirectory = entry.isDirectory();
       const name = isDirectory ? `${entry.name}/` : entry.name;
-      const path = base + decodeName(name);
-      if (isDirectory && closed !== undefined && path === `${closed}/`) continue;
+      // By its bytes, because only a name that is selected must be UTF-8.
+      const path = start + name;
+      if (isDirectory && path === closed) continue;
       const mayMatch = path.startsWith(prefix) || (isDirectory && prefix.startsWith(path));
-      if (mayMatch && (isDirectory || (await this.isListed(entry, path)))) yield name;
+      if (mayMatch && (isDirectory || (await this.isListed(entry, base + decodeName(name))))) yield name;
     }
   }
 
@@ -100,6 +103,10 @@ export class DirectoryWalk {
     if (real === undefined || !this.allowed.has(real)) return false;
     return (await stat(real)).isFile();
   }
+}
+
+function bytesOf(path: string): string {
+  return Buffer.from(path).toString("latin1");
 }
 
 /** A name as latin1 has one character a byte; nearly all names are plain ASCII. Throws if it is not UTF-8. */

@@ -264,6 +264,16 @@ describe("a name that is not valid UTF-8", () => {
     writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "");
     await expect(select(under(""))).rejects.toThrow("not valid UTF-8");
   });
+
+  it("does not affect selections that it is no part of", async () => {
+    writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "");
+    mkdirSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]));
+    for (const name of ["b.jsonl", "é.jsonl"]) {
+      writeFileSync(join(root, name), "");
+      expect(await select(under(name))).toEqual([name]);
+    }
+    await expect(select(under("a"))).rejects.toThrow("not valid UTF-8");
+  });
 });
 
 describe("sorted names", () => {
