@@ -1,6 +1,6 @@
 /**
- * Removes the data of ended jobs after the retention: their input, segments, failures, own files and logs. It unlinks
- * files and deletes few rows at a time. The record of the job itself stays until its API is deleted.
+ * Removes the data of ended jobs after the retention: their input, segments, failures, own files, logs and long
+ * configs. It unlinks files and deletes few rows at a time. The record of the job itself stays.
  */
 import { rm } from "node:fs/promises";
 import { wallMs } from "../../base/clock.ts";
@@ -9,12 +9,15 @@ import type { Service } from "../../base/service.ts";
 import { jobDirectory } from "../../contracts/data-layout.ts";
 import {
   AGED_JOBS_AT_ONCE,
+  CONFIG_KEPT_LENGTH_MAX,
   PRUNE_EVERY_MS,
   PRUNED_BATCHES_AT_ONCE,
   PRUNED_SEGMENTS_AT_ONCE,
 } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { removeInput } from "../records/stored-input.ts";
+
+const LONG_CONFIG = `length(config_json) > ${CONFIG_KEPT_LENGTH_MAX}`;
 
 export interface RetentionOptions {
   db: Database;
@@ -91,11 +94,12 @@ export class Retention implements Service {
   private next(nowMs: number, after: string): Promise<{ job_id: string; is_due: number }[]> {
     const { db, keepMs, keepFailedMs } = this.options;
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
-    // Segments are deleted last: a marked job that still has some was interrupted.
+    // Segments are deleted last: a marked job that still has some was interrupted. Former releases kept long configs.
     return db.all(
       `SELECT job_id, CASE WHEN end_time IS NOT NULL
          AND ((pruned_time IS NULL AND end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END)
-           OR (pruned_time IS NOT NULL AND EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)))
+           OR (pruned_time IS NOT NULL AND (EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)
+             OR EXISTS (SELECT 1 FROM job_configs WHERE ${LONG_CONFIG} AND job_configs.job_id = jobs.job_id))))
          THEN 1 ELSE 0 END AS is_due
        FROM jobs WHERE job_id > ? ORDER BY job_id LIMIT ?`,
       [before(keepMs), before(keepFailedMs), after, AGED_JOBS_AT_ONCE],
@@ -109,6 +113,7 @@ export class Retention implements Service {
     const isMarked = await db.transaction(async (tx) => {
       if ((await tx.run(mark, [time, jobId])) === 0) return false;
       await removeInput(tx, jobId);
+      await tx.run(`DELETE FROM job_configs WHERE ${LONG_CONFIG} AND job_id = ?`, [jobId]);
       return true;
     });
     if (!isMarked) return;

@@ -5,7 +5,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
-import { AGED_JOBS_AT_ONCE, PRUNED_BATCHES_AT_ONCE } from "../../../src/contracts/limits/jobs.ts";
+import {
+  AGED_JOBS_AT_ONCE,
+  CONFIG_KEPT_LENGTH_MAX,
+  PRUNED_BATCHES_AT_ONCE,
+} from "../../../src/contracts/limits/jobs.ts";
 import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
@@ -75,6 +79,20 @@ describe("the retention", () => {
     await set("end_time = NULL", 8);
     await db.run("INSERT INTO segments VALUES (?, 0, 1, 1, '[]', 0, NULL, 0)", [id(7)]);
     expect(await retention.runOnce(NOW_MS)).toEqual([0, 7, 99, 100, 249].map(id));
+    expect(await retention.runOnce(NOW_MS)).toEqual([]);
+  });
+
+  it("removes long configs, also those that former releases kept, and no short ones", async () => {
+    const old = "end_time = '2026-01-01'";
+    await db.run(`UPDATE jobs SET ${old} WHERE job_id IN (?, ?)`, [id(1), id(2)]);
+    await db.run(`UPDATE jobs SET ${old}, pruned_time = 'then' WHERE job_id IN (?, ?)`, [id(3), id(4)]);
+    const configs = [0, 1, 3].map((job) => [id(job), "x".repeat(CONFIG_KEPT_LENGTH_MAX + 1)] as const);
+    for (const job of [2, 4]) configs.push([id(job), "x".repeat(CONFIG_KEPT_LENGTH_MAX)]);
+    for (const config of configs) await db.run("INSERT INTO job_configs VALUES (?, ?)", config);
+    expect(await retention.runOnce(NOW_MS)).toEqual([1, 2, 3].map(id));
+    const left = await db.all<{ job_id: string }>("SELECT job_id FROM job_configs ORDER BY job_id");
+    // The first one is not due.
+    expect(left.map(({ job_id }) => job_id)).toEqual([0, 2, 4].map(id));
     expect(await retention.runOnce(NOW_MS)).toEqual([]);
   });
 
