@@ -187,7 +187,9 @@ function settingTexts(given: Record<string, string | boolean | string[] | undefi
     const option = given[name];
     return [name, setting(name, typeof option === "boolean" ? String(option) : (option as string))];
   });
-  const roots = [...setting("allowLocalRoot").split(":"), ...(given.allowLocalRoot as string[])];
+  // `/data:ro:/out` is two directories, and `:ro` belongs to the first.
+  const fromEnv = setting("allowLocalRoot").split(/:(?!ro(?::|$))/);
+  const roots = [...fromEnv, ...(given.allowLocalRoot as string[])];
   return { ...Object.fromEntries(texts), allowLocalRoot: roots.join("\0") } as SettingTexts;
 }
 

@@ -115,7 +115,8 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   legacy: ["legacy/check"],
   "legacy/check": [],
   "object-store": [],
-  "object-store/backends": ["object-store"],
+  "object-store/backends": ["object-store", "object-store/files"],
+  "object-store/files": ["object-store"],
   "object-store/select": ["object-store"],
 };
 const ROOM_FILES_MAX = 16;

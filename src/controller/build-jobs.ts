@@ -15,6 +15,7 @@ import { jobLogDirectory } from "../contracts/data-layout.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { makeTemporaryDirectory } from "../database/data-directory.ts";
 import { openStores } from "../object-store/backends/stores.ts";
+import type { LocalRoot } from "../object-store/files/allowed-paths.ts";
 import { appendLogLine } from "../observe/log-files.ts";
 import { forgetWorker } from "./build-replicas.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -28,7 +29,7 @@ export type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "onLett
 /** Builds the connections of jobs beyond this machine: stores, and queues with their outbox. */
 export function buildStoresAndQueues(
   { db, log, options }: Infrastructure,
-  roots: readonly string[],
+  roots: readonly LocalRoot[],
 ): { outbox: Outbox; storesAndQueues: StoresAndQueues } {
   const { dataDir, serverEnv } = options;
   const store = openStores({

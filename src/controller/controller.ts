@@ -16,7 +16,7 @@ import { endFormerWorkers, type FormerWorkers } from "../batch/workers/former-wo
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
 import { ControlServer } from "../control/control-server.ts";
-import { resolveRoots } from "../object-store/backends/allowed-paths.ts";
+import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
 import { applicationDeploy, buildApplications } from "./build-applications.ts";
 import { buildAudit, buildControl, buildInternal, buildKeys } from "./build-control.ts";
@@ -49,7 +49,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
 }
 
 /** Builds all rooms, and lists them as services in the order of their start. */
-function buildServices(infrastructure: Infrastructure, left: FormerWorkers, roots: readonly string[]) {
+function buildServices(infrastructure: Infrastructure, left: FormerWorkers, roots: readonly LocalRoot[]) {
   const { db, options } = infrastructure;
   const { dataDir } = options;
   const routes = buildRoutes(infrastructure, left.replicas);

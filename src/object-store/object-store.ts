@@ -1,4 +1,4 @@
-/** The port to the stores of input: lists by prefix in the order of key bytes, and reads ranges. */
+/** The port to the stores of input and output: lists by prefix in the order of key bytes, reads ranges, writes objects. */
 
 export interface ListedObject {
   /** The full address, the same everywhere: `file:///abs/path`. Like the key of a bucket, it is not percent-encoded. */
@@ -29,9 +29,38 @@ export interface ListOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** Write only if there is no object of this name, or if its content still has this etag. */
+export type WriteCondition = "absent" | { etag: string };
+
+/** The version that was written: what `open()` has as its etag, and what a later condition may name. */
+export interface Written {
+  etag: string;
+}
+
+/**
+ * A large object on its way into a store. Readers see nothing of it before `complete()`. One call at a time, and one
+ * upload to a name at a time: two may end each other by UploadLost. In memory are at most two pieces of
+ * STORE_PIECE_BYTES: one is sent while the other fills up.
+ */
+export interface Upload {
+  /**
+   * Takes the bytes of the chunk, and resolves when the next chunk may be written. An error may be that of an earlier
+   * chunk. After an error the same call may be retried, with the same chunk.
+   */
+  write(chunk: Uint8Array): Promise<void>;
+  /**
+   * Makes the object visible as a whole, in place of an older one; it is durable then. After an error the same call may
+   * be retried, even if the object is already complete. Throws UploadLost if it cannot be completed any more.
+   */
+  complete(): Promise<Written>;
+  /** Ends the upload without an object, and removes what was sent. Does nothing after `complete()`. */
+  abort(): Promise<void>;
+}
+
 /**
  * Errors that users can see are ServiceErrors: `store_unreachable` if a later try may succeed, `store_forbidden`,
- * `bucket_not_found`, `path_not_allowed`.
+ * `bucket_not_found`, `path_not_allowed`. If the disk of a directory is full, the system's own error is thrown
+ * (base/disk-full.ts).
  */
 export interface ObjectStore {
   /** How many prefixes like this one are worth listing at the same time. */
@@ -40,6 +69,23 @@ export interface ObjectStore {
   list(prefix: string, options: ListOptions): AsyncGenerator<ListedObject[]>;
   /** `etag`: the version that the object must have. It is checked here, or when the first bytes are read. */
   open(path: string, etag?: string): Promise<OpenObject>;
+  /**
+   * Writes a whole object of at most STORE_PUT_BYTES_MAX, in place of an older one; it is durable then. Readers see the
+   * old object or the new one. Throws ConditionFailed, and writes nothing, if the condition does not hold.
+   *
+   * A store's client repeats a request whose response was lost. So ConditionFailed may also mean that this very call has
+   * written the object: read it and compare.
+   */
+  put(path: string, body: Uint8Array, condition?: WriteCondition): Promise<Written>;
+  /** Begins a large object. It appears under its name when the upload is complete. */
+  create(path: string): Promise<Upload>;
+  /** Removes the object, durably. No error if there is none. */
+  remove(path: string): Promise<void>;
+  /**
+   * Removes what uploads of killed processes have left under names that begin with `prefix`; none may be running. Google
+   * and Azure need no help: they remove it after a week.
+   */
+  removeUnfinished(prefix: string): Promise<void>;
 }
 
 /** The object has changed since its etag was taken. */
@@ -53,5 +99,20 @@ export class ObjectChanged extends Error {
 export class ObjectMissing extends Error {
   constructor(path: string, cause?: unknown) {
     super(`there is no ${path}`, { cause });
+  }
+}
+
+/** The object exists, or has another etag, so that it was not written. */
+export class ConditionFailed extends Error {
+  constructor(path: string, condition: WriteCondition | undefined, cause?: unknown) {
+    const why = condition === "absent" ? "already exists" : "was changed or removed meanwhile";
+    super(`${path} was not written: it ${why}`, { cause });
+  }
+}
+
+/** The store has lost pieces of an upload. Only a new upload can write the object. */
+export class UploadLost extends Error {
+  constructor(path: string, why: string) {
+    super(`the upload of ${path} cannot be continued: ${why}`);
   }
 }

@@ -1,11 +1,20 @@
 /**
  * A store that waits while another store does not respond. Listings continue after what was listed; reads are repeated
- * from where they broke off. Errors that a retry cannot fix are thrown at once.
+ * from where they broke off, and uploads from the piece that did not arrive. Errors that a retry cannot fix are thrown at
+ * once.
  */
 import { describeShortage, shortageOf } from "../base/disk-full.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { STORE_PATIENCE_MS, STORE_PAUSE_MAX_MS } from "../contracts/limits/stores.ts";
-import type { ListedObject, ListOptions, ObjectStore, OpenObject } from "./object-store.ts";
+import type {
+  ListedObject,
+  ListOptions,
+  ObjectStore,
+  OpenObject,
+  Upload,
+  WriteCondition,
+  Written,
+} from "./object-store.ts";
 
 const PAUSE_FIRST_MS = 250;
 
@@ -56,6 +65,30 @@ export class PatientStore implements ObjectStore {
       read: (into, offset, position, length) => this.again(() => object.read(into, offset, position, length)),
       close: () => object.close(),
     };
+  }
+
+  /**
+   * If a response was lost, the object was written, and the retry throws ConditionFailed: read the object and compare.
+   */
+  put(path: string, body: Uint8Array, condition?: WriteCondition): Promise<Written> {
+    return this.again(() => this.store.put(path, body, condition));
+  }
+
+  async create(path: string): Promise<Upload> {
+    const upload = await this.again(() => this.store.create(path));
+    return {
+      write: (chunk) => this.again(() => upload.write(chunk)),
+      complete: () => this.again(() => upload.complete()),
+      abort: () => this.again(() => upload.abort()),
+    };
+  }
+
+  remove(path: string): Promise<void> {
+    return this.again(() => this.store.remove(path));
+  }
+
+  removeUnfinished(prefix: string): Promise<void> {
+    return this.again(() => this.store.removeUnfinished(prefix));
   }
 
   private async again<T>(work: () => Promise<T>): Promise<T> {

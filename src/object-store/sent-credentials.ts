@@ -16,8 +16,9 @@ export class SentCredentials {
     const parts = Object.entries(headers).flatMap(([name, value]) =>
       /^(authorization|x-amz-security-token)$/i.test(name) ? partsOf(String(value)) : [],
     );
-    const signature = /[?&]sig=([^&#]+)/.exec(url)?.[1];
-    if (signature !== undefined) parts.push(signature, decodeURIComponent(signature));
+    // Whoever has the id of an upload to Google may write into it.
+    const secret = /[?&](?:sig|upload_id)=([^&#]+)/.exec(url)?.[1];
+    if (secret !== undefined) parts.push(secret, ...decoded(secret));
     const starts = parts.filter((part) => part.length >= LENGTH_LEAST).map(startOf);
     this.shown =
       starts.length === 0 ? undefined : new RegExp(`(?:${starts.join("|")})[^\\s,;&"'<>\\\\]*`, "g");
@@ -46,6 +47,15 @@ function partsOf(value: string): string[] {
   if (value.includes("Credential="))
     return [...value.matchAll(/(?:Credential|Signature)=([^/,\s]+)/g)].map(([, part]) => part!);
   return [value.replace(/^(?:\w+ )?(?:[\w-]+:)?/, "")];
+}
+
+/** None if a store has made it up. */
+function decoded(part: string): string[] {
+  try {
+    return [decodeURIComponent(part)];
+  } catch {
+    return [];
+  }
 }
 
 /** The store's text may be cut in the middle of a credential, so that its start has to do. */

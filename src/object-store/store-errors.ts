@@ -1,8 +1,12 @@
 /** Turns a remote store's refusal or silence into one of two errors, the same for all stores. */
 import { ServiceError } from "../contracts/errors.ts";
 
+/** The store has compared the bytes with the digest that was sent: they were damaged on their way. */
+const DAMAGED = /\b(BadDigest|XAmzContentSHA256Mismatch|Md5Mismatch|MD5 hash .* doesn't match)/;
+
 export interface Refusal {
   path: string;
+  access: "read" | "write";
   /** HTTP status; undefined if there was no response. */
   status: number | undefined;
   /** The identity that the request had. */
@@ -12,18 +16,27 @@ export interface Refusal {
 }
 
 /** `store_forbidden` for responses that a retry would not change, `store_unreachable` for the rest. */
-export function storeError(error: Error, { path, status, identity, cure }: Refusal): ServiceError {
+export function storeError(error: Error, { path, access, status, identity, cure }: Refusal): ServiceError {
   const said = describe(error);
-  if (status !== undefined && status >= 300 && status < 500 && status !== 408 && status !== 429)
+  if (DAMAGED.test(said))
+    return new ServiceError("store_unreachable", `the bytes of ${path} arrived damaged: ${said}`, {
+      cause: error,
+    });
+  if (status !== undefined && isFinal(status))
     return new ServiceError(
       "store_forbidden",
-      `${path} may not be read with ${identity}: the store answered ${status} ${said}; ${cure}`,
+      `${path} may not be ${access === "read" ? "read" : "written"} with ${identity}: the store answered ${status} ${said}; ${cure}`,
       { cause: error },
     );
   const what = status === undefined ? said : `it answered ${status} ${said}`;
   return new ServiceError("store_unreachable", `the store of ${path} does not respond correctly: ${what}`, {
     cause: error,
   });
+}
+
+/** 501: the store does not know what was asked of it. */
+function isFinal(status: number): boolean {
+  return (status >= 300 && status < 500 && status !== 408 && status !== 429) || status === 501;
 }
 
 /** The error of a refused connection has its message only in its causes. */

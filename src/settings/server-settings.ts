@@ -162,7 +162,7 @@ export const SERVER_SETTINGS = {
     option: "--allow-local-root <dir>",
     default: "",
     unit: "directory",
-    help: "directory that jobs may read by file:// (repeatable; in the variable, separated by colons)",
+    help: "directory that jobs may read and write by file://; DIR:ro may only be read (repeatable; in the variable, separated by colons)",
     parse: directories,
   },
   continueJobs: {

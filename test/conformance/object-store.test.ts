@@ -7,24 +7,8 @@ import { ObjectChanged, type ObjectStore } from "../../src/object-store/object-s
 import { PatientStore } from "../../src/object-store/patient-store.ts";
 import { selectFiles } from "../../src/object-store/select/select-files.ts";
 import { eventually } from "../harness/eventually.ts";
-import {
-  isAzureInstalled,
-  isGcsInstalled,
-  isS3Installed,
-  openTestStore,
-  startAzure,
-  startDirectory,
-  startGcs,
-  startS3,
-  type TestStore,
-} from "../harness/stores.ts";
+import { openTestStore, STORES, type TestStore } from "../harness/stores.ts";
 
-const STORES = [
-  { name: "a directory", start: startDirectory, isInstalled: true },
-  { name: "S3 (versitygw)", start: startS3, isInstalled: isS3Installed },
-  { name: "Google Cloud Storage (fake-gcs-server)", start: startGcs, isInstalled: isGcsInstalled },
-  { name: "Azure Blob Storage (Azurite)", start: startAzure, isInstalled: isAzureInstalled },
-];
 const KEYS = [
   "images/a b+c%20d.jpg",
   "images/img_1.jpg",

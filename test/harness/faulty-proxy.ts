@@ -5,6 +5,8 @@ type Fault =
   | { kind: "none" }
   /** The answer ends after so many bytes; for so many connections. */
   | { kind: "cut"; afterBytes: number; times: number }
+  /** The request ends after so many bytes; for so many connections. */
+  | { kind: "cut-request"; afterBytes: number; times: number }
   /** An HTTP answer of our own to every request. */
   | { kind: "answer"; status: number }
   /** Connections are accepted, and nothing is answered. */
@@ -14,6 +16,8 @@ export class FaultyProxy {
   fault: Fault = { kind: "none" };
   /** The number of accepted connections. */
   connections = 0;
+  /** The number of bytes that clients have sent. */
+  received = 0;
   private readonly target: number;
   private readonly sockets = new Set<Socket>();
   private server!: Server;
@@ -59,22 +63,27 @@ export class FaultyProxy {
     }
     const server = createConnection(this.target, "127.0.0.1");
     this.keep(server);
-    client.pipe(server);
-    if (fault.kind === "none" || fault.times-- <= 0) server.pipe(client);
-    else this.cut(server, client, fault.afterBytes);
+    client.on("data", (chunk: Buffer) => {
+      this.received += chunk.length;
+    });
+    const isCut = fault.kind !== "none" && fault.times-- > 0;
+    if (isCut && fault.kind === "cut-request") this.cut(client, server, fault.afterBytes);
+    else client.pipe(server);
+    if (isCut && fault.kind === "cut") this.cut(server, client, fault.afterBytes);
+    else server.pipe(client);
     client.on("close", () => server.destroy());
     server.on("close", () => client.destroySoon());
   }
 
-  private cut(server: Socket, client: Socket, afterBytes: number): void {
+  private cut(from: Socket, to: Socket, afterBytes: number): void {
     let left = afterBytes;
-    server.on("data", (chunk: Buffer) => {
+    from.on("data", (chunk: Buffer) => {
       if (left <= 0) return;
-      client.write(chunk.subarray(0, left));
+      to.write(chunk.subarray(0, left));
       left -= chunk.length;
       if (left > 0) return;
-      server.destroy();
-      client.destroySoon();
+      from.destroy();
+      to.destroySoon();
     });
   }
 

@@ -37,11 +37,19 @@ export interface TestStore {
   stop(): Promise<void>;
 }
 
+/** All of them. */
+export const STORES = [
+  { name: "a directory", start: startDirectory, isInstalled: true },
+  { name: "S3 (versitygw)", start: startS3, isInstalled: isS3Installed },
+  { name: "Google Cloud Storage (fake-gcs-server)", start: startGcs, isInstalled: isGcsInstalled },
+  { name: "Azure Blob Storage (Azurite)", start: startAzure, isInstalled: isAzureInstalled },
+];
+
 /** Opens the store like the controller. The SDKs read the environment of this process. */
 export function openTestStore(store: TestStore): ObjectStore {
   Object.assign(process.env, store.env);
   return openStores({
-    roots: store.roots,
+    roots: store.roots.map((path) => ({ path, isReadOnly: false })),
     dataDir: "/nowhere",
     temporaryDirectory: tmpdir(),
     env: process.env,
@@ -98,6 +106,8 @@ export interface TestS3 extends TestStore {
   directory: string;
   /** Makes the bucket public for listing and reading. */
   makePublic(): Promise<void>;
+  /** The keys of multipart uploads that were neither completed nor aborted. */
+  unfinished(): Promise<string[]>;
 }
 
 export async function startS3(): Promise<TestS3> {
@@ -125,7 +135,9 @@ export async function startS3(): Promise<TestS3> {
     AWS_SECRET_ACCESS_KEY: "quern-secret",
     AWS_EC2_METADATA_DISABLED: "true",
   };
-  const { S3Client, PutBucketPolicyCommand, PutObjectCommand } = await import("@aws-sdk/client-s3");
+  const { ListMultipartUploadsCommand, S3Client, PutBucketPolicyCommand, PutObjectCommand } = await import(
+    "@aws-sdk/client-s3"
+  );
   const client = new S3Client({
     endpoint: `http://127.0.0.1:${port}`,
     region: "us-east-1",
@@ -149,6 +161,10 @@ export async function startS3(): Promise<TestS3> {
       const Statement = [allow("s3:ListBucket", "bucket"), allow("s3:GetObject", "bucket/*")];
       const Policy = JSON.stringify({ Version: "2012-10-17", Statement });
       await client.send(new PutBucketPolicyCommand({ Bucket: "bucket", Policy }));
+    },
+    unfinished: async () => {
+      const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: "bucket" }));
+      return Uploads.map(({ Key }) => Key!);
     },
     put: async (key, content) => {
       await client.send(new PutObjectCommand({ Bucket: "bucket", Key: key, Body: content }));

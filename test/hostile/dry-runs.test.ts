@@ -12,12 +12,14 @@ import {
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
 import type { TestServer } from "../harness/server.ts";
+import { UNWRITTEN } from "../harness/unwritten-store.ts";
 
 describe("a selection that nobody wants any more", () => {
   /** Counts listings; each of them finds nothing, and the tenth aborts. */
   function leaving(abort: () => void): ObjectStore & { listings: number } {
     return {
       listings: 0,
+      ...UNWRITTEN,
       parallelListings: () => 1,
       open: () => Promise.reject(new Error("is not opened")),
       async *list() {
@@ -39,6 +41,7 @@ describe("a selection that nobody wants any more", () => {
   it("ends though its store does not answer", async () => {
     const left = new AbortController();
     const store: ObjectStore = {
+      ...UNWRITTEN,
       parallelListings: () => 8,
       open: () => Promise.reject(new Error("is not opened")),
       list: async function* () {

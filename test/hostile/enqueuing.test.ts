@@ -8,6 +8,7 @@ import { serverOver } from "../harness/answering-stores.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
 import type { TestServer } from "../harness/server.ts";
+import { UNWRITTEN } from "../harness/unwritten-store.ts";
 
 const WAITS = /^the job waits until it may be enqueued: 4 jobs of jobs are being enqueued/;
 
@@ -88,6 +89,7 @@ describe("the prefixes of a selection", () => {
     };
     let counting = setImmediate(count);
     const store: ObjectStore = {
+      ...UNWRITTEN,
       parallelListings: () => 1,
       open: () => Promise.reject(new Error("is not opened")),
       async *list() {

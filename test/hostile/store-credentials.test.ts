@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeadLetter } from "../../src/batch/letters/letters.ts";
 import { Sqs } from "../../src/batch/letters/sqs.ts";
+import { STORE_PIECE_BYTES } from "../../src/contracts/limits/stores.ts";
 import { type AnsweringStores, answeringStores, type Scheme } from "../harness/answering-stores.ts";
 
 const ID = "AKIDTESTTESTTEST2345";
@@ -23,11 +24,11 @@ describe("a store that repeats a request's credentials", () => {
       response.end(request.method === "HEAD" ? "" : told(words(request)));
     });
     Object.assign(process.env, { AWS_ACCESS_KEY_ID: ID, AWS_SESSION_TOKEN: TOKEN });
-    const { opened } = stores.gs as unknown as { opened: unknown };
-    expect(opened).toBeUndefined();
-    const base = `${process.env.AWS_ENDPOINT_URL_S3}/storage/v1/b`;
+    const { client } = stores.gs as unknown as { client: { options: object; opened: unknown } };
+    expect(client).toMatchObject({ options: {} });
+    const origin = process.env.AWS_ENDPOINT_URL_S3;
     const headers = async () => ({ authorization: `Bearer ${BEARER}` });
-    Object.assign(stores.gs, { opened: Promise.resolve({ base, identity: "a test", headers }) });
+    client.opened = Promise.resolve({ origin, identity: "a test", headers });
   });
   afterAll(() => stores.close());
 
@@ -67,14 +68,37 @@ describe("a store that repeats a request's credentials", () => {
   ])("%s with %i and %s does not reveal them to callers or to the log", async (scheme, code, form) => {
     [status, told] = [code, forms[form]!];
     const listed = stores[scheme].list(`${scheme}://bucket/`, { sizes: true });
-    const error = (await listed.next().catch((caught: Error) => caught)) as Error & {
-      details: { cause: Error };
-    };
+    expectHidden(await listed.next().catch((caught: Error) => caught));
+  });
+
+  it.each<[Scheme, number, string]>([
+    ["s3", 403, "XML"],
+    ["s3", 500, "XML"],
+    ["gs", 403, "JSON"],
+    ["gs", 403, "text"],
+    ["gs", 500, "JSON"],
+    ["gs", 200, "text"],
+    ["az", 403, "XML"],
+    ["az", 500, "XML"],
+  ])("%s with %i and %s does not reveal them when it is written", async (scheme, code, form) => {
+    [status, told] = [code, forms[form]!];
+    const path = `${scheme}://bucket/out`;
+    const caught = (error: Error) => error;
+    expectHidden(await stores[scheme].put(path, Buffer.from("1")).catch(caught));
+    if (code < 300) return;
+    const upload = await stores[scheme].create(path);
+    await upload.write(Buffer.alloc(STORE_PIECE_BYTES + 1));
+    expectHidden(await upload.complete().catch(caught));
+    expectHidden(await stores[scheme].remove(path).catch(caught));
+  });
+
+  function expectHidden(thrown: unknown) {
+    const error = thrown as Error & { details: { cause: Error } };
     expect(error.message).toContain("SignatureDoesNotMatch");
     expectNothing(error.message);
     expectNothing(JSON.stringify(pino.stdSerializers.err(error.details.cause)));
     expectNothing(JSON.stringify(pino.stdSerializers.err(error)));
-  });
+  }
 
   it("SQS does not reveal them either", async () => {
     status = 400;

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeadLetter } from "../../src/batch/letters/letters.ts";
 import { Sqs } from "../../src/batch/letters/sqs.ts";
 import { SQS_CLIENTS_MAX } from "../../src/contracts/limits/jobs.ts";
+import { STORE_PIECE_BYTES } from "../../src/contracts/limits/stores.ts";
 import { type AnsweringStores, answeringStores, type Scheme } from "../harness/answering-stores.ts";
 
 const MiB = 1024 * 1024;
@@ -125,6 +126,110 @@ describe("a store that answers", () => {
     const error = await all(scheme).catch((caught: Error) => caught);
     expect(error).toMatchObject({ code: "store_unreachable" });
     expect((error as Error).message.length).toBeLessThan(1000);
+  });
+
+  const body = Buffer.alloc(STORE_PIECE_BYTES + 1);
+  /** Every way to write, each to its end. */
+  const writes = (scheme: Scheme): (() => Promise<unknown>)[] => {
+    const path = `${scheme}://bucket/out`;
+    const upload = async (bytes: number) => {
+      const writing = await stores[scheme].create(path);
+      await writing.write(body.subarray(0, bytes));
+      await writing.complete();
+    };
+    return [
+      () => stores[scheme].put(path, Buffer.from("1")),
+      () => stores[scheme].put(path, Buffer.from("1"), "absent"),
+      () => upload(1),
+      () => upload(body.length),
+    ];
+  };
+  const remove = (scheme: Scheme) => () => stores[scheme].remove(`${scheme}://bucket/out`);
+  const removeUnfinished = () => stores.s3.removeUnfinished("s3://bucket/out/");
+
+  it.each<[Scheme, number]>([
+    ["s3", 200],
+    ["s3", 404],
+    ["s3", 500],
+    ["gs", 200],
+    ["gs", 403],
+    ["gs", 500],
+    ["az", 403],
+    ["az", 500],
+  ])("%s with %s and an endless body is cut off when it is written", async (scheme, status) => {
+    const sent = endless(status);
+    for (const write of writes(scheme))
+      await expect(write()).rejects.toMatchObject({ code: "store_unreachable" });
+    if (scheme === "s3") await expect(removeUnfinished()).rejects.toThrow("longer than");
+    expect(sent.bytes).toBeLessThan(sent.connections * 40 * MiB);
+  });
+
+  it.each<[Scheme, number, Record<string, string>, string]>([
+    ["s3", 200, {}, ""],
+    ["s3", 200, {}, "<html><body>Log in to this network</body></html>"],
+    ["s3", 200, {}, "<InitiateMultipartUploadResult></InitiateMultipartUploadResult>"],
+    ["s3", 200, {}, "<Error><Code>InternalError</Code></Error>"],
+    ["s3", 204, {}, ""],
+    ["gs", 200, {}, ""],
+    ["gs", 200, {}, "[]"],
+    ["gs", 200, {}, '{"generation":"x","size":"1"}'],
+    ["gs", 200, { location: "" }, "{}"],
+    ["gs", 200, { location: "::" }, "{}"],
+    ["gs", 200, { location: "/" }, "{}"],
+    ["gs", 308, { location: "/upload?upload_id=1" }, ""],
+    ["az", 200, {}, ""],
+    ["az", 200, {}, "<html></html>"],
+    ["az", 201, {}, ""],
+  ])("%s with %i %j %.40s is not taken for a written object", async (scheme, status, headers, text) => {
+    answer = (response) => response.writeHead(status, headers).end(text);
+    for (const write of writes(scheme)) {
+      const error = await write().catch((caught: Error) => caught);
+      expect((error as { code?: string }).code, (error as Error).message).toMatch(
+        /^store_(unreachable|forbidden)$/,
+      );
+      expect((error as Error).message.length).toBeLessThan(1000);
+    }
+  });
+
+  it.each(["", "bytes=0-5", "bytes=0-99999999999999", "bytes=7-9", "nothing"])(
+    "gs that has received %j of each piece does not keep an upload for ever",
+    async (range) => {
+      let requests = 0;
+      answer = (response) => {
+        requests++;
+        const headers = range === "" ? {} : { range };
+        response
+          .writeHead(requests === 1 ? 200 : 308, { location: "/upload?upload_id=1", ...headers })
+          .end("{}");
+      };
+      await expect(writes("gs")[3]!()).rejects.toThrow();
+      expect(requests).toBeLessThan(6);
+    },
+  );
+
+  it("that is silent is given up when it is written", async () => {
+    answer = () => {};
+    const schemes: Scheme[] = ["s3", "gs", "az"];
+    const ends = schemes.flatMap((scheme) => [writes(scheme)[0]!, remove(scheme)]).map((write) => write());
+    for (const end of await Promise.allSettled(ends))
+      expect(end).toMatchObject({ status: "rejected", reason: { code: "store_unreachable" } });
+  }, 120_000);
+
+  it("s3 with a listing of uploads that never ends, or names others, is left", async () => {
+    const page = (key: string) =>
+      `<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>out/1</NextKeyMarker>` +
+      `<Upload><Key>${key}</Key><UploadId>1</UploadId></Upload></ListMultipartUploadsResult>`;
+    for (const key of ["out/1", "other"]) {
+      let [requests, aborted] = [0, 0];
+      answer = (response) => {
+        requests++;
+        if (response.req.method === "DELETE") aborted++;
+        response.end(response.req.method === "GET" ? page(key) : "");
+      };
+      await removeUnfinished();
+      expect(requests).toBeLessThan(6);
+      expect(aborted).toBe(key === "other" ? 0 : 2);
+    }
   });
 
   it("an empty listing has no entries", async () => {

@@ -18,5 +18,25 @@ export const STORE_ERROR_BYTES_MAX = 256 * 1024;
 export const STORE_PATIENCE_MS = 15 * 60_000;
 /** The longest pause between two retries of a store. */
 export const STORE_PAUSE_MAX_MS = 15_000;
+/**
+ * A large object is sent in pieces of this size. S3 wants at least 5 MiB, Google a multiple of 256 KiB. A piece that is
+ * lost is sent again alone.
+ */
+export const STORE_PIECE_BYTES = 8 * 1024 * 1024;
+/** Pieces of a file: they are not sent anywhere, so small ones do. */
+export const FILE_PIECE_BYTES = 1024 * 1024;
+/** S3's limit. An object has at most 78 GiB. */
+export const STORE_PIECES_MAX = 10_000;
+/** An object that is written whole, such as a list of 100,000 files with their checksums. It is in memory once. */
+export const STORE_PUT_BYTES_MAX = 16 * 1024 * 1024;
+/**
+ * Requests that send bytes may take STORE_SILENCE_MS, and the time that the bytes need on a connection of 1 Mbit/s: 79 s
+ * for a piece.
+ */
+export const STORE_SLOWEST_BYTES_PER_S = 128 * 1024;
+/** How long a store may take to put the pieces of an object together: Amazon takes seconds for thousands. */
+export const STORE_COMPLETE_MS = 60_000;
+/** Buckets of which this process remembers that they honour conditions. A forgotten one is tried again. */
+export const STORE_PROBES_KEPT = 1000;
 /** Prefixes of a submission that are listed at the same time, if listing needs the network. */
 export const PARALLEL_LISTINGS = 8;

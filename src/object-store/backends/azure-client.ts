@@ -8,9 +8,9 @@ import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import type { HttpOperationResponse, IHttpClient, RestError, WebResource } from "@azure/storage-blob";
 import { STORE_ERROR_BYTES_MAX, STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
+import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "../listing-xml.ts";
 import { SentCredentials } from "../sent-credentials.ts";
 import { textOfStore } from "../text-of-store.ts";
-import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "./listing-xml.ts";
 
 /** The client gets this instead of a page. */
 const NOTHING =
@@ -61,14 +61,14 @@ export class AzureClient implements IHttpClient {
   }
 
   private async answerTo(request: WebResource): Promise<IncomingMessage> {
-    const { url, method, agent, abortSignal } = request;
+    const { url, method, agent, abortSignal, body } = request;
     const options = {
       method,
       headers: request.headers.toJson({ preserveCase: true }),
       signal: abortSignal as AbortSignal,
       ...(agent === undefined ? {} : { agent: agent as http.Agent }),
     };
-    const outgoing = (url.startsWith("https:") ? https : http).request(url, options).end();
+    const outgoing = (url.startsWith("https:") ? https : http).request(url, options).end(body);
     try {
       const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
       return answer;

@@ -7,13 +7,14 @@ interface Client {
 }
 /** The step of the SDK that receives a response. */
 type Next = (args: object) => Promise<{ response: unknown; output: object }>;
+/** The most bytes of a response with this status to this command. If undefined, the caller reads the body. */
+type BytesMax = (status: number, command: string) => number | undefined;
 
-/** `bytesMax`: the most bytes of a response with this status. If undefined, the caller reads the body. */
-export function boundAnswers(client: Client, bytesMax: (status: number) => number | undefined): void {
-  const step = (next: Next) => async (args: object) => {
+export function boundAnswers(client: Client, bytesMax: BytesMax): void {
+  const step = (next: Next, context: { commandName: string }) => async (args: object) => {
     const result = await next(args);
     const response = result.response as { statusCode: number; body: Readable };
-    const bytes = bytesMax(response.statusCode);
+    const bytes = bytesMax(response.statusCode, context.commandName);
     if (bytes === undefined) return result;
     const body = Buffer.from(await textOfStore(response.body, bytes));
     return { ...result, response: Object.assign(response, { body }) };

@@ -24,6 +24,8 @@ const REGION_DEFAULT = "us-east-1";
 /** Few: jobs wait for a store themselves (patient-store.ts). */
 const TRIES = 2;
 const CONNECT_MS = 5_000;
+/** Commands whose responses may be large: the SDK does not read them. */
+const READ_HERE: ReadonlySet<string> = new Set(["GetObjectCommand", "ListObjectsV2Command"]);
 
 export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
   const { S3Client } = await import("@aws-sdk/client-s3");
@@ -44,12 +46,16 @@ export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
       requestTimeout: STORE_SILENCE_MS,
       throwOnRequestTimeout: true,
     },
+    // A store that does not know the header would let each piece wait for a response to it.
+    expectContinueHeader: false,
     // Ranges have no checksum, and stores other than Amazon's do not know the newer ones.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     ...(found.isAnonymous ? UNSIGNED : {}),
   });
-  boundAnswers(client, (status) => (status < 300 ? undefined : STORE_ERROR_BYTES_MAX));
+  boundAnswers(client, (status, command) =>
+    status < 300 && READ_HERE.has(command) ? undefined : STORE_ERROR_BYTES_MAX,
+  );
   hideCredentials(client);
   return { client, ...found };
 }

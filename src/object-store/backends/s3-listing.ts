@@ -6,8 +6,8 @@ import type {
   ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
 import { STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
+import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "../listing-xml.ts";
 import { textOfStore } from "../text-of-store.ts";
-import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "./listing-xml.ts";
 
 /** The step of the SDK in which a response becomes an output. */
 type Next = (args: { input: ListObjectsV2CommandInput; request: unknown }) => Promise<{

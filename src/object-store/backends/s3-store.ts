@@ -1,21 +1,26 @@
-/** `s3://`: Amazon S3 and stores with its protocol. It lists in pages of 1,000, one page ahead, and reads by ranges. */
+/**
+ * `s3://`: Amazon S3 and stores with its protocol. It lists in pages of 1,000, one page ahead, and reads by ranges.
+ * s3-writes.ts writes.
+ */
 import type { S3ServiceException } from "@aws-sdk/client-s3";
-import { ServiceError } from "../../contracts/errors.ts";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
+import type { ListingPage } from "../listing-xml.ts";
 import {
   type ListedObject,
   type ListOptions,
   ObjectChanged,
-  ObjectMissing,
   type ObjectStore,
   type OpenObject,
+  type Upload,
+  type WriteCondition,
+  type Written,
 } from "../object-store.ts";
 import { RangedObject, type RangeSource } from "../ranged-object.ts";
-import { storeError } from "../store-errors.ts";
 import { bucketAndKey } from "../store-path.ts";
-import type { ListingPage } from "./listing-xml.ts";
 import { openS3, type S3Access, type S3Options } from "./s3-client.ts";
 import { takePage } from "./s3-listing.ts";
+import { toObjectError, toStoreError } from "./s3-requests.ts";
+import { S3Writes } from "./s3-writes.ts";
 
 /** Credentials may appear later: while it is anonymous, the store looks for them again after this time. */
 const ANONYMOUS_KEPT_MS = 60_000;
@@ -26,6 +31,7 @@ export class S3Store implements ObjectStore {
   }
 
   private readonly options: S3Options;
+  private readonly writes = new S3Writes(() => this.access());
   private opened: Promise<S3Access> | undefined;
   private openedMs = 0;
 
@@ -64,6 +70,22 @@ export class S3Store implements ObjectStore {
     });
   }
 
+  put(path: string, body: Uint8Array, condition?: WriteCondition): Promise<Written> {
+    return this.writes.put(path, body, condition);
+  }
+
+  async create(path: string): Promise<Upload> {
+    return this.writes.create(path);
+  }
+
+  remove(path: string): Promise<void> {
+    return this.writes.remove(path);
+  }
+
+  removeUnfinished(prefix: string): Promise<void> {
+    return this.writes.removeUnfinished(prefix);
+  }
+
   private async page(
     bucket: string,
     key: string,
@@ -85,7 +107,7 @@ export class S3Store implements ObjectStore {
       page = taken;
     });
     await client.send(command, { abortSignal }).catch((error: S3ServiceException) => {
-      throw toStoreError(error, `s3://${bucket}/${key}`, identity);
+      throw toStoreError(error, `s3://${bucket}/${key}`, identity, "read");
     });
     return page!;
   }
@@ -129,26 +151,4 @@ export class S3Store implements ObjectStore {
     }
     return this.opened;
   }
-}
-
-function toObjectError(error: S3ServiceException, path: string, identity: string): Error {
-  return error.$metadata?.httpStatusCode === 404
-    ? new ObjectMissing(path, error)
-    : toStoreError(error, path, identity);
-}
-
-function toStoreError(error: S3ServiceException, path: string, identity: string): Error {
-  const status = error.$metadata?.httpStatusCode;
-  if (error.name === "NoSuchBucket")
-    return new ServiceError(
-      "bucket_not_found",
-      `there is no bucket for ${path}: check its name, and that AWS_ENDPOINT_URL_S3 and AWS_REGION lead to the right store`,
-      { cause: error },
-    );
-  return storeError(error, {
-    path,
-    status,
-    identity,
-    cure: "give the server credentials that may list and read it (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role), and check AWS_REGION",
-  });
 }

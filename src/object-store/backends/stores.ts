@@ -1,16 +1,17 @@
 /** Combines all stores into one: an address goes to the store of its scheme. Clients are loaded on first use. */
 
 import type { StoreScheme } from "../../contracts/store-paths.ts";
-import type { ListOptions, ObjectStore } from "../object-store.ts";
+import type { LocalRoot } from "../files/allowed-paths.ts";
+import { FileStore } from "../files/file-store.ts";
+import type { ListOptions, ObjectStore, WriteCondition } from "../object-store.ts";
 import { AzureStore } from "./azure-store.ts";
-import { FileStore } from "./file-store.ts";
 import { GcsStore } from "./gcs-store.ts";
 import { S3Store } from "./s3-store.ts";
 
 export interface StoresOptions {
-  /** Real paths of the directories that `file://` may read. */
-  roots: readonly string[];
-  /** The real path of the data directory, which `file://` never reads. */
+  /** The directories that `file://` may access. */
+  roots: readonly LocalRoot[];
+  /** The real path of the data directory, which `file://` never accesses. */
   dataDir: string;
   temporaryDirectory: string;
   /** The environment variables that configure the clouds. */
@@ -48,6 +49,22 @@ class Stores implements ObjectStore {
 
   open(path: string, etag?: string) {
     return this.of(path).open(path, etag);
+  }
+
+  put(path: string, body: Uint8Array, condition?: WriteCondition) {
+    return this.of(path).put(path, body, condition);
+  }
+
+  create(path: string) {
+    return this.of(path).create(path);
+  }
+
+  remove(path: string) {
+    return this.of(path).remove(path);
+  }
+
+  removeUnfinished(prefix: string) {
+    return this.of(prefix).removeUnfinished(prefix);
   }
 
   private of(address: string): ObjectStore {

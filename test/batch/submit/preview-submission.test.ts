@@ -12,8 +12,10 @@ import { JOBS_UNFINISHED_MAX } from "../../../src/contracts/limits/jobs.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import type { ObjectStore } from "../../../src/object-store/object-store.ts";
+import { UNWRITTEN } from "../../harness/unwritten-store.ts";
 
 const EMPTY: ObjectStore = {
+  ...UNWRITTEN,
   parallelListings: () => 1,
   open: () => Promise.reject(new Error("is not opened")),
   list: async function* () {},

@@ -83,6 +83,26 @@ describe("a server", () => {
     expect(existsSync(join(server.dataDir, "quern.db"))).toBe(true);
   });
 
+  it("reads several roots from the variable, with and without :ro", async () => {
+    server = new TestServer();
+    const roots = ["in", "out", "ro"].map((name) => join(server.dir, name));
+    for (const root of roots) {
+      mkdirSync(root);
+      writeFileSync(join(root, "x.txt"), "");
+    }
+    await server.start({ QUERN_ALLOW_LOCAL_ROOT: `${roots[0]}:ro:${roots[1]}:${roots[2]}:ro` });
+    server.deploy(project(OBEDIENT), { wait: false });
+    for (const root of roots) {
+      const input = { store_paths: [`file://${root}/`], batch_size: 1 };
+      const answer = await server.post("/jobs?dryRun=true", { workers: 1, file_path_lister: input });
+      expect(await answer.json()).toMatchObject({ files: [`file://${root}/x.txt`] });
+    }
+    const input = { store_paths: [`file://${server.dir}/`], batch_size: 1 };
+    const answer = await server.post("/jobs?dryRun=true", { workers: 1, file_path_lister: input });
+    const { message } = (await answer.json()) as { message: string };
+    expect(message).toContain(`${roots[0]}:ro, ${roots[1]}, ${roots[2]}:ro`);
+  });
+
   it("keeps its data directory private under an allowed root", async () => {
     server = new TestServer();
     await server.start({}, ["--allow-local-root", server.dir]);

@@ -16,9 +16,9 @@ import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { resolveRoots } from "../../../src/object-store/backends/allowed-paths.ts";
-import { FileStore } from "../../../src/object-store/backends/file-store.ts";
-import { sortedNames } from "../../../src/object-store/backends/sorted-names.ts";
+import { resolveRoots } from "../../../src/object-store/files/allowed-paths.ts";
+import { FileStore } from "../../../src/object-store/files/file-store.ts";
+import { sortedNames } from "../../../src/object-store/files/sorted-names.ts";
 import { ObjectChanged, type OpenObject } from "../../../src/object-store/object-store.ts";
 import { type FileSelection, selectFiles } from "../../../src/object-store/select/select-files.ts";
 
@@ -32,7 +32,7 @@ beforeEach(() => {
   temporary = join(directory, "temporary");
   mkdirSync(root);
   mkdirSync(temporary);
-  store = new FileStore([root], temporary, join(directory, "data"));
+  store = new FileStore([{ path: root, isReadOnly: false }], temporary, join(directory, "data"));
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
@@ -159,7 +159,7 @@ describe("the data directory inside a root", () => {
   it("is left out of listings and never opened, by any path", async () => {
     write("a/1", "srv/data/admin-token", "srv/data/logs/x", "srv/data-2/1", "srv/z");
     const data = join(root, "srv", "data");
-    store = new FileStore([root], temporary, data);
+    store = new FileStore([{ path: root, isReadOnly: false }], temporary, data);
     const others = ["a/1", "srv/data-2/1", "srv/z"];
     expect(await select(under(""))).toEqual(others);
     expect(await select(under("srv/"))).toEqual(others.slice(1));
@@ -185,7 +185,9 @@ describe("the data directory inside a root", () => {
     write("srv/data/logs/x");
     const data = join(root, "srv", "data");
     symlinkSync(data, join(directory, "data-link"));
-    expect(await resolveRoots([root, "/"], join(directory, "data-link"))).toEqual([root, "/"]);
+    expect(await resolveRoots([root, "/"], join(directory, "data-link"))).toEqual(
+      [root, "/"].map((path) => ({ path, isReadOnly: false })),
+    );
     for (const inside of [data, join(data, "logs"), join(directory, "data-link")])
       await expect(resolveRoots([inside], data)).rejects.toThrow("it is in the data directory");
   });

@@ -3,8 +3,8 @@
  * symbolic link leads out (docs/contract/submitting.md#links-stay-inside). The server's data directory is excluded from
  * every root, by its real path.
  */
-import { type BigIntStats, fstatSync, statSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { statSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
@@ -13,22 +13,29 @@ import {
   ObjectChanged,
   type ObjectStore,
   type OpenObject,
+  type Upload,
+  type WriteCondition,
+  type Written,
 } from "../object-store.ts";
 import { fileAddress, localPath } from "../store-path.ts";
-import { AllowedPaths } from "./allowed-paths.ts";
+import { AllowedPaths, type LocalRoot } from "./allowed-paths.ts";
 import { DirectoryWalk } from "./directory-walk.ts";
+import { FileWrites } from "./file-writes.ts";
+import { OpenFile } from "./open-file.ts";
 import { READ_AT_ONCE, realOfOpened, realOrSelf } from "./real-path.ts";
 
 export class FileStore implements ObjectStore {
   private readonly allowed: AllowedPaths;
+  private readonly writes: FileWrites;
   private readonly temporaryDirectory: string;
 
   /**
-   * `roots` and `closed`: real paths of absolute directories; `closed` may not be read. Large directories are sorted
-   * with files in the temporary directory.
+   * `closed`: the real path of the data directory, which is never accessed. Undefined for a store over a directory that
+   * is itself in the data directory. Large directories are sorted with files in the temporary directory.
    */
-  constructor(roots: readonly string[], temporaryDirectory: string, closed: string) {
+  constructor(roots: readonly LocalRoot[], temporaryDirectory: string, closed: string | undefined) {
     this.allowed = new AllowedPaths(roots, closed);
+    this.writes = new FileWrites(this.allowed);
     this.temporaryDirectory = temporaryDirectory;
   }
 
@@ -78,39 +85,20 @@ export class FileStore implements ObjectStore {
       throw error;
     }
   }
-}
 
-class OpenFile implements OpenObject {
-  readonly path: string;
-  readonly bytes: number;
-  readonly etag: string;
-  private readonly handle: FileHandle;
-
-  constructor(path: string, handle: FileHandle, info: BigIntStats) {
-    this.path = path;
-    this.handle = handle;
-    this.bytes = Number(info.size);
-    this.etag = etagOfInode(info);
+  put(path: string, body: Uint8Array, condition?: WriteCondition): Promise<Written> {
+    return this.writes.put(path, body, condition);
   }
 
-  /** The etag is checked after each read, because a read sees what is written into the open file. */
-  async read(into: Buffer, offset: number, position: number, length: number): Promise<number> {
-    const { bytesRead } = await this.handle.read(into, offset, length, position);
-    // Synchronous, because it takes microseconds; going through a thread costs half as much as the read.
-    if (etagOfInode(fstatSync(this.handle.fd, { bigint: true })) !== this.etag)
-      throw new ObjectChanged(this.path);
-    return bytesRead;
+  create(path: string): Promise<Upload> {
+    return this.writes.create(path);
   }
 
-  close(): Promise<void> {
-    return this.handle.close();
+  remove(path: string): Promise<void> {
+    return this.writes.remove(path);
   }
-}
 
-/**
- * The time of the inode's last change is not part of it: `chmod` and hard links change it too. They must not end a job
- * of hours. A write in place that sets the time back to the nanosecond is not noticed.
- */
-function etagOfInode({ mtimeNs, size, ino }: BigIntStats): string {
-  return `${mtimeNs}-${size}-${ino}`;
+  removeUnfinished(prefix: string): Promise<void> {
+    return this.writes.removeUnfinished(prefix);
+  }
 }

@@ -1,6 +1,6 @@
 /**
  * Walks a directory and those below it, and finds the files under a prefix, in the order of their full paths. A link to
- * a file inside a root is listed, a link to a directory is not followed.
+ * a file inside a root is listed, a link to a directory is not followed. Files that are being written are left out.
  */
 import { isUtf8 } from "node:buffer";
 import { constants, type Dir, type Dirent } from "node:fs";
@@ -9,6 +9,7 @@ import { ServiceError } from "../../contracts/errors.ts";
 import type { AllowedPaths } from "./allowed-paths.ts";
 import { pathOfOpened, READ_AT_ONCE, realOfOpened } from "./real-path.ts";
 import { sortedNames } from "./sorted-names.ts";
+import { isTemporaryName } from "./temporary-file.ts";
 
 /** Names read from a directory at once. */
 const DIRECTORY_BUFFER = 512;
@@ -76,6 +77,7 @@ export class DirectoryWalk {
       // By its bytes, because only a name that is selected must be UTF-8.
       const path = start + name;
       if (isDirectory && path === closed) continue;
+      if (!isDirectory && isTemporaryName(entry.name)) continue;
       const mayMatch = path.startsWith(prefix) || (isDirectory && prefix.startsWith(path));
       if (mayMatch && (isDirectory || (await this.isListed(entry, base + decodeName(name))))) yield name;
     }

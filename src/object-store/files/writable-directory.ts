@@ -1,0 +1,94 @@
+/**
+ * An opened directory in which files are written. It is checked once it is open, and all names are resolved from it: a
+ * directory that is replaced by a link meanwhile leads nowhere else. Missing directories are made.
+ */
+import { constants } from "node:fs";
+import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { AllowedPaths } from "./allowed-paths.ts";
+import { pathOfOpened, realOfOpened, realOrSelf } from "./real-path.ts";
+
+const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY;
+
+export class WritableDirectory {
+  /** Its real path when it was opened. */
+  readonly real: string;
+  private readonly handle: FileHandle;
+
+  private constructor(handle: FileHandle, real: string) {
+    this.handle = handle;
+    this.real = real;
+  }
+
+  /**
+   * A missing directory is made, or undefined. `given`: the address that errors show. Throws `path_not_allowed`, or the
+   * system's error.
+   */
+  static async open<T extends "made" | "existing">(
+    path: string,
+    missing: T,
+    allowed: AllowedPaths,
+    given: string,
+  ): Promise<WritableDirectory | (T extends "made" ? never : undefined)> {
+    // Before anything is made or opened. Later checks are of what was opened.
+    allowed.assertHas(await realOrSelf(path), given, "write");
+    const found = await openExisting(path, allowed, given);
+    if (found !== undefined || missing === "existing") return found as WritableDirectory;
+    return make(path, allowed, given);
+  }
+
+  /** Takes over the handle. */
+  static async of(handle: FileHandle, path: string, allowed: AllowedPaths, given: string) {
+    try {
+      const real = await realOfOpened(handle, path);
+      allowed.assertHas(real, given, "write");
+      return new WritableDirectory(handle, real!);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** A path to the file of this name, which leads through the opened directory. */
+  at(name: string): string {
+    return join(pathOfOpened(this.handle, this.real), name);
+  }
+
+  /** Makes the names in it durable. */
+  sync(): Promise<void> {
+    return this.handle.sync();
+  }
+
+  close(): Promise<void> {
+    return this.handle.close();
+  }
+}
+
+async function openExisting(
+  path: string,
+  allowed: AllowedPaths,
+  given: string,
+): Promise<WritableDirectory | undefined> {
+  const handle = await open(path, DIRECTORY).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  });
+  return handle && WritableDirectory.of(handle, path, allowed, given);
+}
+
+/** Makes the directory, and those above it. */
+async function make(path: string, allowed: AllowedPaths, given: string): Promise<WritableDirectory> {
+  const above = dirname(path);
+  const parent = (await openExisting(above, allowed, given)) ?? (await make(above, allowed, given));
+  try {
+    const name = basename(path);
+    await mkdir(parent.at(name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+    await parent.sync();
+    const made = await open(parent.at(name), DIRECTORY | constants.O_NOFOLLOW);
+    return await WritableDirectory.of(made, path, allowed, given);
+  } finally {
+    await parent.close();
+  }
+}
