@@ -154,6 +154,7 @@ describe("a store that answers", () => {
     ["gs", 200],
     ["gs", 403],
     ["gs", 500],
+    ["az", 201],
     ["az", 403],
     ["az", 500],
   ])("%s with %s and an endless body is cut off when it is written", async (scheme, status) => {
@@ -206,6 +207,22 @@ describe("a store that answers", () => {
       expect(requests).toBeLessThan(6);
     },
   );
+
+  it("gs with endless answers to pieces is cut off", async () => {
+    let [requests, sent] = [0, 0];
+    answer = (response) => {
+      if (++requests === 1) return response.writeHead(200, { location: "/upload?upload_id=1" }).end("{}");
+      response.writeHead(308);
+      const more = () => {
+        sent += MiB;
+        if (!response.destroyed && response.write(Buffer.alloc(MiB))) setImmediate(more);
+      };
+      response.on("drain", more);
+      more();
+    };
+    await expect(writes("gs")[3]!()).rejects.toThrow("longer than");
+    expect(sent).toBeLessThan(requests * 40 * MiB);
+  });
 
   it("that is silent is given up when it is written", async () => {
     answer = () => {};

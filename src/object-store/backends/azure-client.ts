@@ -53,6 +53,11 @@ export class AzureClient implements IHttpClient {
       return response;
     }
     if (status >= 300) return { ...response, bodyAsText: await textOfStore(answer, STORE_ERROR_BYTES_MAX) };
+    if (request.method !== "GET") {
+      // The connection is free for the next request once the response was read.
+      await textOfStore(answer, STORE_ERROR_BYTES_MAX);
+      return response;
+    }
     if (new URL(request.url).searchParams.get("comp") !== "list")
       return { ...response, readableStreamBody: answer };
     this.pages.set(request.abortSignal!, parsePage(await textOfStore(answer, STORE_PAGE_BYTES_MAX)));

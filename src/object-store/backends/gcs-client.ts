@@ -50,6 +50,8 @@ interface GcsAnswer {
   answer: IncomingMessage;
   /** The error of a response that refuses the request. */
   refusal: () => Promise<Error>;
+  /** Reads the body, which says nothing. */
+  end: () => Promise<void>;
   /** Reads the body as a JSON object, and resolves to what `read` takes from it; `read` may throw. */
   json: <T>(read: (object: object) => T) => Promise<T>;
 }
@@ -91,6 +93,9 @@ export class GcsClient {
       });
     return {
       answer,
+      end: async () => {
+        await textOf(STORE_ERROR_BYTES_MAX);
+      },
       refusal: async () =>
         asError(answer.statusCode, new Error(messageOf(sent.hideIn(await textOf(STORE_ERROR_BYTES_MAX))))),
       json: async (read) => {

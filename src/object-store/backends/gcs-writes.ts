@@ -68,11 +68,11 @@ class GcsSink implements PieceSink {
 
   async abort(): Promise<void> {
     if (this.session === undefined) return;
-    const { answer, refusal } = await this.request({ method: "DELETE", body: Buffer.alloc(0) });
+    const { answer, end, refusal } = await this.request({ method: "DELETE", body: Buffer.alloc(0) });
     // Google answers 499.
     const isGone = [200, 204, 404, 410, 499].includes(answer.statusCode!);
     if (!isGone) throw await refusal();
-    answer.resume();
+    await end();
   }
 
   /** Sends what the store does not have of the piece. Resolves to the object if `total` is its size. */
@@ -111,12 +111,12 @@ class GcsSink implements PieceSink {
     const isLast = !range.endsWith("*");
     const headers: Record<string, string> = { "content-range": range };
     if (isLast) headers["x-goog-hash"] = `md5=${this.md5.copy().digest("base64")}`;
-    const { answer, refusal, json } = await this.request({ method: "PUT", headers, body, once: true });
+    const { answer, end, refusal, json } = await this.request({ method: "PUT", headers, body, once: true });
     const status = answer.statusCode!;
     if (status === 200 || status === 201) return json(writtenOf);
     if (status === 404 || status === 410) throw new UploadLost(this.path, `the store answered ${status}`);
     if (status !== 308) throw await refusal();
-    answer.resume();
+    await end();
     this.isUnsure = false;
     const [, last] = /^bytes=0-(\d{1,15})$/.exec(answer.headers.range ?? "") ?? [];
     return last === undefined ? 0 : Number(last) + 1;
@@ -124,14 +124,14 @@ class GcsSink implements PieceSink {
 
   private async begin(): Promise<void> {
     if (this.session !== undefined) return;
-    const { answer, refusal } = await this.client.send({
+    const { answer, end, refusal } = await this.client.send({
       ...uploadOf(this.path, "resumable"),
       headers: { "content-type": "application/json" },
       body: Buffer.from("{}"),
     });
     const status = answer.statusCode!;
     if (status !== 200) throw status === 404 ? noBucket(this.path, await refusal()) : await refusal();
-    answer.resume();
+    await end();
     this.session = sessionOf(answer.headers.location, this.path);
   }
 
@@ -181,9 +181,9 @@ async function putObject(
 async function removeObject(client: GcsClient, path: string, query: string): Promise<void> {
   const { bucket, key } = bucketAndKey(path);
   const address = `storage/v1/b/${bucket}/o/${encodeURIComponent(key)}${query}`;
-  const { answer, refusal } = await client.send({ method: "DELETE", address, path, access: "write" });
+  const { answer, end, refusal } = await client.send({ method: "DELETE", address, path, access: "write" });
   if (![200, 204, 404].includes(answer.statusCode!)) throw await refusal();
-  answer.resume();
+  await end();
 }
 
 function uploadOf(path: string, uploadType: string, condition?: WriteCondition) {

@@ -14,6 +14,9 @@ const CURES = {
   write: `give the server credentials that may write it: s3:PutObject, s3:GetObject, s3:DeleteObject and s3:AbortMultipartUpload (${CREDENTIALS}), and check AWS_REGION`,
 };
 
+/** Another write to the same name was running. The next try says which of them has won. */
+export const MET_ANOTHER: ReadonlySet<string> = new Set(["ConditionalRequestConflict", "OperationAborted"]);
+
 /** Uploads in a page of a listing: with keys of 1,024 characters it fits into STORE_ERROR_BYTES_MAX. */
 const UPLOADS_PAGE = 50;
 
@@ -67,8 +70,11 @@ export class S3Requests {
         await this.ask(prefix, (client) => client.send(abort)).catch(unlessLost);
       }
       const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
-      const continues: unknown = page.IsTruncated && KeyMarker && KeyMarker !== from.KeyMarker;
-      from = continues ? { KeyMarker, ...(UploadIdMarker ? { UploadIdMarker } : {}) } : undefined;
+      const isNext: boolean = KeyMarker !== from.KeyMarker || UploadIdMarker !== from.UploadIdMarker;
+      from =
+        page.IsTruncated && KeyMarker && isNext
+          ? { KeyMarker, ...(UploadIdMarker ? { UploadIdMarker } : {}) }
+          : undefined;
     }
   }
 }
@@ -125,5 +131,7 @@ export function toStoreError(
       `there is no bucket for ${path}: check its name, and that AWS_ENDPOINT_URL_S3 and AWS_REGION lead to the right store`,
       { cause: error },
     );
-  return storeError(error, { path, access, status, identity, cure: CURES[access] });
+  const isRepeatable = MET_ANOTHER.has(error.name);
+  const refusal = { path, access, status: isRepeatable ? undefined : status, identity, cure: CURES[access] };
+  return storeError(error, refusal);
 }

@@ -10,10 +10,9 @@ import { ConditionFailed, UploadLost, type WriteCondition, type Written } from "
 import { type Piece, type PieceSink, PieceUpload } from "../piece-upload.ts";
 import { assertSmall, millisToSend } from "../write-limits.ts";
 import type { S3Access } from "./s3-client.ts";
-import { addSha256, answerIn, etagOf, placeOf, S3Requests, unlessLost } from "./s3-requests.ts";
+import { addSha256, answerIn, etagOf, MET_ANOTHER, placeOf, S3Requests, unlessLost } from "./s3-requests.ts";
 
-/** Another write to the same name was running. The next try says which of them has won. */
-const MET_ANOTHER: ReadonlySet<string> = new Set(["ConditionalRequestConflict", "OperationAborted"]);
+/** Tries of a write that met another one to the same name. */
 const CONFLICTS_MAX = 6;
 const CONFLICT_PAUSE_MS = 50;
 /** Names an upload in the object's metadata, by which it is recognised if the response to its completion was lost. */
@@ -112,14 +111,17 @@ class S3Sink implements PieceSink {
     if (this.uploadId !== undefined) return { ...place, UploadId: this.uploadId };
     const { CreateMultipartUploadCommand } = await import("@aws-sdk/client-s3");
     const command = new CreateMultipartUploadCommand({ ...place, Metadata: { [UPLOAD_NAME]: this.name } });
-    const isUnsure = this.hasOthers;
-    this.hasOthers = true;
-    const id = await this.requests.ask(this.path, async (client) => {
-      const { UploadId, $metadata } = await client.send(command);
-      if (UploadId === undefined) throw new Error("its response has no UploadId");
-      this.hasOthers = isUnsure || ($metadata.attempts ?? 1) > 1;
-      return UploadId;
-    });
+    const id = await this.requests
+      .ask(this.path, async (client) => {
+        const { UploadId, $metadata } = await client.send(command);
+        if (UploadId === undefined) throw new Error("its response has no UploadId");
+        if (($metadata.attempts ?? 1) > 1) this.hasOthers = true;
+        return UploadId;
+      })
+      .catch((error: unknown) => {
+        if (isUnreachable(error)) this.hasOthers = true;
+        throw error;
+      });
     this.uploadId = id;
     return { ...place, UploadId: id };
   }
@@ -155,8 +157,12 @@ class S3Sink implements PieceSink {
       await this.requests.removeUploads(this.path, isOther);
     } catch (error) {
       // Not all who may write may list uploads: then a lifecycle rule of the bucket has to remove them.
-      if (!(error instanceof ServiceError && error.code === "store_forbidden")) throw error;
+      if (isUnreachable(error)) throw error;
     }
     this.hasOthers = false;
   }
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === "store_unreachable";
 }

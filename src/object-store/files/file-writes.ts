@@ -44,7 +44,8 @@ export class FileWrites {
     try {
       return await sink.writeWhole(body, condition);
     } finally {
-      await sink.abort();
+      // Whether the object was written is settled. Listings leave out a temporary file that stays.
+      await sink.abort().catch(() => {});
     }
   }
 
@@ -65,6 +66,7 @@ export class FileWrites {
     }
   }
 
+  /** In the whole directory of the prefix: the name of a temporary file does not tell which one it was to get. */
   async removeUnfinished(prefix: string): Promise<void> {
     const local = localPath(prefix);
     const directory = local.endsWith("/") ? local : dirname(local);
@@ -212,7 +214,8 @@ function writeError(error: unknown, path: string): unknown {
         cause: error,
       },
     );
-  if (AWAY.has(code))
+  // ENOENT: somebody removes the directory meanwhile. The next try makes it again.
+  if (AWAY.has(code) || code === "ENOENT")
     return new ServiceError("store_unreachable", `${path} could not be written (${code})`, { cause: error });
   return error;
 }

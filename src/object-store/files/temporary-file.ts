@@ -78,8 +78,11 @@ export class TemporaryFile {
 
   /** Closes the file, and removes it if it has not got its name. */
   async close(): Promise<void> {
-    await this.handle.close();
-    if (!this.isMoved) await rm(this.path, { force: true });
+    try {
+      await this.handle.close();
+    } finally {
+      if (!this.isMoved) await rm(this.path, { force: true });
+    }
   }
 
   private async linkTo(target: string, condition: "absent"): Promise<void> {

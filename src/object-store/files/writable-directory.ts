@@ -8,6 +8,10 @@ import { basename, dirname, join } from "node:path";
 import type { AllowedPaths } from "./allowed-paths.ts";
 import { pathOfOpened, realOfOpened, realOrSelf } from "./real-path.ts";
 
+/** The directory can be made. */
+const MISSING: ReadonlySet<string> = new Set(["ENOENT"]);
+/** There is no such directory, also because a file is in its place. */
+const NOT_THERE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR"]);
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY;
 
 export class WritableDirectory {
@@ -32,7 +36,7 @@ export class WritableDirectory {
   ): Promise<WritableDirectory | (T extends "made" ? never : undefined)> {
     // Before anything is made or opened. Later checks are of what was opened.
     allowed.assertHas(await realOrSelf(path), given, "write");
-    const found = await openExisting(path, allowed, given);
+    const found = await openExisting(path, allowed, given, missing === "made" ? MISSING : NOT_THERE);
     if (found !== undefined || missing === "existing") return found as WritableDirectory;
     return make(path, allowed, given);
   }
@@ -64,13 +68,15 @@ export class WritableDirectory {
   }
 }
 
+/** `absent`: the codes of errors for which it resolves to undefined. */
 async function openExisting(
   path: string,
   allowed: AllowedPaths,
   given: string,
+  absent = MISSING,
 ): Promise<WritableDirectory | undefined> {
   const handle = await open(path, DIRECTORY).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
+    if (!absent.has(error.code ?? "")) throw error;
     return undefined;
   });
   return handle && WritableDirectory.of(handle, path, allowed, given);

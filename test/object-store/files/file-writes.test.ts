@@ -138,13 +138,16 @@ describe("a link", () => {
       mkdirSync(outside);
       mkdirSync(inner);
       const turns = `
-      const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
+      const { existsSync, renameSync, rmSync, symlinkSync, unlinkSync } = require("node:fs");
       const [outside, inner, next] = require("node:worker_threads").workerData;
+      const attempt = (work) => { try { work(); } catch {} };
       for (;;) {
-        renameSync(inner, next);
-        symlinkSync(outside, inner);
-        unlinkSync(inner);
-        renameSync(next, inner);
+        attempt(() => renameSync(inner, next));
+        attempt(() => symlinkSync(outside, inner));
+        attempt(() => unlinkSync(inner));
+        // The store may have made a directory in the place of the missing one.
+        if (existsSync(next)) attempt(() => rmSync(inner, { recursive: true, force: true }));
+        attempt(() => renameSync(next, inner));
       }`;
       const flipping = new Worker(turns, {
         eval: true,
@@ -153,7 +156,8 @@ describe("a link", () => {
       const store = await storeOver(root);
       let refused = 0;
       let written = 0;
-      for (const end = Date.now() + 2_000; Date.now() < end; ) {
+      // On a busy machine the worker turns late.
+      for (const start = Date.now(); Date.now() < start + (refused > 0 && written > 0 ? 2_000 : 60_000); ) {
         await store.put(`file://${inner}/sub/1`, ONE).then(
           () => written++,
           () => refused++,
@@ -271,7 +275,7 @@ describe("a process that is killed while it writes", () => {
     import { FileStore } from ${JSON.stringify(join(checkout, "src/object-store/files/file-store.ts"))};
     const [root] = process.argv.slice(2);
     const store = new FileStore([{ path: root, isReadOnly: false }], "/tmp", undefined);
-    const content = (byte, mib) => Buffer.alloc(mib * 1024 * 1024, byte);
+    const content = (byte, quarters) => Buffer.alloc(quarters * 256 * 1024, byte);
     ${body}`;
 
   function start(body: string): ChildProcess {
@@ -303,7 +307,7 @@ describe("a process that is killed while it writes", () => {
       await killAfter(body, lines);
       const names = leftIn(join(root, "out"));
       if (lines < 100) expect(names).toEqual([]);
-      for (const name of names) expect(statSync(join(root, "out", name)).size).toBe(100 * MiB);
+      for (const name of names) expect(statSync(join(root, "out", name)).size).toBe(25 * MiB);
       const store = await storeOver(root);
       await store.removeUnfinished(`file://${root}/out/`);
       expect(readdirSync(join(root, "out"))).toEqual(names);
@@ -311,20 +315,20 @@ describe("a process that is killed while it writes", () => {
     rmSync(join(root, "out"), { recursive: true });
     await killAfter(body, 101);
     expect(readdirSync(join(root, "out"))).toEqual(["part"]);
-    expect(statSync(join(root, "out", "part")).size).toBe(100 * MiB);
+    expect(statSync(join(root, "out", "part")).size).toBe(25 * MiB);
   });
 
   it("leaves the old object or the new one, never a mixture", async () => {
     const body = `
       for (let i = 1; ; i++) {
         console.log(i);
-        await store.put("file://" + root + "/manifest", content(i % 256, 1 + (i % 3)));
+        await store.put("file://" + root + "/manifest", content(i % 256, 4 + 4 * (i % 3)));
       }`;
-    for (const lines of [2, 3, 5, 8, 13, 30]) {
+    for (const lines of [2, 3, 5, 8, 13]) {
       await killAfter(body, lines);
       const content = readFileSync(join(root, "manifest"));
       expect(content.length % MiB).toBe(0);
-      expect(content.every((byte) => byte === content[0])).toBe(true);
+      expect(content.equals(Buffer.alloc(content.length, content[0]))).toBe(true);
     }
   });
 });
