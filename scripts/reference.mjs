@@ -8,7 +8,7 @@ setUp();
 const { z } = await import("zod");
 const { SETTINGS } = await import(join(root, "dist", "settings", "settings.js"));
 const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
-const { NOT_YET, apiSchema } = await import(join(root, "dist", "contracts", "config", "apis.js"));
+const { apiSchema } = await import(join(root, "dist", "contracts", "config", "apis.js"));
 const { LIMITS } = await import(join(root, "dist", "contracts", "http", "limit-table.js"));
 const { OPERATIONS } = await import(join(root, "dist", "contracts", "http", "operations.js"));
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
@@ -48,11 +48,10 @@ function configuration() {
     `\`${path.join(".")}\``,
     typeOf(field),
     field.default === undefined ? "" : `\`${JSON.stringify(field.default)}\``,
-    noteOn(path),
   ]);
   const intro =
-    "A YAML list of APIs. Unknown keys are errors; legal ones that this release cannot honour are refused, never ignored. `name` and `predictor.path` are required; `null` is the default of every other key and map.";
-  return `# Configuration fields\n\n${intro}\n\n${table(["field", "type", "default", "this release"], rows)}\n`;
+    "A YAML list of APIs. Unknown keys are errors. `name` and `predictor.path` are required; `null` is the default of every other key and map.";
+  return `# Configuration fields\n\n${intro}\n\n${table(["field", "type", "default"], rows)}\n`;
 }
 
 /** The leaves of a JSON schema with their paths. */
@@ -73,12 +72,6 @@ function typeOf(field) {
   return field.minimum === undefined || field.minimum < 0
     ? "integer"
     : `integer from ${field.minimum}${most}`;
-}
-
-/** The values of a field that are not supported yet, and what to do instead. */
-function noteOn(path) {
-  const found = NOT_YET.find((field) => field.path.every((part, i) => path[i] === part));
-  return found === undefined ? "" : `not supported yet; ${found.cure}`;
 }
 
 function limits() {

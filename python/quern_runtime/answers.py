@@ -88,14 +88,15 @@ def is_streamed(value: object) -> bool:
     return hasattr(value, "__next__") or hasattr(value, "__anext__")
 
 
-def _from_numpy(value: Any) -> Any:
+def from_numpy(value: Any) -> Any:
+    """A numpy array as its list, a scalar as its number. Raises TypeError for everything else."""
     convert = getattr(value, "tolist", None)
     if convert is not None and type(value).__module__.split(".")[0] == "numpy":
         return convert()
     raise TypeError("a value of type %s is not JSON serializable" % type(value).__name__)
 
 
-_STYLE: dict[str, Any] = {"allow_nan": False, "separators": (",", ":"), "default": _from_numpy}
+_STYLE: dict[str, Any] = {"allow_nan": False, "separators": (",", ":"), "default": from_numpy}
 _encode = json.JSONEncoder(ensure_ascii=False, **_STYLE).encode
 _encode_escaped = json.JSONEncoder(**_STYLE).encode
 

@@ -10,6 +10,8 @@ from . import forks, protocol
 from .faults import encode, fault
 from .forks import leave_if_child
 from .http_payload import parse_batch
+from .progress import START_AFTER_NS, Progress
+from .rows import encode_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,49 +21,8 @@ if TYPE_CHECKING:
     from .note import Note
     from .shapes import Fault
 
-# START goes out before a delivery once the last one took this long.
-START_AFTER_NS = 2_000_000
 # After a predict() of more than this, deliveries that have not started are released.
 RELEASE_AFTER_NS = 50_000_000
-
-
-class Progress:
-    """Deliveries of one controller that are not yet acknowledged: ACKs of one frame each, in order."""
-
-    def __init__(self) -> None:
-        self.last_ns = START_AFTER_NS
-        # Full ACKs, as (up_to, body).
-        self._full: list[tuple[int, bytes]] = []
-        # The last finished delivery.
-        self.up_to = 0
-        self._empty()
-
-    def _empty(self) -> None:
-        # The code that runs a batch increments it, because a call for each would cost time.
-        self.succeeded = 0
-        self.success_ns = 0
-        self._failures: list[tuple[int, bytes]] = []
-        self._bytes = 0
-
-    def failed(self, delivery: int, fault: bytes) -> None:
-        added = protocol.failure_bytes(fault)
-        if self._bytes + added > protocol.ACK_FAILURES_BYTES_MAX:
-            self._close()
-        self._failures.append((delivery, fault))
-        self._bytes += added
-        self.up_to = delivery
-
-    def take_acks(self) -> list[tuple[int, bytes]]:
-        """(up_to, body) of each ACK, in order."""
-        if self.succeeded or self._failures:
-            self._close()
-        acks, self._full = self._full, []
-        return acks
-
-    def _close(self) -> None:
-        body = protocol.encode_ack(self.succeeded, self.success_ns // 1000, self._failures)
-        self._full.append((self.up_to, body))
-        self._empty()
 
 
 class Deliveries:
@@ -76,13 +37,19 @@ class Deliveries:
         self._progress: dict[int, Progress] = {}
         self._predictor: Predictor | None = None
         self._job_id: str | None = None
+        self._has_output = False
+        # Whether the rows of earlier batches wait until the controller takes them.
+        self._is_held = False
 
-    def set_up(self, predictor: Predictor, job_id: str) -> None:
+    def set_up(self, predictor: Predictor, job_id: str, has_output: bool) -> None:
+        """`has_output`: what predict() returns is written to the job's output."""
         self._predictor = predictor
         self._job_id = job_id
+        self._has_output = has_output
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        """Whether a batch can run now."""
+        return bool(self._waiting) and not self._is_held
 
     def welcome(self, connection: Connection) -> None:
         self._progress[connection.number] = Progress()
@@ -102,8 +69,14 @@ class Deliveries:
         progress = self._progress.get(connection.number)
         if progress is None:
             return
-        for up_to, body in progress.take_acks():
-            connection.send(protocol.ACK, up_to, body)
+        progress.send(connection)
+        self._is_held = progress.is_held
+
+    def grant(self, connection: Connection, message_id: int, body: bytes) -> None:
+        """OUTPUT_CREDIT: the rows that wait leave with the next flush."""
+        if not self._has_output:
+            raise protocol.ProtocolError("an OUTPUT_CREDIT arrived at a worker whose job has no output")
+        self._progress[connection.number].grant(protocol.decode_u32(body))
 
     def run_one(self) -> None:
         """Runs the next batch to its end. Its failure is acknowledged like a success; nothing is raised."""
@@ -116,13 +89,20 @@ class Deliveries:
             self._flush()
         self._note.take_in_hand(connection.number, delivery, batch_index)
         started = time.perf_counter_ns()
+        stage = "predict"
         try:
+            payload = parse_batch(raw)
+            # User code may change the list.
+            item_count = len(payload) if self._has_output else 0
             # The predictor exists, because `take` refuses an earlier LEASE.
-            self._predictor.predict_batch(  # type: ignore[union-attr]
-                parse_batch(raw), "%s-%d" % (self._job_id, batch_index)
+            value = self._predictor.predict_batch(  # type: ignore[union-attr]
+                payload, "%s-%d" % (self._job_id, batch_index), self._has_output
             )
             if forks.is_child:
                 leave_if_child()
+            if self._has_output:
+                stage = "serialize"
+                progress.wrote(*encode_rows(batch_index, 0, item_count, value))
             took = time.perf_counter_ns() - started
             progress.succeeded += 1
             progress.success_ns += took
@@ -130,7 +110,7 @@ class Deliveries:
         except BaseException as error:
             leave_if_child(error)
             took = time.perf_counter_ns() - started
-            described = fault("predict", error)
+            described = fault(stage, error)
             self._log_fault(described, "batch %d failed" % batch_index)
             progress.failed(delivery, encode(described))
         self._note.put_down()

@@ -50,7 +50,7 @@ class Lifecycle:
             return
         self.predictor = predictor
         if self.job_id is not None:
-            self._deliveries.set_up(predictor, self.job_id)
+            self._deliveries.set_up(predictor, self.job_id, init.get("has_output", False))
         else:
             self._predictions.set_up(predictor, init)
         # What was loaded stays in memory: the collector need not walk through it with every request.

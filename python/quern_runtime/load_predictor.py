@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from .answers import blocking_iterator, is_streamed
@@ -66,14 +67,17 @@ class Predictor:
                 del arguments[name]
         return self._predict(**arguments)
 
-    def predict_batch(self, payload: Any, batch_id: str) -> None:
-        """predict() with a batch of a job, to its end: an async one runs here, and a generator is run through."""
+    def predict_batch(self, payload: Any, batch_id: str, keeps: bool = False) -> Any:
+        """predict() with a batch of a job, to its end: an async one runs here, and a generator is run through.
+
+        Returns what it returned, and with `keeps` the list of what a generator gave.
+        """
         arguments = self._of_batches.copy()
         if self.takes_payload:
             arguments["payload"] = payload
         if self._takes_batch_id:
             arguments["batch_id"] = batch_id
-        self._finish(self._predict(**arguments))
+        return self._finish(self._predict(**arguments), keeps)
 
     def learn_total(self, total_batch_count: int) -> None:
         """All batches are enqueued: code that kept the dict of `__init__` sees their number."""
@@ -93,15 +97,16 @@ class Predictor:
             **{name: given[name] for name in given if name in _names(self.instance.post_predict)}
         )
 
-    def _finish(self, value: Any) -> None:
+    def _finish(self, value: Any, keeps: bool = False) -> Any:
         if value is None:
-            return
+            return None
         if hasattr(value, "__await__"):
             self._loop = self._loop or asyncio.new_event_loop()
             value = self._loop.run_until_complete(value)
         if is_streamed(value):
-            for _ in blocking_iterator(value):
-                pass
+            pieces = blocking_iterator(value)
+            return list(pieces) if keeps else deque(pieces, maxlen=0).clear()
+        return value
 
 
 def _names(method: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

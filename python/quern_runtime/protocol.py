@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .shapes import Init
 
@@ -24,6 +24,8 @@ STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX
 # The cost of a stream piece in its window, in addition to its bytes.
 STREAM_PIECE_BYTES = 256
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
+# How many bytes of OUTPUT a worker may send before the controller grants more.
+OUTPUT_WINDOW_BYTES = 2 * 1024 * 1024
 
 HELLO = 1
 INIT = 2
@@ -36,6 +38,7 @@ WINDOW = 8
 CREDIT = 9
 META = 10
 ENQUEUED = 11
+OUTPUT_CREDIT = 12
 WELCOME = 64
 READY = 65
 INIT_FAILED = 66
@@ -49,16 +52,19 @@ STREAM = 73
 REFUSED = 74
 CHUNK = 75
 END = 76
+OUTPUT = 77
 
 # Rules for every frame, the same as in src/protocol/frame-rules.ts: which messages callers send, which may be longer
 # than a frame (every other message is one frame, so that messages keep their order), and which name a request or a
 # delivery.
-FROM_CALLER = frozenset((HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED))
+FROM_CALLER = frozenset(
+    (HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED, OUTPUT_CREDIT)
+)
 MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, RESULT, CHUNK))
-WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, WELCOME, READY, INIT_FAILED, REFUSED))
+WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, OUTPUT_CREDIT, WELCOME, READY, INIT_FAILED, REFUSED, OUTPUT))
 # May come during a body of the same id: they grant bytes, or end it.
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
-_BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4}
+_BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4, OUTPUT_CREDIT: 4}
 # One frame of these that has an id is in order, and whole, while no longer body is under way: most frames need no
 # closer look.
 ORDINARY = frozenset((PREDICT, META, LEASE))
@@ -90,6 +96,7 @@ _INIT_MAY_HAVE = {
     "batching": dict,
     "monitoring": dict,
     "response": str,
+    "has_output": bool,
 }
 _BATCHING_NEEDS = {"max_batch_size": int, "interval_ms": (int, float)}
 _MONITORING_NEEDS = {"model_type": str}
@@ -118,8 +125,8 @@ _U32 = struct.Struct("<I")
 _RESULT_HEAD = struct.Struct("<II")
 _LEASE_ENTRY = struct.Struct("<II")
 _ACK_HEAD = struct.Struct("<IIQ")
-# The space in an ACK after its head, for all failures with their heads.
-ACK_FAILURES_BYTES_MAX = FRAME_BODY_BYTES_MAX - _ACK_HEAD.size
+# The space in an ACK after its head: for all failures with their heads, and for the sizes of rows.
+ACK_PARTS_BYTES_MAX = FRAME_BODY_BYTES_MAX - _ACK_HEAD.size
 
 
 def frame(message_type: int, message_id: int, body: bytes, flags: int = 0) -> bytes:
@@ -203,12 +210,13 @@ def decode_lease(body: bytes) -> list[tuple[int, bytes]]:
     return entries
 
 
-def encode_ack(succeeded: int, success_us: int, failures: list[tuple[int, bytes]]) -> bytes:
-    """ACK: counts and, for each failure, (delivery, fault as JSON bytes).
+def encode_ack(succeeded: int, success_us: int, failures: list[tuple[int, bytes]], sizes: Sequence[bytes]) -> bytes:
+    """ACK: counts; for each success of a job with output, `sizes`: its rows and their bytes as two u32; and, for each
+    failure, (delivery, fault as JSON bytes).
 
     The frame's id is the last delivery settled.
     """
-    parts = [_ACK_HEAD.pack(succeeded, len(failures), success_us)]
+    parts = [_ACK_HEAD.pack(succeeded, len(failures), success_us), *sizes]
     for delivery, fault in failures:
         parts.append(_LEASE_ENTRY.pack(delivery, len(fault)))
         parts.append(fault)
@@ -221,7 +229,7 @@ def failure_bytes(fault: bytes) -> int:
 
 
 def encode_u32(value: int) -> bytes:
-    """The body of RELEASE (the last delivery given back), and of WINDOW and CREDIT (bytes granted)."""
+    """The body of RELEASE (the last delivery given back), and of WINDOW, CREDIT and OUTPUT_CREDIT (bytes granted)."""
     return _U32.pack(value)
 
 

@@ -75,6 +75,7 @@ class Init(_InitNeeds, total=False):
     batching: BatchingInit | None
     monitoring: MonitoringInit | None
     response: str
+    has_output: bool
 
 
 class HttpFields(TypedDict, total=False):

@@ -62,6 +62,7 @@ class Worker:
             protocol.DRAIN: self._on_drain,
             protocol.JOB_COMPLETE: self._on_job_complete,
             protocol.ENQUEUED: self._on_enqueued,
+            protocol.OUTPUT_CREDIT: self._deliveries.grant,
         }
         self._handlers = {"gateway": of_both, "controller": {**of_both, **of_controllers}}
 

@@ -6,7 +6,6 @@ from unittest import mock
 
 from quern_runtime import answers, capability, faults, protocol
 from quern_runtime.answer_heads import HeadError
-from quern_runtime.deliveries import Progress
 from quern_runtime.monitoring import CLASSES_MAX, Monitor
 
 
@@ -77,7 +76,7 @@ class Faults(unittest.TestCase):
             raise AssertionError("%s is no JSON" % constant)
 
         encoded = faults.encode(faults.fault("predict", raised(error)))
-        self.assertLess(len(encoded), protocol.ACK_FAILURES_BYTES_MAX // 2)
+        self.assertLess(len(encoded), protocol.ACK_PARTS_BYTES_MAX // 2)
         return json.loads(encoded.decode(), parse_constant=refuse)
 
     def test_texts_have_a_limit_in_encoded_bytes_and_say_that_they_were_cut(self):
@@ -151,27 +150,6 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.encoded(ValueError(Rude("said")))["message"], "rude")
         for status_code in (True, 200, 600, "400", float("nan")):
             self.assertNotIn("status_code", self.encoded(http("x", status_code)))
-
-
-class Acks(unittest.TestCase):
-    def test_each_ack_is_one_frame_and_settles_exactly_its_own_deliveries(self):
-        progress, settled = Progress(), []
-        for delivery in range(1, 200):
-            if delivery % 3:
-                progress.succeeded += 1
-                progress.up_to = delivery
-            else:
-                progress.failed(delivery, b"f" * 90_000)
-        before = 0
-        for up_to, body in progress.take_acks():
-            self.assertLessEqual(len(body), protocol.FRAME_BODY_BYTES_MAX)
-            succeeded, failed, _ = protocol._ACK_HEAD.unpack_from(body)
-            self.assertEqual(succeeded + failed, up_to - before)
-            settled.append((succeeded, failed))
-            before = up_to
-        self.assertEqual(before, 199)
-        self.assertEqual((sum(s for s, _ in settled), sum(f for _, f in settled)), (133, 66))
-        self.assertEqual(progress.take_acks(), [])
 
 
 class Response:

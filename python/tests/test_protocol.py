@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import unittest
 
 from quern_runtime import protocol
@@ -65,7 +66,8 @@ class Fixtures(unittest.TestCase):
             )
         elif fixture["message"] == "ACK":
             failures = [(d, json.dumps(f, separators=(",", ":")).encode()) for d, f in value["failures"]]
-            self.assertEqual(protocol.encode_ack(value["succeeded"], value["success_us"], failures), body)
+            sizes = [struct.pack("<II", *size) for size in value["rows"]]
+            self.assertEqual(protocol.encode_ack(value["succeeded"], value["success_us"], failures, sizes), body)
         elif fixture["message"] == "RELEASE":
             self.assertEqual(protocol.encode_u32(value["last"]), body)
         else:

@@ -2,7 +2,9 @@
 import { contain } from "../base/boundary.ts";
 import { CREDIT_BATCHES_MAX, INTERRUPTIONS_MAX } from "../contracts/limits/jobs.ts";
 import { parseQueueName } from "../contracts/queues.ts";
-import { afterUnsettled } from "../database/segment-rows.ts";
+import type { Database } from "../database/database.ts";
+import { afterUnsettled, isSettled, segmentsWithSettled } from "../database/segment-rows.ts";
+import { Completion } from "./completion.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatch/dispatcher.ts";
 import { LeaseCursor } from "./dispatch/lease-cursor.ts";
 import type { FormerDeaths } from "./dispatch/next-batches.ts";
@@ -12,7 +14,7 @@ import { makeLetter } from "./letters/letters.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
 import { chargedAttempts } from "./records/batch-rows.ts";
 import { condemned, suspects } from "./records/interrupted-batches.ts";
-import { completionFailed, inputLost } from "./records/job-reasons.ts";
+import { inputLost } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { BatchWorker } from "./workers/batch-worker.ts";
 import type { JobWorkers } from "./workers/job-workers.ts";
@@ -21,6 +23,8 @@ import { type WorkersOwner, wantedWorkers } from "./workers/workers-owner.ts";
 
 /** The database's records about the batches that are left. */
 type Left = FormerDeaths & Pick<DispatcherOptions, "attempts">;
+
+const SEGMENTS_A_PAGE = 64;
 
 export interface DispatchPlan {
   totalBatches: number;
@@ -37,7 +41,7 @@ export class Dispatching implements Phase, WorkersOwner {
   private readonly cursor: LeaseCursor;
   private readonly settlements: Settlements;
   private readonly dispatcher: Dispatcher;
-  private isCompleting = false;
+  private readonly completion: Completion;
   private inputClosed: Promise<void> = Promise.resolve();
 
   constructor(run: RunOfJob, { workers, losses }: Enqueuing, plan: DispatchPlan, left: Left) {
@@ -52,13 +56,15 @@ export class Dispatching implements Phase, WorkersOwner {
       onLetters: () => isForSqs(job) && deps.onLetters({ queue: job.dead_letter_queue!, api: job.api_name }),
       onCommitted: () => this.dispatcher.committed(),
       onError: (error) => run.unexpected(error),
+      output: run.output,
     });
+    this.completion = new Completion(run, workers);
     this.cursor = new LeaseCursor(deps.db, job.job_id, run.input, batchSize);
     this.dispatcher = new Dispatcher({
       ...{ cursor: this.cursor, settlements: this.settlements, totalBatches, ...left },
       ...{ solitude: deps.solitude, losses, maxAttempts: job.max_receive_count, timeoutMs },
       letterOf: letterOf(job),
-      onAllSettled: () => this.completeSoon(),
+      onAllSettled: () => this.completion.soon(),
       onWorkersKeepDying: (cause) => run.endSoon(cause),
       onInputError: (error) => run.endSoon({ kind: "enqueue_failed", reason: inputLost(error) }),
       onFault: (error) => run.unexpected(error),
@@ -69,6 +75,7 @@ export class Dispatching implements Phase, WorkersOwner {
   static async begin(run: RunOfJob, before: Enqueuing, plan: DispatchPlan): Promise<Dispatching> {
     const { db } = run.deps;
     const { job_id } = run.job;
+    await run.output?.begin(plan.totalBatches, (settled) => eachSettled(db, job_id, settled));
     return new Dispatching(run, before, plan, {
       condemned: await condemned(db, job_id),
       alone: await suspects(db, job_id, INTERRUPTIONS_MAX),
@@ -115,28 +122,22 @@ export class Dispatching implements Phase, WorkersOwner {
     await this.close();
     await this.inputClosed;
   }
+}
 
-  private completeSoon(): void {
-    contain(
-      "a job",
-      () => this.complete(),
-      (error) => this.run.unexpected(error),
-    );
-  }
-
-  /** All batches are settled: `on_job_complete` on one worker, once; then the end. */
-  private async complete(): Promise<void> {
-    if (this.isCompleting || this.run.isEnding) return;
-    const [worker] = this.workers.ready();
-    // Only a ready worker knows whether there is a hook; one is being started.
-    if (worker === undefined) return this.workers.startMissing();
-    this.isCompleting = true;
-    const fault = worker.hasOnJobComplete ? await worker.completeJob(this.run.job.round) : undefined;
-    this.isCompleting = false;
-    if (fault === "died") return;
-    this.run.endSoon(
-      fault === undefined ? { kind: "settled" } : { kind: "worker_error", reason: completionFailed(fault) },
-    );
+/** Calls `settled` with each settled batch of the job. */
+async function eachSettled(
+  db: Database,
+  jobId: string,
+  settled: (batchIndex: number) => void,
+): Promise<void> {
+  for (let from = 0; ; ) {
+    const segments = await segmentsWithSettled(db, jobId, from, SEGMENTS_A_PAGE);
+    for (const segment of segments)
+      for (let batch = segment.first_batch; batch < segment.first_batch + segment.batch_count; batch++)
+        if (isSettled(segment, batch)) settled(batch);
+    const last = segments[segments.length - 1];
+    if (last === undefined) return;
+    from = last.first_batch + 1;
   }
 }
 

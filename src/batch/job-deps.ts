@@ -47,6 +47,8 @@ export interface JobDeps {
   forgetWorker: (workerId: string) => Promise<void>;
   /** Whether a dead letter queue certainly does not exist. */
   isQueueMissing: (queue: string) => Promise<boolean>;
+  /** Whether writes below this address can have conditions. Throws the store's error if it may not be written there. */
+  hasConditions: (prefix: string) => Promise<boolean>;
   /** Messages for a queue of SQS are durable, and may be sent; without a queue, those for any. */
   onLetters: (named?: NamedQueue) => void;
   /** Writes a line to the job's own log. */

@@ -18,9 +18,11 @@ import { JobDeadline } from "./end/job-deadline.ts";
 import type { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
 import { Enqueuing } from "./enqueuing.ts";
 import type { JobDeps } from "./job-deps.ts";
+import type { JobOutput } from "./output/job-output.ts";
+import { openOutput } from "./output/open-output.ts";
 import { type Phase, PREPARING, type RunOfJob, waitingToEnqueue } from "./phase.ts";
 import { type JobInput, jobInput } from "./records/job-input.ts";
-import { unexpected } from "./records/job-reasons.ts";
+import { outputFailed, unexpected } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
 import { setStartTime } from "./records/owned-job.ts";
@@ -41,6 +43,7 @@ export class JobRun implements Service, RunOfJob {
   readonly diskWait: DiskWait;
   readonly store: ObjectStore;
   readonly input: JobInput;
+  output: JobOutput | undefined;
   readonly over: AbortSignal;
   isEnding = false;
   private phase: Phase = PREPARING;
@@ -105,6 +108,7 @@ export class JobRun implements Service, RunOfJob {
     try {
       await this.phase.workers.stopAll(STOP_GRACE_MS);
       await this.phase.leave();
+      await this.output?.close();
     } finally {
       this.resolveEnded();
     }
@@ -129,12 +133,21 @@ export class JobRun implements Service, RunOfJob {
     await setStartTime(deps.db, job.job_id, deps.epoch, this.startTime);
     // Only these fields are kept: the paths of a selection may have 10 MB.
     const { kind, batch_size: batchSize, batch_count } = await storedInput(deps.db, job.job_id);
+    this.output = await this.openOutput();
     const giveBack = await this.placeToEnqueue(kind);
     if (giveBack === undefined) return;
     const enqueued = await this.enqueue(batch_count).finally(giveBack);
     if (enqueued === undefined) return;
     const { enqueuing, ...plan } = enqueued;
     await this.dispatch(enqueuing, { ...plan, batchSize });
+  }
+
+  private openOutput(): Promise<JobOutput | undefined> {
+    const { deps, job, store, diskWait } = this;
+    return openOutput({
+      ...{ ...deps, store, diskWait, jobId: job.job_id, round: job.round },
+      onError: (error) => this.endSoon({ kind: "unexpected", reason: outputFailed(error) }),
+    });
   }
 
   /** Undefined if the job ends instead. */
@@ -177,9 +190,13 @@ export class JobRun implements Service, RunOfJob {
       await phase.close();
       return await finishJob(this.deps, this.job.job_id, cause);
     } finally {
-      if (isFirst)
-        contain("a job's end", () => phase.workers.stopAll(STOP_GRACE_MS).finally(this.resolveEnded));
+      if (isFirst) contain("a job's end", () => this.leaveWorkers(phase).finally(this.resolveEnded));
     }
+  }
+
+  private async leaveWorkers(phase: Phase): Promise<void> {
+    await phase.workers.stopAll(STOP_GRACE_MS);
+    await this.output?.close();
   }
 
   /** Ends the job in the background. If `end` itself throws, no other cause would end the job any more. */

@@ -15,12 +15,14 @@ import { removeOrphans } from "./records/items-file.ts";
 import { existingJobs, unfinishedJobs } from "./records/job-lists.ts";
 import { type JobRow, jobById } from "./records/job-rows.ts";
 import { unpauseAll } from "./records/paused-jobs.ts";
+import { JobResults } from "./results/job-results.ts";
 import { RunsInProgress } from "./runs-in-progress.ts";
 import { type Preview, previewSubmission } from "./submit/preview-submission.ts";
-import { type SubmitDeps, submitJob } from "./submit/submit-job.ts";
+import { type SubmitDeps, type SubmittedTo, submitJob } from "./submit/submit-job.ts";
 
 export class Jobs implements Service {
   readonly records: JobRecords;
+  readonly results: JobResults;
   private readonly deps: JobDeps;
   private readonly lostWorkers: ReadonlyMap<string, number>;
   private readonly runs: RunsInProgress;
@@ -30,6 +32,7 @@ export class Jobs implements Service {
   constructor(deps: JobDeps, lostWorkers: ReadonlyMap<string, number>) {
     this.deps = deps;
     this.records = new JobRecords(deps);
+    this.results = new JobResults(deps);
     this.runs = new RunsInProgress(deps);
     this.lostWorkers = lostWorkers;
     this.newRounds = new NewRounds(deps.db);
@@ -65,7 +68,7 @@ export class Jobs implements Service {
   }
 
   async submit(
-    api: { name: string; api_id: string },
+    api: SubmittedTo,
     body: Buffer,
     idempotencyKey: string | undefined,
     left?: AbortSignal,
@@ -88,12 +91,12 @@ export class Jobs implements Service {
 
   /** Shows which input a submission selects, without creating a job. */
   preview(
-    apiName: string,
+    api: SubmittedTo,
     body: Buffer,
     idempotencyKey: string | undefined,
     left?: AbortSignal,
   ): Promise<Preview> {
-    return previewSubmission(this.checksFor(apiName), apiName, body, idempotencyKey, left);
+    return previewSubmission(this.checksFor(api.name), api, body, idempotencyKey, left);
   }
 
   private checksFor(apiName: string): SubmitDeps {

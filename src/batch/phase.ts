@@ -3,6 +3,7 @@ import type { DiskWait } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { JobDeps } from "./job-deps.ts";
+import type { JobOutput } from "./output/job-output.ts";
 import type { JobInput } from "./records/job-input.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
@@ -27,6 +28,8 @@ export interface RunOfJob {
   readonly startTime: string;
   readonly store: ObjectStore;
   readonly input: JobInput;
+  /** Undefined if the job has none. */
+  readonly output: JobOutput | undefined;
   /** How to wait while the disk is full. */
   readonly diskWait: DiskWait;
   readonly isEnding: boolean;

@@ -39,12 +39,21 @@ export class RunsInProgress {
 
   /** Continues a job of the previous controller. `lostWorkers`: how many it had when the machine went down. */
   async goOn({ job_id, closing, paused }: UnfinishedJob, lostWorkers: number | undefined): Promise<void> {
+    if (closing !== null) return this.endSoon(job_id);
     try {
-      if (closing !== null) await this.waitingForDisk(job_id, () => makeTerminal(this.deps, job_id));
-      else if (paused === null) await this.begin(job_id, lostWorkers);
+      if (paused === null) await this.begin(job_id, lostWorkers);
     } catch (error) {
       await this.endUnexpected(job_id, error as Error);
     }
+  }
+
+  /** In the background: the store of its output may be away, and other jobs go on meanwhile. */
+  private endSoon(jobId: string): void {
+    contain(
+      "a job's end",
+      () => this.waitingForDisk(jobId, () => makeTerminal(this.deps, jobId)),
+      (error) => contain("a job's end", () => this.endUnexpected(jobId, error)),
+    );
   }
 
   async begin(jobId: string, lostWorkers = 0): Promise<void> {

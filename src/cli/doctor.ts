@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { isTooOld, minorVersionOf } from "../contracts/config/python-versions.ts";
 import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
 import { type CliContext, CliError, EXIT } from "./server/context.ts";
-import { table } from "./terminal/table.ts";
+import { size, table } from "./terminal/table.ts";
 
 const run = promisify(execFile);
 const DISK_LEAST_BYTES = 2 * 1024 ** 3;
@@ -149,12 +149,6 @@ async function directoryBytes(path: string): Promise<number> {
     else if (entry.isFile()) bytes += statSync(inside, { throwIfNoEntry: false })?.size ?? 0;
   }
   return bytes;
-}
-
-function size(bytes: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${units[power]}`;
 }
 
 async function openFiles(): Promise<Finding> {

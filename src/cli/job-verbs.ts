@@ -77,6 +77,7 @@ function addSubmit(job: Command, run: RunVerb): void {
     .command("submit <api> <file>")
     .description("submit a job from a JSON file (- is stdin); prints its id")
     .option("--wait", "wait until it has ended")
+    .option("--output-path <path>", "keep the predictions below this path (quern: is in the server)")
     .option("--dry-run", "check it and list the files that it selects; submit nothing")
     .option(
       "--idempotency-key <key>",
@@ -120,6 +121,22 @@ function addReading(job: Command, run: RunVerb): void {
     .option("--export <file>", "write all of them, as JSON lines (- is stdout)")
     .action((api, id, options) =>
       run(async (context) => (await import("./jobs/failures.ts")).jobFailures(context, api, id, options)),
+    );
+  job
+    .command("results <api> <job>")
+    .description("print the predictions of a job with an output, as JSON lines in the order of the input")
+    .option("-f, --follow", "follow until the job ends")
+    .option("--from <batch>", "begin with this batch")
+    .option("--to <batch>", "end before this batch")
+    .option("--export <file>", "write them to a file (- is stdout)")
+    .action((api, id, options) =>
+      run(async (context) => (await import("./jobs/results.ts")).jobResults(context, api, id, options)),
+    );
+  job
+    .command("verify <api> <job>")
+    .description("read the output of a job again, and compare it with its manifest")
+    .action((api, id) =>
+      run(async (context) => (await import("./jobs/verify.ts")).verifyOutput(context, api, id)),
     );
   job
     .command("logs <api> <job>")

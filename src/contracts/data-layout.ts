@@ -41,6 +41,14 @@ export const jobDirectory = (dataDir: string, jobId: string) => join(jobsDirecto
 export const itemsFile = (dataDir: string, jobId: string) =>
   join(jobDirectory(dataDir, jobId), "items.jsonl");
 
+/** The rows that workers returned, until they are in the job's output: files of rows, and where each batch has its own. */
+export const rowsDirectory = (dataDir: string, jobId: string) => join(jobDirectory(dataDir, jobId), "rows");
+export const rowsIndexFile = (dataDir: string, jobId: string) => join(rowsDirectory(dataDir, jobId), "index");
+
+/** Outputs that the server keeps itself, by job. */
+export const outputsDirectory = (dataDir: string) => join(dataDir, "outputs");
+export const outputDirectory = (dataDir: string, jobId: string) => join(outputsDirectory(dataDir), jobId);
+
 /** Artifacts of declarative applications. */
 export const applicationsDirectory = (dataDir: string) => join(dataDir, "applications");
 export const applicationDirectory = (dataDir: string, name: string) =>

@@ -21,6 +21,12 @@ const deadLetterQueueSchema = z.strictObject({
   max_receive_count: atLeastOne,
 });
 
+/** Where a job keeps what `predict()` returns (docs/contract/output.md). */
+export const outputSchema = z.strictObject({
+  store_path: z.string().min(1, "must not be empty").optional(),
+  compression: z.enum(["none"], "must be none; a later release compresses").optional(),
+});
+
 /**
  * A submission. `null` counts as absent for the three inputs (docs/contract/submitting.md#null-is-absent): callers of
  * this schema drop nulls first.
@@ -41,13 +47,13 @@ export const submissionSchema = z.strictObject({
   delimited_files: fileVariant.optional(),
   file_path_lister: fileVariant.optional(),
   queue_dead_letter_queue: deadLetterQueueSchema.optional(),
-  output: z.strictObject({ store_path: z.string().min(1, "must not be empty") }).optional(),
+  output: outputSchema.optional(),
   on_failure: z.enum(["fail", "isolate"]).optional(),
 });
 export type Submission = z.infer<typeof submissionSchema>;
 
 /** Fields that a later release accepts. */
-export const NOT_YET_FIELDS = ["output", "on_failure"] as const;
+export const NOT_YET_FIELDS = ["on_failure"] as const;
 
 export const INPUT_VARIANTS = ["item_list", "file_path_lister", "delimited_files"] as const;
 
@@ -58,7 +64,7 @@ export const SUBMISSION_KEYS: Record<string, readonly string[]> = {
   delimited_files: Object.keys(fileVariant.shape),
   file_path_lister: Object.keys(fileVariant.shape),
   queue_dead_letter_queue: ["arn", "max_receive_count"],
-  output: ["store_path"],
+  output: Object.keys(outputSchema.shape),
 };
 
 /** The optional body of a redrive: it selects the batches whose error has this text (docs/contract/jobs.md#redrive). */
@@ -111,6 +117,18 @@ const workerCountsSchema = z.strictObject({
 });
 export type WorkerCounts = z.infer<typeof workerCountsSchema>;
 
+const jobOutputSchema = z
+  .strictObject({
+    path: z.string().meta({ description: "the address below which its objects are" }),
+    batches: count.meta({ description: "the parts have all batches before this one" }),
+    parts: count,
+    rows: count,
+    bytes: count,
+    has_manifest: z.boolean().meta({ description: "whether the manifest of the current round is written" }),
+  })
+  .meta({ description: "what is in the store so far; not in lists" });
+export type JobOutputProgress = z.infer<typeof jobOutputSchema>;
+
 /** docs/contract/jobs.md#batch-metrics */
 export const jobStatusSchema = z.strictObject({
   job_id: z.string(),
@@ -139,6 +157,7 @@ export const jobStatusSchema = z.strictObject({
   end_time: z.string().optional(),
   waiting: z.string().optional().meta({ description: "what a job in progress waits for, in a sentence" }),
   reason: jobReasonSchema.optional(),
+  output: jobOutputSchema.optional(),
 });
 /** `config` is kept apart, as the submitter's text. */
 export type JobStatusRecord = Omit<z.infer<typeof jobStatusSchema>, "config">;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Capabilities } from "../access/capabilities.ts";
 import { findVersion, hasPredictor } from "../apis/records/api-rows.ts";
 import { computeOf, initOf, startWorker, timeoutMsOf } from "../apis/replicas/start-worker.ts";
+import { makeDirectories } from "../base/disk-full.ts";
 import { armKillPoint } from "../base/kill-points.ts";
 import { Solitude } from "../batch/dispatch/solitude.ts";
 import { Retention } from "../batch/end/retention.ts";
@@ -11,10 +12,11 @@ import type { JobDeps } from "../batch/job-deps.ts";
 import { Jobs } from "../batch/jobs.ts";
 import { Outbox } from "../batch/letters/outbox.ts";
 import { Sqs } from "../batch/letters/sqs.ts";
-import { jobLogDirectory } from "../contracts/data-layout.ts";
+import { jobLogDirectory, outputsDirectory } from "../contracts/data-layout.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { makeTemporaryDirectory } from "../database/data-directory.ts";
 import { openStores } from "../object-store/backends/stores.ts";
+import { ConditionProbe } from "../object-store/condition-probe.ts";
 import type { LocalRoot } from "../object-store/files/allowed-paths.ts";
 import { appendLogLine } from "../observe/log-files.ts";
 import { forgetWorker } from "./build-replicas.ts";
@@ -24,7 +26,7 @@ function jobLogOf(dataDir: string): JobDeps["jobLog"] {
   return (jobId, line) => appendLogLine(join(jobLogDirectory(dataDir, jobId), "server.log"), line);
 }
 
-export type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "onLetters">;
+export type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "hasConditions" | "onLetters">;
 
 /** Builds the connections of jobs beyond this machine: stores, and queues with their outbox. */
 export function buildStoresAndQueues(
@@ -32,8 +34,10 @@ export function buildStoresAndQueues(
   roots: readonly LocalRoot[],
 ): { outbox: Outbox; storesAndQueues: StoresAndQueues } {
   const { dataDir, serverEnv } = options;
+  makeDirectories(outputsDirectory(dataDir));
   const store = openStores({
     ...{ roots, dataDir: realpathSync(dataDir), env: serverEnv },
+    outputsDirectory: realpathSync(outputsDirectory(dataDir)),
     temporaryDirectory: makeTemporaryDirectory(dataDir),
   });
   const sqs = new Sqs();
@@ -47,7 +51,10 @@ export function buildStoresAndQueues(
     const name = parseQueueName(queue);
     return name?.kind === "sqs" && (await sqs.isMissing(name));
   };
-  return { outbox, storesAndQueues: { store, isQueueMissing, onLetters: (named) => outbox.wake(named) } };
+  const probe = new ConditionProbe(store);
+  const hasConditions = (prefix: string) => probe.hasConditions(prefix);
+  const onLetters: JobDeps["onLetters"] = (named) => outbox.wake(named);
+  return { outbox, storesAndQueues: { store, isQueueMissing, hasConditions, onLetters } };
 }
 
 export function buildJobs(

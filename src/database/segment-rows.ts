@@ -59,6 +59,20 @@ export async function unsettledSegments(
   return rows.map(toSegment);
 }
 
+/** Up to `limit` segments from `fromBatch` on that have settled batches, in order. */
+export async function segmentsWithSettled(
+  db: Statements,
+  jobId: string,
+  fromBatch: number,
+  limit: number,
+): Promise<Segment[]> {
+  const rows = await db.all<SegmentRow>(
+    "SELECT * FROM segments WHERE job_id = ? AND first_batch >= ? AND settled_count > 0 ORDER BY first_batch LIMIT ?",
+    [jobId, fromBatch, limit],
+  );
+  return rows.map(toSegment);
+}
+
 /** The batch after the first `count` unsettled ones, rounded up to the end of a segment. */
 export async function afterUnsettled(db: Statements, jobId: string, count: number): Promise<number> {
   const row = await first<{ next: number | null }>(

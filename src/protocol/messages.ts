@@ -2,8 +2,6 @@
  * The messages between a caller (gateway or controller) and a worker. Frequent ones are binary, the others JSON.
  * docs/worker-protocol.md says when each is allowed and what it promises. Fixtures: protocol/fixtures/.
  */
-import { readFault } from "./read-fault.ts";
-
 export const PROTOCOL_VERSION = 3;
 
 /** Caller to worker: 1 to 63. Worker to caller: 64 to 127. */
@@ -19,6 +17,7 @@ export const MESSAGE = {
   CREDIT: 9,
   META: 10,
   ENQUEUED: 11,
+  OUTPUT_CREDIT: 12,
   WELCOME: 64,
   READY: 65,
   INIT_FAILED: 66,
@@ -32,6 +31,7 @@ export const MESSAGE = {
   REFUSED: 74,
   CHUNK: 75,
   END: 76,
+  OUTPUT: 77,
 } as const;
 
 export interface Hello {
@@ -87,6 +87,8 @@ export interface Init {
   monitoring?: { model_type: "classification" | "regression"; key?: string | undefined };
   /** `predictor.response`; absent means `json`. */
   response?: "text";
+  /** The job has an output: the worker sends what `predict()` returned as rows (OUTPUT), and ACKs have their sizes. */
+  has_output?: boolean;
 }
 
 export interface Ready {
@@ -117,20 +119,6 @@ export interface DeathEvidence {
   peak_memory_bytes?: number;
   memory_limit_bytes?: number;
   last_lines?: string[];
-}
-
-/** One failed delivery, inside an ACK. */
-interface FailedDelivery {
-  delivery: number;
-  fault: WorkerFault;
-}
-
-export interface Ack {
-  /** All deliveries up to this one are settled, except those released. */
-  upTo: number;
-  succeeded: number;
-  successUs: number;
-  failures: FailedDelivery[];
 }
 
 /**
@@ -188,25 +176,6 @@ export function decodeResult(message: Buffer): Result {
 /** The bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
 export const LEASE_ENTRY_HEADER_BYTES = 8;
 
-/**
- * ACK: `u32 succeeded | u32 failed | u64 µs of the successes | (u32 delivery | u32 length | JSON)*`; the id is `upTo`.
- * Throws if the bytes have another form. A fault that cannot be read becomes an `UnreadableFault`.
- */
-export function decodeAck(id: number, body: Buffer): Ack {
-  const failures: FailedDelivery[] = [];
-  const failed = body.readUInt32LE(4);
-  let at = 16;
-  for (let i = 0; i < failed; i++) {
-    const length = body.readUInt32LE(at + 4);
-    const end = at + 8 + length;
-    if (end > body.length) throw new RangeError("an ACK ends inside of a fault");
-    failures.push({ delivery: body.readUInt32LE(at), fault: readFault(body.subarray(at + 8, end)) });
-    at = end;
-  }
-  if (at !== body.length) throw new RangeError(`an ACK of ${body.length} bytes has content only up to ${at}`);
-  return { upTo: id, succeeded: body.readUInt32LE(0), successUs: Number(body.readBigUInt64LE(8)), failures };
-}
-
 /** RELEASE: the deliveries from `id` to the body's `u32` were not started and are given back. */
 export function decodeRelease(id: number, body: Buffer): { first: number; last: number } {
   return { first: id, last: body.readUInt32LE(0) };
@@ -216,7 +185,7 @@ export function encodeJson(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
-/** WINDOW and CREDIT: `u32 bytes`. */
+/** WINDOW, CREDIT and OUTPUT_CREDIT: `u32 bytes`. */
 export function encodeByteCount(bytes: number): Buffer {
   const body = Buffer.allocUnsafe(4);
   body.writeUInt32LE(bytes);

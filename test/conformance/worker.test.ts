@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STREAM_PIECE_BYTES, STREAM_WINDOW_BYTES } from "../../src/contracts/limits/frames.ts";
+import { decodeAck } from "../../src/protocol/ack.ts";
 import { readDeliveryNote } from "../../src/protocol/delivery-note.ts";
 import {
-  decodeAck,
   decodeRelease,
   decodeResult,
   encodeByteCount,

@@ -51,6 +51,7 @@ export function openTestStore(store: TestStore): ObjectStore {
   return openStores({
     roots: store.roots.map((path) => ({ path, isReadOnly: false })),
     dataDir: "/nowhere",
+    outputsDirectory: "/nowhere/outputs",
     temporaryDirectory: tmpdir(),
     env: process.env,
   });

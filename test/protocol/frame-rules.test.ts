@@ -14,9 +14,10 @@ import {
   STREAM_PIECE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../src/contracts/limits/frames.ts";
+import { type Ack, decodeAck } from "../../src/protocol/ack.ts";
 import { checkFrame, ProtocolError } from "../../src/protocol/frame-rules.ts";
 import { LongBodyReceiver, LongBodySender } from "../../src/protocol/long-bodies.ts";
-import { type Ack, decodeAck, MESSAGE } from "../../src/protocol/messages.ts";
+import { MESSAGE } from "../../src/protocol/messages.ts";
 import { readFault } from "../../src/protocol/read-fault.ts";
 import { readResult, readStreamHead, UnreadableHead } from "../../src/protocol/read-heads.ts";
 import { root } from "../harness/server.ts";
@@ -116,6 +117,7 @@ describe("an ACK", () => {
   const ack = (upTo: number, succeeded: number, ...failed: number[]): Ack => ({
     upTo,
     succeeded,
+    rows: [],
     successUs: 1,
     failures: failed.map((delivery) => ({ delivery, fault })),
   });

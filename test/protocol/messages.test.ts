@@ -1,13 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { decodeAck } from "../../src/protocol/ack.ts";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
-import {
-  decodeAck,
-  decodeRelease,
-  decodeResult,
-  encodeByteCount,
-  MESSAGE,
-} from "../../src/protocol/messages.ts";
+import { decodeRelease, decodeResult, encodeByteCount, MESSAGE } from "../../src/protocol/messages.ts";
 
 interface Fixture {
   message: keyof typeof MESSAGE;
@@ -85,11 +80,13 @@ function meaning({ message, form, value }: Fixture, id: number, body: Buffer): u
       return { predict_us: result.predictUs, head, body: result.body.toString() };
     }
     case "ACK": {
-      const { upTo, succeeded, successUs, failures } = decodeAck(id, body);
+      const hasOutput = (value.rows as unknown[]).length > 0;
+      const { upTo, succeeded, successUs, failures, rows } = decodeAck(id, body, hasOutput);
       return {
         up_to: upTo,
         succeeded,
         success_us: successUs,
+        rows: rows.map(({ rows, bytes }) => [rows, bytes]),
         failures: failures.map(({ delivery, fault }) => [delivery, fault]),
       };
     }
@@ -97,6 +94,7 @@ function meaning({ message, form, value }: Fixture, id: number, body: Buffer): u
       return decodeRelease(id, body);
     case "WINDOW":
     case "CREDIT":
+    case "OUTPUT_CREDIT":
       expect(encodeByteCount(value.bytes as number)).toEqual(body);
       return value;
     case "LEASE":

@@ -6,7 +6,7 @@
 import { JsonNumber, stringifyExact } from "../../base/json/exact.ts";
 import { readYamlFile, type YamlPath } from "../../config/yaml-file.ts";
 import { ruleFaults } from "../../contracts/config/api-rules.ts";
-import { type ApiConfig, apiSchema, NOT_YET, OF_KINDS, type SplitApi } from "../../contracts/config/apis.ts";
+import { type ApiConfig, apiSchema, OF_KINDS, type SplitApi } from "../../contracts/config/apis.ts";
 import { FORMER_GUIDE, formerCure, isIdleFormerKey } from "../../contracts/config/former-keys.ts";
 import { withoutIdleKeys } from "../../contracts/config/idle-keys.ts";
 import { type FieldError, ServiceError } from "../../contracts/errors.ts";
@@ -95,8 +95,6 @@ function parseEntry(
       else addFormer(path, cure);
     }
   }
-  for (const { path, cure } of NOT_YET)
-    if (valueAt(api, path) !== undefined) add(path, `is not supported yet; ${cure}`);
   const faulty = checked.error?.issues ?? [];
   const isFaulty = (name: string | undefined) => faulty.some(({ path }) => path[0] === name);
   const data = checked.data ?? salvage(api, faulty, index);

@@ -4,10 +4,10 @@
  */
 
 import { contain } from "../../base/boundary.ts";
-import type { Ack } from "../../protocol/messages.ts";
+import type { Ack } from "../../protocol/ack.ts";
 import type { BatchWorker, Leaser } from "../workers/batch-worker.ts";
+import type { Deliveries } from "../workers/deliveries.ts";
 import type { LeasedBatch } from "../workers/lease-runs.ts";
-import type { Outstanding } from "../workers/outstanding.ts";
 import type { WorkerDeath } from "../workers/worker-death.ts";
 import { chargedBatch, failureOf } from "../workers/worker-death.ts";
 import type { WorkerLosses, WorkersKeepDying } from "../workers/worker-losses.ts";
@@ -100,7 +100,7 @@ export class Dispatcher implements SolitudeMember, Leaser {
   acked({ deliveries }: BatchWorker, ack: Ack): void {
     if (this.isClosed) return deliveries.outstanding.dropUpTo(ack.upTo);
     const { settlements, losses } = this.options;
-    const count = this.settle(deliveries.outstanding, ack);
+    const count = this.settle(deliveries, ack);
     settlements.addSuccessTime(ack.successUs);
     deliveries.credit.learn(ack.succeeded, ack.successUs);
     losses.settled(ack.succeeded);
@@ -110,15 +110,19 @@ export class Dispatcher implements SolitudeMember, Leaser {
   }
 
   /** Returns how many batches the ACK has. */
-  private settle(outstanding: Outstanding, { upTo, failures }: Ack): number {
+  private settle({ outstanding, rows }: Deliveries, { upTo, failures, rows: sizes }: Ack): number {
     const { cursor, settlements } = this.options;
     const faults = new Map(failures.map(({ delivery, fault }) => [delivery, fault]));
     let count = 0;
+    let succeeded = 0;
     for (let taken = outstanding.shiftUpTo(upTo); taken !== undefined; taken = outstanding.shiftUpTo(upTo)) {
       count++;
       const fault = faults.size === 0 ? undefined : faults.get(taken.delivery);
       if (fault !== undefined) this.attempts.fail(taken.batchIndex, { cause: "fault", fault });
-      else settlements.succeed(cursor.find(taken.batchIndex).segment, taken.batchIndex);
+      else {
+        const place = rows?.take(sizes[succeeded++]!);
+        settlements.succeed(cursor.find(taken.batchIndex).segment, taken.batchIndex, place);
+      }
     }
     return count;
   }

@@ -11,6 +11,7 @@ import { type DeadLetter, saveLetter } from "../letters/letters.ts";
 import { type FailedAttempt, saveFailedAttempt } from "../records/batch-rows.ts";
 import { type InHand, saveInHand } from "../records/interrupted-batches.ts";
 import { addSettled } from "../records/owned-job.ts";
+import { NO_ROWS, type RowsPlace, type SettledRows } from "../rows/rows-place.ts";
 
 export interface SettlementsOptions {
   jobId: string;
@@ -23,6 +24,15 @@ export interface SettlementsOptions {
   onLetters: () => void;
   /** The commit failed: another owner has the job, or the disk is full. */
   onError: (error: Error) => void;
+  /** The rows of the job's output; undefined if it has none. */
+  output?: SettledOutput | undefined;
+}
+
+/** The rows of settled batches: durable before the commit that counts them. */
+export interface SettledOutput {
+  save(settled: readonly SettledRows[]): Promise<void>;
+  /** They are counted. */
+  committed(settled: readonly SettledRows[]): void;
 }
 
 export class Settlements {
@@ -38,6 +48,8 @@ export class Settlements {
   private inHand = new Map<number, InHand>();
   private succeeded = 0;
   private successUs = 0;
+  /** Of a job with output, the batches that the next commit settles. */
+  private settledRows: SettledRows[] = [];
   private onDurable: (() => void)[] = [];
   private timer: NodeJS.Timeout | NodeJS.Immediate | undefined;
   private committing: Promise<void> | undefined;
@@ -49,11 +61,12 @@ export class Settlements {
     this.options = options;
   }
 
-  /** False if the batch was settled before: it is not counted again then. */
-  succeed(segment: Segment, batchIndex: number): boolean {
+  /** False if the batch was settled before: it is not counted again then. `place`: of its rows, if there are any. */
+  succeed(segment: Segment, batchIndex: number, place: RowsPlace | undefined): boolean {
     if (!markSettled(segment, batchIndex)) return false;
     this.touched.add(segment);
     this.succeeded++;
+    if (place !== undefined) this.settledRows.push({ batchIndex, place });
     if (this.recorded.size > 0) this.recordBack(batchIndex);
     return true;
   }
@@ -83,6 +96,8 @@ export class Settlements {
     if (failed.isFinal && !markSettled(segment, failed.batch_index)) return;
     this.recordBack(failed.batch_index);
     if (failed.isFinal) this.touched.add(segment);
+    if (failed.isFinal && this.options.output !== undefined)
+      this.settledRows.push({ batchIndex: failed.batch_index, place: NO_ROWS });
     this.failures.push(failed);
     if (letter !== undefined) this.letters.push(letter);
   }
@@ -115,10 +130,10 @@ export class Settlements {
   }
 
   private async write(): Promise<void> {
-    const { jobId, epoch, round, reach } = this.options;
+    const { jobId, epoch, round, reach, output } = this.options;
     // Copies: while a full disk delays the write, more batches may be marked.
     const segments = [...this.touched].map((segment) => ({ ...segment, settled: segment.settled.slice() }));
-    const { failures, letters, inHand, succeeded, successUs, onDurable } = this;
+    const { failures, letters, inHand, succeeded, successUs, onDurable, settledRows } = this;
     const failedBatches = failures.filter(({ isFinal }) => isFinal).length;
     this.touched = new Set();
     this.failures = [];
@@ -127,6 +142,11 @@ export class Settlements {
     this.succeeded = 0;
     this.successUs = 0;
     this.onDurable = [];
+    this.settledRows = [];
+    if (output !== undefined && settledRows.length > 0) {
+      await output.save(settledRows);
+      reach("rows-after-sync");
+    }
     await this.db.transaction(async (tx) => {
       for (const segment of segments) await writeSettled(tx, jobId, segment);
       for (const [batch, state] of inHand) await saveInHand(tx, jobId, round, batch, state);
@@ -142,6 +162,7 @@ export class Settlements {
       reach("ack-before-commit");
     });
     reach("ack-after-commit");
+    output?.committed(settledRows);
     this.settledBatches += succeeded + failedBatches;
     if (letters.length > 0) this.options.onLetters();
     for (const then of onDurable) then();

@@ -6,19 +6,28 @@ import { timestamp } from "../../base/clock.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
 import type { Database } from "../../database/database.ts";
+import type { ObjectStore } from "../../object-store/object-store.ts";
+import { PatientStore } from "../../object-store/patient-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { batchId } from "../letters/letters.ts";
+import { publishOutput } from "../output/publish.ts";
 import { countDeadly, firstDeadly } from "../records/failed-batches.ts";
-import { setClosing, setTerminal } from "../records/job-moves.ts";
+import { replaceClosing, setClosing, setTerminal } from "../records/job-moves.ts";
+import { outputFailed } from "../records/job-reasons.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { decideEnding, type EndCause, type SettledCounts } from "../records/job-status.ts";
 
 export interface EndDeps {
   db: Database;
+  /** Where the manifest of an output is written. */
+  store: ObjectStore;
   reach: ReachKillPoint;
   /** Writes a line to the job's own log. */
   jobLog: (jobId: string, line: string) => void;
 }
+
+/** An end is never given up. */
+const NEVER = new AbortController().signal;
 
 /** True if `cause` decided the end; false if another cause was first. */
 export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): Promise<boolean> {
@@ -35,6 +44,8 @@ export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): 
   reach("closing-before-commit");
   const won = await setClosing(db, jobId, ending);
   reach("closing-after-commit");
+  // Whoever set the closing record makes the end, and may still wait for the store of the output.
+  if (!won && cause.kind === "stopped") return false;
   await makeTerminal(deps, jobId);
   if (won)
     deps.jobLog(
@@ -75,11 +86,26 @@ function named(reason: JobReason, { api_name, job_id }: JobRow): JobReason {
 }
 
 /** The last step, also for a job whose server was killed right before it. Its workers may still run. */
-export async function makeTerminal(
-  { db, reach }: Pick<EndDeps, "db" | "reach">,
-  jobId: string,
-): Promise<void> {
+export async function makeTerminal(deps: EndDeps, jobId: string): Promise<void> {
+  const { db, reach } = deps;
+  await publishClosing(deps, jobId);
   reach("terminal-before-commit");
   await setTerminal(db, jobId, timestamp());
   reach("terminal-after-commit");
+}
+
+/** Publishes the output of a job that is about to end. If that fails, the job ends for this reason. */
+async function publishClosing(deps: EndDeps, jobId: string): Promise<void> {
+  const job = await jobById(deps.db, jobId);
+  if (job === undefined || job.closing === null || job.end_time !== null) return;
+  const onWait = (error: Error, pauseMs: number) =>
+    deps.jobLog(jobId, `${error.message}; trying again in ${pauseMs} ms`);
+  const store = new PatientStore(deps.store, { onWait, signal: NEVER });
+  try {
+    await publishOutput({ ...deps, store }, job, job.closing);
+  } catch (error) {
+    const reason = named(outputFailed(error as Error), job);
+    deps.jobLog(jobId, reason.message);
+    await replaceClosing(deps.db, jobId, { status: "status_unexpected_error", reason });
+  }
 }

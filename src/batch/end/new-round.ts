@@ -13,6 +13,7 @@ import { describeFault } from "../../contracts/faults.ts";
 import type { Database, Statements } from "../../database/database.ts";
 import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { findOutput } from "../output/job-outputs.ts";
 import { forgetBatches } from "../records/batch-rows.ts";
 import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
 import { beginRound, countFewerFailed } from "../records/job-moves.ts";
@@ -56,11 +57,14 @@ export class NewRounds {
     });
   }
 
-  /** Begins a round for the batches that were never settled. Throws `wrong_state`. */
+  /**
+   * Begins a round for the batches that were never settled, or for an output that could not be written. Throws
+   * `wrong_state`.
+   */
   resume(jobId: string): Promise<void> {
     return this.alone(jobId, async () => {
       const job = await endedJob(this.db, jobId);
-      if (isSettled(job))
+      if (isSettled(job) && !(await lacksManifest(this.db, job)))
         throw wrongState(
           job,
           `all its batches are settled${job.failed_batches > 0 ? `; \`quern job redrive ${job.api_name} ${jobId}\` runs the failed ones again` : ""}`,
@@ -101,6 +105,12 @@ async function endedJob(tx: Statements, jobId: string): Promise<JobRow> {
 
 function isSettled({ total_batch_count, succeeded, failed_batches }: JobRow): boolean {
   return total_batch_count !== null && succeeded + failed_batches >= total_batch_count;
+}
+
+/** Whether the end of the job's last round should have written a manifest and could not. */
+async function lacksManifest(db: Database, { job_id, round }: JobRow): Promise<boolean> {
+  const output = await findOutput(db, job_id);
+  return output !== undefined && output.manifest_round !== round;
 }
 
 /** Piece by piece, so that others have the event loop and the database between two of them. */

@@ -1,12 +1,12 @@
 /**
- * Removes the data of ended jobs after the retention: their input, segments, failures, own files, logs and long
- * configs. It unlinks files and deletes few rows at a time. The record of the job itself stays.
+ * Removes the data of ended jobs after the retention: their input, segments, failures, own files, outputs that the
+ * server keeps, logs and long configs. It unlinks files and deletes few rows at a time. The record of the job itself stays.
  */
 import { rm } from "node:fs/promises";
 import { wallMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
-import { jobDirectory } from "../../contracts/data-layout.ts";
+import { jobDirectory, outputDirectory } from "../../contracts/data-layout.ts";
 import {
   AGED_JOBS_AT_ONCE,
   CONFIG_KEPT_LENGTH_MAX,
@@ -15,6 +15,7 @@ import {
   PRUNED_SEGMENTS_AT_ONCE,
 } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
+import { forgetParts } from "../output/part-rows.ts";
 import { removeInput } from "../records/stored-input.ts";
 
 const LONG_CONFIG = `length(config_json) > ${CONFIG_KEPT_LENGTH_MAX}`;
@@ -114,10 +115,15 @@ export class Retention implements Service {
       if ((await tx.run(mark, [time, jobId])) === 0) return false;
       await removeInput(tx, jobId);
       await tx.run(`DELETE FROM job_configs WHERE ${LONG_CONFIG} AND job_id = ?`, [jobId]);
+      await forgetParts(tx, jobId);
       return true;
     });
     if (!isMarked) return;
-    for (const directory of [jobDirectory(dataDir, jobId), logDirectory(jobId)])
+    for (const directory of [
+      jobDirectory(dataDir, jobId),
+      outputDirectory(dataDir, jobId),
+      logDirectory(jobId),
+    ])
       await rm(directory, { recursive: true, force: true });
     await this.deleteRows("batches", "batch_index", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("segments", "first_batch", jobId, PRUNED_SEGMENTS_AT_ONCE);

@@ -26,6 +26,18 @@ export async function setTerminal(db: Statements, jobId: string, endTime: string
   );
 }
 
+/** Changes how a job ends, between the closing record and the terminal status: its output cannot be published. */
+export async function replaceClosing(
+  db: Statements,
+  jobId: string,
+  { status, reason }: Required<Ending>,
+): Promise<void> {
+  await db.run(
+    "UPDATE jobs SET closing = ?, reason_json = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL",
+    [status, JSON.stringify(reason), jobId],
+  );
+}
+
 /** So many of its failed batches are to run again. */
 export async function countFewerFailed(tx: Statements, jobId: string, batches: number): Promise<void> {
   await tx.run("UPDATE jobs SET failed_batches = failed_batches - ? WHERE job_id = ?", [batches, jobId]);

@@ -57,6 +57,15 @@ export function inputLost(error: Error): JobReason {
   };
 }
 
+/** The output could not be written. What was computed is kept: `resume` continues with it. */
+export function outputFailed(error: Error): JobReason {
+  return {
+    code: error instanceof ServiceError ? error.code : "output_failed",
+    message: `the output could not be written: ${error.message}`,
+    hint: "correct what it says, then continue with `quern job resume API JOB`; no prediction is lost",
+  };
+}
+
 export function unexpected(error: Error): JobReason {
   return {
     code: "unexpected_error",

@@ -2,9 +2,11 @@
 import { ServiceError } from "../../contracts/errors.ts";
 import { quoted } from "../../contracts/field-errors.ts";
 import { FIRST_MATCH_MS } from "../../contracts/limits/submissions.ts";
+import { IN_SERVER } from "../../contracts/store-paths.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { type FileSelection, selectFiles } from "../../object-store/select/select-files.ts";
 import { inSentNames } from "./older-names.ts";
+import { type OutputRequest, outputPrefix } from "./output-request.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
 import { readSubmission } from "./read-submission.ts";
 
@@ -17,20 +19,37 @@ export interface CheckDeps {
   isQueueMissing: (queue: string) => Promise<boolean>;
   /** Throws `queue_full` if too many jobs have not ended. */
   assertMayBegin: () => void;
+  /** Whether writes below this address can have conditions. Throws the store's error if it may not be written there. */
+  hasConditions: (prefix: string) => Promise<boolean>;
 }
 
-/** Throws ServiceError if the submission is not valid. `left`: aborted when the client is gone; the checks end then. */
+/**
+ * Throws ServiceError if the submission is not valid. `defaultOutput`: of the API, for a submission without one. `left`:
+ * aborted when the client is gone; the checks end then.
+ */
 export async function checkedSubmission(
   deps: CheckDeps,
   body: Buffer,
+  defaultOutput: OutputRequest | undefined,
   left?: AbortSignal,
 ): Promise<ParsedSubmission> {
   deps.assertMayBegin();
-  const submission = await readSubmission(body, left);
+  const parsed = await readSubmission(body, left);
+  const output = parsed.output ?? defaultOutput;
+  const submission = { ...parsed, output };
   const { input } = submission;
   await assertQueue(deps, submission);
   if (input.kind !== "items") await assertAnyFile(deps.store, input, left);
+  if (output !== undefined) await assertOutput(deps, output);
   return submission;
+}
+
+/** Refuses an output that could be overwritten by another writer, or not be written at all. */
+async function assertOutput({ hasConditions }: CheckDeps, output: OutputRequest): Promise<void> {
+  if (await hasConditions(outputPrefix(output))) return;
+  const detail = `the store of "${output.store_path}" ignores the conditions of writes (If-Match, If-None-Match), so two writers could mix an output; choose another store, or "${IN_SERVER}"`;
+  const fields = [{ pointer: "/output/store_path", detail }];
+  throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
 }
 
 /** Refuses an SQS queue that certainly does not exist: every message to it would be refused. */

@@ -25,13 +25,15 @@ import {
   STORE_PATHS_MAX,
 } from "../../contracts/limits/submissions.ts";
 import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../../contracts/queues.ts";
+import { outputPathProblem, pathProblem } from "../../contracts/store-paths.ts";
 import { compileGlob } from "../../object-store/select/glob.ts";
 import { GlobError } from "../../object-store/select/parse-glob.ts";
 import type { FileSelection } from "../../object-store/select/select-files.ts";
-import { normalizedPath, pathProblem } from "../../object-store/store-path.ts";
+import { normalizedPath } from "../../object-store/store-path.ts";
 import { itemLines } from "./item-lines.ts";
 import { inSentNames, type OlderName, withNewerNames } from "./older-names.ts";
 import { invalid, outline } from "./outline-submission.ts";
+import type { OutputRequest } from "./output-request.ts";
 
 export interface ParsedSubmission {
   /** Names of Cortex that the submission used; everything else here has the newer names. */
@@ -41,6 +43,8 @@ export interface ParsedSubmission {
   /** The submitter's text; `{}` if there was none. */
   configText: string;
   deadLetters: { arn: string; queue: string; max_receive_count: number } | undefined;
+  /** As it was given; undefined if the submission has no `output`. */
+  output: OutputRequest | undefined;
   input:
     | { kind: "items"; batch_size: number; count: number; lines: Buffer }
     | ({ kind: "lines" | "paths"; batch_size: number } & FileSelection);
@@ -155,6 +159,7 @@ function extract(
     timeout: submission.timeout,
     configText: config === undefined ? "{}" : configText(body, config, errors),
     deadLetters: deadLetters(submission, errors),
+    output: outputOf(submission, errors),
   };
   for (const [variant, kind] of [
     ["delimited_files", "lines"],
@@ -196,6 +201,13 @@ function deadLetters(
   if (name !== undefined) return { ...given, queue: queueKey(name) };
   errors.push({ pointer: "/queue_dead_letter_queue/arn", detail: `${quoted(given.arn)} ${QUEUE_NAME_RULE}` });
   return undefined;
+}
+
+function outputOf({ output }: Submission, errors: FieldError[]): OutputRequest | undefined {
+  if (output === undefined) return undefined;
+  const problem = outputPathProblem(output.store_path);
+  if (problem !== undefined) errors.push({ pointer: "/output/store_path", detail: problem });
+  return output;
 }
 
 function selectionErrors(variant: string, { store_paths, includes, excludes }: FileSelection): FieldError[] {

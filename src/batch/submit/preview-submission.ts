@@ -4,6 +4,7 @@ import type { Statements } from "../../database/database.ts";
 import { type SelectedFile, selectFiles } from "../../object-store/select/select-files.ts";
 import { type CheckDeps, checkedSubmission } from "./check-submission.ts";
 import { findSubmission, submissionKey } from "./idempotency.ts";
+import type { SubmittedTo } from "./submit-job.ts";
 
 export interface Preview {
   /** Pages of the selected files; none for inline items. */
@@ -17,15 +18,15 @@ export interface Preview {
  */
 export async function previewSubmission(
   deps: CheckDeps & { db: Statements },
-  apiName: string,
+  { name, output }: Omit<SubmittedTo, "api_id">,
   body: Buffer,
   idempotencyKey: string | undefined,
   left?: AbortSignal,
 ): Promise<Preview> {
   // A key that was used for another body is refused.
   if (idempotencyKey !== undefined)
-    await findSubmission(deps.db, await submissionKey(apiName, idempotencyKey, body), wallMs());
-  const { input } = await checkedSubmission(deps, body, left);
+    await findSubmission(deps.db, await submissionKey(name, idempotencyKey, body), wallMs());
+  const { input } = await checkedSubmission(deps, body, output, left);
   const { batch_size } = input;
   if (input.kind === "items")
     return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };

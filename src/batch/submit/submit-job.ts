@@ -8,18 +8,28 @@ import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { itemsFile, jobDirectory } from "../../contracts/data-layout.ts";
 import type { Database } from "../../database/database.ts";
+import { insertOutput } from "../output/job-outputs.ts";
 import { writeItemsFile } from "../records/items-file.ts";
 import { insertJob, type NewJob } from "../records/job-rows.ts";
 import type { StoredInput } from "../records/stored-input.ts";
 import { type CheckDeps, checkedSubmission } from "./check-submission.ts";
 import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } from "./idempotency.ts";
 import type { OlderName } from "./older-names.ts";
+import { type OutputRequest, outputOfJob } from "./output-request.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
 
 export interface SubmitDeps extends CheckDeps {
   db: Database;
   dataDir: string;
   reach: ReachKillPoint;
+}
+
+/** The API version of a submission. */
+export interface SubmittedTo {
+  name: string;
+  api_id: string;
+  /** The output of jobs whose submission has none. */
+  output?: OutputRequest | undefined;
 }
 
 export interface Submitted {
@@ -36,7 +46,7 @@ export interface Submitted {
  */
 export async function submitJob(
   deps: SubmitDeps,
-  api: { name: string; api_id: string },
+  api: SubmittedTo,
   body: Buffer,
   idempotencyKey: string | undefined,
   left?: AbortSignal,
@@ -44,14 +54,15 @@ export async function submitJob(
   const key = idempotencyKey === undefined ? undefined : await submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
-  const submission = await checkedSubmission(deps, body, left);
+  const submission = await checkedSubmission(deps, body, api.output, left);
   const { input } = submission;
   const jobId = newUlid();
   const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
   const make = async () => {
     if (input.kind === "items") await writeItemsFile(itemsFile(deps.dataDir, jobId), input.lines);
     deps.reach("submission-before-commit");
-    return record(deps.db, toNewJob(jobId, api, submission), key);
+    const output = submission.output && outputOfJob(submission.output, jobId);
+    return record(deps.db, toNewJob(jobId, api, submission), output, key);
   };
   const recorded = await make().catch(async (error) => {
     await forget();
@@ -65,21 +76,23 @@ export async function submitJob(
 }
 
 /** Resolves to the id of the job that the key now names. */
-function record(db: Database, job: NewJob, key: SubmissionKey | undefined): Promise<string> {
+function record(
+  db: Database,
+  job: NewJob,
+  output: ReturnType<typeof outputOfJob> | undefined,
+  key: SubmissionKey | undefined,
+): Promise<string> {
   return db.transaction(async (tx) => {
     const before = key && (await findSubmission(tx, key, wallMs()));
     if (before !== undefined) return before;
     await insertJob(tx, job);
+    if (output !== undefined) await insertOutput(tx, output);
     if (key !== undefined) await saveSubmission(tx, key, job.job_id, wallMs());
     return job.job_id;
   });
 }
 
-function toNewJob(
-  jobId: string,
-  api: { name: string; api_id: string },
-  submission: ParsedSubmission,
-): NewJob {
+function toNewJob(jobId: string, api: SubmittedTo, submission: ParsedSubmission): NewJob {
   return {
     job_id: jobId,
     api_name: api.name,

@@ -6,14 +6,21 @@
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
+import type { Ack } from "../../protocol/ack.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
-import { type Ack, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
+import {
+  encodeByteCount,
+  type Init,
+  MESSAGE,
+  type Ready,
+  type WorkerFault,
+} from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
 import type { WorkerConnection, WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
 import { connectWorker } from "./connect-worker.ts";
 import { diedInSetUp } from "./death-faults.ts";
-import { Deliveries } from "./deliveries.ts";
+import { Deliveries, type OpenRows } from "./deliveries.ts";
 import type { LeasedBatch } from "./lease-runs.ts";
 import { inHandOf, type WorkerDeath } from "./worker-death.ts";
 
@@ -40,7 +47,7 @@ export interface Leaser {
 }
 
 export class BatchWorker {
-  readonly deliveries = new Deliveries();
+  readonly deliveries: Deliveries;
   state: "initializing" | "ready" | "gone" = "initializing";
   hasOnJobComplete = false;
   /** Monotonic milliseconds of the last sign of progress. */
@@ -62,9 +69,11 @@ export class BatchWorker {
   private broken: string | undefined;
   private completion: ((fault: WorkerFault | "died" | undefined) => void) | undefined;
 
-  constructor(process: RunningWorker, events: BatchWorkerEvents) {
+  /** `openRows`: undefined if the job has no output. */
+  constructor(process: RunningWorker, events: BatchWorkerEvents, openRows?: OpenRows) {
     this.process = process;
     this.events = events;
+    this.deliveries = new Deliveries(openRows?.((bytes) => this.grantOutput(bytes)));
     contain("the end of a job's worker", () => this.followExit(), events.onFault);
   }
 
@@ -161,6 +170,8 @@ export class BatchWorker {
         const ack = this.deliveries.acked(id, body);
         return this.inside(() => this.leaser.acked(this, ack));
       }
+      case MESSAGE.OUTPUT:
+        return this.deliveries.wrote(body);
       case MESSAGE.RELEASE: {
         const batches = this.deliveries.released(id, body);
         return this.inside(() => this.leaser.released(batches));
@@ -177,6 +188,10 @@ export class BatchWorker {
     }
   }
 
+  private grantOutput(bytes: number): void {
+    if (this.state !== "gone") this.connection?.send(MESSAGE.OUTPUT_CREDIT, 0, encodeByteCount(bytes));
+  }
+
   /** Runs a callback of the leaser. An error in it is a bug in Quern: the worker is not killed for it. */
   private inside(work: () => void): void {
     contain("a worker of a job", work, this.events.onFault);
@@ -189,6 +204,7 @@ export class BatchWorker {
     const note = readDeliveryNote(this.identity.note);
     const ours = this.connection?.welcome.connection;
     this.connection?.close();
+    this.deliveries.rows?.end();
     this.completion?.("died");
     if (this.isStopping) return;
     if (this.connection === undefined && exit.code === TEMPORARY_FAILURE) return this.events.onDiskFull(this);

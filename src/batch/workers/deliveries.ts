@@ -3,19 +3,42 @@
  * unless it can be true.
  */
 import { CREDIT_BYTES_MAX } from "../../contracts/limits/jobs.ts";
+import { type Ack, decodeAck, type RowsSize } from "../../protocol/ack.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
-import { type Ack, decodeAck, decodeRelease, MESSAGE } from "../../protocol/messages.ts";
+import { decodeRelease, MESSAGE } from "../../protocol/messages.ts";
 import type { WorkerConnection } from "../../protocol/worker-connection.ts";
+import type { RowsPlace } from "../rows/rows-place.ts";
 import { checkAck } from "./check-ack.ts";
 import { Credit } from "./credit.ts";
 import { type LeasedBatch, runLength } from "./lease-runs.ts";
 import { Outstanding } from "./outstanding.ts";
+
+/** The rows that one worker sends, in the order of its deliveries. */
+export interface RowsOfWorker {
+  /** Bytes that came and are of no batch yet. */
+  readonly untaken: number;
+  /** Takes the next bytes. Throws if the worker may not send so many. */
+  append(bytes: Buffer): void;
+  /** The place of the next batch's rows, which have come. */
+  take(size: RowsSize): RowsPlace;
+  /** The worker is gone. */
+  end(): void;
+}
+
+/** Opens the rows of a worker, which may send as many bytes more as `onWritten` says. */
+export type OpenRows = (onWritten: (bytes: number) => void) => RowsOfWorker;
 
 export class Deliveries {
   readonly outstanding = new Outstanding();
   readonly credit = new Credit();
   /** Leased and not yet committed; credit returns only with the commit. */
   uncommitted = 0;
+  /** What the worker sends of the job's output; undefined if the job has none. */
+  readonly rows: RowsOfWorker | undefined;
+
+  constructor(rows: RowsOfWorker | undefined) {
+    this.rows = rows;
+  }
 
   get freeCredit(): number {
     return this.outstanding.bytes >= CREDIT_BYTES_MAX ? 0 : this.credit.batches - this.uncommitted;
@@ -36,9 +59,15 @@ export class Deliveries {
 
   /** Reads an ACK. Its batches stay outstanding until they are settled. Throws if it cannot be true. */
   acked(id: number, body: Buffer): Ack {
-    const ack = decodeAck(id, body);
-    checkAck(ack, this.outstanding);
+    const ack = decodeAck(id, body, this.rows !== undefined);
+    checkAck(ack, this.outstanding, this.rows?.untaken ?? 0);
     return ack;
+  }
+
+  /** Takes rows of the job's output. Throws if the worker may not send them. */
+  wrote(bytes: Buffer): void {
+    if (this.rows === undefined) throw new ProtocolError("output came from a worker whose job has none");
+    this.rows.append(bytes);
   }
 
   /** Reads a RELEASE and takes its batches. Throws if the worker did not have them. */

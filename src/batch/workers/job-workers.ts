@@ -13,6 +13,7 @@ import type { Init, WorkerFault } from "../../protocol/messages.ts";
 import { setUpFailed, startFailed } from "../records/job-reasons.ts";
 import type { EndCause } from "../records/job-status.ts";
 import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
+import type { OpenRows } from "./deliveries.ts";
 import type { WorkerDeath } from "./worker-death.ts";
 import { WorkerLog, type WorkerLogOptions } from "./worker-log.ts";
 import { type ReservationOptions, WorkerReservations } from "./worker-reservations.ts";
@@ -28,6 +29,8 @@ export interface JobWorkersOptions extends ReservationOptions, WorkerLogOptions 
   start: (gpus: readonly string[]) => Promise<RunningWorker>;
   forget: (workerId: string) => Promise<void>;
   init: (totalBatches: number | undefined) => Promise<Init>;
+  /** Where the rows of a worker go; undefined if the job has no output. */
+  openRows?: OpenRows | undefined;
   /** Ends the job, because a worker could not be started or set up. */
   end: (cause: EndCause) => void;
   /** Receives internal errors that no other callback reports. */
@@ -122,12 +125,12 @@ export class JobWorkers {
   }
 
   private async startOne(reservation: Reservation): Promise<void> {
-    const { start, init, epoch, diskWait, end } = this.options;
+    const { start, init, epoch, diskWait, end, openRows } = this.options;
     const running = await whenDiskHasSpace(() => start(reservation.gpus), diskWait).catch((error: Error) =>
       end({ kind: "worker_error", reason: startFailed(error) }),
     );
     if (running === undefined) return this.reservations.giveBack(reservation);
-    const worker = new BatchWorker(running, this.events);
+    const worker = new BatchWorker(running, this.events, openRows);
     this.workers.set(worker, reservation);
     // The job may have ended while the process was starting.
     if (!this.isStopped) return worker.setUp(await init(this.owner.totalBatches), epoch);

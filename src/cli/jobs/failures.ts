@@ -1,8 +1,6 @@
 /** `quern job failures`: shows the batches that finally failed, with their errors and items. */
-import { once } from "node:events";
-import { createWriteStream } from "node:fs";
 import { type CliContext, EXIT } from "../server/context.ts";
-import { printStream } from "../terminal/print-stream.ts";
+import { exportStream } from "../terminal/print-stream.ts";
 import { cell, table } from "../terminal/table.ts";
 
 interface Failure {
@@ -36,7 +34,10 @@ export async function jobFailures(
   options: FailuresOptions,
 ): Promise<number> {
   const path = `${await context.client.jobPath(api, jobId)}/failures`;
-  if (options.export !== undefined) return exportFailures(context, path, options.export);
+  if (options.export !== undefined) {
+    await exportStream(context, path, options.export, { headers: { accept: "application/x-ndjson" } });
+    return EXIT.success;
+  }
   if (options.byError === true) return failuresByError(context, path);
   return listFailures(context, path, options);
 }
@@ -83,23 +84,6 @@ async function failuresByError({ client, output, out }: CliContext, path: string
       cell(`${error.type}: ${error.message}`),
     ]);
     await out(`${table(["batches", "first", "error"], rows)}\n`);
-  }
-  return EXIT.success;
-}
-
-async function exportFailures(context: CliContext, path: string, file: string): Promise<number> {
-  const options = { headers: { accept: "application/x-ndjson" } };
-  if (file === "-") await printStream(context, path, options);
-  else {
-    const out = createWriteStream(file);
-    const printed = async (text: string) => {
-      if (!out.write(text)) await once(out, "drain");
-    };
-    await once(out, "open");
-    await printStream({ ...context, out: printed }, path, options);
-    out.end();
-    await once(out, "finish");
-    context.err(`wrote ${file}\n`);
   }
   return EXIT.success;
 }

@@ -2,9 +2,9 @@
 import { wallMs } from "../../base/clock.ts";
 import { parseExact, prettyJson, stringifyExact } from "../../base/json/exact.ts";
 import { memberText } from "../../base/json/spans.ts";
-import type { JobStatus, JobStatusRecord } from "../../contracts/jobs.ts";
+import type { JobOutputProgress, JobStatus, JobStatusRecord } from "../../contracts/jobs.ts";
 import { SecretNames } from "../../contracts/secrets.ts";
-import { age, dateTime, table } from "../terminal/table.ts";
+import { age, dateTime, size, table } from "../terminal/table.ts";
 
 /** The response to a request for one job. */
 export interface ShownJob {
@@ -56,6 +56,7 @@ export function jobDetails({ job_status: job, endpoint }: ShownJob, text: string
     times(job),
     `batch stats\n${batchTable(job)}`,
     workerStats(job),
+    ...(job.output === undefined ? [] : [outputText(job.output)]),
     `job endpoint: ${endpoint}`,
     `job configuration\n${prettyJson(configurationText(memberText(text, "job_status")))}`,
   ];
@@ -100,6 +101,13 @@ function workerStats({ status, workers, worker_counts: counts }: JobStatusRecord
   return `worker stats\n${table(
     ["requested", "pending*", "initializing*", "stalled*", "running", "failed*", "succeeded"],
     [cells],
+  )}`;
+}
+
+function outputText({ path, batches, parts, rows, bytes, has_manifest }: JobOutputProgress): string {
+  return `output: ${path}\n${table(
+    ["batches", "rows", "parts", "size", "manifest"],
+    [[...[batches, rows, parts].map(String), size(bytes), has_manifest ? "written" : "-"]],
   )}`;
 }
 

@@ -1,6 +1,6 @@
 /** `quern job submit|redrive|resume|unpause`: starts jobs, starts new rounds of ended ones, continues paused ones. */
 import { readFileSync } from "node:fs";
-import { type CliContext, EXIT } from "../server/context.ts";
+import { type CliContext, CliError, EXIT } from "../server/context.ts";
 import { printStream } from "../terminal/print-stream.ts";
 import type { ShownJob } from "./job-tables.ts";
 import { waitForJob } from "./wait-for-job.ts";
@@ -9,10 +9,10 @@ export async function submitJob(
   context: CliContext,
   api: string,
   file: string,
-  options: { wait?: boolean; dryRun?: boolean; idempotencyKey?: string },
+  options: { wait?: boolean; dryRun?: boolean; idempotencyKey?: string; outputPath?: string },
 ): Promise<number> {
   const { client, output, out, err } = context;
-  const body = readFileSync(file === "-" ? 0 : file);
+  const body = withOutput(readFileSync(file === "-" ? 0 : file), options.outputPath);
   if (options.dryRun === true) return previewJob(context, api, body);
   const key = options.idempotencyKey;
   const { value, text } = await client.json<{ job_id: string }>(await client.apiPath(api), {
@@ -26,6 +26,17 @@ export async function submitJob(
   }
   await out(output === "json" ? `${text}\n` : `${value.job_id}\n`);
   return EXIT.success;
+}
+
+/** Adds `output` as the object's last member, which wins. All other bytes stay as they are. */
+function withOutput(body: Buffer, path: string | undefined): Buffer {
+  if (path === undefined) return body;
+  const end = body.lastIndexOf("}");
+  if (end < 0)
+    throw new CliError("the submission must be a JSON object to add --output-path to it", EXIT.usage);
+  const isEmpty = body.toString("latin1", 0, Math.min(end, 100)).trim() === "{" && end < 100;
+  const output = `${isEmpty ? "" : ","}"output":${JSON.stringify({ store_path: path })}`;
+  return Buffer.concat([body.subarray(0, end), Buffer.from(output), body.subarray(end)]);
 }
 
 async function previewJob(context: CliContext, api: string, body: Uint8Array): Promise<number> {

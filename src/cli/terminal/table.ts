@@ -36,6 +36,13 @@ export function since(timestamp: string, nowMs = wallMs()): string {
   return age(nowMs - Date.parse(timestamp));
 }
 
+/** `1.5 GiB`, with three digits. */
+export function size(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${units[power]}`;
+}
+
 /** `02 Jan 06 15:04:05 UTC`; `-` if there is no time. */
 export function dateTime(timestamp: string | undefined): string {
   if (timestamp === undefined) return "-";

@@ -1,7 +1,9 @@
 /**
  * Rules between the fields of an API's configuration, as pure functions. The schema has the rules of each field alone.
  */
+
 import { MAX_REPLICAS_DEFAULT } from "../limits/configuration.ts";
+import { outputPathProblem } from "../store-paths.ts";
 import type { ApiConfig, SplitApi } from "./apis.ts";
 
 export interface RuleFault {
@@ -29,6 +31,8 @@ export function ruleFaults(api: ApiConfig): RuleFault[] {
     ["autoscaling", "target_replica_concurrency"],
     `must not be above max_replica_concurrency (${concurrency})`,
   );
+  const outputProblem = outputPathProblem(api.output?.store_path);
+  check(outputProblem !== undefined, ["output", "store_path"], outputProblem ?? "");
   const processes = predictor?.processes_per_replica ?? 1;
   check(
     compute.gpu % processes !== 0,

@@ -1,8 +1,6 @@
-/**
- * The API configuration (docs/contract/configuration.md). The schema knows every legal field. `NOT_YET` lists those
- * that are legal but refused for now, because silently ignoring a field would mislead its user.
- */
+/** The API configuration (docs/contract/configuration.md). The schema knows every legal field. */
 import * as z from "zod";
+import { outputSchema } from "../jobs.ts";
 import { CPU_MILLIS_MAX, MEMORY_BYTES_MAX, ORIGINS_MAX, SPLIT_APIS_MAX } from "../limits/configuration.ts";
 import { parseDurationMs } from "./durations.ts";
 import { predictorSchema } from "./predictor.ts";
@@ -101,14 +99,9 @@ export const apiSchema = z.strictObject({
     .min(1, "must have at least one API")
     .max(SPLIT_APIS_MAX, `must have at most ${SPLIT_APIS_MAX} APIs`)
     .optional(),
-  output: z.strictObject({ store_path: z.string() }).optional(),
+  output: outputSchema.optional(),
 });
 export type ApiConfig = z.infer<typeof apiSchema>;
-
-/** Legal fields that this release refuses, each with what to do instead. */
-export const NOT_YET: readonly { path: readonly string[]; cure: string }[] = [
-  { path: ["output"], cure: "write results in predict()" },
-];
 
 /** Fields that only some kinds of API have. Other kinds would silently ignore them, so they are refused there. */
 export const OF_KINDS: readonly { path: readonly string[]; kinds: readonly ApiConfig["kind"][] }[] = [

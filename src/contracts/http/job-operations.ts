@@ -32,6 +32,19 @@ const batchCursor: Parameter = {
   about: NEXT_PAGE,
   schema: { type: "string", pattern: "^[0-9]{1,15}$" },
 };
+const batchIndex = { type: "string", pattern: "^[0-9]{1,15}$" };
+const firstBatch: Parameter = {
+  name: "cursor",
+  in: "query",
+  about: "the first batch, by its index",
+  schema: batchIndex,
+};
+const endBatch: Parameter = {
+  name: "end",
+  in: "query",
+  about: "the batch before which the results end, by its index",
+  schema: batchIndex,
+};
 const limit: Parameter = {
   name: "limit",
   in: "query",
@@ -141,6 +154,27 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     parameters: [api, job, limit, batchCursor, groupBy],
     answers: { "application/json": failureListSchema.or(failureGroupsSchema), "application/x-ndjson": null },
     errors: JOB_ERRORS,
+  },
+  {
+    id: "getJobResults",
+    method: "get",
+    path: "/{api}/{job}/results",
+    about: "the predictions of a job with an output, as JSON lines in the order of batches",
+    scope: "submit",
+    parameters: [api, job, firstBatch, endBatch, follow],
+    answers: { "application/x-ndjson": null },
+    errors: [...JOB_ERRORS, "no_output"],
+  },
+  {
+    id: "verifyJobOutput",
+    method: "post",
+    path: "/{api}/{job}/verify",
+    about:
+      "read the output again, and compare it with its manifest: a line for each part, the last for the whole",
+    scope: "submit",
+    parameters: [api, job],
+    answers: { "application/x-ndjson": null },
+    errors: [...JOB_ERRORS, "no_output", "wrong_state", "store_forbidden", "store_unreachable"],
   },
   {
     id: "redriveJob",

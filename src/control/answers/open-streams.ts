@@ -15,7 +15,7 @@ import {
   STREAMS_OF_A_KEY_MAX,
 } from "../../contracts/limits/responses.ts";
 import { askedBy, isStillOpen } from "../requests/authorization.ts";
-import { streamText } from "./stream-text.ts";
+import { type Chunks, streamText } from "./stream-text.ts";
 
 /** How many may be open, and the words of the error if there are more. */
 interface Most {
@@ -74,12 +74,7 @@ export class OpenStreams {
   }
 
   /** Responds with `chunks`. Throws `rate_limited` if the request's key has too many streams. */
-  answer(
-    c: Context,
-    chunks: AsyncGenerator<string>,
-    type: string,
-    headers: Record<string, string> = {},
-  ): Response {
+  answer(c: Context, chunks: Chunks, type: string, headers: Record<string, string> = {}): Response {
     const { outgoing } = c.env as HttpBindings;
     const owner = askedBy(c, this.keys) ?? ANYBODY;
     const streams = this.byKey.get(owner) ?? new Set();

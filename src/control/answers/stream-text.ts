@@ -10,13 +10,16 @@ import { whenClosed } from "../requests/connection.ts";
  */
 const TURNS = new OneEachTurn();
 
+/** Text, or bytes of text in UTF-8. */
+export type Chunks = AsyncGenerator<string> | AsyncGenerator<Uint8Array>;
+
 /**
  * Streams text as it is produced, and stops whenever the client disconnects. hono's bridge cancels the stream only if
  * the client disconnects during a write, so this watches the connection itself.
  */
 export function streamText(
   c: Context,
-  chunks: AsyncGenerator<string>,
+  chunks: Chunks,
   type: string,
   headers: Record<string, string> = {},
 ): Response {
@@ -34,7 +37,7 @@ export function streamText(
       }
       const { value, done } = await chunks.next();
       if (done) controller.close();
-      else controller.enqueue(encoder.encode(value));
+      else controller.enqueue(typeof value === "string" ? encoder.encode(value) : value);
     },
     cancel: giveUp,
   });

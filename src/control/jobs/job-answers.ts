@@ -51,6 +51,7 @@ export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRo
     endpoint: jobAddress(c, row),
   };
   const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.records.configText(row.job_id));
-  const job_status = stringifyWithRaw({ ...statusOf(c, deps.jobs, row) }, { config });
+  const output = await deps.jobs.results.progress(row);
+  const job_status = stringifyWithRaw({ ...statusOf(c, deps.jobs, row), output }, { config });
   return jsonText(stringifyWithRaw(envelope, { job_status }));
 }

@@ -29,6 +29,7 @@ import { isTrue, limitOf } from "../requests/parameters.ts";
 import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText } from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
+import { resultsResponse, verifyResponse } from "./job-results.ts";
 import { previewResponse } from "./preview.ts";
 
 export interface JobRoutesDeps extends JobAnswerDeps {
@@ -66,8 +67,8 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     const version = await batchApi(c, deps);
     const left = clientLeft(c);
     if (isTrue(c.req.query("dryRun")))
-      return previewResponse(c, deps, await jobs.preview(version.name, body, key, left));
-    const { row, isReplay } = await jobs.submit(version, body, key, left);
+      return previewResponse(c, deps, await jobs.preview(submittedTo(version), body, key, left));
+    const { row, isReplay } = await jobs.submit(submittedTo(version), body, key, left);
     return jsonText(await recordText(c, jobs, row), 200, {
       location: jobAddress(c, row),
       ...(isReplay ? { "idempotent-replayed": "true" } : {}),
@@ -100,6 +101,8 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
     return jobs.records.get(name, jobIdOf(c, name));
   };
   app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c)));
+  app.get(`${API}/:job/results`, async (c) => resultsResponse(c, deps, await jobOf(c)));
+  app.post(`${API}/:job/verify`, async (c) => verifyResponse(c, deps, await jobOf(c)));
   app.post(`${API}/:job/redrive`, async (c) => {
     await jobOf(c);
     const error = await redriveError(c, deps.keys);
@@ -115,6 +118,10 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
     const isOver = async () => isTerminal((await jobs.records.get(api_name, job_id)).status);
     return logsResponse(c, deps, deps.jobLogDirectory(job_id), isOver);
   });
+}
+
+function submittedTo({ name, api_id, config }: Awaited<ReturnType<typeof batchApi>>) {
+  return { name, api_id, output: config.output };
 }
 
 /** The body of a redrive: empty, or `{"error": TEXT}`. */

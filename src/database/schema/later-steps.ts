@@ -14,4 +14,14 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     "DROP INDEX batches_in_hand",
     "CREATE INDEX batches_in_hand ON batches (job_id, in_hand, failed) WHERE in_hand > 0",
   ],
+  [
+    // Jobs that keep what predict() returned, and where. `manifest_etag`: the version of the last manifest, and
+    // `manifest_round`: the round of the job that wrote it.
+    `CREATE TABLE job_outputs (job_id TEXT PRIMARY KEY, prefix TEXT NOT NULL, compression TEXT NOT NULL,
+     manifest_etag TEXT, manifest_round INTEGER) STRICT`,
+    // The parts that are in the store: first_batch to the batch before next_batch.
+    `CREATE TABLE output_parts (job_id TEXT NOT NULL, number INTEGER NOT NULL, first_batch INTEGER NOT NULL,
+     next_batch INTEGER NOT NULL, batches INTEGER NOT NULL, name TEXT NOT NULL, rows INTEGER NOT NULL,
+     bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (job_id, number)) STRICT, WITHOUT ROWID`,
+  ],
 ];

@@ -7,19 +7,25 @@ import type { ListOptions, ObjectStore, WriteCondition } from "../object-store.t
 import { AzureStore } from "./azure-store.ts";
 import { GcsStore } from "./gcs-store.ts";
 import { S3Store } from "./s3-store.ts";
+import { ServerStore } from "./server-store.ts";
 
 export interface StoresOptions {
   /** The directories that `file://` may access. */
   roots: readonly LocalRoot[];
   /** The real path of the data directory, which `file://` never accesses. */
   dataDir: string;
+  /** The directory for outputs in the server, which exists. */
+  outputsDirectory: string;
   temporaryDirectory: string;
   /** The environment variables that configure the clouds. */
   env: NodeJS.ProcessEnv;
 }
 
-export function openStores({ roots, dataDir, temporaryDirectory, env }: StoresOptions): ObjectStore {
+export function openStores(options: StoresOptions): ObjectStore {
+  const { roots, dataDir, outputsDirectory, temporaryDirectory, env } = options;
+  const own = [{ path: outputsDirectory, isReadOnly: false }];
   return new Stores({
+    quern: new ServerStore(new FileStore(own, temporaryDirectory, undefined), outputsDirectory),
     file: new FileStore(roots, temporaryDirectory, dataDir),
     s3: new S3Store({ endpoint: env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL }),
     gs: new GcsStore({ emulator: env.STORAGE_EMULATOR_HOST }),
@@ -32,10 +38,13 @@ export function openStores({ roots, dataDir, temporaryDirectory, env }: StoresOp
   });
 }
 
-class Stores implements ObjectStore {
-  private readonly byScheme: Record<StoreScheme, ObjectStore>;
+/** Those that callers may name, and the server's own. */
+type Scheme = StoreScheme | "quern";
 
-  constructor(byScheme: Record<StoreScheme, ObjectStore>) {
+class Stores implements ObjectStore {
+  private readonly byScheme: Record<Scheme, ObjectStore>;
+
+  constructor(byScheme: Record<Scheme, ObjectStore>) {
     this.byScheme = byScheme;
   }
 
@@ -68,6 +77,6 @@ class Stores implements ObjectStore {
   }
 
   private of(address: string): ObjectStore {
-    return this.byScheme[address.slice(0, address.indexOf("://")) as StoreScheme];
+    return this.byScheme[address.slice(0, address.indexOf("://")) as Scheme];
   }
 }

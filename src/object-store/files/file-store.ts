@@ -11,6 +11,7 @@ import {
   type ListedObject,
   type ListOptions,
   ObjectChanged,
+  ObjectMissing,
   type ObjectStore,
   type OpenObject,
   type Upload,
@@ -74,7 +75,9 @@ export class FileStore implements ObjectStore {
 
   async open(path: string): Promise<OpenObject> {
     const local = localPath(path);
-    const handle = await open(local, READ_AT_ONCE);
+    const handle = await open(local, READ_AT_ONCE).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === "ENOENT" ? new ObjectMissing(path, error) : error;
+    });
     try {
       const info = await handle.stat({ bigint: true });
       this.allowed.assertHas(await realOfOpened(handle, local), path);

@@ -148,14 +148,14 @@ describe("a configuration", () => {
 
   it("checks the rest of an entry that has an error", () => {
     const text = api(
-      "  compute: {cpu: lots, gpu: 1}\n  autoscaling: {min_replicas: 3, max_replicas: 2}\n  update_strategy: {max_surge: 0, max_unavailable: 0}\n  output: {store_path: s3://b}\n  speed: 3\n",
+      "  compute: {cpu: lots, gpu: 1}\n  autoscaling: {min_replicas: 3, max_replicas: 2}\n  update_strategy: {max_surge: 0, max_unavailable: 0}\n  output: {store_path: nowhere}\n  speed: 3\n",
     );
     const { apis, errors } = readConfig(text, "q");
     expect(errors.map(({ detail }) => detail.replace(/:? [a-z]+ .*/, ""))).toEqual([
       ...[
         "a: compute.cpu",
         "a: speed",
-        "a: output",
+        'a: output.store_path: "nowhere"',
         "a: autoscaling.max_replicas",
         "a: update_strategy: max_surge",
         "a: output",
@@ -203,22 +203,13 @@ describe("a configuration", () => {
     expect(errorsOf(extra.startsWith("-") ? extra : api(extra)).join("\n")).toContain(message);
   });
 
-  it.each([["  kind: BatchAPI\n  output: {store_path: s3://b}\n", "output"]])(
-    "reports that the known field %j is not supported yet, instead of ignoring it",
-    (extra, field) => {
-      expect(errorsOf(api(extra))).toEqual([
-        expect.stringMatching(
-          new RegExp(`^quern.yaml:\\d+:\\d+ a: ${field.replace(".", "\\.")}: is not supported yet; \\w`),
-        ),
-      ]);
-    },
-  );
-
   it.each([
     "  networking: {endpoint: /a, api_gateway: public}\n",
     "  autoscaling: {min_replicas: 2, max_replicas: 2, max_replica_concurrency: 5}\n",
     "  autoscaling: {min_replicas: 0, max_replicas: 3, init_replicas: 0, window: 10s, upscale_stabilization_period: 0s}\n",
     "  update_strategy: {max_surge: 1, max_unavailable: 50%}\n",
+    "  kind: BatchAPI\n  output: {store_path: s3://bucket/results}\n",
+    "  kind: BatchAPI\n  output: {}\n",
     "  compute: {cpu: 0.5}\n",
     "  compute: {cpu: 500m, gpu: 0}\n",
   ])("accepts %j", (extra) => {

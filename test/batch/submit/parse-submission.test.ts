@@ -194,7 +194,7 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
     "all that can be wrong at once",
     {
       ...{ workers: 0, timeout: 1.5, config: [], nonsense: 1 },
-      ...{ output: { store_path: "s3://bucket/a" }, on_failure: "fail" },
+      ...{ output: { path: "s3://bucket/a" }, on_failure: "fail" },
     },
     [
       ["/workers", "must be an integer of at least 1 (got 0)"],
@@ -202,7 +202,7 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
       ["/config", "must be an object (got [])"],
       ["/nonsense", `key "nonsense" is not supported; ${KEYS}`],
       ["", `${ONE_OF}; none was given`],
-      ["/output", "is not supported yet; leave it out"],
+      ["/output/path", 'key "path" is not supported; legal keys: store_path, compression'],
       ["/on_failure", "is not supported yet; leave it out"],
     ],
   ],

@@ -37,6 +37,7 @@ describe("a dry run and its submission", () => {
       dataDir: directory,
       reach: () => {},
       isQueueMissing,
+      hasConditions: async () => true,
       assertMayBegin: () => {},
     };
   });
@@ -78,7 +79,22 @@ describe("a dry run and its submission", () => {
     );
     const refused = await refusal(submitJob(deps, api, body(), key));
     expect(refused).toBeDefined();
-    expect(await refusal(previewSubmission(deps, "jobs", body(), key))).toEqual(refused);
+    expect(await refusal(previewSubmission(deps, { name: "jobs" }, body(), key))).toEqual(refused);
+  });
+
+  it("refuse a store that ignores the conditions of writes, with the place and the cure", async () => {
+    const submission = { workers: 1, item_list: items, output: { store_path: "s3://bucket/out" } };
+    const body = Buffer.from(JSON.stringify(submission));
+    const api = { name: "jobs" };
+    const careless = { ...deps, hasConditions: async () => false };
+    const error = await previewSubmission(careless, api, body, undefined).catch((refused) => refused);
+    expect(error).toMatchObject({
+      code: "invalid_request",
+      details: {
+        fields: [{ pointer: "/output/store_path", detail: expect.stringContaining('or "quern:"') }],
+      },
+    });
+    await previewSubmission(deps, api, body, undefined);
   });
 
   it.each(["queue_dead_letter_queue", "sqs_dead_letter_queue"])(
@@ -91,7 +107,7 @@ describe("a dry run and its submission", () => {
       };
       const error = await previewSubmission(
         deps,
-        "jobs",
+        { name: "jobs" },
         Buffer.from(JSON.stringify(submission)),
         undefined,
       ).catch((refused: ServiceError) => refused);
@@ -102,7 +118,7 @@ describe("a dry run and its submission", () => {
   it("are taken alike with a queue that exists; a dry run makes no job", async () => {
     const queue_dead_letter_queue = { arn: arn("letters"), max_receive_count: 1 };
     const body = Buffer.from(JSON.stringify({ workers: 1, queue_dead_letter_queue, item_list: items }));
-    const preview = await previewSubmission(deps, "jobs", body, "new");
+    const preview = await previewSubmission(deps, { name: "jobs" }, body, "new");
     expect(preview.batchCount(0)).toBe(1);
     expect(await deps.db.all("SELECT job_id FROM jobs")).toEqual([]);
     expect(existsSync(join(directory, "jobs"))).toBe(false);

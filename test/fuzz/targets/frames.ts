@@ -1,9 +1,10 @@
 /** Bytes of a stream as frames: however they are cut, both sides read the same; and untrusted frames of a worker. */
 import { createHash } from "node:crypto";
+import { decodeAck } from "../../../src/protocol/ack.ts";
 import { checkFrame, ProtocolError } from "../../../src/protocol/frame-rules.ts";
 import { FrameReader } from "../../../src/protocol/frames.ts";
 import { LongBodyReceiver } from "../../../src/protocol/long-bodies.ts";
-import { decodeAck, decodeRelease, MESSAGE } from "../../../src/protocol/messages.ts";
+import { decodeRelease, MESSAGE } from "../../../src/protocol/messages.ts";
 import { readFault } from "../../../src/protocol/read-fault.ts";
 import { readResult, readStreamHead } from "../../../src/protocol/read-heads.ts";
 import { mustEqual, mustHold, type Target } from "../target.ts";

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { KILL_POINTS } from "../../../src/base/kill-points.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { readOutput } from "../../harness/outputs.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
@@ -29,6 +30,7 @@ describe("a controller killed at a step of the commit order", () => {
         workers: 2,
         config: { log },
         queue_dead_letter_queue: { arn: "letters", max_receive_count: 1 },
+        output: { store_path: `file://${join(server.inputs, "out")}` },
         // The server stores inline items.
         ...(isSubmission
           ? { item_list: { items, batch_size: 1 } }
@@ -64,7 +66,12 @@ describe("a controller killed at a step of the commit order", () => {
       expect(letters.sort()).toEqual([0, 1]);
       const handled = readFileSync(log, "utf8").trim().split("\n");
       expect(new Set(handled).size).toBe(BATCHES);
-      if (!point.startsWith("ack")) expect(handled).toHaveLength(BATCHES);
+      if (!point.startsWith("ack") && !point.startsWith("rows")) expect(handled).toHaveLength(BATCHES);
+      const { manifest, rows } = readOutput(join(server.inputs, "out", id));
+      expect(manifest.batches).toEqual({ total: BATCHES, succeeded: BATCHES - 2, failed: 2 });
+      expect(rows.map(({ batch_index }) => batch_index)).toEqual(
+        Array.from({ length: BATCHES - 2 }, (_, i) => i + 2),
+      );
     },
   );
 });

@@ -97,10 +97,10 @@ describe("a submission", () => {
       "at least 1",
     ],
     [
-      "an output, until a later release",
-      { workers: 1, ...items, output: { store_path: "file:///x" } },
-      "/output",
-      "not supported yet",
+      "a compressed output, until a later release",
+      { workers: 1, ...items, output: { compression: "zstd" } },
+      "/output/compression",
+      "none",
     ],
     ["an unknown on_failure", { workers: 1, ...items, on_failure: "stop" }, "/on_failure", ""],
     [

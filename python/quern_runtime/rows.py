@@ -1,0 +1,98 @@
+"""The rows of a job's output: what predict() returned for a batch, one JSON object a line.
+
+The rules: docs/contract/output.md#rows
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from .answers import from_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Encode = Callable[[Any, int], Sequence[str]]
+
+# The rows of one batch, in bytes (docs/contract/output.md#rows-limit).
+ROWS_BYTES_MAX = 256 * 1024 * 1024
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(
+            "predict() returned %s, which JSON cannot hold; return a str, such as base64.b64encode(value).decode()"
+            % type(value).__name__
+        )
+    return from_numpy(value)
+
+
+_STYLE: dict[str, Any] = {"allow_nan": False, "separators": (",", ":"), "default": _plain}
+
+
+def _encoder(ensure_ascii: bool) -> Encode:
+    """A function of a value and 0 to the pieces of its JSON. `JSONEncoder.encode` would build one for each value."""
+    encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, **_STYLE)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return lambda value, level: (encoder.encode(value),)
+    text = "encode_basestring_ascii" if ensure_ascii else "encode_basestring"
+    return make(None, _plain, getattr(json.encoder, text), None, ":", ",", False, False, False)  # type: ignore[no-any-return]
+
+
+_encode = _encoder(ensure_ascii=False)
+_encode_escaped = _encoder(ensure_ascii=True)
+
+
+def encode_rows(batch_index: int, first_item: int, item_count: int, value: Any) -> tuple[int, bytes]:
+    """(how many rows, their bytes) of the items from `first_item` on, of which predict() got `item_count`.
+
+    A list, a tuple or an array with one element an item is one row an item. Everything else is one row.
+
+    Raises TypeError or ValueError for what JSON cannot hold, such as bytes and NaN, and for too many bytes.
+    """
+    head = '{"batch_index":%d' % batch_index
+    values = _one_an_item(value, item_count)
+    try:
+        rows = _text(head, first_item, values, value, _encode).encode()
+    except UnicodeEncodeError:
+        # Half a surrogate pair: UTF-8 cannot encode it, JSON escapes can.
+        rows = _text(head, first_item, values, value, _encode_escaped).encode()
+    if len(rows) > ROWS_BYTES_MAX:
+        raise ValueError(
+            "the predictions of this batch have %d bytes as JSON; the limit is %d: submit the job with fewer items a "
+            "batch" % (len(rows), ROWS_BYTES_MAX)
+        )
+    return 1 if values is None else len(values), rows
+
+
+def _one_an_item(value: Any, item_count: int) -> list[Any] | None:
+    """The prediction of each item; None if predict() returned one for the whole batch."""
+    if isinstance(value, (list, tuple)):
+        values = list(value)
+    elif getattr(value, "shape", ()) and hasattr(value, "tolist"):
+        values = from_numpy(value)
+    else:
+        return None
+    return values if len(values) == item_count else None
+
+
+def _text(head: str, first_item: int, values: list[Any] | None, value: Any, encode: Encode) -> str:
+    if values is None:
+        return "".join((head, ',"prediction":', *encode(value, 0), "}\n"))
+    parts: list[str] = []
+    append, extend = parts.append, parts.extend
+    for item, prediction in zip(_item_heads(first_item, len(values)), values):
+        append(head)
+        append(item)
+        extend(encode(prediction, 0))
+        append("}\n")
+    return "".join(parts)
+
+
+@lru_cache(maxsize=2)
+def _item_heads(first: int, count: int) -> list[str]:
+    """Kept, because most batches of a job have the same number of items."""
+    return [',"item_index":%d,"prediction":' % index for index in range(first, first + count)]

@@ -1,0 +1,24 @@
+/** Compares an object of a store with what should be there. */
+import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
+
+export type Found = { is: "missing" | "other" } | { is: "same"; etag: string };
+
+/** Whether an object has these bytes. Reads one more of them at most. */
+export async function compareObject(store: ObjectStore, path: string, body: Buffer): Promise<Found> {
+  const object = await store.open(path).catch(undefinedIfMissing);
+  if (object === undefined) return { is: "missing" };
+  try {
+    const there = Buffer.alloc(body.length + 1);
+    let filled = 0;
+    for (let bytes = -1; bytes !== 0 && filled < there.length; filled += bytes)
+      bytes = await object.read(there, filled, filled, there.length - filled);
+    const isSame = there.subarray(0, filled).equals(body);
+    return isSame ? { is: "same", etag: object.etag } : { is: "other" };
+  } finally {
+    await object.close();
+  }
+}
+
+function undefinedIfMissing(error: unknown): undefined {
+  if (!(error instanceof ObjectMissing)) throw error;
+}

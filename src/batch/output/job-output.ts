@@ -1,0 +1,122 @@
+/**
+ * The output of a job while it runs: rows come from its workers, are durable before their batches are counted, and
+ * become parts in the store, in the order of batches (docs/decisions/0004-commit-order.md).
+ */
+import { contain } from "../../base/boundary.ts";
+import type { DiskWait } from "../../base/disk-full.ts";
+import { whenDiskHasSpace } from "../../base/disk-full.ts";
+import type { RowsIndex } from "../rows/rows-by-batch.ts";
+import type { SettledRows } from "../rows/rows-place.ts";
+import type { Spool } from "../rows/spool.ts";
+import { SpoolFiles } from "../rows/spool-files.ts";
+import type { SpoolStream } from "../rows/spool-stream.ts";
+import type { OpenRows, RowsOfWorker } from "../workers/deliveries.ts";
+import { OutputParts, type OutputPartsOptions } from "./output-parts.ts";
+
+export interface JobOutputOptions extends Omit<OutputPartsOptions, "files" | "totalBatches"> {
+  diskWait: DiskWait;
+  /** A part could not be written: the job cannot go on. */
+  onError: (error: Error) => void;
+}
+
+export class JobOutput {
+  private readonly options: JobOutputOptions;
+  private readonly spool: Spool;
+  private readonly index: RowsIndex;
+  private readonly files: SpoolFiles;
+  private parts: OutputParts | undefined;
+  private writing: Promise<void> = Promise.resolve();
+  private isWriteWanted = false;
+  private isClosed = false;
+
+  constructor(options: JobOutputOptions) {
+    this.options = options;
+    this.spool = options.spool;
+    this.index = options.index;
+    this.files = new SpoolFiles(options.spool);
+  }
+
+  /** The rows of a worker that has just started. */
+  readonly openRows: OpenRows = (onWritten) => new WorkerRows(this.spool, this.spool.stream(onWritten));
+
+  /** All batches are known. Continues after the parts that are there, with the batches that `eachSettled` names. */
+  async begin(totalBatches: number, eachSettled: (settled: (batch: number) => void) => Promise<void>) {
+    const parts = await OutputParts.open({ ...this.options, files: this.files, totalBatches });
+    await eachSettled((batch) => parts.settled(batch));
+    const isSettled = (batchIndex: number) => parts.isSettled(batchIndex);
+    await this.files.begin(this.index, { firstNew: parts.first, totalBatches }, isSettled);
+    this.parts = parts;
+    this.writeSoon();
+  }
+
+  /** Makes the rows of these batches durable. They count only after the commit that follows. */
+  async save(settled: readonly SettledRows[]): Promise<void> {
+    await this.spool.sync();
+    const entries = [...settled].sort((a, b) => a.batchIndex - b.batchIndex);
+    for (const { batchIndex, place } of entries) this.files.has(batchIndex, place);
+    await whenDiskHasSpace(() => this.index.write(entries, this.spool.lastFile), this.options.diskWait);
+  }
+
+  /** The batches are counted: their rows may become parts. */
+  committed(settled: readonly SettledRows[]): void {
+    for (const { batchIndex } of settled) this.parts?.settled(batchIndex);
+    this.writeSoon();
+  }
+
+  /** Writes what is left of the parts. All batches are settled. Throws if it cannot be written. */
+  async finish(): Promise<void> {
+    await this.writing;
+    await this.parts?.finish();
+  }
+
+  /** Stops writing parts. What is settled stays on the disk, for the next run. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.writing;
+    await this.spool.close();
+    await this.index.close();
+  }
+
+  /** Writes parts, one at a time; what is settled meanwhile is looked at again afterwards. */
+  private writeSoon(): void {
+    if (this.isWriteWanted || this.isClosed) return;
+    this.isWriteWanted = true;
+    this.writing = this.writing.then(() => {
+      this.isWriteWanted = false;
+      return this.write();
+    });
+  }
+
+  private async write(): Promise<void> {
+    if (this.isClosed) return;
+    await this.parts?.write().catch((error: Error) => {
+      if (!this.isClosed) this.options.onError(error);
+    });
+  }
+}
+
+class WorkerRows implements RowsOfWorker {
+  private readonly spool: Spool;
+  private readonly stream: SpoolStream;
+
+  constructor(spool: Spool, stream: SpoolStream) {
+    this.spool = spool;
+    this.stream = stream;
+  }
+
+  get untaken(): number {
+    return this.stream.untaken;
+  }
+
+  append(bytes: Buffer): void {
+    this.stream.append(bytes);
+  }
+
+  take(size: Parameters<RowsOfWorker["take"]>[0]) {
+    return this.stream.take(size);
+  }
+
+  end(): void {
+    contain("the rows of a worker", () => this.spool.end(this.stream));
+  }
+}

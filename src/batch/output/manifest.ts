@@ -1,0 +1,55 @@
+/** The manifest of a job's output, by which readers go (docs/contract/output.md#manifest). Pure. */
+import type { JobStatus } from "../../contracts/jobs.ts";
+import type { Part } from "./part-rows.ts";
+
+/** Its name below the output's prefix. */
+export const MANIFEST = "manifest.json";
+
+export interface Manifest {
+  job_id: string;
+  api_name: string;
+  status: JobStatus;
+  /** From 1; a redrive writes the manifest of the next round in place of this one. */
+  round: number;
+  parts: { path: string; rows: number; bytes: number; sha256: string }[];
+  batches: { total: number; succeeded: number; failed: number };
+  rows: number;
+}
+
+export interface ManifestSource {
+  job_id: string;
+  api_name: string;
+  round: number;
+  total_batch_count: number;
+  succeeded: number;
+  failed_batches: number;
+}
+
+/** The manifest as it is stored. */
+export function manifestBytes(manifest: Manifest): Buffer {
+  return Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+/** Whether the parts have every batch that succeeded. */
+export function hasAll(parts: readonly Part[], { succeeded }: Pick<ManifestSource, "succeeded">): boolean {
+  return batchesIn(parts) === succeeded;
+}
+
+function batchesIn(parts: readonly Part[]): number {
+  return parts.reduce((sum, { batches }) => sum + batches, 0);
+}
+
+/** `parts`: all of them, in order. Throws if they do not have every batch that succeeded, once. */
+export function manifestOf(job: ManifestSource, status: JobStatus, parts: readonly Part[]): Manifest {
+  if (!hasAll(parts, job))
+    throw new Error(`the parts have ${batchesIn(parts)} batches, but ${job.succeeded} succeeded`);
+  return {
+    job_id: job.job_id,
+    api_name: job.api_name,
+    status,
+    round: job.round,
+    parts: parts.map(({ name: path, rows, bytes, sha256 }) => ({ path, rows, bytes, sha256 })),
+    batches: { total: job.total_batch_count, succeeded: job.succeeded, failed: job.failed_batches },
+    rows: parts.reduce((sum, { rows }) => sum + rows, 0),
+  };
+}

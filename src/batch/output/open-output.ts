@@ -1,0 +1,25 @@
+/** Opens the output of a job that is about to run; undefined if it has none. */
+import { type DiskWait, makeDirectories, whenDiskHasSpace } from "../../base/disk-full.ts";
+import { rowsDirectory, rowsIndexFile } from "../../contracts/data-layout.ts";
+import { RowsIndex } from "../rows/rows-by-batch.ts";
+import { Spool } from "../rows/spool.ts";
+import { JobOutput, type JobOutputOptions } from "./job-output.ts";
+import { findOutput } from "./job-outputs.ts";
+
+export interface OpenOutputOptions extends Omit<JobOutputOptions, "prefix" | "spool" | "index"> {
+  dataDir: string;
+  diskWait: DiskWait;
+}
+
+export async function openOutput(options: OpenOutputOptions): Promise<JobOutput | undefined> {
+  const { db, jobId, dataDir, diskWait } = options;
+  const output = await findOutput(db, jobId);
+  if (output === undefined) return undefined;
+  return whenDiskHasSpace(async () => {
+    const directory = rowsDirectory(dataDir, jobId);
+    makeDirectories(directory);
+    const index = await RowsIndex.open(rowsIndexFile(dataDir, jobId));
+    const spool = await Spool.open(directory, index.lastFile, diskWait);
+    return new JobOutput({ ...options, prefix: output.prefix, spool, index });
+  }, diskWait);
+}

@@ -1,0 +1,96 @@
+/**
+ * Writes a part anew, with the rows of batches that failed in an earlier round and have succeeded since. They come to
+ * their place in the order of batches; all other rows stay as they were.
+ */
+import type { ObjectStore } from "../../object-store/object-store.ts";
+import type { RowsIndex } from "../rows/rows-by-batch.ts";
+import type { RowsPlace, SettledRows } from "../rows/rows-place.ts";
+import type { Spool } from "../rows/spool.ts";
+import { chunksOf } from "./part-chunks.ts";
+import type { Part } from "./part-rows.ts";
+import { PartUpload } from "./part-upload.ts";
+import { copyRows } from "./part-writer.ts";
+import { RowScanner } from "./row-scanner.ts";
+
+const ENTRIES_A_PAGE = 4096;
+const READ_BYTES = 1024 * 1024;
+
+export interface RewriteSources {
+  store: ObjectStore;
+  spool: Spool;
+  index: RowsIndex;
+  prefix: string;
+  /** Whether a batch is settled. The index may also have entries that were never committed. */
+  isSettled: (batchIndex: number) => boolean;
+}
+
+/** `name`: of the new object. The old one stays until the manifest is replaced. */
+export function rewritePart(sources: RewriteSources, part: Part, name: string): Promise<Part> {
+  const { store, prefix } = sources;
+  return PartUpload.write(store, `${prefix}${name}`, async (upload) => {
+    const merge = new Merge(sources, part, upload);
+    await merge.run();
+    return { ...part, name, rows: part.rows + merge.rows, batches: part.batches + merge.batches };
+  });
+}
+
+class Merge {
+  /** What is added. */
+  rows = 0;
+  batches = 0;
+  private readonly sources: RewriteSources;
+  private readonly part: Part;
+  private readonly upload: PartUpload;
+  private readonly buffer = Buffer.allocUnsafe(READ_BYTES);
+  private readonly added: AsyncGenerator<SettledRows>;
+  private next: SettledRows | undefined;
+
+  constructor(sources: RewriteSources, part: Part, upload: PartUpload) {
+    this.sources = sources;
+    this.part = part;
+    this.upload = upload;
+    this.added = inSpool(sources, part);
+  }
+
+  async run(): Promise<void> {
+    const { store, prefix } = this.sources;
+    await this.advance();
+    const scanner = new RowScanner();
+    for await (const chunk of chunksOf(store, `${prefix}${this.part.name}`))
+      for (const { batchIndex, bytes } of scanner.scan(chunk)) {
+        await this.addBefore(batchIndex);
+        await this.upload.append(bytes);
+      }
+    scanner.end();
+    await this.addBefore(this.part.next_batch);
+  }
+
+  /** Adds the batches before this one. One that the old part has already is left out. */
+  private async addBefore(batchIndex: number): Promise<void> {
+    for (; this.next !== undefined && this.next.batchIndex <= batchIndex; await this.advance())
+      if (this.next.batchIndex < batchIndex) await this.add(this.next.place);
+  }
+
+  private async advance(): Promise<void> {
+    const { value, done } = await this.added.next();
+    this.next = done ? undefined : value;
+  }
+
+  private async add(place: RowsPlace): Promise<void> {
+    await copyRows(this.sources.spool, place, this.buffer, this.upload);
+    this.rows += place.rows;
+    this.batches++;
+  }
+}
+
+/** The batches of the part whose rows are in the spool, in order. */
+async function* inSpool({ spool, index, isSettled }: RewriteSources, { first_batch, next_batch }: Part) {
+  const files = new Set(await spool.files());
+  for (let from = first_batch; from < next_batch; from += ENTRIES_A_PAGE) {
+    const places = await index.read(from, Math.min(ENTRIES_A_PAGE, next_batch - from));
+    for (const [i, place] of places.entries()) {
+      const batchIndex = from + i;
+      if (place.bytes > 0 && files.has(place.file) && isSettled(batchIndex)) yield { batchIndex, place };
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Reads the predictions of a job that are committed, in the order of batches: from its parts, and from the spool what
+ * is in no part yet. It works while the job runs, and after it has ended.
+ */
+import type { Database } from "../../database/database.ts";
+import { findSegment } from "../../database/segment-rows.ts";
+import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
+import { chunksOf } from "../output/part-chunks.ts";
+import { type Part, partWith } from "../output/part-rows.ts";
+import { RowScanner } from "../output/row-scanner.ts";
+import { SpoolReader } from "../rows/spool-reader.ts";
+import { settledRange } from "./committed-range.ts";
+
+/** How often a part may appear in the moment in which its rows leave the spool. */
+const TRIES = 5;
+const NOTHING = Buffer.alloc(0);
+
+export interface CommittedRowsOptions {
+  db: Database;
+  store: ObjectStore;
+  /** The job's spool. */
+  rowsDirectory: string;
+  jobId: string;
+  prefix: string;
+  /** Whether unsettled batches may still be settled: the rows end before the first of them. */
+  isRunning: boolean;
+}
+
+/** Rows, or a piece of them, and the first batch that is not complete with them. */
+export interface CommittedRows {
+  bytes: Buffer;
+  next: number;
+}
+
+/** The rows of the batches from `first` to the one before `end`, as far as they are committed. */
+export async function* committedRows(
+  options: CommittedRowsOptions,
+  first: number,
+  end: number,
+): AsyncGenerator<CommittedRows> {
+  let tries = 0;
+  for (let next = first; next < end; ) {
+    const before = next;
+    const part = await partWith(options.db, options.jobId, next);
+    const isInPart = part !== undefined && part.first_batch <= next;
+    const rows = isInPart ? fromPart(options, part, next, end) : fromSpool(options, next, end);
+    try {
+      for await (const piece of rows) {
+        yield piece;
+        next = piece.next;
+      }
+    } catch (error) {
+      // Its rows are in a part now.
+      if (!isMissing(error) || next > before || ++tries > TRIES) throw error;
+      continue;
+    }
+    if (next === before) return;
+  }
+}
+
+async function* fromPart(
+  { store, prefix }: CommittedRowsOptions,
+  part: Part,
+  first: number,
+  end: number,
+): AsyncGenerator<CommittedRows> {
+  const scanner = new RowScanner();
+  for await (const chunk of chunksOf(store, `${prefix}${part.name}`))
+    for (const { batchIndex, bytes } of scanner.scan(chunk)) {
+      if (batchIndex >= end) return yield { bytes: NOTHING, next: end };
+      if (batchIndex >= first) yield { bytes, next: batchIndex };
+    }
+  yield { bytes: NOTHING, next: Math.min(end, part.next_batch) };
+}
+
+/** The settled batches of one segment. */
+async function* fromSpool(
+  { db, jobId, rowsDirectory, isRunning }: CommittedRowsOptions,
+  first: number,
+  end: number,
+): AsyncGenerator<CommittedRows> {
+  const segment = await findSegment(db, jobId, first);
+  const range = segment === undefined ? undefined : settledRange(segment, first, end, isRunning);
+  if (range === undefined) return;
+  const reader = await SpoolReader.open(rowsDirectory);
+  try {
+    yield* reader.rows(range.first, range.next);
+  } finally {
+    await reader.close();
+  }
+  yield { bytes: NOTHING, next: range.next };
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof ObjectMissing || (error as NodeJS.ErrnoException).code === "ENOENT";
+}

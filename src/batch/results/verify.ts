@@ -1,0 +1,112 @@
+/**
+ * Checks an output by reading it again: each part against what was written, and that every batch that succeeded is there
+ * once, in order (docs/contract/output.md#verify).
+ */
+import { createHash } from "node:crypto";
+import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
+import type { Found } from "../output/compare-object.ts";
+import { MANIFEST, type Manifest } from "../output/manifest.ts";
+import { chunksOf } from "../output/part-chunks.ts";
+import { NotRows, RowScanner } from "../output/row-scanner.ts";
+
+const NEWLINE = 10;
+/** Of batches that come in a wrong order, only the first are told. */
+const DIFFERENCES_MAX = 10;
+
+/** What was found in one part; `differences` is empty if it is as it should be. */
+export interface CheckedPart {
+  path: string;
+  rows: number;
+  bytes: number;
+  differences: string[];
+}
+
+/** The sum of all parts. */
+export interface CheckedOutput {
+  ok: boolean;
+  parts: number;
+  rows: number;
+  bytes: number;
+  batches: number;
+  /** Of the whole: those of a part are in its own. */
+  differences: string[];
+}
+
+export class OutputCheck {
+  private readonly sum = { ok: true, parts: 0, rows: 0, bytes: 0, batches: 0 };
+  /** The last batch that was found. */
+  private last = -1;
+  private readonly store: ObjectStore;
+  private readonly prefix: string;
+
+  constructor(store: ObjectStore, prefix: string) {
+    this.store = store;
+    this.prefix = prefix;
+  }
+
+  /** Call it for each part, in order. */
+  async part(named: Manifest["parts"][number]): Promise<CheckedPart> {
+    const found: CheckedPart = { path: named.path, rows: 0, bytes: 0, differences: [] };
+    try {
+      const sha256 = await this.read(found);
+      found.differences.push(...differences(named, { ...found, sha256 }));
+    } catch (error) {
+      if (error instanceof ObjectMissing) found.differences.push("it is missing");
+      else if (error instanceof NotRows) found.differences.push(error.message);
+      else throw error;
+    }
+    this.sum.parts++;
+    this.sum.rows += found.rows;
+    this.sum.bytes += found.bytes;
+    this.sum.ok &&= found.differences.length === 0;
+    return found;
+  }
+
+  /** Call it after the last part. `stored`: what is in the place of the manifest. */
+  whole({ rows, batches }: Manifest, stored: Found["is"]): CheckedOutput {
+    const { sum } = this;
+    const differences =
+      stored === "same" ? [] : [`${MANIFEST} ${stored === "missing" ? "is missing" : "was changed"}`];
+    if (sum.rows !== rows) differences.push(`there are ${sum.rows} rows of ${rows}`);
+    if (sum.batches !== batches.succeeded)
+      differences.push(`there are rows of ${sum.batches} batches, and ${batches.succeeded} succeeded`);
+    return { ...sum, ok: sum.ok && differences.length === 0, differences };
+  }
+
+  /** Returns the hash of the part. */
+  private async read(found: CheckedPart): Promise<string> {
+    const hash = createHash("sha256");
+    const scanner = new RowScanner();
+    for await (const chunk of chunksOf(this.store, `${this.prefix}${found.path}`)) {
+      hash.update(chunk);
+      found.bytes += chunk.length;
+      found.rows += count(chunk, NEWLINE);
+      for (const { batchIndex } of scanner.scan(chunk)) this.saw(batchIndex, found);
+    }
+    scanner.end();
+    return hash.digest("hex");
+  }
+
+  private saw(batchIndex: number, found: CheckedPart): void {
+    if (batchIndex === this.last) return;
+    if (batchIndex < this.last && found.differences.length < DIFFERENCES_MAX)
+      found.differences.push(`batch ${batchIndex} comes after batch ${this.last}`);
+    this.sum.batches++;
+    this.last = batchIndex;
+  }
+}
+
+function differences(
+  named: Manifest["parts"][number],
+  found: Pick<CheckedPart, "rows" | "bytes"> & { sha256: string },
+): string[] {
+  return (["rows", "bytes", "sha256"] as const)
+    .filter((field) => named[field] !== found[field])
+    .map((field) => `${field}: the manifest says ${named[field]}, the part has ${found[field]}`);
+}
+
+function count(bytes: Buffer, value: number): number {
+  let found = 0;
+  for (let at = bytes.indexOf(value); at >= 0; at = bytes.indexOf(value, at + 1)) found++;
+  return found;
+}

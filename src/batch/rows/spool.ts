@@ -1,0 +1,118 @@
+/**
+ * The rows that workers returned, on the server's disk until they are in a part of the output. What was computed ahead
+ * of a slow batch waits here, not in memory. Each worker writes files of its own.
+ */
+import { type FileHandle, open, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { DiskWait } from "../../base/disk-full.ts";
+import { syncDirectory } from "../records/items-file.ts";
+import type { RowsPlace } from "./rows-place.ts";
+import { SpoolFile } from "./spool-file.ts";
+import { SpoolStream } from "./spool-stream.ts";
+
+const NAME = /^(\d+)\.jsonl$/;
+
+export class Spool {
+  private readonly directory: string;
+  private readonly diskWait: DiskWait;
+  private readonly streams = new Set<SpoolStream>();
+  private readonly reading = new Map<number, Promise<FileHandle>>();
+  lastFile: number;
+  /** Since the directory was synced. */
+  private hasNewFiles = true;
+
+  private constructor(directory: string, lastFile: number, diskWait: DiskWait) {
+    this.directory = directory;
+    this.lastFile = lastFile;
+    this.diskWait = diskWait;
+  }
+
+  /** `lastFile`: the number of the last file that was ever named (RowsIndex). */
+  static async open(directory: string, lastFile: number, diskWait: DiskWait): Promise<Spool> {
+    const numbers = await filesOf(directory);
+    return new Spool(directory, Math.max(lastFile, ...numbers), diskWait);
+  }
+
+  /** The numbers of the files that are there. */
+  files(): Promise<number[]> {
+    return filesOf(this.directory);
+  }
+
+  /** Whether a worker still writes this file. */
+  isWriting(file: number): boolean {
+    for (const stream of this.streams) if (stream.fileNumber === file) return true;
+    return false;
+  }
+
+  /** The rows of one worker. `onWritten`: it may send so many bytes more. */
+  stream(onWritten: (bytes: number) => void): SpoolStream {
+    const onCreated = () => {
+      this.hasNewFiles = true;
+    };
+    const nextFile = () => {
+      const number = ++this.lastFile;
+      return new SpoolFile(number, this.path(number), onCreated);
+    };
+    const stream = new SpoolStream({ diskWait: this.diskWait, nextFile, onWritten });
+    this.streams.add(stream);
+    return stream;
+  }
+
+  /** The worker is gone: what it sent without an ACK is of no use. */
+  async end(stream: SpoolStream): Promise<void> {
+    await stream.close();
+    this.streams.delete(stream);
+  }
+
+  /** Resolves when all that came so far is durable. */
+  async sync(): Promise<void> {
+    await Promise.all([...this.streams].map((stream) => stream.sync()));
+    if (!this.hasNewFiles) return;
+    this.hasNewFiles = false;
+    await syncDirectory(this.directory);
+  }
+
+  /** Reads `length` bytes of a file into `into`. Throws if they are not there. */
+  async read(file: RowsPlace["file"], offset: number, into: Buffer, length: number): Promise<void> {
+    const handle = await this.opened(file);
+    for (let filled = 0; filled < length; ) {
+      const { bytesRead } = await handle.read(into, filled, length - filled, offset + filled);
+      if (bytesRead === 0) throw new Error(`${this.path(file)} ends at ${offset + filled}`);
+      filled += bytesRead;
+    }
+  }
+
+  /** Removes a file whose rows are all in parts. */
+  async remove(file: number): Promise<void> {
+    const handle = this.reading.get(file);
+    this.reading.delete(file);
+    await (await handle)?.close();
+    await rm(this.path(file), { force: true });
+  }
+
+  async close(): Promise<void> {
+    for (const handle of this.reading.values()) await (await handle).close();
+    this.reading.clear();
+    for (const stream of this.streams) await stream.close();
+    this.streams.clear();
+  }
+
+  private opened(file: number): Promise<FileHandle> {
+    let handle = this.reading.get(file);
+    if (handle === undefined) {
+      handle = open(this.path(file), "r");
+      handle.catch(() => this.reading.delete(file));
+      this.reading.set(file, handle);
+    }
+    return handle;
+  }
+
+  private path(file: number): string {
+    return join(this.directory, `${file}.jsonl`);
+  }
+}
+
+async function filesOf(directory: string): Promise<number[]> {
+  const names = await readdir(directory);
+  return names.flatMap((name) => (NAME.test(name) ? [Number(NAME.exec(name)![1])] : []));
+}

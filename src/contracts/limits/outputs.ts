@@ -1,0 +1,17 @@
+/** The output of a job: rows from workers, on their way to the parts in a store. */
+
+const MIB = 1024 * 1024;
+
+/**
+ * How many bytes of rows a worker sends before the controller has written some of them to its disk: what one worker can
+ * take of the controller's memory. python/quern_runtime/protocol.py has the same number.
+ */
+export const OUTPUT_WINDOW_BYTES = 2 * MIB;
+/** Rows are written to the disk when so many have come, and before they are committed. */
+export const SPOOL_WRITE_BYTES = 256 * 1024;
+/** A file of the spool ends after so many bytes, so that its space is free again before the job ends. */
+export const SPOOL_FILE_BYTES = 64 * MIB;
+/** A part of the output has at least so many bytes, before compression; the last one has the rest. */
+export const PART_BYTES = 64 * MIB;
+/** How often a reader that follows the results of a job looks for more. */
+export const RESULTS_POLL_MS = 200;

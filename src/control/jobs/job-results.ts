@@ -1,0 +1,66 @@
+/**
+ * The predictions of a job that are committed, as JSON lines in the order of batches (docs/contract/output.md#results).
+ */
+import type { Context } from "hono";
+import { delay } from "../../base/clock.ts";
+import type { Jobs } from "../../batch/jobs.ts";
+import type { JobRow } from "../../batch/records/job-rows.ts";
+import { isTerminal } from "../../batch/records/job-status.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import { RESULTS_POLL_MS } from "../../contracts/limits/outputs.ts";
+import type { OpenStreams } from "../answers/open-streams.ts";
+import { isTrue } from "../requests/parameters.ts";
+
+/** Throws `no_output`. */
+export async function resultsResponse(
+  c: Context,
+  { jobs, streams, lists }: { jobs: Jobs; streams: OpenStreams; lists: OpenStreams },
+  job: JobRow,
+): Promise<Response> {
+  const range = { first: batchOf(c, "cursor", 0), end: batchOf(c, "end", Number.MAX_SAFE_INTEGER) };
+  const isFollowed = isTrue(c.req.query("follow"));
+  await jobs.results.assertOutput(job);
+  const open = isFollowed ? streams : lists;
+  return open.answer(c, rowsOf(jobs, job, range, isFollowed), "application/x-ndjson");
+}
+
+/** With `isFollowed`, waits for more until the job has ended. */
+async function* rowsOf(
+  jobs: Jobs,
+  { api_name, job_id }: JobRow,
+  { first, end }: { first: number; end: number },
+  isFollowed: boolean,
+): AsyncGenerator<Buffer> {
+  for (let next = first; next < end; ) {
+    const job = await jobs.records.get(api_name, job_id);
+    for await (const rows of jobs.results.committed(job, next, end)) {
+      if (rows.bytes.length > 0) yield rows.bytes;
+      next = rows.next;
+    }
+    if (!isFollowed || isTerminal(job.status)) return;
+    await delay(RESULTS_POLL_MS);
+  }
+}
+
+/** A line for each part, then one for the whole. Throws `no_output`, and `wrong_state` without a manifest. */
+export async function verifyResponse(
+  c: Context,
+  { jobs, lists }: { jobs: Jobs; lists: OpenStreams },
+  job: JobRow,
+): Promise<Response> {
+  const lines = jobs.results.verify(job);
+  // The first line before the response starts, so that an error gets its status.
+  const first = await lines.next();
+  return lists.answer(c, asLines(first, lines), "application/x-ndjson");
+}
+
+async function* asLines(first: IteratorResult<object>, rest: AsyncGenerator<object>): AsyncGenerator<string> {
+  for (let line = first; !line.done; line = await rest.next()) yield `${JSON.stringify(line.value)}\n`;
+}
+
+function batchOf(c: Context, name: "cursor" | "end", missing: number): number {
+  const text = c.req.query(name);
+  if (text === undefined) return missing;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ServiceError("invalid_request", `${name} must be the index of a batch (got "${text}")`);
+}
