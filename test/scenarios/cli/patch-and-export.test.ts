@@ -129,7 +129,8 @@ describe("quern export api", () => {
     expect(server.cli(["export", "api", "whole", target("staged")]).code).toBe(0);
     const again = server.cli(["deploy", join(target("staged"), "quern.exported.yaml")]);
     expect(again.out).toBe("whole is up to date\n");
-    expect(server.cli(["delete", "whole", "-f"]).code).toBe(0);
+    const { code: deleted, err } = server.cli(["delete", "whole", "-f"]);
+    expect(deleted, err).toBe(0);
   });
 });
 
