@@ -25,6 +25,33 @@ export function applicationServer(env: Record<string, string> = {}): TestServer 
   return new TestServer({ QUERN_PYTHON: APPLICATION_PYTHON, ...env });
 }
 
+/** Trained and loaded within moments, because it imports only NumPy: for tests that are not about estimators. */
+const LIGHT_MODEL = `import numpy
+
+
+class NearestMean:
+    def fit(self, rows, target):
+        self.means = numpy.array([rows[target == each].mean(axis=0) for each in numpy.unique(target)])
+
+    def predict_proba(self, rows):
+        nearness = 1 / (1e-9 + ((rows[:, None] - self.means) ** 2).sum(axis=2))
+        return nearness / nearness.sum(axis=1, keepdims=True)
+
+    def predict(self, rows):
+        return self.predict_proba(rows).argmax(axis=1)
+
+
+def create_estimator(run_config, model_config):
+    pass
+    return NearestMean()
+`;
+
+/** The example with that model. `training` is Python code of one or more lines that runs before the estimator is made. */
+export const lightModel = (training = "pass"): Edit => ({
+  file: "implementations/models/dnn.py",
+  text: LIGHT_MODEL.replace("    pass\n", `    ${training}\n`),
+});
+
 export type Edit = { file: string; from: string; to: string } | { file: string; text: string };
 
 export class IrisExample {
@@ -61,28 +88,30 @@ export class IrisExample {
     return out.trim();
   }
 
-  state(): ApplicationState {
-    return JSON.parse(this.server.cli(["get", "-a", "iris", "-o", "json"]).out) as ApplicationState;
-  }
-
-  /** Faster than the command line, for short states. */
-  async statusOf(name: string): Promise<string | undefined> {
+  /** By HTTP, because tests ask often. On a new connection, because a killed gateway breaks the others. */
+  async state(): Promise<ApplicationState> {
     const token = readFileSync(join(this.server.dataDir, "admin-token"), "utf8").trim();
-    const response = await this.server.fetch("/-/applications/iris", {
-      headers: { authorization: `Bearer ${token}` },
-    });
-    const { resources } = (await response.json()) as ApplicationState;
-    return resources.find((resource) => resource.name === name)?.status;
+    const headers = { authorization: `Bearer ${token}`, connection: "close" };
+    const response = await this.server.fetch("/-/applications/iris?values=true", { headers });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`the application's state: ${response.status} ${text}`);
+    return JSON.parse(text) as ApplicationState;
   }
 
-  resource(name: string): ApplicationState["resources"][number] {
-    return this.state().resources.find((resource) => resource.name === name)!;
+  /** The status of a resource; undefined while the application or the controller is not there. */
+  async statusOf(name: string): Promise<string | undefined> {
+    const state = await this.state().catch(() => undefined);
+    return state?.resources.find((resource) => resource.name === name)?.status;
+  }
+
+  async resource(name: string): Promise<ApplicationState["resources"][number]> {
+    return (await this.state()).resources.find((resource) => resource.name === name)!;
   }
 
   /** The names of resources that were computed after `time`, without APIs. */
-  computedAfter(time: string): string[] {
-    return this.state()
-      .resources.filter(
+  async computedAfter(time: string): Promise<string[]> {
+    return (await this.state()).resources
+      .filter(
         ({ started_time }) => started_time !== undefined && Date.parse(started_time) >= Date.parse(time),
       )
       .map(({ name }) => name)

@@ -29,7 +29,7 @@ describe("the iris application with a DNNClassifier", () => {
       expect(Date.now() - started).toBeLessThan(60_000);
       const answer = (await response.json()) as { classification_predictions: Record<string, unknown>[] };
       expect(answer.classification_predictions).toEqual([SETOSA_PREDICTION]);
-      expect(iris.resource("dnn").metrics!.accuracy).toBeGreaterThan(0.9);
+      expect((await iris.resource("dnn")).metrics!.accuracy).toBeGreaterThan(0.9);
       const log = server.cli(["logs", "-a", "iris", "dnn"]).out;
       expect(log).toMatch(/loss = [\d.]+, step = 0/);
       expect(log).toMatch(/accuracy = 0\.\d+/);
@@ -46,25 +46,20 @@ describe("the iris application with a DNNClassifier", () => {
         to: "    num_steps: 6000\n    save_checkpoints_steps: 500",
       });
       expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
+      const { resource_id } = await iris.resource("dnn");
+      const directory = join(server.dataDir, "applications", "iris", resource_id, "model_dir");
       const checkpoints = () => {
-        const directory = join(
-          server.dataDir,
-          "applications",
-          "iris",
-          iris.resource("dnn").resource_id,
-          "model_dir",
-        );
         return existsSync(directory)
           ? readdirSync(directory).filter((name) => /ckpt-[1-9]\d*\.index$/.test(name))
           : [];
       };
       await eventually("there is a checkpoint", () => checkpoints().length > 0);
       killAll(server.stages());
-      await eventually("it is trained", () => iris.resource("dnn").status === "ready", 50_000);
+      await eventually("it is trained", async () => (await iris.statusOf("dnn")) === "ready", 50_000);
       expect(server.cli(["logs", "-a", "iris", "dnn"]).out).toMatch(
         /Restoring parameters from .*model\.ckpt-[1-9]/,
       );
-      expect(iris.resource("dnn").metrics!.global_step).toBe(6000);
+      expect((await iris.resource("dnn")).metrics!.global_step).toBe(6000);
     },
     TRAINING_MS,
   );
@@ -104,7 +99,9 @@ def create_estimator(run_config, model_config):
       ]);
       expect(prediction.predictions).toEqual([prediction.predicted_value]);
       expect(prediction.predicted_value_reversed).toBeCloseTo(0.3, 0);
-      expect(Object.keys(iris.resource("dnn").metrics!)).toEqual(expect.arrayContaining(["RMSE", "MAE"]));
+      expect(Object.keys((await iris.resource("dnn")).metrics!)).toEqual(
+        expect.arrayContaining(["RMSE", "MAE"]),
+      );
     },
     TRAINING_MS,
   );

@@ -12,6 +12,7 @@ import {
   applicationServer,
   type Edit,
   IrisExample,
+  lightModel,
   SETOSA,
 } from "../../harness/iris-example.ts";
 import { root, type TestServer } from "../../harness/server.ts";
@@ -48,7 +49,7 @@ describe.runIf(isS3Installed)("the data of an application", () => {
 
   /** Without blocking this process, because the store is reached through it. */
   const deploy = (...options: string[]) => server.deployBeside(iris.directory, ...options);
-  const mean = () => iris.resource("petal_width_mean").value;
+  const mean = async () => (await iris.resource("petal_width_mean")).value;
   const rowsIngested = () =>
     server
       .cli(["logs", "-a", "iris", "class"])
@@ -61,35 +62,35 @@ describe.runIf(isS3Installed)("the data of an application", () => {
     ["a directory of files", `s3://bucket/iris/parts`],
     ["a directory with a slash", `s3a://bucket/iris/parts/`],
   ])("may be %s", async (_, path) => {
-    iris.write(at(path));
+    iris.write(lightModel(), at(path));
     await deploy();
     expect(rowsIngested()).toBe("150 rows ingested");
-    expect(mean()).toBeCloseTo(1.1986666581, 8);
+    expect(await mean()).toBeCloseTo(1.1986666581, 8);
   });
 
   it("may be Parquet", async () => {
     const schema = COLUMNS.map(
       (name) => `{parquet_column_name: ${name.toUpperCase()}, raw_column_name: ${name}}`,
     );
-    iris.write({
+    iris.write(lightModel(), {
       file: "resources/environments.yaml",
       text: `- kind: environment\n  name: prod\n  data:\n    type: parquet\n    path: s3://bucket/iris/data.parquet\n    schema: [${schema.join(", ")}]\n`,
     });
     await deploy("--environment", "prod");
     expect(rowsIngested()).toBe("150 rows ingested");
-    expect(mean()).toBeCloseTo(1.1986666581, 8);
+    expect(await mean()).toBeCloseTo(1.1986666581, 8);
   });
 
   it("is read again only on refresh", async () => {
-    iris.write(at("s3://bucket/iris/whole.csv"));
+    iris.write(lightModel(), at("s3://bucket/iris/whole.csv"));
     await deploy();
-    const before = mean();
+    const before = await mean();
     await s3.put("iris/whole.csv", CSV.replaceAll(",0.2,Iris-setosa", ",0.3,Iris-setosa"));
     expect(iris.deploy()).toBe("Deployment is up-to-date");
-    expect(mean()).toBe(before);
+    expect(await mean()).toBe(before);
     server.cli(["refresh", "-a", "iris"]);
     await deploy();
-    expect(mean()).toBeGreaterThan(before as number);
+    expect(await mean()).toBeGreaterThan(before as number);
   });
 
   it("is read once an unreachable store is back", async () => {
@@ -100,17 +101,17 @@ describe.runIf(isS3Installed)("the data of an application", () => {
     );
     await s3.restart();
     await deploy();
-    expect(iris.resource("dnn").status).toBe("ready");
+    expect((await iris.resource("dnn")).status).toBe("ready");
   });
 
   it("is reported if it does not exist", async () => {
-    iris.write(at("s3://bucket/nothing.csv"));
+    iris.write(lightModel(), at("s3://bucket/nothing.csv"));
     await expect(deploy()).rejects.toThrow(
       "raw_column sepal_length: there is no data at s3://bucket/nothing.csv: neither a file nor a directory",
     );
-    iris.write(at("s3://no-such-bucket/iris.csv"));
+    iris.write(lightModel(), at("s3://no-such-bucket/iris.csv"));
     await expect(deploy()).rejects.toThrow(/no-such-bucket/);
-    iris.write(at("file:///etc/passwd"));
+    iris.write(lightModel(), at("file:///etc/passwd"));
     await expect(deploy()).rejects.toThrow(/--allow-local-root/);
   });
 });
@@ -128,7 +129,7 @@ describe("the address of an application's API", () => {
       "quern.yaml": "- name: iris\n  predictor: {path: predictor.py}\n",
     };
     server.deploy(files);
-    iris.write();
+    iris.write(lightModel());
     expect(server.cli(["deploy", iris.directory])).toMatchObject({
       code: 1,
       err: expect.stringContaining("/iris/iris-type conflicts with iris at /iris; delete that API"),

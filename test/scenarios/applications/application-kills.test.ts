@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApplicationState } from "../../../src/contracts/config/applications.ts";
 import { eventually } from "../../harness/eventually.ts";
-import { applicationServer, type Edit, IrisExample, SETOSA } from "../../harness/iris-example.ts";
+import { applicationServer, type Edit, IrisExample, lightModel, SETOSA } from "../../harness/iris-example.ts";
 import { killAll } from "../../harness/processes.ts";
 import { root } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
@@ -43,11 +43,7 @@ describe("a pipeline that is killed", () => {
   inputs: {columns: {col: petal_width}}
 `,
     },
-    {
-      file: "implementations/models/dnn.py",
-      from: "    return",
-      to: `    ${held(log, holdFile("dnn"), "dnn")}\n    return`,
-    },
+    lightModel(held(log, holdFile("dnn"), "dnn")),
   ];
   const aggregator = `def aggregate_python(data, columns, args):
     ${held(log, holdFile("slow"), "slow")}
@@ -58,19 +54,20 @@ describe("a pipeline that is killed", () => {
   const isRunning = (name: string, status: string) =>
     eventually(
       `${name} is ${status}`,
-      () => counts().includes(name) && iris.resource(name)?.status === status,
+      async () => counts().includes(name) && (await iris.statusOf(name)) === status,
     );
   const isReady = () =>
     eventually(
       "everything is ready",
-      () => iris.state().resources?.every(({ status }) => status === "ready"),
+      async () =>
+        (await iris.state().catch(() => undefined))?.resources.every(({ status }) => status === "ready") ===
+        true,
       100_000,
     );
   /** The name of each finished resource, and when its computation began. */
-  const done = () =>
-    iris
-      .state()
-      .resources.filter(({ status, kind }) => status === "ready" && kind !== "api")
+  const done = async () =>
+    (await iris.state()).resources
+      .filter(({ status, kind }) => status === "ready" && kind !== "api")
       .map(({ name, started_time }) => [name, started_time]);
 
   beforeAll(async () => {
@@ -94,11 +91,11 @@ describe("a pipeline that is killed", () => {
       hold(name);
       server.cli(["refresh", "-a", "iris"]);
       await isRunning(name, status);
-      const before = done();
+      const before = await done();
       killAll(server.stages());
       letGo(name);
       await isReady();
-      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(await done()).toEqual(expect.arrayContaining(before));
       expect(counts()).toEqual([...stage].sort());
       expect(server.cli(["logs", "-a", "iris", "dnn"]).out).not.toContain("Traceback");
     },
@@ -110,12 +107,12 @@ describe("a pipeline that is killed", () => {
       hold(name);
       server.cli(["refresh", "-a", "iris"]);
       await isRunning(name, status);
-      const before = done();
+      const before = await done();
       process.kill(server.child("controller"), "SIGKILL");
-      await eventually("the next controller answers", () => server.cli(["get", "-a", "iris"]).code === 0);
+      await eventually("the next controller answers", async () => (await iris.statusOf(name)) !== undefined);
       letGo(name);
       await isReady();
-      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(await done()).toEqual(expect.arrayContaining(before));
       expect(counts()).toEqual([...other].sort());
     },
   );
@@ -126,7 +123,7 @@ describe("a pipeline that is killed", () => {
       hold(name);
       server.cli(["refresh", "-a", "iris"]);
       await isRunning(name, status);
-      const before = done();
+      const before = await done();
       const pids = [
         server.parent!.pid!,
         server.child("controller"),
@@ -138,7 +135,7 @@ describe("a pipeline that is killed", () => {
       await eventually("the server is gone", () => server.parent!.signalCode !== null);
       await server.start();
       await isReady();
-      expect(done()).toEqual(expect.arrayContaining(before));
+      expect(await done()).toEqual(expect.arrayContaining(before));
       expect(counts()).toEqual([...stage].sort());
       expect((await server.post("/iris/iris-type", SETOSA)).status).toBe(200);
     },
@@ -155,9 +152,9 @@ describe("a pipeline that is killed", () => {
       await eventually("they are gone", () => !server.stages().some((pid) => pids.includes(pid)));
     }
     letGo("dnn");
-    await eventually("it has failed", () => iris.resource("dnn").status === "error");
-    expect(iris.resource("dnn").reason).toMatch(/^the process was killed by SIGKILL/);
-    expect(iris.resource("iris-type").status).toBe("update skipped");
+    await eventually("it has failed", async () => (await iris.statusOf("dnn")) === "error");
+    expect((await iris.resource("dnn")).reason).toMatch(/^the process was killed by SIGKILL/);
+    expect((await iris.resource("iris-type")).status).toBe("update skipped");
     expect(iris.deploy()).toBe("Deployment started");
   });
 
@@ -182,12 +179,14 @@ describe("a pipeline that is killed", () => {
 describe("a data stage that is killed", () => {
   const server = applicationServer();
   const iris = new IrisExample(server);
-  const ROWS = 3_000_000;
+  /** Each step over them takes long enough to be killed in it. */
+  const ROWS = 1_000_000;
   beforeAll(async () => {
     await server.start();
     const row = readFileSync(join(root, "examples", "iris-app", "iris.csv"), "utf8").split("\n", 1)[0]!;
     server.writeInput("many.csv", `${`${row}\n`.repeat(ROWS)}7.0,3.2,4.7,1.4,Iris-versicolor\n`);
     iris.write(
+      lightModel(),
       { file: "resources/environments.yaml", from: "iris.csv", to: `file://${server.inputs}/many.csv` },
       {
         file: "resources/slowly.yaml",
@@ -224,7 +223,7 @@ describe("a data stage that is killed", () => {
       await eventually(`${name} is ${status}`, async () => (await iris.statusOf(name)) === status);
       const pids = server.stages();
       killAll(pids);
-      before = iris.state().resources.filter((resource) => resource.status === "ready");
+      before = (await iris.state()).resources.filter((resource) => resource.status === "ready");
       if (!before.some((resource) => resource.name === name)) killed = pids;
     }
     await eventually("it was begun again", () => server.stages().some((pid) => !killed.includes(pid)));
@@ -234,7 +233,7 @@ describe("a data stage that is killed", () => {
       50_000,
     );
     for (const { name: ready, started_time } of before)
-      expect([ready, iris.resource(ready).started_time]).toEqual([ready, started_time]);
+      expect([ready, (await iris.resource(ready)).started_time]).toEqual([ready, started_time]);
   });
 });
 
@@ -248,11 +247,7 @@ describe("a model's reservation", () => {
     from: "  aggregates: [class_index]",
     to: `  aggregates: [class_index]\n  compute: {${compute}}`,
   });
-  const says: Edit = {
-    file: "implementations/models/dnn.py",
-    from: "    return",
-    to: "    import os\n    print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'))\n    return",
-  };
+  const says = lightModel("import os\n    print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'))");
 
   it("gives it the requested GPUs, and no others", () => {
     iris.write(wants("gpu: 1"), says);
@@ -261,7 +256,7 @@ describe("a model's reservation", () => {
   });
 
   it("is refused if the machine does not have as many", () => {
-    iris.write(wants("gpu: 2"));
+    iris.write(wants("gpu: 2"), lightModel());
     expect(server.cli(["deploy", iris.directory]).err).toContain(
       "model: dnn: compute.gpu: 2 requested, but this server offers 1",
     );
@@ -269,13 +264,13 @@ describe("a model's reservation", () => {
 
   it("waits until it fits", async () => {
     const another: Edit = { file: "resources/models.yaml", from: "[4, 2]", to: "[5, 2]" };
-    iris.write(wants("cpu: 64"), another);
+    iris.write(wants("cpu: 64"), another, lightModel());
     expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment started\n");
     await eventually("it waits", async () => (await iris.statusOf("dnn")) === "compute unavailable");
-    expect(iris.resource("dnn").reason).toMatch(
+    expect((await iris.resource("dnn")).reason).toMatch(
       /^each takes 64 CPU; .* of 2 CPU and .* are free(; reserved by .*)?; it can never fit on this server: lower compute.cpu, or start the server with a larger --cpus$/,
     );
-    iris.write(wants("cpu: 1"), another);
+    iris.write(wants("cpu: 1"), another, lightModel());
     expect(iris.deploy("--force")).toMatch(/^Running deployment stopped, new deployment /);
   });
 });
@@ -323,14 +318,14 @@ describe("an API whose model is trained again", () => {
   afterAll(() => server.stop());
 
   it("loses no request, and never returns to the previous model", async () => {
-    iris.write();
+    iris.write(lightModel());
     iris.deploy();
-    const ids = [iris.resource("iris-type").resource_id];
+    const ids = [(await iris.resource("iris-type")).resource_id];
     const load = new SteadyLoad(`${server.baseUrl}/iris/iris-type`, 8, JSON.parse(SETOSA), 20);
     for (const units of ["[5, 2]", "[6, 2]", "[7, 2]"]) {
-      iris.write({ file: "resources/models.yaml", from: "[4, 2]", to: units });
+      iris.write(lightModel(), { file: "resources/models.yaml", from: "[4, 2]", to: units });
       await server.deployBeside(iris.directory);
-      ids.push(iris.resource("iris-type").resource_id);
+      ids.push((await iris.resource("iris-type")).resource_id);
     }
     const answers = await load.stop();
     expect(new Set(ids).size).toBe(4);

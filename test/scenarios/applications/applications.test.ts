@@ -9,6 +9,7 @@ import {
   applicationServer,
   type Edit,
   IrisExample,
+  lightModel,
   SETOSA,
   SETOSA_PREDICTION,
 } from "../../harness/iris-example.ts";
@@ -26,7 +27,10 @@ const EVERYTHING = [
   ...["class", "class_index", "class_indexed", "dnn", "dnn/training_dataset"],
 ].sort();
 
-/** Changes of the example, and the resources that must be computed for each. */
+/**
+ * Changes of the example, and the resources that must be computed for each: one of each kind. What each change
+ * affects, in all cases, is in test/legacy/check/build-graph.test.ts.
+ */
 const CHANGES: { name: string; edits: Edit[]; computed: string[]; message?: string }[] = [
   {
     name: "a bound of a column",
@@ -47,27 +51,9 @@ const CHANGES: { name: string; edits: Edit[]; computed: string[]; message?: stri
     ],
   },
   {
-    name: "the legal values of the target",
-    edits: [{ file: RAW, from: "[Iris-setosa,", to: "[Iris-unknown, Iris-setosa," }],
-    computed: ["class", "class_index", "class_indexed", "dnn", "dnn/training_dataset"],
-  },
-  { name: "a hyperparameter", edits: [{ file: MODELS, from: "[4, 2]", to: "[5, 3]" }], computed: ["dnn"] },
-  {
-    name: "the number of steps",
-    edits: [{ file: MODELS, from: "num_steps: 1000", to: "num_steps: 900" }],
-    computed: ["dnn"],
-  },
-  {
     name: "the estimator's code",
-    edits: [{ file: "implementations/models/dnn.py", from: "lbfgs", to: "adam" }],
+    edits: [{ file: "implementations/models/dnn.py", from: "nearness = 1 ", to: "nearness = 2 " }],
     computed: ["dnn"],
-  },
-  {
-    name: "the shares of training and evaluation",
-    edits: [
-      { file: MODELS, from: "training: 80\n    evaluation: 20", to: "training: 70\n    evaluation: 30" },
-    ],
-    computed: ["dnn", "dnn/training_dataset"],
   },
   {
     name: "the same shares in other numbers",
@@ -78,18 +64,6 @@ const CHANGES: { name: string; edits: Edit[]; computed: string[]; message?: stri
   {
     name: "the number of replicas",
     edits: [{ file: MODELS, from: "replicas: 1", to: "replicas: 2" }],
-    computed: [],
-    message: "Deployment updated",
-  },
-  {
-    name: "the memory of the training",
-    edits: [
-      {
-        file: MODELS,
-        from: "  aggregates: [class_index]",
-        to: "  aggregates: [class_index]\n  compute: {mem: 2Gi}",
-      },
-    ],
     computed: [],
     message: "Deployment updated",
   },
@@ -108,30 +82,6 @@ const CHANGES: { name: string; edits: Edit[]; computed: string[]; message?: stri
       },
     ],
     computed: ["widest"],
-  },
-  {
-    name: "a constant for an aggregate",
-    edits: [
-      { file: "resources/more.yaml", text: "- kind: constant\n  name: one\n  type: FLOAT\n  value: 1.5\n" },
-      { file: COLUMNS, from: "stddev: {column}_stddev", to: "stddev: one" },
-    ],
-    computed: [
-      ...["sepal_length", "sepal_width", "petal_length", "petal_width"].map(
-        (column) => `${column}_normalized`,
-      ),
-      ...["dnn", "dnn/training_dataset"],
-    ].sort(),
-  },
-  {
-    name: "tags of a feature",
-    edits: [
-      {
-        file: COLUMNS,
-        from: "      transformer: quern.normalize",
-        to: "      tags: {a: 1}\n      transformer: quern.normalize",
-      },
-    ],
-    computed: ["dnn"],
   },
   {
     name: "a second model that is the same, with an API",
@@ -182,11 +132,11 @@ describe("the iris application", () => {
     expect(Date.now() - started).toBeLessThan(60_000);
     expect(answer.resource_id).toMatch(/^[0-9a-f]{63,64}$/);
     expect(answer.classification_predictions).toEqual([SETOSA_PREDICTION]);
-    expect(iris.resource("iris-type").resource_id).toBe(answer.resource_id);
+    expect((await iris.resource("iris-type")).resource_id).toBe(answer.resource_id);
   });
 
   it("has the aggregates of the original, to six digits", async () => {
-    const values = Object.fromEntries(iris.state().resources.map(({ name, value }) => [name, value]));
+    const values = Object.fromEntries((await iris.state()).resources.map(({ name, value }) => [name, value]));
     for (const [column, mean, stddev] of [
       ["petal_length", 3.7586666552, 1.7644204144],
       ["petal_width", 1.1986666581, 0.7631607319],
@@ -202,16 +152,16 @@ describe("the iris application", () => {
   it("computes nothing if nothing has changed", async () => {
     const before = new Date().toISOString();
     expect(iris.deploy()).toBe("Deployment is up-to-date");
-    expect(iris.computedAfter(before)).toEqual([]);
+    expect(await iris.computedAfter(before)).toEqual([]);
   });
 
   it.each(CHANGES)("computes what $name affects", async ({ edits, computed, message }) => {
-    iris.write();
+    iris.write(lightModel());
     iris.deploy();
-    iris.write(...edits);
+    iris.write(lightModel(), ...edits);
     const before = new Date().toISOString();
     expect(iris.deploy()).toBe(message ?? "Deployment started");
-    expect(iris.computedAfter(before)).toEqual(computed);
+    expect(await iris.computedAfter(before)).toEqual(computed);
     expect((await predict()).status).toBe(200);
   });
 
@@ -222,7 +172,7 @@ describe("the iris application", () => {
     const before = new Date().toISOString();
     expect(server.cli(["refresh", "-a", "iris"]).out).toBe("Cache deleted, deployment started\n");
     expect(iris.deploy()).toBe("Deployment is already running");
-    expect(iris.computedAfter(before)).toEqual(EVERYTHING);
+    expect(await iris.computedAfter(before)).toEqual(EVERYTHING);
   });
 
   it("answers invalid requests with the messages of the original", async () => {
@@ -268,7 +218,8 @@ describe("the iris application", () => {
     ).toHaveLength(2);
   });
 
-  it("is shown by the command line", () => {
+  it("is shown by the command line", async () => {
+    expect(JSON.parse(server.cli(["get", "-a", "iris", "-o", "json"]).out)).toEqual(await iris.state());
     expect(server.cli(["status", "-a", "iris"]).out).toBe(
       [
         "Raw Columns:           5 ready",
