@@ -2,10 +2,11 @@
  * Runs a command in a Linux of its own: user-mode Linux (Debian: user-mode-linux), a kernel as a process, with systemd, on this
  * machine's files read-only. For tests that need a differently configured machine: cgroup v2 with memory, and services.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { root } from "./setup.mjs";
 
 const SYSTEMD = "/lib/systemd/systemd";
@@ -27,27 +28,35 @@ export function missingForOwnKernel() {
 }
 
 /**
- * The command's exit status (undefined if it did not end), and the result of `read` for the directory that it sees as
- * /mnt. It gets only `env` and PATH as variables.
+ * Resolves to the command's exit status (undefined if it did not end), and the result of `read` for the directory that
+ * it sees as /mnt. It gets only `env` and PATH as variables. Its output is printed when it has ended, so that several
+ * may run at once.
  */
-export function runInOwnKernel(command, env, read) {
+export async function runInOwnKernel(command, env, read) {
   const directory = mkdtempSync(join(tmpdir(), "quern-kernel-"));
   try {
     writeFileSync(join(directory, "status"), "");
     writeFileSync(join(directory, "init"), init(directory), { mode: 0o755 });
     writeFileSync(join(directory, "command"), shell(command, env));
     const args = [`mem=${MEMORY}`, "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"];
-    spawnSync("linux.uml", [...args, `init=${join(directory, "init")}`, "con=null", "con0=fd:0,fd:1"], {
-      stdio: ["ignore", "inherit", "ignore"],
-      timeout: LIMIT_MS,
-      killSignal: "SIGKILL",
-      env: { PATH: process.env.PATH, HOME: directory, TMPDIR: tmpdir() },
+    await boot([...args, `init=${join(directory, "init")}`, "con=null", "con0=fd:0,fd:1"], {
+      PATH: process.env.PATH,
+      HOME: directory,
+      TMPDIR: tmpdir(),
     });
     const status = readFileSync(join(directory, "status"), "utf8").trim();
     return { status: status === "" ? undefined : Number(status), result: read(directory) };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** Runs a kernel until it is switched off, at most LIMIT_MS, and prints the output of its console. */
+async function boot(args, env) {
+  const options = { stdio: ["ignore", "pipe", "ignore"], timeout: LIMIT_MS, killSignal: "SIGKILL", env };
+  const kernel = spawn("linux.uml", args, options);
+  const console = await text(kernel.stdout);
+  process.stdout.write(console);
 }
 
 /** The first process: makes directories writable, and becomes systemd with one service, the command. */

@@ -4,7 +4,7 @@
  * failed, N skipped`.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { applicationPython, tensorflowPython } from "./application-python.mjs";
@@ -19,6 +19,8 @@ const OWN_KERNEL = "--own-kernel";
  * On another Node, only tests that depend on Node's own parts (SQLite, HTTP, streams, processes and their channels).
  */
 const OTHER_NODE = "--other-node";
+/** The folder of the tests that run in a kernel of their own. */
+const MEMORY_GROUPS = join("test", "memory-groups");
 const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE];
 const scenarios = (folder, ...names) => names.map((name) => `test/scenarios/${folder}/${name}.test.ts`);
 /**
@@ -44,9 +46,9 @@ const total = { passed: 0, failed: 0, skipped: 0 };
 /** Failures are printed again at the very end, where people start to read a long log. */
 const failures = [];
 
-function stage(name, runStage) {
+async function stage(name, runStage) {
   console.log(`\n== ${name}`);
-  const counts = runStage();
+  const counts = await runStage();
   for (const key of Object.keys(total)) total[key] += counts[key];
 }
 
@@ -127,8 +129,11 @@ function tensorflow() {
   return { passed: 0, failed: 0, skipped: 1 };
 }
 
-/** Tests that need control groups with memory. */
-function ownKernel() {
+/**
+ * Tests that need control groups with memory. Each file has a kernel of its own, which uses one core, and all run at
+ * once. If arguments choose tests, one kernel runs them.
+ */
+async function ownKernel() {
   const missing = missingForOwnKernel();
   if (missing !== undefined) {
     console.log(`this machine lacks ${missing}`);
@@ -143,21 +148,28 @@ function ownKernel() {
   ).stdout.trim();
   const env = { QUERN_TEST_SUITE: "own-kernel", QUERN_PYTHON: python, NO_COLOR: "1" };
   const read = (directory) => textOf(join(directory, "report.json"));
-  const { status, result } = runInOwnKernel(
-    [...vitestCommand("/mnt/report.json"), "--no-file-parallelism"],
-    env,
-    read,
-  );
-  return counted(status, result);
+  const inKernel = async (files) => {
+    const command = [...vitestCommand("/mnt/report.json", files), "--no-file-parallelism"];
+    const { status, result } = await runInOwnKernel(command, env, read);
+    return counted(status, result);
+  };
+  const files = readdirSync(join(root, MEMORY_GROUPS)).filter((name) => name.endsWith(".cgroup.ts"));
+  const kernels = process.argv.length > 3 ? [[]] : files.map((name) => [join(MEMORY_GROUPS, name)]);
+  return sum(await Promise.all(kernels.map(inKernel)));
 }
 
-if (process.argv[2] === TENSORFLOW) stage("TensorFlow", tensorflow);
-else if (process.argv[2] === OWN_KERNEL) stage("a kernel of its own", ownKernel);
-else if (process.argv[2] === OTHER_NODE) stage("TypeScript", () => vitest({}, OF_NODE));
+function sum(all) {
+  const add = (name) => all.reduce((count, counts) => count + counts[name], 0);
+  return { passed: add("passed"), failed: add("failed"), skipped: add("skipped") };
+}
+
+if (process.argv[2] === TENSORFLOW) await stage("TensorFlow", tensorflow);
+else if (process.argv[2] === OWN_KERNEL) await stage("a kernel of its own", ownKernel);
+else if (process.argv[2] === OTHER_NODE) await stage("TypeScript", () => vitest({}, OF_NODE));
 else {
-  stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));
-  stage("Python of applications", () => pythonTests(applicationPython(), "python/application_tests"));
-  stage("TypeScript", vitest);
+  await stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));
+  await stage("Python of applications", () => pythonTests(applicationPython(), "python/application_tests"));
+  await stage("TypeScript", vitest);
 }
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
