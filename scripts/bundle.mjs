@@ -3,6 +3,8 @@
  * hundreds of small ones took most of a start. Entries keep their names and lie side by side, because a module looks
  * for its programs in its own directory. Nothing is shortened or renamed: a stack shows the functions of the source,
  * and a comment in the bundle the module of each.
+ *
+ * `node scripts/bundle.mjs src` joins the sources instead, without a check of their types.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,13 +19,13 @@ const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
 );
 const packages = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
 const dist = join(root, "dist");
-const threads = readdirSync(dist, { recursive: true }).filter(
-  (file) => file.endsWith("-thread.js") && !file.startsWith("bundle"),
-);
+const from = join(root, process.argv[2] ?? "dist");
+const modules = readdirSync(from, { recursive: true }).filter((file) => !file.startsWith("bundle"));
+const entries = modules.filter((file) => /^bin\.[jt]s$|-thread\.[jt]s$/.test(file));
 
 rmSync(join(dist, "bundle"), { recursive: true, force: true });
 await build({
-  entryPoints: ["bin.js", ...threads].map((file) => join(dist, file)),
+  entryPoints: entries.map((file) => join(from, file)),
   outdir: join(dist, "bundle"),
   entryNames: "[name]",
   absWorkingDir: root,

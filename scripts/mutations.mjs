@@ -1,8 +1,9 @@
 /**
  * `npm run mutations [-- NAME ...]`: breaks each numbered guarantee of ARCHITECTURE.md on purpose, and passes only if
  * the test that guards it fails. A breakage is a patch in test/mutations/ that names its tests; it is applied to a copy
- * of the checkout, which is built, and the tests are run there. Unbroken, the same tests must be green. A patch that
- * does not apply or build, a missing test and a test that hangs are failures too, each with its own message.
+ * of the checkout. What the tests run of it is built, and the tests are run there. Unbroken, the same tests must be
+ * green. A patch that does not apply or build, a missing test and a test that hangs are failures too, each with its own
+ * message.
  *
  * `npm run mutations -- --write NAME` makes the uncommitted changes of src/ and python/ the breakage of NAME.patch,
  * under the head that the file has.
@@ -13,7 +14,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeCopy, makeOriginal } from "./mutations/copy.mjs";
+import { makeCopy } from "./mutations/copy.mjs";
 import { parseHead, readPatches } from "./mutations/patches.mjs";
 import { mutatePure } from "./mutations/pure.mjs";
 import { runTests } from "./mutations/red-tests.mjs";
@@ -49,13 +50,13 @@ async function unbroken(patches) {
 }
 
 /** One breakage: each of its tests must fail, by itself. */
-async function broken(patch, original, cannotRun) {
+async function broken(patch, cannotRun) {
   if (patch.red.some((test) => cannotRun.has(test)))
     return { verdict: "skipped", what: "its test cannot run here" };
-  const copy = makeCopy(original.directory);
+  const copy = makeCopy();
   try {
     copy.apply(patch.file);
-    await copy.build(patch.touches);
+    await copy.build(patch.touches, patch.red);
     const results = await runTests(copy.directory, patch.red);
     const bad = results.filter(({ outcome }) => outcome !== "failed");
     if (bad.length === 0) return { verdict: "passed", what: `red: ${results[0].message}` };
@@ -96,13 +97,11 @@ async function main(args) {
   if (args.length === 0) assertComplete(patches);
   const cannotRun = await unbroken(patches);
   const waiting = [...patches];
-  const original = await makeOriginal();
   const worker = async () => {
     for (let patch = waiting.shift(); patch !== undefined; patch = waiting.shift())
-      await timed(patch.name, () => broken(patch, original, cannotRun));
+      await timed(patch.name, () => broken(patch, cannotRun));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  original.remove();
   console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
   process.exitCode = total.failed === 0 ? 0 : 1;
 }

@@ -7,28 +7,24 @@ import { root } from "../setup.mjs";
 
 const LINKED = ["node_modules", ".servers"];
 const LEFT_OUT = new Set([...LINKED, ".git", ".bench", ".demo", ".stryker", "shared"]);
-const INCREMENTAL = ["--incremental", "--tsBuildInfoFile", ".tsbuildinfo"];
 const BUILD_MS = 120_000;
+const TSC = ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"];
+const BUNDLE = ["scripts/bundle.mjs", "src"];
+/** What a test runs besides the sources, by the beginning of its path: the modules of `dist/`, or the bundle. */
+const BUILT = { "test/hostile/boundaries": TSC, "test/hostile/": BUNDLE, "test/scenarios/": BUNDLE };
 
-/** The unbroken one, built so that a copy of it builds what was changed only. */
-export async function makeOriginal() {
-  const original = makeCopy(root);
-  await original.build(["src/"]);
-  return original;
-}
-
-export function makeCopy(from) {
+export function makeCopy() {
   const directory = mkdtempSync(join(realpathSync(tmpdir()), "quern-mutation-"));
-  for (const name of readdirSync(from)) {
-    if (!LEFT_OUT.has(name)) cpSync(join(from, name), join(directory, name), { recursive: true });
+  for (const name of readdirSync(root)) {
+    if (!LEFT_OUT.has(name)) cpSync(join(root, name), join(directory, name), { recursive: true });
   }
   for (const name of LINKED) {
-    if (existsSync(join(from, name))) symlinkSync(realpathSync(join(from, name)), join(directory, name));
+    if (existsSync(join(root, name))) symlinkSync(realpathSync(join(root, name)), join(directory, name));
   }
   return {
     directory,
     apply: (file) => apply(directory, file),
-    build: (touches) => build(directory, touches),
+    build: (touches, tests) => build(directory, touches, tests),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }
@@ -44,13 +40,17 @@ function apply(directory, file) {
   if (status !== 0) throw new Error(`the patch does not apply: ${error?.message ?? stderr.trim()}`);
 }
 
-/** Python needs no build. */
-async function build(directory, touches) {
-  if (touches.some((file) => file.startsWith("src/")))
-    await run(directory, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", ...INCREMENTAL]);
-  if (touches.some((file) => file.startsWith("src/"))) await run(directory, ["scripts/bundle.mjs"]);
+/** Builds only what the tests run of it. Python needs no build, and Vitest runs the sources. */
+async function build(directory, touches, tests) {
   if (touches.some((file) => file.startsWith("assembly/")))
     await run(directory, ["node_modules/assemblyscript/bin/asc.js"]);
+  if (!touches.some((file) => file.startsWith("src/"))) return;
+  for (const args of new Set(tests.map(builtFor))) if (args !== undefined) await run(directory, args);
+}
+
+function builtFor(test) {
+  const [, args] = Object.entries(BUILT).find(([beginning]) => test.startsWith(beginning)) ?? [];
+  return args;
 }
 
 function run(directory, args) {

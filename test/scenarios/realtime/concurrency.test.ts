@@ -104,7 +104,7 @@ describe("a real-time API with concurrent requests", () => {
     const until = join(server.dir, "bounded-may-end");
     let left = 6;
     const asked = Array.from({ length: 6 }, (_, id) => post("single", { id, until }).finally(() => left--));
-    await eventually("what is too much is refused", () => left === 3);
+    await eventually("what is too much is refused", () => left === 3, 15_000);
     writeFileSync(until, "");
     const answers = await Promise.all(asked);
     const refused = answers.filter(({ status }) => status === 503);
