@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { BACKEND, PYPROJECT } from "../../harness/local-package.ts";
 import { killAll } from "../../harness/processes.ts";
 import { ECHO, OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -247,19 +248,16 @@ describe("a server", () => {
   it("installs requirements.txt once for the same content, and shows pip's message when it fails", async () => {
     server = new TestServer();
     await server.start();
-    const wheel = join(server.dir, "tiny");
-    mkdirSync(join(wheel, "tiny_quern_test"), { recursive: true });
-    writeFileSync(
-      join(wheel, "setup.py"),
-      "from setuptools import setup; setup(name='tiny-quern-test', version='1.0', packages=['tiny_quern_test'])\n",
-    );
-    writeFileSync(join(wheel, "tiny_quern_test", "__init__.py"), "WORD = 'installed'\n");
+    const tiny = join(server.dir, "tiny");
+    mkdirSync(tiny);
+    writeFileSync(join(tiny, "pyproject.toml"), PYPROJECT);
+    writeFileSync(join(tiny, "backend.py"), BACKEND);
+    writeFileSync(join(tiny, "tiny_quern.py"), "WORD = 'installed'\n");
     const files = project(
-      "import os, shutil, sys, tiny_quern_test\nclass PythonPredictor:\n  def __init__(self, config): pass\n" +
-        "  def predict(self, payload): return [tiny_quern_test.WORD, shutil.which('python'), shutil.which('pip'), os.environ['VIRTUAL_ENV'], sys.prefix]\n",
+      "import os, shutil, sys, tiny_quern\nclass PythonPredictor:\n  def __init__(self, config): pass\n" +
+        "  def predict(self, payload): return [tiny_quern.WORD, shutil.which('python'), shutil.which('pip'), os.environ['VIRTUAL_ENV'], sys.prefix]\n",
     );
-    server.deploy({ ...files, "requirements.txt": `${wheel}\n` }, { wait: false });
-    // pip builds the package, with a setuptools that it downloads.
+    server.deploy({ ...files, "requirements.txt": `${tiny}\n` }, { wait: false });
     const answers = async () => (await server.post("/echo", 1)).status === 200;
     await eventually("it is installed", answers, 150_000);
     // Its commands are the environment's, not the host's.
