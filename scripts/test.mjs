@@ -24,21 +24,21 @@ const MEMORY_GROUPS = join("test", "memory-groups");
 const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE];
 const scenarios = (folder, ...names) => names.map((name) => `test/scenarios/${folder}/${name}.test.ts`);
 /**
- * Leaves out tests that do not depend on the version of Node: Python, applications, guides, the rules of
- * configurations, other stores and queues.
+ * Leaves out tests that do not depend on the version of Node: decisions, Python, applications, guides, the rules of
+ * configurations, addresses and jobs, other stores and queues.
  */
 const OF_NODE = [
   "test/base/",
-  "test/batch/",
-  "test/control/",
+  "test/batch/durability.test.ts",
+  "test/batch/records/large-columns.test.ts",
+  "test/batch/zstd.test.ts",
+  "test/conformance/database.test.ts",
+  "test/database/",
   "test/gateway/",
   "test/observe/",
   "test/protocol/",
-  "test/conformance/database.test.ts",
-  "test/conformance/worker.test.ts",
-  ...scenarios("access", "addresses"),
-  ...scenarios("batch", "batch", "survival"),
-  ...scenarios("operations", "logs", "server"),
+  ...scenarios("batch", "survival"),
+  ...scenarios("operations", "server"),
   ...scenarios("realtime", "payloads", "realtime", "rude-clients", "streams"),
 ];
 
