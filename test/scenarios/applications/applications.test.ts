@@ -2,7 +2,7 @@
  * Declarative applications: from a directory of YAML and a CSV to predictions, and the resources that a change computes
  * again.
  */
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -166,12 +166,17 @@ describe("the iris application", () => {
   });
 
   it("deletes an API that is no longer in the files, and reads data again on refresh", async () => {
-    iris.write();
+    const hold = join(server.dir, "hold");
+    const held = `import os, time\n    while os.path.exists(${JSON.stringify(hold)}): time.sleep(0.02)`;
+    iris.write(lightModel(held));
     iris.deploy();
     expect((await server.post("/iris/twin", SETOSA)).status).toBe(404);
+    writeFileSync(hold, "");
     const before = new Date().toISOString();
     expect(server.cli(["refresh", "-a", "iris"]).out).toBe("Cache deleted, deployment started\n");
-    expect(iris.deploy()).toBe("Deployment is already running");
+    expect(server.cli(["deploy", iris.directory]).out).toBe("Deployment is already running\n");
+    rmSync(hold);
+    iris.deploy();
     expect(await iris.computedAfter(before)).toEqual(EVERYTHING);
   });
 
