@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** What needs TensorFlow, or a kernel of its own, is a stage of its own (`node scripts/test.mjs --tensorflow`, `--own-kernel`). */
 const SUITES: Record<string, string> = {
@@ -6,6 +7,25 @@ const SUITES: Record<string, string> = {
   tensorflow: "test/**/*.tensorflow.ts",
   "own-kernel": "test/**/*.cgroup.ts",
 };
+
+/** These take half a minute or more, although they are short: they mostly wait. */
+const LONG = [
+  "test/scenarios/batch/kill-points.test.ts",
+  "test/fuzz/seeds.test.ts",
+  "test/scenarios/operations/random-kills.test.ts",
+  "test/scenarios/applications/application-data.test.ts",
+  "test/former-examples/former-examples.test.ts",
+  "test/conformance/object-store.test.ts",
+];
+const isLong = ({ moduleId }: TestSpecification) => LONG.some((file) => moduleId.endsWith(`/${file}`));
+
+/** Vitest starts large files first. The long ones come before them, so that none runs alone at the end. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 /** Tests start real processes, and wait for them more than they compute: three files at a time on two cores. Only a hang reaches the time limits. */
 export default defineConfig({
@@ -15,5 +35,6 @@ export default defineConfig({
     hookTimeout: 120_000,
     maxWorkers: 3,
     pool: "forks",
+    sequence: { sequencer: LongFirst },
   },
 });
