@@ -2,12 +2,12 @@
 import { contain } from "../base/boundary.ts";
 import type { JobOutput } from "./output/job-output.ts";
 import type { RunOfJob } from "./phase.ts";
-import { completionFailed, outputFailed } from "./records/job-reasons.ts";
+import { completionFailed } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { BatchWorker } from "./workers/batch-worker.ts";
 import type { JobWorkers } from "./workers/job-workers.ts";
 
-type CompletingRun = Pick<RunOfJob, "isEnding" | "endSoon" | "unexpected"> & {
+type CompletingRun = Pick<RunOfJob, "isEnding" | "endSoon" | "failOutput" | "unexpected"> & {
   job: Pick<JobRow, "round">;
   output: Pick<JobOutput, "finish"> | undefined;
 };
@@ -58,7 +58,7 @@ export class Completion {
       await this.run.output?.finish();
       return true;
     } catch (error) {
-      this.run.endSoon({ kind: "unexpected", reason: outputFailed(error as Error) });
+      this.run.failOutput(error as Error);
       return false;
     }
   }

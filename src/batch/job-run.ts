@@ -25,7 +25,7 @@ import { type JobInput, jobInput } from "./records/job-input.ts";
 import { outputFailed, unexpected } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
-import { setStartTime } from "./records/owned-job.ts";
+import { FormerOwner, setStartTime } from "./records/owned-job.ts";
 import { type StoredInput, storedInput } from "./records/stored-input.ts";
 
 const TICK_MS = 250;
@@ -56,6 +56,8 @@ export class JobRun implements Service, RunOfJob {
    * controller.
    */
   private readonly gone = new AbortController();
+  /** The error of the store that the job waits for. */
+  private missingStore: string | undefined;
   private ticker: NodeJS.Timeout | undefined;
   private resolveEnded: () => void = () => {};
 
@@ -77,7 +79,13 @@ export class JobRun implements Service, RunOfJob {
     });
     this.over = this.left.signal;
     this.store = new PatientStore(deps.store, {
-      onWait: (error, pauseMs) => jobLog(`${error.message}; trying again in ${pauseMs} ms`),
+      onWait: (error, pauseMs) => {
+        this.missingStore = error.message;
+        jobLog(`${error.message}; trying again in ${pauseMs} ms`);
+      },
+      onResume: () => {
+        this.missingStore = undefined;
+      },
       signal: this.over,
     });
     this.input = jobInput(this.store, itemsFile(deps.dataDir, job.job_id), this.diskWait);
@@ -120,6 +128,7 @@ export class JobRun implements Service, RunOfJob {
   }
 
   waiting(): string | undefined {
+    if (this.missingStore !== undefined) return `it tries again: ${this.missingStore}`;
     return this.phase.workers.describeWaiting();
   }
 
@@ -146,7 +155,7 @@ export class JobRun implements Service, RunOfJob {
     const { deps, job, store, diskWait } = this;
     return openOutput({
       ...{ ...deps, store, diskWait, jobId: job.job_id, round: job.round },
-      onError: (error) => this.endSoon({ kind: "unexpected", reason: outputFailed(error) }),
+      onError: (error) => this.failOutput(error),
     });
   }
 
@@ -227,7 +236,13 @@ export class JobRun implements Service, RunOfJob {
     return true;
   }
 
+  failOutput(error: Error): void {
+    if (error instanceof FormerOwner) return this.unexpected(error);
+    this.endSoon({ kind: "unexpected", reason: outputFailed(error) });
+  }
+
   unexpected(error: Error): void {
+    if (error instanceof FormerOwner) return contain("a job", () => this.stop());
     this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed: internal error");
     this.endSoon({ kind: "unexpected", reason: unexpected(error) });
   }

@@ -37,7 +37,9 @@ export interface RunOfJob {
   readonly over: AbortSignal;
   /** Ends the job; the first cause wins. */
   endSoon(cause: EndCause): void;
-  /** Ends the job because of a bug. */
+  /** Ends the job because its output cannot be written. */
+  failOutput(error: Error): void;
+  /** Ends the job because of a bug; if another controller has it now, only this run of it. */
   unexpected(error: Error): void;
 }
 

@@ -43,7 +43,6 @@ export const itemsFile = (dataDir: string, jobId: string) =>
 
 /** The rows that workers returned, until they are in the job's output: files of rows, and where each batch has its own. */
 export const rowsDirectory = (dataDir: string, jobId: string) => join(jobDirectory(dataDir, jobId), "rows");
-export const rowsIndexFile = (dataDir: string, jobId: string) => join(rowsDirectory(dataDir, jobId), "index");
 
 /** Outputs that the server keeps itself, by job. */
 export const outputsDirectory = (dataDir: string) => join(dataDir, "outputs");

@@ -21,6 +21,8 @@ const PAUSE_FIRST_MS = 250;
 export interface Patience {
   /** Called before each pause, with the store's error. */
   onWait: (error: Error, pauseMs: number) => void;
+  /** Called when an operation that had to wait has succeeded. */
+  onResume?: () => void;
   /** Aborted when nobody waits any more: the last error is thrown then. */
   signal: AbortSignal;
   patienceMs?: number;
@@ -95,7 +97,9 @@ export class PatientStore implements ObjectStore {
     const tries = new Tries(this.patience);
     for (;;) {
       try {
-        return await work();
+        const result = await work();
+        tries.forget();
+        return result;
       } catch (error) {
         await tries.pause(error);
       }
@@ -115,6 +119,8 @@ class Tries {
 
   /** Call after a success: the next error is a new outage. */
   forget(): void {
+    if (this.sinceMs === undefined) return;
+    this.patience.onResume?.();
     this.sinceMs = undefined;
     this.pauseMs = PAUSE_FIRST_MS;
   }

@@ -31,6 +31,7 @@ describe("the completion of a job", () => {
     const run = {
       ...{ isEnding: false, job: { round: 1 }, output: { finish } },
       endSoon: ({ kind }: { kind: string }) => steps.push(`end: ${kind}`),
+      failOutput: ({ message }: Error) => steps.push(`no output: ${message}`),
       unexpected: (error: Error) => steps.push(`unexpected: ${error.message}`),
     };
     const startMissing = () => steps.push("start a worker");
@@ -75,6 +76,6 @@ describe("the completion of a job", () => {
     endOutput(new Error("no store"));
     await nextTurn();
     await ask();
-    expect(steps).toEqual(["hook", "output", "end: unexpected"]);
+    expect(steps).toEqual(["hook", "output", "no output: no store"]);
   });
 });

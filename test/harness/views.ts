@@ -21,6 +21,8 @@ export interface JobView {
       last_lines?: string[];
     };
   };
+  waiting?: string;
+  output?: { rows: number; has_manifest: boolean };
   config: unknown;
 }
 

@@ -10,7 +10,7 @@ import { markSettled, type Segment, writeSettled } from "../../database/segment-
 import { type DeadLetter, saveLetter } from "../letters/letters.ts";
 import { type FailedAttempt, saveFailedAttempt } from "../records/batch-rows.ts";
 import { type InHand, saveInHand } from "../records/interrupted-batches.ts";
-import { addSettled } from "../records/owned-job.ts";
+import { addSettled, FormerOwner } from "../records/owned-job.ts";
 import { NO_ROWS, type RowsPlace, type SettledRows } from "../rows/rows-place.ts";
 
 export interface SettlementsOptions {
@@ -158,7 +158,7 @@ export class Settlements {
         failedBatches,
         successUs,
       };
-      if (!(await addSettled(tx, jobId, epoch, counts))) throw new Error(`job ${jobId} has another owner`);
+      if (!(await addSettled(tx, jobId, epoch, counts))) throw new FormerOwner();
       reach("ack-before-commit");
     });
     reach("ack-after-commit");

@@ -8,7 +8,7 @@ import { ENQUEUE_COMMIT_BYTES } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { appendSegment } from "../../database/segment-rows.ts";
 import { ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
-import { saveEnqueued } from "../records/owned-job.ts";
+import { FormerOwner, saveEnqueued } from "../records/owned-job.ts";
 import type { NewSegment } from "./make-segments.ts";
 
 /** The position in the input at which the committed segments end. */
@@ -76,7 +76,7 @@ export class EnqueueCommits {
     await db.transaction(async (tx) => {
       for (const segment of segments) await appendSegment(tx, jobId, segment);
       if (!(await saveEnqueued(tx, jobId, epoch, last.first_batch + last.batch_count, this.cursor ?? null)))
-        throw new Error(`job ${jobId} has another owner`);
+        throw new FormerOwner();
       reach("segment-before-commit");
     });
     reach("segment-after-commit");

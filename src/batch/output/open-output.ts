@@ -1,6 +1,6 @@
 /** Opens the output of a job that is about to run; undefined if it has none. */
 import { type DiskWait, makeDirectories, whenDiskHasSpace } from "../../base/disk-full.ts";
-import { rowsDirectory, rowsIndexFile } from "../../contracts/data-layout.ts";
+import { rowsDirectory } from "../../contracts/data-layout.ts";
 import { RowsIndex } from "../rows/rows-by-batch.ts";
 import { Spool } from "../rows/spool.ts";
 import { JobOutput, type JobOutputOptions } from "./job-output.ts";
@@ -18,8 +18,8 @@ export async function openOutput(options: OpenOutputOptions): Promise<JobOutput 
   return whenDiskHasSpace(async () => {
     const directory = rowsDirectory(dataDir, jobId);
     makeDirectories(directory);
-    const index = await RowsIndex.open(rowsIndexFile(dataDir, jobId));
-    const spool = await Spool.open(directory, index.lastFile, diskWait);
+    const index = await RowsIndex.open(directory, options.epoch);
+    const spool = Spool.open(directory, { lastFile: index.lastFile, epoch: options.epoch }, diskWait);
     return new JobOutput({ ...options, prefix: output.prefix, spool, index });
   }, diskWait);
 }

@@ -2,8 +2,10 @@
  * Turns settled batches into parts, in order, one part at a time. A part is durable in the store before its row, and
  * its row before the files that it came from are removed (docs/decisions/0004-commit-order.md).
  */
+
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import type { Database } from "../../database/database.ts";
+import { FormerOwner } from "../records/owned-job.ts";
 import type { SpoolFiles } from "../rows/spool-files.ts";
 import { InOrder } from "./in-order.ts";
 import { lastPart, type Part, parts, savePart } from "./part-rows.ts";
@@ -119,7 +121,7 @@ export class OutputParts {
     const { db, jobId, epoch, reach } = this.options;
     reach("part-before-commit");
     await db.transaction(async (tx) => {
-      if (!(await savePart(tx, jobId, epoch, part))) throw new Error(`job ${jobId} has another owner`);
+      if (!(await savePart(tx, jobId, epoch, part))) throw new FormerOwner();
     });
     reach("part-after-commit");
   }

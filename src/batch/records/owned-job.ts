@@ -5,6 +5,13 @@
 import { type Database, first, type Statements } from "../../database/database.ts";
 import { JOB_COLUMNS, type JobRow } from "./job-rows.ts";
 
+/** Another controller has the job now. This one leaves it as it is. */
+export class FormerOwner extends Error {
+  constructor() {
+    super("another controller has this job now");
+  }
+}
+
 /** Takes a job over; every later write of this run carries `epoch`. */
 export async function claimJob(db: Database, jobId: string, epoch: number): Promise<JobRow | undefined> {
   await db.run("UPDATE jobs SET epoch = ? WHERE job_id = ? AND epoch < ? AND end_time IS NULL", [

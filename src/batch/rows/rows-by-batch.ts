@@ -4,10 +4,11 @@
  * batch is settled in the database: it is written, and synced, before that commit.
  */
 import { type FileHandle, open } from "node:fs/promises";
+import { newestIndex, openOwnIndex } from "./own-file.ts";
 import type { RowsPlace, SettledRows } from "./rows-place.ts";
 
-/** `u32 file | u32 offset | u32 bytes | u32 rows`, little endian. The first is a head: the last file of the spool. */
-const ENTRY_BYTES = 16;
+/** `f64 file | u32 offset | u32 bytes | u32 rows`, little endian. The first is a head: the last file of the spool. */
+const ENTRY_BYTES = 20;
 const positionOf = (batchIndex: number) => (batchIndex + 1) * ENTRY_BYTES;
 
 export class RowsIndex {
@@ -23,24 +24,26 @@ export class RowsIndex {
     this.lastFile = lastFile;
   }
 
-  static async open(path: string): Promise<RowsIndex> {
-    // "a+" makes a missing file; writes at positions need another mode.
-    await (await open(path, "a+", 0o600)).close();
-    const file = await open(path, "r+");
+  /**
+   * Opens the index of this controller, which is a copy of the former controller's. `directory`: of the spool. Throws
+   * FormerOwner if a later controller has one.
+   */
+  static async open(directory: string, epoch: number): Promise<RowsIndex> {
+    const file = await openOwnIndex(directory, epoch);
     const head = Buffer.alloc(ENTRY_BYTES);
     await file.read(head, 0, ENTRY_BYTES, 0);
-    return new RowsIndex(file, head.readUInt32LE(0));
+    return new RowsIndex(file, head.readDoubleLE(0));
   }
 
   /** For reading only. Rejects with ENOENT if the job has no rows yet. */
-  static async openForReading(path: string): Promise<RowsIndex> {
-    return new RowsIndex(await open(path, "r"), 0);
+  static async openForReading(directory: string): Promise<RowsIndex> {
+    return new RowsIndex(await open(await newestIndex(directory), "r"), 0);
   }
 
   /** Writes the entries, adjacent ones together, and syncs them. `lastFile`: of the spool. */
   async write(entries: readonly SettledRows[], lastFile: number): Promise<void> {
     const head = Buffer.alloc(ENTRY_BYTES);
-    head.writeUInt32LE(lastFile, 0);
+    head.writeDoubleLE(lastFile, 0);
     await this.file.write(head, 0, ENTRY_BYTES, 0);
     for (let from = 0; from < entries.length; ) {
       const count = runLength(entries, from);
@@ -76,19 +79,19 @@ function encoded(entries: readonly SettledRows[], from: number, count: number): 
   for (let i = 0; i < count; i++) {
     const { file, offset, bytes: length, rows } = entries[from + i]!.place;
     const at = i * ENTRY_BYTES;
-    bytes.writeUInt32LE(file, at);
-    bytes.writeUInt32LE(offset, at + 4);
-    bytes.writeUInt32LE(length, at + 8);
-    bytes.writeUInt32LE(rows, at + 12);
+    bytes.writeDoubleLE(file, at);
+    bytes.writeUInt32LE(offset, at + 8);
+    bytes.writeUInt32LE(length, at + 12);
+    bytes.writeUInt32LE(rows, at + 16);
   }
   return bytes;
 }
 
 function decoded(bytes: Buffer, at: number): RowsPlace {
   return {
-    file: bytes.readUInt32LE(at),
-    offset: bytes.readUInt32LE(at + 4),
-    bytes: bytes.readUInt32LE(at + 8),
-    rows: bytes.readUInt32LE(at + 12),
+    file: bytes.readDoubleLE(at),
+    offset: bytes.readUInt32LE(at + 8),
+    bytes: bytes.readUInt32LE(at + 12),
+    rows: bytes.readUInt32LE(at + 16),
   };
 }

@@ -1,4 +1,4 @@
-/** One file of the spool: rows of one worker, appended as they come. It is opened with its first write. */
+/** One file of the spool: rows of one worker, appended as they come. It is made with its first write. */
 import { type FileHandle, open } from "node:fs/promises";
 
 export class SpoolFile {
@@ -16,7 +16,7 @@ export class SpoolFile {
     this.onCreated = onCreated;
   }
 
-  /** May be retried after an error. */
+  /** May be retried after an error. Never replaces a file that is there. */
   async write(bytes: Buffer, offset: number): Promise<void> {
     const handle = await this.opened();
     this.isSynced = false;
@@ -43,7 +43,7 @@ export class SpoolFile {
   private opened(): Promise<FileHandle> {
     if (this.handle !== undefined) return this.handle;
     this.onCreated();
-    this.handle = open(this.path, "w", 0o600).catch((error: Error) => {
+    this.handle = open(this.path, "wx", 0o600).catch((error: Error) => {
       this.handle = undefined;
       throw error;
     });

@@ -20,7 +20,7 @@ export class SpoolReader {
 
   /** Rejects with ENOENT if there is no spool. */
   static async open(directory: string): Promise<SpoolReader> {
-    return new SpoolReader(directory, await RowsIndex.openForReading(join(directory, "index")));
+    return new SpoolReader(directory, await RowsIndex.openForReading(directory));
   }
 
   /** The rows of settled batches, from `first` to the one before `next`. Rejects with ENOENT if they are in a part. */

@@ -10,6 +10,8 @@ import type { RowsPlace } from "./rows-place.ts";
 import { SpoolFile } from "./spool-file.ts";
 import { SpoolStream } from "./spool-stream.ts";
 
+/** Of one controller in one job, at most: a petabyte of rows. */
+const FILES_OF_EPOCH = 2 ** 24;
 const NAME = /^(\d+)\.jsonl$/;
 
 export class Spool {
@@ -27,10 +29,16 @@ export class Spool {
     this.diskWait = diskWait;
   }
 
-  /** `lastFile`: the number of the last file that was ever named (RowsIndex). */
-  static async open(directory: string, lastFile: number, diskWait: DiskWait): Promise<Spool> {
-    const numbers = await filesOf(directory);
-    return new Spool(directory, Math.max(lastFile, ...numbers), diskWait);
+  /**
+   * `lastFile`: the number of the last file that was ever named (RowsIndex). `epoch`: each controller has numbers of its
+   * own, because a former one may still write.
+   */
+  static open(
+    directory: string,
+    { lastFile, epoch }: { lastFile: number; epoch: number },
+    diskWait: DiskWait,
+  ): Spool {
+    return new Spool(directory, Math.max(lastFile, epoch * FILES_OF_EPOCH), diskWait);
   }
 
   /** The numbers of the files that are there. */

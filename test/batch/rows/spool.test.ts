@@ -1,5 +1,5 @@
 /** The spool of a job: what workers sent is on the disk, in pieces that never overlap, before it counts. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -12,10 +12,11 @@ import { OUTPUT_WINDOW_BYTES, SPOOL_FILE_BYTES } from "../../../src/contracts/li
 const diskWait = { onWait: () => {}, signal: new AbortController().signal };
 let directory: string;
 let spool: Spool;
+const openSpool = (epoch: number) => Spool.open(directory, { lastFile: 0, epoch }, diskWait);
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "quern-spool-"));
-  spool = await Spool.open(directory, 0, diskWait);
+  spool = openSpool(1);
 });
 afterEach(async () => {
   await spool.close();
@@ -61,23 +62,26 @@ describe("the rows of a worker", () => {
     }
     other.append(Buffer.from("y"));
     const { file } = other.take({ rows: 1, bytes: 1 });
-    expect(new Set([...files, file])).toEqual(new Set([1, 2, 3]));
+    expect(new Set([...files, file]).size).toBe(3);
     expect(files[0]).not.toBe(files[files.length - 1]);
     expect(files).not.toContain(file);
   });
 
-  it("never go to a file of an earlier controller", async () => {
+  it("never go to a file of an earlier controller, also while that writes", async () => {
     const stream = spool.stream(() => {});
     stream.append(Buffer.from("old"));
+    const former = stream.take({ rows: 1, bytes: 3 });
+    const late = spool.stream(() => {});
     await spool.sync();
-    await spool.close();
-    spool = await Spool.open(directory, 0, diskWait);
+    const old = spool;
+    spool = openSpool(2);
     const next = spool.stream(() => {});
     next.append(Buffer.from("new"));
     const place = next.take({ rows: 1, bytes: 3 });
     await spool.sync();
-    expect(place.file).toBeGreaterThan(1);
-    expect(readFileSync(join(directory, "1.jsonl"), "utf8")).toBe("old");
+    late.append(Buffer.from("late"));
+    await old.close();
+    expect(await Promise.all([place, former].map(contentOf))).toEqual(["new", "old"]);
   });
 
   it("are still there when the worker is gone", async () => {
@@ -98,40 +102,42 @@ describe("the files of the spool", () => {
     await spool.end(done);
     await spool.sync();
     const files = new SpoolFiles(spool);
-    files.has(3, rows(1));
-    files.has(7, rows(2));
+    files.has(3, rows(done.fileNumber));
+    files.has(7, rows(current.fileNumber));
     await files.removeBefore(3);
-    expect(existsSync(join(directory, "1.jsonl"))).toBe(true);
+    expect(existsSync(join(directory, `${done.fileNumber}.jsonl`))).toBe(true);
     await files.removeBefore(8);
-    expect(readdirSync(directory)).toEqual(["2.jsonl"]);
+    expect(readdirSync(directory)).toEqual([`${current.fileNumber}.jsonl`]);
     await spool.end(current);
     await files.removeBefore(8);
     expect(readdirSync(directory)).toEqual([]);
   });
 
   it("are removed at a start if no settled batch has rows in them", async () => {
+    const files: number[] = [];
     for (let i = 0; i < 3; i++) {
       const stream = spool.stream(() => {});
       stream.append(Buffer.from("12345"));
+      files.push(stream.fileNumber);
       await spool.end(stream);
     }
-    const index = await RowsIndex.open(join(directory, "index"));
+    const index = await RowsIndex.open(directory, 1);
     await index.write(
       [
-        { batchIndex: 0, place: rows(1) },
-        { batchIndex: 1, place: rows(2) },
+        { batchIndex: 0, place: rows(files[0]!) },
+        { batchIndex: 1, place: rows(files[1]!) },
       ],
-      3,
+      files[2]!,
     );
     await new SpoolFiles(spool).begin(index, { firstNew: 0, totalBatches: 5 }, (batch) => batch === 1);
-    expect(readdirSync(directory).sort()).toEqual(["2.jsonl", "index"]);
+    expect(readdirSync(directory).sort()).toEqual([`${files[1]}.jsonl`, "index.1"]);
     await index.close();
   });
 });
 
 describe("the index of rows", () => {
   it("gives back each batch's place, and none for others", async () => {
-    const index = await RowsIndex.open(join(directory, "index"));
+    const index = await RowsIndex.open(directory, 1);
     const place = { file: 4_000_000_000, offset: 3_000_000_000, bytes: 268_435_456, rows: 99 };
     await index.write(
       [
@@ -148,15 +154,34 @@ describe("the index of rows", () => {
     await index.close();
   });
 
+  const place = { file: 1, offset: 2, bytes: 3, rows: 4 };
+
   it("is continued by the next controller", async () => {
-    const path = join(directory, "index");
-    const first = await RowsIndex.open(path);
-    const place = { file: 1, offset: 2, bytes: 3, rows: 4 };
+    const first = await RowsIndex.open(directory, 1);
     await first.write([{ batchIndex: 5, place }], 12);
     await first.close();
-    const second = await RowsIndex.open(path);
+    const second = await RowsIndex.open(directory, 2);
     expect(await second.read(5, 1)).toEqual([place]);
     expect(second.lastFile).toBe(12);
     await second.close();
+    expect(readdirSync(directory)).toEqual(["index.2"]);
+  });
+
+  it("has no entry that a former controller writes later", async () => {
+    const former = await RowsIndex.open(directory, 1);
+    await former.write([{ batchIndex: 5, place }], 12);
+    const index = await RowsIndex.open(directory, 3);
+    const own = { ...place, file: 99 };
+    await index.write([{ batchIndex: 6, place: own }], 99);
+    const late = { ...place, offset: 7 };
+    await former.write(
+      [5, 6, 7].map((batchIndex) => ({ batchIndex, place: late })),
+      13,
+    );
+    expect(await index.read(5, 3)).toEqual([place, own, NO_ROWS]);
+    await expect(RowsIndex.open(directory, 2)).rejects.toThrow("another controller");
+    const reader = await RowsIndex.openForReading(directory);
+    expect(await reader.read(6, 1)).toEqual([own]);
+    for (const open of [former, index, reader]) await open.close();
   });
 });

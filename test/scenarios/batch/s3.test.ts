@@ -5,6 +5,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { applicationServer } from "../../harness/iris-example.ts";
+import { readOutput } from "../../harness/outputs.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { root, TestServer } from "../../harness/server.ts";
 import { isS3Installed, startS3, type TestS3 } from "../../harness/stores.ts";
@@ -199,7 +200,10 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(s3.proxy!.connections).toBeGreaterThanOrEqual(before);
     const log = () => serverLog(id);
     await eventually("the log tells of it", () => log().includes("trying again"));
-    expect((await server.job("jobs", id)).status).toBe("status_enqueuing");
+    expect(await server.job("jobs", id)).toMatchObject({
+      status: "status_enqueuing",
+      waiting: expect.stringMatching(/^it tries again: the store of s3:/),
+    });
     await s3.restart();
     expect(await server.ended("jobs", id)).toMatchObject({
       status: "status_succeeded",
@@ -208,6 +212,26 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(new Set(handledIds()).size).toBe(30_000);
     expect(handledIds()).toHaveLength(30_000);
   }, 60_000);
+
+  it("waits with its output for a store that is away, says so, and runs no batch again", async () => {
+    writeFileSync(handled, "");
+    const path = join(server.dir, "go");
+    const items = Array.from({ length: 50 }, (_, id) => (id === 0 ? { id, do: "await", path } : { id }));
+    const output = { store_path: "s3://bucket/out" };
+    const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 5 }, output });
+    s3.kill();
+    writeFileSync(path, "");
+    await eventually("all batches are done", async () => {
+      const { batch_metrics, waiting } = await server.job("jobs", id);
+      return batch_metrics.succeeded === 10 && /^it tries again: the store of s3:/.test(waiting ?? "");
+    });
+    await s3.restart();
+    const job = await server.ended("jobs", id);
+    expect(job).toMatchObject({ status: "status_succeeded", output: { rows: 50, has_manifest: true } });
+    expect(job.waiting).toBeUndefined();
+    expect(handledIds()).toHaveLength(50);
+    expect(readOutput(join(s3.directory, "out", id)).rows).toHaveLength(50);
+  });
 
   it("ends correctly if the store is killed during enqueuing and during the job, and comes back", async () => {
     writeFileSync(handled, "");
