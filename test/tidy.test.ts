@@ -15,7 +15,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   contracts: { rooms: [], npm: ["zod"] },
   config: { rooms: ["base", "contracts"], npm: ["yaml"] },
   settings: { rooms: ["contracts", "access"], npm: [] },
-  parent: { rooms: ["base", "contracts", "observe"], npm: [] },
+  parent: { rooms: ["base", "contracts", "access", "observe"], npm: [] },
   protocol: { rooms: ["base", "contracts"], npm: [] },
   database: { rooms: ["base", "contracts"], npm: ["better-sqlite3", "pg"] },
   "object-store": { rooms: ["base", "contracts"] },

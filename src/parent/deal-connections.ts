@@ -1,54 +1,70 @@
 /**
  * Deals connections to several gateways in turn (docs/decisions/0002-listening-socket.md). If each gateway accepted by
  * itself, the first to wake would take all waiting connections, and keep them as long as clients do.
+ *
+ * It accepts only what a gateway has a place for. All others wait in the kernel, so they cannot take the files that a new
+ * gateway needs. It gives each gateway one connection at a time: Node queues all messages to a process behind a
+ * connection that the process has not received, also those that check whether it responds.
  */
 import type { ChildProcess } from "node:child_process";
-import net from "node:net";
+import type { Socket } from "node:net";
+import { CONNECTIONS_QUEUED_MAX } from "../contracts/limits/processes.ts";
+import { openFilesMax } from "../observe/open-files.ts";
+import { ConnectionQueues } from "./connection-queues.ts";
+import { PausableServer } from "./pausable-server.ts";
+import { hasEnded } from "./supervised-child.ts";
 
-/** For a moment, a gateway that has ended still counts as ready. */
-const DEAL_AGAIN_MS = 10;
+/** Follows each connection. Node sends it once the gateway has received the connection. Gateways ignore it. */
+const RECEIVED = "received";
+/** How often the parent checks whether it has read all messages of a gateway that has ended. */
+const READ_POLL_MS = 10;
 
 interface Connection {
-  socket: net.Socket;
+  socket: Socket;
   listener: number;
 }
 
 export interface DealerOptions {
   /** The gateways that take connections now. */
   gateways: () => readonly ChildProcess[];
+  /** How many gateways there are at most. */
+  count: number;
   /** The listener that stays open while gateways finish their requests. */
   last: number;
 }
 
 export class ConnectionDealer {
-  private readonly handles: readonly object[];
+  private readonly sockets: readonly { fd: number }[];
   private readonly options: DealerOptions;
-  private servers: net.Server[] = [];
-  private dealt = 0;
-  /** Connections that wait until a gateway is ready, as they would in the kernel. */
-  private waiting: Connection[] = [];
-  /** Per gateway, the connections that it has not received yet: Node sends one at a time, and queues the rest here. */
-  private readonly underWay = new Map<ChildProcess, Set<Connection>>();
+  private readonly queues: ConnectionQueues<ChildProcess, Connection>;
+  private readonly watched = new WeakSet<ChildProcess>();
+  private servers: PausableServer[] = [];
 
-  /** `handles` are bound sockets. Their order gives the numbers by which gateways know the listeners. */
-  constructor(handles: readonly object[], options: DealerOptions) {
-    this.handles = handles;
+  /** `sockets` are bound. Their order gives the numbers by which gateways know the listeners. */
+  constructor(sockets: readonly { fd: number }[], options: DealerOptions) {
+    this.sockets = sockets;
     this.options = options;
+    this.queues = new ConnectionQueues(queuedMax(options.count * sockets.length));
   }
 
   start(): void {
-    this.servers = this.handles.map((handle, listener) => {
-      // The socket is paused, because the gateway must read what the client has sent.
-      const server = net.createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) =>
-        this.deal({ socket: socket.on("error", () => socket.destroy()), listener }),
-      );
-      return server.listen(handle);
-    });
+    this.servers = this.sockets.map(
+      ({ fd }, listener) =>
+        new PausableServer(fd, (socket) => {
+          this.queues.add({ socket: socket.on("error", () => socket.destroy()), listener }, this.ready());
+          this.deal();
+        }),
+    );
+    this.deal();
   }
 
-  /** Called when a gateway has become ready. */
-  dealWaiting(): void {
-    for (const connection of this.waiting.splice(0)) this.deal(connection);
+  /** Called when a gateway may have become ready, or may no longer be. */
+  deal(): void {
+    const ready = this.ready();
+    this.queues.dealAgain(ready);
+    for (const gateway of ready) this.give(gateway);
+    for (const [listener, server] of this.servers.entries())
+      server.accept(this.queues.mayAccept(listener, ready));
   }
 
   /** Closes all listeners except the last one. */
@@ -59,48 +75,47 @@ export class ConnectionDealer {
 
   closeLast(): void {
     this.servers[this.options.last]!.close();
-    for (const { socket } of this.waiting.splice(0)) socket.destroy();
+    for (const { socket } of this.queues.clear()) socket.destroy();
   }
 
-  private deal(connection: Connection): void {
+  /** For a moment, a gateway that has ended still counts as one that takes connections. */
+  private ready(): ChildProcess[] {
+    return this.options.gateways().filter((gateway) => gateway.connected && !hasEnded(gateway));
+  }
+
+  private give(gateway: ChildProcess): void {
+    const connection = this.queues.next(gateway);
+    if (connection === undefined) return;
+    this.watch(gateway);
     const { socket, listener } = connection;
-    const ready = this.options.gateways();
-    const gateway = ready[this.dealt++ % ready.length];
-    if (gateway === undefined) {
-      this.waiting.push(connection);
+    // The parent keeps its copy open. If the gateway dies before it has the connection, another one gets it.
+    gateway.send({ listener }, socket, { keepOpen: true }, () => {});
+    gateway.send(RECEIVED, () => {
+      if (!this.queues.received(gateway, connection)) return;
+      socket.destroy();
+      this.deal();
+    });
+  }
+
+  private watch(gateway: ChildProcess): void {
+    if (this.watched.has(gateway)) return;
+    this.watched.add(gateway);
+    gateway.once("exit", () => this.onEnd(gateway));
+  }
+
+  /** Its last messages may say that it received a connection. Another gateway could not read what it has read of it. */
+  private onEnd(gateway: ChildProcess): void {
+    if (gateway.connected) {
+      setTimeout(() => this.onEnd(gateway), READ_POLL_MS);
       return;
     }
-    const underWay = this.underWayTo(gateway);
-    underWay.add(connection);
-    // The parent keeps its copy open. If the gateway dies during the transfer, Node would never close it.
-    gateway.send({ listener }, socket, { keepOpen: true }, (error) => {
-      // If the gateway has ended before, the connection was already dealt to another one.
-      if (!underWay.delete(connection)) return;
-      if ((error as NodeJS.ErrnoException | null)?.code === "ERR_IPC_CHANNEL_CLOSED")
-        this.dealLater(connection);
-      else socket.destroy();
-    });
+    this.queues.forget(gateway);
+    this.deal();
   }
+}
 
-  private dealLater(connection: Connection): void {
-    setTimeout(() => this.deal(connection), DEAL_AGAIN_MS);
-  }
-
-  /**
-   * When the gateway ends, connections that it has not received go to another one. Otherwise their clients would never
-   * get a response.
-   */
-  private underWayTo(gateway: ChildProcess): Set<Connection> {
-    const known = this.underWay.get(gateway);
-    if (known !== undefined) return known;
-    const connections = new Set<Connection>();
-    this.underWay.set(gateway, connections);
-    gateway.once("exit", () => {
-      this.underWay.delete(gateway);
-      const left = [...connections];
-      connections.clear();
-      for (const connection of left) this.dealLater(connection);
-    });
-    return connections;
-  }
+/** For each gateway and listener. All together take at most a quarter of the files. */
+function queuedMax(queues: number): number {
+  const share = Math.floor(openFilesMax() / 4 / queues);
+  return Math.max(1, Math.min(CONNECTIONS_QUEUED_MAX, share));
 }

@@ -18,7 +18,7 @@ export class Gateways {
     options: Omit<SupervisedChildOptions, "role" | "name" | "sockets" | "onIdle">,
   ) {
     if (count > 1)
-      this.dealer = new ConnectionDealer(handles, { gateways: () => this.taking(), last: INSIDE });
+      this.dealer = new ConnectionDealer(handles, { gateways: () => this.taking(), count, last: INSIDE });
     const child = {
       ...options,
       role: "gateway",
@@ -35,9 +35,9 @@ export class Gateways {
     this.dealer?.start();
   }
 
-  /** Called when a gateway may have become ready. */
-  dealWaiting(): void {
-    this.dealer?.dealWaiting();
+  /** Called when a gateway may have become ready, or may no longer be. */
+  deal(): void {
+    this.dealer?.deal();
   }
 
   /** Stops all. The listener for user code stays open until `closeLast`. */

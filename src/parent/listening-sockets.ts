@@ -18,6 +18,7 @@ interface Address {
 }
 
 interface SocketHandle {
+  fd: number;
   /** Returns 0, or the error's number. */
   getsockname(out: { address?: string; port?: number }): number;
   close(): void;

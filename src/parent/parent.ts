@@ -42,7 +42,7 @@ export class Parent {
     const stop = () => this.leave();
     process.on("SIGTERM", stop).on("SIGINT", stop);
     this.gateways.start();
-    const watch = watchSilence(this.children, () => this.gateways.dealWaiting());
+    const watch = watchSilence(this.children, () => this.gateways.deal());
     await Promise.all(this.children.map((child) => child.run(() => this.mayTryAgain())));
     clearInterval(watch);
     return this.exitCode;
@@ -61,7 +61,7 @@ export class Parent {
   }
 
   private onReady(): void {
-    this.gateways.dealWaiting();
+    this.gateways.deal();
     const areAllReady = this.children.every(({ isReady }) => isReady);
     if (!areAllReady || this.stopping.signal.aborted) return;
     if (!this.wasReady) surviveAll(sayContained);

@@ -186,6 +186,6 @@ export function watchSilence(children: readonly SupervisedChild[], onTick: () =>
   return setInterval(tick, HEARTBEAT_MS).unref();
 }
 
-function hasEnded(child: ChildProcess): boolean {
+export function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }

@@ -1,0 +1,12 @@
+/** How many files this process may open. Sockets are files. */
+import { readFileSync } from "node:fs";
+
+/** Infinite where the system does not say it in a file: macOS. Node has already raised the soft limit to the hard one. */
+export function openFilesMax(): number {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
