@@ -36,6 +36,7 @@ const OF_NODE = [
   "test/database/",
   "test/gateway/",
   "test/observe/",
+  "test/parent/",
   "test/protocol/",
   ...scenarios("batch", "survival"),
   ...scenarios("operations", "server"),
