@@ -7,7 +7,6 @@
  * descriptor, also of one that listens, if it was opened by its number. The tests run on Node 20 and 24.
  */
 import net from "node:net";
-import { LISTEN_BACKLOG } from "../contracts/limits/processes.ts";
 
 interface ListeningServer extends net.Server {
   _handle: { readStart: () => void; readStop: () => void } | null;
@@ -20,7 +19,7 @@ export class PausableServer {
   /** Listens on a bound socket, and accepts. Sockets are paused: the gateway must read what the client has sent. */
   constructor(fd: number, onConnection: (socket: net.Socket) => void) {
     const server = net.createServer({ pauseOnConnect: true, allowHalfOpen: true }, onConnection);
-    this.server = server.listen({ fd }, LISTEN_BACKLOG) as ListeningServer;
+    this.server = server.listen({ fd }) as ListeningServer;
     // Without this, the first stop would have no effect.
     this.server._handle?.readStart();
   }

@@ -21,8 +21,6 @@ export const CHILD_RESTART_MAX_MS = 10_000;
  * busy. With three listeners, eight gateways take 2,400 files. All take a quarter of the files at most.
  */
 export const CONNECTIONS_QUEUED_MAX = 100;
-/** More wait in the kernel: as many as Linux allows unless configured otherwise (`net.core.somaxconn`). */
-export const LISTEN_BACKLOG = 4_096;
 /**
  * Added to the `oom_score_adj` of each worker. The kernel then counts a worker as if it used half of the machine's
  * memory more. The server's own processes use far less than half.
