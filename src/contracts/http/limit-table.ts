@@ -55,8 +55,14 @@ const REQUESTS: readonly LimitRow[] = [
     status: undefined,
   },
   {
-    what: "TLS handshakes in progress on each listener of a gateway; a new one ends the oldest",
+    what: `TLS handshakes in progress on each listener of a gateway; a new one ends the oldest of the address with most, if that has more than 1/${requests.CONNECTIONS_SHARE} of all, else the oldest`,
     most: String(requests.HANDSHAKES_MAX),
+    error: undefined,
+    status: undefined,
+  },
+  {
+    what: "a TLS client's first message (ClientHello)",
+    most: `${bytes(requests.CLIENT_HELLO_BYTES_MAX)}, in ${requests.CLIENT_HELLO_PARTS_MAX} parts`,
     error: undefined,
     status: undefined,
   },

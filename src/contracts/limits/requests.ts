@@ -45,6 +45,24 @@ export const CONNECTIONS_READ_AGAIN = 8;
 /** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */
 export const HANDSHAKES_MAX = 1_000;
 /**
+ * TLS handshakes that one turn of a gateway's event loop begins, of all listeners, and how long it does so at most, in
+ * milliseconds. Each takes a signature: 0.5 ms with a key of RSA-2048, 4 ms with RSA-4096, 0.1 ms with P-256.
+ */
+export const HANDSHAKES_OF_A_TURN_MAX = 16;
+export const HANDSHAKING_OF_A_TURN_MS = 10;
+/**
+ * TLS handshakes of one listener that were asked for another ClientHello, because the first one lacks a key that suits
+ * the server. TLS signs for the next one as soon as it arrives. Hardly any client needs it.
+ */
+export const HANDSHAKES_RETRIED_MAX = 16;
+/** A client's first message: with post-quantum keys it has 2 KB. It comes in one part, or in a few. */
+export const CLIENT_HELLO_BYTES_MAX = 16 * 1024;
+export const CLIENT_HELLO_PARTS_MAX = 64;
+/** The time for a TLS handshake. */
+export const HANDSHAKE_MS = 20_000;
+/** Late connections that one turn of a gateway's event loop closes: 5 ms of work. */
+export const LATE_AT_ONCE_MAX = 64;
+/**
  * Open connections of one listener of a gateway, and at most a third of the files that it may open. A TLS connection holds
  * 53 KB, another one 15 KB, and up to 16 KB more while its head arrives.
  */

@@ -3,10 +3,12 @@ import { readFileSync, statSync } from "node:fs";
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import { type Socket, Server as TcpServer } from "node:net";
+import { DEFAULT_CIPHERS } from "node:tls";
 import { reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
 import { say } from "../../observe/words.ts";
+import { type HandshakeTurns, handshakeTurns } from "../connections/handshake-turns.ts";
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
@@ -16,10 +18,7 @@ import { OpenConnections } from "./open-connections.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
-/**
- * Time for a client's TLS handshake, for its headers, and for a whole request. Clients that send a byte now and then
- * are cut off.
- */
+/** Time for a client's headers, and for a whole request. Clients that send a byte now and then are cut off. */
 const HEADERS_MS = 20_000;
 const REQUEST_MS = 300_000;
 const CONNECTIONS_POLL_MS = 2_000;
@@ -51,6 +50,7 @@ export class Listener implements Service {
     take: RequestListener,
     mostConnections = connectionsMax(),
     turns = readingTurns,
+    handshakes = handshakeTurns,
   ) {
     this.listenOn = listenOn;
     this.tls = tls;
@@ -61,7 +61,7 @@ export class Listener implements Service {
       requestTimeout: REQUEST_MS,
       connectionsCheckingInterval: CONNECTIONS_POLL_MS,
     };
-    this.server = tls === undefined ? createServer(limits) : tlsServer(limits, tls);
+    this.server = tls === undefined ? createServer(limits) : tlsServer(limits, tls, handshakes);
     const listener: RequestListener = (request, response) => {
       if (!this.askedAtOnce.take(request, response)) return;
       if (this.isDraining) response.setHeader("connection", "close");
@@ -142,7 +142,7 @@ export class Listener implements Service {
       if (now === known) return;
       known = now;
       try {
-        (this.server as TlsServer).setSecureContext(readPair(tls));
+        (this.server as TlsServer).setSecureContext(secureContext(tls));
       } catch (error) {
         say(`quern: the new certificate cannot be used: ${(error as Error).message}`);
       }
@@ -150,14 +150,18 @@ export class Listener implements Service {
   }
 }
 
-function tlsServer(limits: ServerOptions, tls: TlsFiles): TlsServer {
-  const server = createTlsServer({ ...limits, ...readPair(tls), handshakeTimeout: HEADERS_MS });
-  boundHandshakes(server);
+function tlsServer(limits: ServerOptions, tls: TlsFiles, handshakes: HandshakeTurns): TlsServer {
+  const server = createTlsServer({ ...limits, ...secureContext(tls) });
+  boundHandshakes(server, handshakes);
   return server;
 }
 
-function readPair({ cert, key }: TlsFiles): { cert: Buffer; key: Buffer } {
-  return { cert: readFileSync(cert), key: readFileSync(key) };
+/**
+ * Without ciphers whose client encrypts the key for the server: decrypting it costs as much as a signature, and it is not
+ * bounded. All others have forward secrecy, and every client since TLS 1.2 has them.
+ */
+function secureContext({ cert, key }: TlsFiles): { cert: Buffer; key: Buffer; ciphers: string } {
+  return { cert: readFileSync(cert), key: readFileSync(key), ciphers: `${DEFAULT_CIPHERS}:!kRSA` };
 }
 
 /** Empty while a file is being replaced. */
