@@ -1,7 +1,7 @@
 /** Stores the parts of a body as they come, although a sender may make them as small as it likes. */
 
 /** Besides its bytes each part costs about 300 bytes, which no budget counts. */
-const SMALL_PART_BYTES = 4096;
+export const SMALL_PART_BYTES = 4096;
 
 /**
  * Adds a part. A small part after a small one is copied into the same block, which grows; all others are kept as they

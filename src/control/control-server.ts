@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { dirname } from "node:path";
+import { JoinedRequest } from "../access/joined-request.ts";
 import type { Service } from "../base/service.ts";
 import { CONTROLLER_HEAD_BYTES_MAX } from "../contracts/limits/requests.ts";
 
@@ -20,7 +21,7 @@ export class ControlServer implements Service {
     mkdirSync(dirname(this.socket), { recursive: true, mode: 0o700 });
     rmSync(this.socket, { force: true });
     const server = createServer(
-      { requestTimeout: 0, maxHeaderSize: CONTROLLER_HEAD_BYTES_MAX },
+      { requestTimeout: 0, maxHeaderSize: CONTROLLER_HEAD_BYTES_MAX, IncomingMessage: JoinedRequest },
       this.listener,
     );
     // The code that reads the body sends the "continue".

@@ -94,7 +94,7 @@ export class ControlPlane {
     body: readonly Buffer[] | undefined,
     fail: (error: unknown) => void,
   ): void {
-    const { authorization, clients, controller } = this.deps;
+    const { authorization, bodies, clients, controller } = this.deps;
     const forwarded = {
       baseUrl: clients.baseUrl(request),
       listener: entrance.name,
@@ -105,7 +105,7 @@ export class ControlPlane {
     const known = principal?.id ?? authorization.keyPrincipal(request)?.id;
     if (known !== undefined) setOwner(request.socket, known);
     const sender = known ?? request.socket.remoteAddress ?? "";
-    const options = { controller, sender, requestId, forwarded, body, path, onNothing };
+    const options = { controller, bodies, sender, requestId, forwarded, body, path, onNothing };
     forward(request, response, options).catch(fail);
   }
 }

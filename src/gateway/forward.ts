@@ -3,19 +3,25 @@
  * restarts, requests wait for it for a few seconds instead of failing.
  */
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import type { BodyBudget } from "../access/body-budget.ts";
+import { HeldBody } from "../access/held-body.ts";
 import { contain } from "../base/boundary.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { encodeForwarded, FORWARDED_HEADER, type Forwarded } from "../contracts/forwarded.ts";
+import { FORWARDED_WAITING_BODY_BYTES } from "../contracts/limits/requests.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { unreadAnswers } from "./answers/unread-answers.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
+import { pathEnd } from "./target-errors.ts";
 
 /** Headers of one hop only (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade"]);
 
 export interface ForwardOptions {
   controller: ControllerConnections;
+  /** What waits of a body counts here. */
+  bodies: BodyBudget;
   /** Whose turn the request takes: a key, or the client's address. */
   sender: string;
   requestId: string;
@@ -42,7 +48,7 @@ export async function forward(
     sendError(response, error, options.requestId);
   };
   const { requestId, onNothing = () => fail(unavailable()) } = options;
-  const connection = await options.controller.connect(options.sender, () => response.destroyed);
+  const connection = await connected(request, response, options);
   // The client left while we connected: no "close" event will follow.
   if (response.destroyed) {
     connection?.socket.destroy();
@@ -116,6 +122,25 @@ function headersOf(
     // Not `close`: the controller would end the connection after an early response, which would then be lost.
     connection: "keep-alive",
   };
+}
+
+/** Undefined as in `ControllerConnections.connect`. */
+async function connected(request: IncomingMessage, response: ServerResponse, options: ForwardOptions) {
+  const waiting = waitingBody(request, options);
+  try {
+    return await options.controller.connect(options.sender, () => response.destroyed);
+  } finally {
+    waiting.release();
+  }
+}
+
+/** Throws `queue_full` if the budget of bodies lacks the bytes that may arrive while the request waits. */
+function waitingBody(request: IncomingMessage, { bodies, sender, path, body }: ForwardOptions): HeldBody {
+  const held = new HeldBody(bodies, { sender, api: path.slice(0, pathEnd(path)).split("/")[1]! });
+  if (body !== undefined || request.complete || !hasBody(request)) return held;
+  const announced = Number(request.headers["content-length"] ?? FORWARDED_WAITING_BODY_BYTES);
+  held.grow(Math.min(announced, FORWARDED_WAITING_BODY_BYTES));
+  return held;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

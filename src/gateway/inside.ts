@@ -4,6 +4,7 @@
  * name, and never the control plane.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { BodyBudget } from "../access/body-budget.ts";
 import { capabilityHash } from "../access/capabilities.ts";
 import { type HostRules, isOurHost } from "../access/host-check.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -35,6 +36,7 @@ export interface InsideDeps {
   /** The listener's port. */
   port: number;
   controller: ControllerConnections;
+  bodies: BodyBudget;
   /**
    * The server's address for clients outside, used for addresses in responses. User code may pass these on, so they
    * must not contain a capability.
@@ -142,7 +144,7 @@ export class Inside {
   /** The controller knows a batch API by its name. */
   private forward(exchange: Exchange, { address }: Endpoint, rest: string, caller: string): void {
     const { request, response, requestId } = exchange;
-    const { controller, baseUrl } = this.deps;
+    const { controller, bodies, baseUrl } = this.deps;
     const sender = `api:${caller}`;
     const query = request.url!.slice(pathEnd(request.url!));
     const forwarded: Forwarded = {
@@ -154,8 +156,8 @@ export class Inside {
       endpoint: address.endpoint,
     };
     const path = `/${address.name}${rest}${query}`;
-    forward(request, response, { controller, sender, requestId, forwarded, path }).catch((error: unknown) =>
-      refuse(request, response, error, requestId),
+    forward(request, response, { controller, bodies, sender, requestId, forwarded, path }).catch(
+      (error: unknown) => refuse(request, response, error, requestId),
     );
   }
 

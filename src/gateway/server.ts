@@ -139,6 +139,7 @@ export class Gateway {
       predictions: new Predictions({ ...rulesOfBodies, authorization, asksForKey: () => false }),
       port: options.apiPort,
       controller,
+      bodies,
       baseUrl: publicUrl ?? mainUrl,
     });
     this.insideListener = new Listener(options.insideListen, undefined, (request, response) => {

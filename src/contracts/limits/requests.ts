@@ -90,6 +90,11 @@ export const FORWARDED_HOLD_MS = 1_000;
 /** Requests of one key, or of one address without a key, that wait for their turn at the controller. */
 export const FORWARDED_WAITING_OF_A_SENDER_MAX = 500;
 /**
+ * What arrives of a body while its request waits for its turn at the controller, at most: what Node keeps of a request
+ * that nobody reads, and what it reads at once.
+ */
+export const FORWARDED_WAITING_BODY_BYTES = (64 + 64) * 1024;
+/**
  * The head of a request at the controller, in bytes. Gateways accept 16 KiB (Node's own limit) and add the permissions
  * of a token. A claim of 12 KiB becomes up to 40 KiB.
  */

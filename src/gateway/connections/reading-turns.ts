@@ -5,8 +5,9 @@
  * a few of them each: those of keys, of addresses and new ones alternately, and every key and address in its turn. What
  * a client has sent stays in the system meanwhile; no request waits here. One instance per process.
  */
-import { IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { JoinedRequest } from "../../access/joined-request.ts";
 import { CONNECTIONS_READ_AGAIN, READING_OF_A_TURN_MS } from "../../contracts/limits/requests.ts";
 import { type ReadConnection, WaitingConnections } from "./waiting-connections.ts";
 
@@ -116,7 +117,7 @@ export class ReadingTurns {
 
 /** Counts what Node's parser makes, also for requests that Node answers itself. */
 function countedRequest(count: () => void): typeof IncomingMessage {
-  return class extends IncomingMessage {
+  return class extends JoinedRequest {
     constructor(socket: Socket) {
       super(socket);
       count();

@@ -6,6 +6,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { BodyBudget } from "../../../src/access/body-budget.ts";
 import type { Forwarded } from "../../../src/contracts/forwarded.ts";
 import {
   UNREAD_ANSWERS_BYTES_MAX,
@@ -124,6 +125,7 @@ describe("responses that clients do not read", () => {
     answer = (response) => {
       const options = {
         controller: new ControllerConnections(path),
+        bodies: new BodyBudget({ most: 0, forSmall: 0, smallBytes: 0 }),
         sender: "",
         requestId: "r",
         forwarded,
