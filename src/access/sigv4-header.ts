@@ -5,6 +5,8 @@
 import { ServiceError } from "../contracts/errors.ts";
 
 export const ALGORITHM = "AWS4-HMAC-SHA256";
+/** In place of the body's hash: the client did not sign the body. */
+export const UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD";
 /** The same limit as Amazon's. */
 const SKEW_MS = 15 * 60_000;
 /** A header's name in lower case (RFC 9110, section 5.6.2). */
@@ -44,6 +46,7 @@ export function readSignedHead(headers: Headers, expected: SigningScope, nowMs: 
     throw refused(`the Authorization header must be ${ALGORITHM} ${LEGAL}`);
   assertScope("region", region!, expected.regions, "--sigv4-region");
   assertScope("service", service!, expected.services, "--sigv4-service");
+  assertBodyHash(headers["x-amz-content-sha256"]);
   const signedHeaders = signedHeadersOf(fields.get("SignedHeaders") ?? "", headers);
   const date = String(headers["x-amz-date"] ?? "");
   const dateMs = momentOf(date, day!, nowMs);
@@ -76,6 +79,18 @@ function signedHeadersOf(text: string, headers: Headers): string[] {
     throw refused(`SignedHeaders names ${missing}, but the request has no such header`);
   if (!names.includes("host")) throw refused("the Host header must be signed");
   return names;
+}
+
+/**
+ * A body in signed chunks has a value that begins with STREAMING-. Without this, such a request would be refused only
+ * after its body, for a signature that does not match.
+ */
+function assertBodyHash(given: string | string[] | undefined): void {
+  if (given === undefined || given === UNSIGNED_PAYLOAD || /^[0-9a-f]{64}$/.test(String(given))) return;
+  const text = JSON.stringify(String(given).slice(0, 100));
+  throw refused(
+    `X-Amz-Content-Sha256 is ${text}, but must be the SHA-256 of the whole body in lower case, ${UNSIGNED_PAYLOAD}, or absent; bodies that are signed in chunks (STREAMING-…) are not supported`,
+  );
 }
 
 function assertScope(what: string, given: string, expected: readonly string[], option: string): void {

@@ -13,9 +13,8 @@ import {
   refused,
   type SignedHead,
   type SigningScope,
+  UNSIGNED_PAYLOAD,
 } from "./sigv4-header.ts";
-
-const UNSIGNED = "UNSIGNED-PAYLOAD";
 
 export interface Credential {
   secret: string;
@@ -37,7 +36,7 @@ export class BodyHash {
   private readonly hash: Hash | undefined;
 
   constructor(headers: Headers) {
-    if (headers["x-amz-content-sha256"] !== UNSIGNED) this.hash = createHash("sha256");
+    if (headers["x-amz-content-sha256"] !== UNSIGNED_PAYLOAD) this.hash = createHash("sha256");
   }
 
   add(part: Uint8Array): void {
@@ -46,7 +45,7 @@ export class BodyHash {
 
   /** Once, when the body is complete. */
   end(): string {
-    return this.hash?.digest("hex") ?? UNSIGNED;
+    return this.hash?.digest("hex") ?? UNSIGNED_PAYLOAD;
   }
 }
 
@@ -93,20 +92,29 @@ export function checkSignedHead(
   return { ...head, ...credential };
 }
 
-/** Throws `unauthorized` if the signature does not match this request. */
-export function verifySignature(request: SignedRequest, body: BodyHash, head: SignedHead & Credential): void {
-  verifyWith(body.end(), request, head);
+/**
+ * Throws `unauthorized` if the signature does not match this request. `verified`: the hash with which the head was
+ * verified before, if it was.
+ */
+export function verifySignature(
+  request: SignedRequest,
+  body: BodyHash,
+  head: SignedHead & Credential,
+  verified?: string,
+): void {
+  const hash = body.end();
+  if (verified === undefined) verifyWith(hash, request, head);
+  else if (hash !== verified) throw refused("the body does not have the hash of X-Amz-Content-Sha256");
 }
 
 /**
- * Verifies the signature before the body is here, if a header gives the body's hash: the signer is then known. False
- * without such a header. Only the body can show that it has this hash.
+ * Verifies the signature before the body is here, if a header gives the body's hash: the signer is then known. Returns
+ * this hash, or undefined without such a header. Only the body can show that it has this hash.
  */
-export function isHeadVerified(request: SignedRequest, head: SignedHead & Credential): boolean {
-  const hash = request.headers["x-amz-content-sha256"];
-  if (typeof hash !== "string" || !(hash === UNSIGNED || /^[0-9a-f]{64}$/.test(hash))) return false;
-  verifyWith(hash, request, head);
-  return true;
+export function verifyHead(request: SignedRequest, head: SignedHead & Credential): string | undefined {
+  const hash = request.headers["x-amz-content-sha256"] as string | undefined;
+  if (hash !== undefined) verifyWith(hash, request, head);
+  return hash;
 }
 
 function verifyWith(bodyHash: string, request: SignedRequest, head: SignedHead & Credential): void {

@@ -43,6 +43,21 @@ describe("the head of a signed request", () => {
   });
 
   it.each([
+    ["of chunks", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"],
+    ["of chunks that are not signed", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"],
+    ["in capitals", "0A".repeat(32)],
+    ["that is too short", "0a"],
+  ])("is refused with a hash of the body %s, and the error says what to send", (_, hash) => {
+    const given = { ...headers(withNames("host")), "x-amz-content-sha256": hash };
+    expect(() => readSignedHead(given, scope, nowMs)).toThrow(/whole body.*UNSIGNED-PAYLOAD, or absent/);
+  });
+
+  it.each(["0a".repeat(32), "UNSIGNED-PAYLOAD"])("is read with the hash %s", (hash) => {
+    const given = { ...headers(withNames("host")), "x-amz-content-sha256": hash };
+    expect(readSignedHead(given, scope, nowMs).accessKeyId).toBe("AKID");
+  });
+
+  it.each([
     ["no SignedHeaders", `${CREDENTIAL}, ${SIGNATURE}`],
     ["empty SignedHeaders", `${CREDENTIAL}, SignedHeaders=, ${SIGNATURE}`],
     ["two signatures", `${withNames("host")}, ${SIGNATURE}`],

@@ -6,18 +6,13 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { keyOf } from "../../access/admin-token.ts";
 import type { JwtVerifier } from "../../access/jwt.ts";
 import { assertOpens, type Need, type Principal, sha256Of, unauthorized } from "../../access/permission.ts";
-import {
-  type BodyHash,
-  checkSignedHead,
-  isHeadVerified,
-  type SignatureRules,
-  verifySignature,
-} from "../../access/sigv4.ts";
+import { type BodyHash, checkSignedHead, type SignatureRules, verifySignature } from "../../access/sigv4.ts";
 import { isSigned, refused } from "../../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
 import { wallMs } from "../../base/clock.ts";
 import { asServiceError, ServiceError } from "../../contracts/errors.ts";
 import { RateLimits } from "./rate-limits.ts";
+import { SignedHeads } from "./signed-heads.ts";
 
 export interface AuthorizationOptions {
   findKey: (sha256: string) => Principal | undefined;
@@ -37,6 +32,7 @@ export class Authorization {
   private readonly options: AuthorizationOptions;
   private readonly limits: RateLimits;
   private readonly usedSignatures: UsedSignatures;
+  private readonly signedHeads = new SignedHeads();
 
   constructor(options: AuthorizationOptions) {
     this.options = options;
@@ -64,17 +60,18 @@ export class Authorization {
    * Throws `unauthorized` if the head already shows that a signed request cannot pass. Returns the signer if the head
    * already proves it.
    */
-  assertSignedHead({ method, url, headers }: IncomingMessage): Principal | undefined {
-    const head = checkSignedHead(headers, this.options.signatures!, wallMs());
-    return isHeadVerified({ method: method!, url: url!, headers }, head) ? head.principal : undefined;
+  assertSignedHead(request: IncomingMessage): Principal | undefined {
+    return this.signedHeads.judge(request, this.options.signatures!).signer;
   }
 
   /** Throws `unauthorized` if the signature does not match this request, or was used before. */
-  signer({ method, url, headers }: IncomingMessage, body: BodyHash, what: "prediction" | "other"): Principal {
+  signer(request: IncomingMessage, body: BodyHash, what: "prediction" | "other"): Principal {
+    const { method, url, headers } = request;
     const rules = this.options.signatures!;
     const nowMs = wallMs();
     const head = checkSignedHead(headers, rules, nowMs);
-    verifySignature({ method: method!, url: url!, headers }, body, head);
+    const { bodyHash } = this.signedHeads.judge(request, rules);
+    verifySignature({ method: method!, url: url!, headers }, body, head, bodyHash);
     const isRead = method === "GET" || method === "HEAD" || method === "OPTIONS";
     const mayRepeat = isRead || (what === "prediction" && rules.repeats === "predictions");
     const verdict = this.usedSignatures.use(head, nowMs);
