@@ -36,6 +36,7 @@ export const ERRORS = {
   body_too_large: [413, "The body is too large"],
   misdirected_request: [421, "Unknown Host header"],
   rate_limited: [429, "Too many requests for this key"],
+  too_many_headers: [431, "The request has too many headers"],
   internal_error: [500, "Internal server error"],
   prediction_failed: [500, "The predictor raised an exception"],
   prediction_not_serializable: [500, "The prediction is not JSON"],

@@ -18,6 +18,9 @@ import { pathEnd } from "./target-errors.ts";
 /** Headers of one hop only (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade"]);
 
+/** What a string of a header takes besides its text, and its places in both lists of headers. */
+const STRING_BYTES = 60;
+
 export interface ForwardOptions {
   controller: ControllerConnections;
   /** What waits of a body counts here. */
@@ -134,13 +137,19 @@ async function connected(request: IncomingMessage, response: ServerResponse, opt
   }
 }
 
-/** Throws `queue_full` if the budget of bodies lacks the bytes that may arrive while the request waits. */
+/** Throws `queue_full` if the budget of bodies lacks what the request holds while it waits: its head, and its body. */
 function waitingBody(request: IncomingMessage, { bodies, sender, path, body }: ForwardOptions): HeldBody {
   const held = new HeldBody(bodies, { sender, api: path.slice(0, pathEnd(path)).split("/")[1]! });
+  held.grow(headBytes(request.rawHeaders));
   if (body !== undefined || request.complete || !hasBody(request)) return held;
   const announced = Number(request.headers["content-length"] ?? FORWARDED_WAITING_BODY_BYTES);
   held.grow(Math.min(announced, FORWARDED_WAITING_BODY_BYTES));
   return held;
+}
+
+/** Each header is kept twice, as it came and by its name. */
+function headBytes(rawHeaders: readonly string[]): number {
+  return rawHeaders.reduce((bytes, text) => bytes + text.length + STRING_BYTES, 0);
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -43,6 +43,12 @@ const undeployed = (what: string, most: string): LimitRow => ({
 const REQUESTS: readonly LimitRow[] = [
   { what: "request line and headers together", most: "16 KiB", error: undefined, status: 431 },
   {
+    what: "headers of a request; the connection is closed",
+    most: String(requests.HEADERS_OF_A_REQUEST_MAX),
+    error: "too_many_headers",
+    status: 431,
+  },
+  {
     what: "pipelined requests of a connection",
     most: String(requests.REQUESTS_OF_A_CONNECTION_MAX),
     error: undefined,

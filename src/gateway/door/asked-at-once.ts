@@ -3,14 +3,15 @@
  * Node accepts every request that a client sends ahead. When the client leaves, Node emits "close" only on the response
  * whose turn it is.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { REQUESTS_OF_A_CONNECTION_MAX } from "../../contracts/limits/requests.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 
 /** On the hot path: a client that waits for each response costs one check of its last response, and no listener. */
 interface Asked {
-  last: ServerResponse;
+  /** The latest response; undefined once it is finished, because it holds the head of its request. */
+  last: ServerResponse | undefined;
   /** Responses before `last` that were unfinished when the next request came. */
   earlier: Set<ServerResponse> | undefined;
   /** Whether a request came since the last `use`. */
@@ -32,12 +33,19 @@ export class AskedAtOnce {
     if (socket.destroyed) return false;
     const asked = this.asked.get(socket);
     if (asked === undefined) this.follow(socket, response);
-    else if (!asked.last.writableFinished) return this.takeAhead(socket, asked, response);
+    else if (asked.last?.writableFinished === false)
+      return this.takeAhead(socket, asked, asked.last, response);
     else {
       asked.last = response;
       asked.isUsed = true;
     }
     return true;
+  }
+
+  /** A response of the connection is finished. On the hot path. */
+  finish(socket: Socket, response: ServerResponse): void {
+    const asked = this.asked.get(socket);
+    if (asked?.last === response) asked.last = undefined;
   }
 
   /** What the connection does, and did since this was last asked. */
@@ -46,13 +54,13 @@ export class AskedAtOnce {
     if (asked === undefined) return "new";
     const { last, isUsed } = asked;
     asked.isUsed = false;
-    if (!last.writableFinished) return waitsForClient(asked) ? "slow" : "busy";
+    if (last?.writableFinished === false) return waitsForClient(last, asked) ? "slow" : "busy";
     return isUsed ? "used" : "idle";
   }
 
-  private takeAhead(socket: Socket, asked: Asked, response: ServerResponse): boolean {
+  private takeAhead(socket: Socket, asked: Asked, last: ServerResponse, response: ServerResponse): boolean {
     asked.earlier ??= new Set();
-    const { last, earlier } = asked;
+    const { earlier } = asked;
     if (earlier.size + 1 >= REQUESTS_OF_A_CONNECTION_MAX) {
       parseNoMore(socket);
       socket.destroy();
@@ -74,7 +82,7 @@ export class AskedAtOnce {
 }
 
 /** Judges the response whose turn it is: the others cannot be taken yet. */
-function waitsForClient({ last, earlier }: Asked): boolean {
+function waitsForClient(last: ServerResponse, { earlier }: Asked): boolean {
   const [first = last] = earlier ?? [];
   return !first.req.complete || first.writableLength > 0;
 }
@@ -82,8 +90,18 @@ function waitsForClient({ last, earlier }: Asked): boolean {
 function abandon({ last, earlier }: Asked): void {
   for (const response of [...(earlier ?? []), last]) {
     // Node has already emitted "close" on this one, and does so on no other.
-    if (response.closed) continue;
+    if (response === undefined || response.closed) continue;
     response.destroy();
     response.emit("close");
   }
+}
+
+/** The class of responses of a listener. Node detaches each from its connection when it is finished. */
+export function followedResponse(asked: AskedAtOnce): typeof ServerResponse {
+  return class<Request extends IncomingMessage> extends ServerResponse<Request> {
+    override detachSocket(socket: Socket): void {
+      super.detachSocket(socket);
+      asked.finish(socket, this);
+    }
+  } as typeof ServerResponse;
 }

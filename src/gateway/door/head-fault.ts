@@ -1,8 +1,9 @@
 /**
- * Checks the headers that decide where a request ends and for whom it is (RFC 9112, sections 3.2 and 6.1). Node accepts
- * more: it decodes only the last of several transfer codings, and drops every Host header but the first.
+ * Checks how many headers a request has, and those that decide where it ends and for whom it is (RFC 9112, sections 3.2
+ * and 6.1). Node accepts more: it leaves out all beyond 2,000, it decodes only the last of several transfer codings, and drops every Host header but the first.
  */
 import { ServiceError } from "../../contracts/errors.ts";
+import { HEADERS_OF_A_REQUEST_MAX } from "../../contracts/limits/requests.ts";
 
 const HOST = "host";
 const CODING = "transfer-encoding";
@@ -12,6 +13,7 @@ const CODING = "transfer-encoding";
  * out of `headers` what it drops.
  */
 export function headFault(rawHeaders: readonly string[]): ServiceError | undefined {
+  if (rawHeaders.length > 2 * HEADERS_OF_A_REQUEST_MAX) return tooMany(rawHeaders.length / 2);
   let hosts = 0;
   let coding: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -25,4 +27,9 @@ export function headFault(rawHeaders: readonly string[]): ServiceError | undefin
   if (coding === undefined || coding.toLowerCase() === "chunked") return undefined;
   const message = `Transfer-Encoding ${JSON.stringify(coding)} is not supported; use \`chunked\` alone, or Content-Length`;
   return new ServiceError("transfer_encoding_not_supported", message);
+}
+
+function tooMany(count: number): ServiceError {
+  const message = `the request has ${count} headers; send at most ${HEADERS_OF_A_REQUEST_MAX}`;
+  return new ServiceError("too_many_headers", message);
 }

@@ -12,7 +12,7 @@ import { type HandshakeTurns, handshakeTurns } from "../connections/handshake-tu
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
-import { AskedAtOnce } from "./asked-at-once.ts";
+import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
 import { OpenConnections } from "./open-connections.ts";
 
@@ -56,6 +56,7 @@ export class Listener implements Service {
     this.tls = tls;
     const limits = {
       IncomingMessage: turns.Request,
+      ServerResponse: followedResponse(this.askedAtOnce),
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,

@@ -125,7 +125,7 @@ describe("responses that clients do not read", () => {
     answer = (response) => {
       const options = {
         controller: new ControllerConnections(path),
-        bodies: new BodyBudget({ most: 0, forSmall: 0, smallBytes: 0 }),
+        bodies: new BodyBudget({ most: 1_000_000, forSmall: 0, smallBytes: 0 }),
         sender: "",
         requestId: "r",
         forwarded,

@@ -1,5 +1,6 @@
 /** Which headers Node's parser accepts, and a gateway does not. */
 import { describe, expect, it } from "vitest";
+import { HEADERS_OF_A_REQUEST_MAX } from "../../../src/contracts/limits/requests.ts";
 import { headFault } from "../../../src/gateway/door/head-fault.ts";
 
 const statusOf = (...rawHeaders: string[]) => headFault(rawHeaders)?.status;
@@ -10,6 +11,7 @@ describe("the head of a request", () => {
     [["Host", "localhost", "Content-Length", "2"]],
     [["Host", "localhost", "X-Forwarded-Host", "a", "Path", "b"]],
     [["transfer-encoding", "chunked"]],
+    [Array<string>(2 * HEADERS_OF_A_REQUEST_MAX).fill("a")],
     [["Transfer-Encoding", "Chunked"]],
   ])("is accepted with %j", (headers) => {
     expect(statusOf(...headers)).toBeUndefined();
@@ -23,6 +25,7 @@ describe("the head of a request", () => {
     [501, ["Transfer-Encoding", "gzip", "Transfer-Encoding", "chunked"]],
     [501, ["Transfer-Encoding", "identity"]],
     [501, ["Transfer-Encoding", ""]],
+    [431, Array<string>(2 * HEADERS_OF_A_REQUEST_MAX + 2).fill("a")],
   ])("is a %s with %j", (status, headers) => {
     expect(statusOf(...headers)).toBe(status);
   });

@@ -189,6 +189,7 @@ describe("clients that are rude", () => {
       head("transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
       PROBLEM_501,
     ],
+    ["too many headers", head(`${"a:b\r\n".repeat(200)}content-length: 2\r\n\r\n{}`), /^HTTP\/1.1 431/],
     ["two Hosts", head("host: localhost\r\ncontent-length: 2\r\n\r\n{}"), PROBLEM_400],
     [
       "chunked with a space before the colon",
