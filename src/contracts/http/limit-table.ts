@@ -4,6 +4,7 @@
  */
 import { QUANTITY_MAX_TEXT } from "../config/scalars.ts";
 import type { ErrorCode } from "../errors.ts";
+import * as authorization from "../limits/authorization.ts";
 import * as configuration from "../limits/configuration.ts";
 import * as jobs from "../limits/jobs.ts";
 import * as predictions from "../limits/predictions.ts";
@@ -116,6 +117,12 @@ const REQUESTS: readonly LimitRow[] = [
   {
     what: "requests of a key, or of an address without one, that wait for the controller",
     most: String(requests.FORWARDED_WAITING_OF_A_SENDER_MAX),
+    error: "server_unavailable",
+    status: 503,
+  },
+  {
+    what: "tokens that a gateway verifies at once; an address may have twice as many as stay free",
+    most: String(authorization.TOKENS_WAITING_MAX),
     error: "server_unavailable",
     status: 503,
   },

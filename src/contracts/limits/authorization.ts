@@ -7,6 +7,11 @@
  */
 export const JWKS_COOLDOWN_FIRST_MS = 1_000;
 export const JWKS_COOLDOWN_MAX_MS = 30_000;
+/**
+ * Tokens that a gateway verifies at once. Only new ones wait for the issuer's keys, up to five seconds, and each may hold
+ * 150 KB: the head of its request, and the begin of its body.
+ */
+export const TOKENS_WAITING_MAX = 1_000;
 /** The response with an issuer's keys: some 500 keys. Issuers have two or three. */
 export const JWKS_BYTES_MAX = 1024 * 1024;
 /** OpenID Connect Core, section 2: the longest subject, in characters. */

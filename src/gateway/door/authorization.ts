@@ -11,8 +11,10 @@ import { isSigned, refused } from "../../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
 import { wallMs } from "../../base/clock.ts";
 import { asServiceError, ServiceError } from "../../contracts/errors.ts";
+import { addressOwner } from "../connections/owners.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { SignedHeads } from "./signed-heads.ts";
+import { WaitingTokens } from "./waiting-tokens.ts";
 
 export interface AuthorizationOptions {
   findKey: (sha256: string) => Principal | undefined;
@@ -32,6 +34,7 @@ export class Authorization {
   private readonly options: AuthorizationOptions;
   private readonly limits: RateLimits;
   private readonly usedSignatures: UsedSignatures;
+  private readonly tokens = new WaitingTokens();
   private readonly signedHeads = new SignedHeads();
 
   constructor(options: AuthorizationOptions) {
@@ -44,11 +47,11 @@ export class Authorization {
    * The principal of the request's token: a promise the first time that the token is seen. Undefined if the request has
    * no token.
    */
-  tokenPrincipal({ headers }: IncomingMessage): Principal | Promise<Principal> | undefined {
+  tokenPrincipal({ headers, socket }: IncomingMessage): Principal | Promise<Principal> | undefined {
     const { jwt } = this.options;
     const token = jwt === undefined ? undefined : presented(headers);
     if (jwt === undefined || token === undefined || !isToken(token)) return undefined;
-    return jwt.known(token) ?? jwt.verify(token);
+    return jwt.known(token) ?? this.tokens.verify(jwt, token, addressOwner(socket.remoteAddress));
   }
 
   /** Whether the request is signed; its signature can be verified only with the whole body. */
