@@ -14,6 +14,7 @@ import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
 import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
+import { endLateInTurns } from "./late-connections.ts";
 import { OpenConnections } from "./open-connections.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
@@ -75,6 +76,7 @@ export class Listener implements Service {
     };
     this.server.on("request", listener).on("checkContinue", listener);
     this.server.on("checkExpectation", refuseExpectation);
+    endLateInTurns(this.server);
     const open = new OpenConnections(mostConnections, (socket) => this.askedAtOnce.use(socket));
     // Handshakes have a bound of their own, and requests name the socket that comes after them.
     this.server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {

@@ -72,6 +72,16 @@ describe("a turn of the event loop", () => {
     for (const socket of these) socket.bytesRead += 100;
   };
 
+  it("reads as Node does where a handle cannot stop reading", () => {
+    const sockets = [{}, undefined].map((handle) => Object.assign(connect(), { _handle: handle }));
+    spend();
+    expect(nextTurn).not.toThrow();
+    receive(sockets);
+    spend();
+    expect(nextTurn).not.toThrow();
+    expect(read()).toEqual(sockets);
+  });
+
   it("of ordinary load reads everybody, and does not wake the event loop for each request", () => {
     connectMany(100);
     for (let request = 0; request < 10; request++) work(READING_OF_A_TURN_MS / 20);
