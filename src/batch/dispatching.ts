@@ -105,6 +105,10 @@ export class Dispatching implements Phase, WorkersOwner {
     this.dispatcher.died(worker, death);
   }
 
+  waiting(): string | undefined {
+    return this.workers.describeWaiting();
+  }
+
   tick(nowMs: number): void {
     this.workers.logWaiting(nowMs);
     if (this.timeoutMs === undefined) return;

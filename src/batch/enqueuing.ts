@@ -3,7 +3,8 @@
  * are.
  */
 import { itemsFile } from "../contracts/data-layout.ts";
-import { enqueueJob } from "./enqueue/enqueue-job.ts";
+import { type EnqueueTurnEnd, enqueueJob } from "./enqueue/enqueue-job.ts";
+import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import type { JobApi } from "./job-deps.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
 import { enqueueFailed } from "./records/job-reasons.ts";
@@ -21,13 +22,21 @@ export class Enqueuing implements Phase, WorkersOwner {
   readonly totalBatches: number | undefined;
   readonly losses = new WorkerLosses();
   private readonly run: RunOfJob;
+  private readonly turns: EnqueueTurns;
   /** Known before all is enqueued if the items came with the submission. */
   private readonly expectedBatches: number | undefined;
 
-  constructor(run: RunOfJob, api: JobApi, { batch_count }: Pick<StoredInput, "batch_count">) {
+  /** `turns`: the first one has begun. */
+  constructor(
+    run: RunOfJob,
+    api: JobApi,
+    turns: EnqueueTurns,
+    { batch_count }: Pick<StoredInput, "batch_count">,
+  ) {
     const { deps, job, startTime, diskWait } = run;
     const { job_id, api_name, api_id } = job;
     this.run = run;
+    this.turns = turns;
     this.totalBatches = job.total_batch_count ?? undefined;
     this.expectedBatches = this.totalBatches ?? batch_count;
     this.workers = new JobWorkers({
@@ -64,7 +73,7 @@ export class Enqueuing implements Phase, WorkersOwner {
 
   /** Enqueues the input. Resolves to the number of batches, all committed; undefined if the job ends instead. */
   async enqueue(): Promise<number | undefined> {
-    const { deps, job, store, diskWait, input } = this.run;
+    const { deps, job } = this.run;
     const { job_id: jobId, enqueued_batches: before } = job;
     if (job.status !== "status_enqueuing") return job.total_batch_count!;
     deps.jobLog(
@@ -72,10 +81,7 @@ export class Enqueuing implements Phase, WorkersOwner {
       before === 0 ? "started enqueuing batches" : `resumed enqueuing after ${before} batches`,
     );
     try {
-      const itemsPath = itemsFile(deps.dataDir, jobId);
-      const isCancelled = () => this.run.isEnding;
-      const own = { job, jobId, store, diskWait, input, itemsPath, isCancelled, signal: this.run.over };
-      const total = await enqueueJob({ ...deps, ...own });
+      const total = await this.enqueueInTurns();
       if (total === undefined || !(await setRunning(deps.db, jobId, deps.epoch, total))) return undefined;
       deps.reach("enqueued-after-commit");
       deps.jobLog(jobId, `enqueued ${total} batches`);
@@ -88,6 +94,25 @@ export class Enqueuing implements Phase, WorkersOwner {
     }
   }
 
+  /** Resolves to the number of batches; undefined if the job ends instead. */
+  private async enqueueInTurns(): Promise<number | undefined> {
+    const { deps, job, store, diskWait, input, over: signal } = this.run;
+    const jobId = job.job_id;
+    const own = {
+      ...{ jobId, store, diskWait, input, signal, itemsPath: itemsFile(deps.dataDir, jobId) },
+      isCancelled: () => this.run.isEnding,
+      isTurnOver: (hasProgress: boolean) => this.turns.isOver(hasProgress),
+    };
+    let end: EnqueueTurnEnd = { kind: "turn_over", kept: undefined, isFurther: true };
+    while (end.kind === "turn_over") {
+      end = await enqueueJob({ ...deps, ...own, kept: end.kept });
+      if (end.kind !== "turn_over") break;
+      deps.jobLog(jobId, "others may enqueue now: the job waits for its next turn");
+      if (!(await this.turns.next(end.isFurther))) return undefined;
+    }
+    return end.kind === "enqueued" ? end.total : undefined;
+  }
+
   /** A ready worker waits for batches. */
   ready(_: BatchWorker): void {}
 
@@ -95,6 +120,10 @@ export class Enqueuing implements Phase, WorkersOwner {
   died(_: BatchWorker, { exit }: WorkerDeath): void {
     const cause = this.losses.diedIdle(exit);
     if (cause !== undefined) this.run.endSoon(cause);
+  }
+
+  waiting(): string | undefined {
+    return this.turns.describeWaiting() ?? this.workers.describeWaiting();
   }
 
   tick(nowMs: number): void {

@@ -16,6 +16,7 @@ import { Dispatching, type DispatchPlan } from "./dispatching.ts";
 import { finishJob } from "./end/finish-job.ts";
 import { JobDeadline } from "./end/job-deadline.ts";
 import type { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
+import { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import { Enqueuing } from "./enqueuing.ts";
 import type { JobDeps } from "./job-deps.ts";
 import type { JobOutput } from "./output/job-output.ts";
@@ -26,7 +27,7 @@ import { outputFailed, unexpected } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
 import { FormerOwner, setStartTime } from "./records/owned-job.ts";
-import { type StoredInput, storedInput } from "./records/stored-input.ts";
+import { storedInput } from "./records/stored-input.ts";
 
 const TICK_MS = 250;
 
@@ -129,7 +130,7 @@ export class JobRun implements Service, RunOfJob {
 
   waiting(): string | undefined {
     if (this.missingStore !== undefined) return `it tries again: ${this.missingStore}`;
-    return this.phase.workers.describeWaiting();
+    return this.phase.waiting();
   }
 
   workerCounts(): WorkerCounts {
@@ -143,9 +144,13 @@ export class JobRun implements Service, RunOfJob {
     // Only these fields are kept: the paths of a selection may have 10 MB.
     const { kind, batch_size: batchSize, batch_count } = await storedInput(deps.db, job.job_id);
     this.output = await this.openOutput();
-    const giveBack = await this.placeToEnqueue(kind);
-    if (giveBack === undefined) return;
-    const enqueued = await this.enqueue(batch_count).finally(giveBack);
+    const turns = new EnqueueTurns(
+      this.places[kind === "items" ? "items" : "files"],
+      job.api_name,
+      this.over,
+    );
+    if (!(await this.mayEnqueue(turns))) return;
+    const enqueued = await this.enqueue(turns, batch_count).finally(() => turns.end());
     if (enqueued === undefined) return;
     const { enqueuing, ...plan } = enqueued;
     await this.dispatch(enqueuing, { ...plan, batchSize });
@@ -160,24 +165,22 @@ export class JobRun implements Service, RunOfJob {
   }
 
   /** Undefined if the job ends instead. */
-  private async enqueue(batch_count: number | undefined) {
+  private async enqueue(turns: EnqueueTurns, batch_count: number | undefined) {
     const { deps, job } = this;
     const api = await deps.findApi(job.api_name, job.api_id);
     if (this.isEnding || this.checkTimeout()) return undefined;
-    const enqueuing = new Enqueuing(this, api, { batch_count });
+    const enqueuing = new Enqueuing(this, api, turns, { batch_count });
     this.phase = enqueuing;
     enqueuing.workers.startMissing();
     const totalBatches = await enqueuing.enqueue();
     return totalBatches === undefined ? undefined : { enqueuing, totalBatches, timeoutMs: api.timeoutMs };
   }
 
-  /** Resolves to the function that gives the place back; undefined if the job ends while it waits for one. */
-  private placeToEnqueue(kind: StoredInput["kind"]): Promise<(() => void) | undefined> {
-    const { api_name, status } = this.job;
-    if (status !== "status_enqueuing") return Promise.resolve(() => {});
-    const places = this.places[kind === "items" ? "items" : "files"];
-    this.phase = waitingToEnqueue(() => places.describe(api_name));
-    return places.take(api_name, this.over);
+  /** Waits for the first turn if the job is to be enqueued; false if it ends before. */
+  private async mayEnqueue(turns: EnqueueTurns): Promise<boolean> {
+    if (this.job.status !== "status_enqueuing") return true;
+    this.phase = waitingToEnqueue(turns);
+    return turns.begin();
   }
 
   private async dispatch(before: Enqueuing, plan: DispatchPlan): Promise<void> {

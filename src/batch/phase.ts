@@ -2,6 +2,7 @@
 import type { DiskWait } from "../base/disk-full.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
+import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import type { JobDeps } from "./job-deps.ts";
 import type { JobOutput } from "./output/job-output.ts";
 import type { JobInput } from "./records/job-input.ts";
@@ -10,7 +11,9 @@ import type { EndCause } from "./records/job-status.ts";
 import type { JobWorkers } from "./workers/job-workers.ts";
 
 export interface Phase {
-  readonly workers: Pick<JobWorkers, "counts" | "describeWaiting" | "stopAll">;
+  readonly workers: Pick<JobWorkers, "counts" | "stopAll">;
+  /** Says what the job or its workers wait for; undefined if for nothing. */
+  waiting(): string | undefined;
   /** Called four times a second. */
   tick(nowMs: number): void;
   /** Stops leasing; results that still arrive do not count. Resolves when those that did arrive are durable. */
@@ -52,15 +55,15 @@ export const NO_WORKERS: WorkerCounts = {
 export const PREPARING: Phase = {
   workers: {
     counts: () => NO_WORKERS,
-    describeWaiting: () => undefined,
     stopAll: async () => {},
   },
+  waiting: () => undefined,
   tick: () => {},
   close: async () => {},
   leave: async () => {},
 };
 
 /** The job waits until it may enqueue, and has no worker yet. */
-export function waitingToEnqueue(describeWaiting: () => string): Phase {
-  return { ...PREPARING, workers: { ...PREPARING.workers, describeWaiting } };
+export function waitingToEnqueue(turns: EnqueueTurns): Phase {
+  return { ...PREPARING, waiting: () => turns.describeWaiting() };
 }

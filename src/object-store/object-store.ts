@@ -65,7 +65,10 @@ export interface Upload {
 export interface ObjectStore {
   /** How many prefixes like this one are worth listing at the same time. */
   parallelListings(prefix: string): number;
-  /** Every object whose address begins with `prefix`, in the order of key bytes, page by page. No page is empty. */
+  /**
+   * Every object whose address begins with `prefix`, in the order of key bytes, page by page. An empty page says that
+   * the store is responding, and has found nothing yet.
+   */
   list(prefix: string, options: ListOptions): AsyncGenerator<ListedObject[]>;
   /** `etag`: the version that the object must have. It is checked here, or when the first bytes are read. */
   open(path: string, etag?: string): Promise<OpenObject>;

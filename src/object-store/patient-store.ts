@@ -6,15 +6,7 @@
 import { describeShortage, shortageOf } from "../base/disk-full.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { STORE_PATIENCE_MS, STORE_PAUSE_MAX_MS } from "../contracts/limits/stores.ts";
-import type {
-  ListedObject,
-  ListOptions,
-  ObjectStore,
-  OpenObject,
-  Upload,
-  WriteCondition,
-  Written,
-} from "./object-store.ts";
+import type { ListedObject, ListOptions, ObjectStore, OpenObject, Upload, WriteCondition, Written } from "./object-store.ts";
 
 const PAUSE_FIRST_MS = 250;
 
@@ -48,7 +40,7 @@ export class PatientStore implements ObjectStore {
       try {
         for await (const page of this.store.list(prefix, { ...options, after })) {
           yield page;
-          after = page[page.length - 1]!.path;
+          after = page.at(-1)?.path ?? after;
           tries.forget();
         }
         return;

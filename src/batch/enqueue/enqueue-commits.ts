@@ -63,6 +63,12 @@ export class EnqueueCommits {
     else if (this.own.waitingBytes >= ENQUEUE_COMMIT_BYTES) await this.flush();
   }
 
+  /** Commits all segments, and makes what was copied after them durable, too. */
+  async pause(): Promise<void> {
+    await this.commit();
+    await this.flush();
+  }
+
   private flush(): Promise<void> {
     return whenDiskHasSpace(() => this.own.flush(), this.target.diskWait);
   }

@@ -1,46 +1,75 @@
-/** Enqueues one job: turns its input, of any kind, into committed segments. Resumes after the last commit. */
+/**
+ * Enqueues one job: turns its input, of any kind, into committed segments. Resumes where its last turn stopped; after a
+ * crash, after the last commit.
+ */
 import { whenDiskHasSpace } from "../../base/disk-full.ts";
+import { RANGES_KEPT_MAX } from "../../contracts/limits/jobs.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
-import { selectFiles } from "../../object-store/select/select-files.ts";
+import { type SelectedPage, selectPages } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { ITEMS_PATH, ItemsFileWriter } from "../records/items-file.ts";
 import type { JobInput } from "../records/job-input.ts";
-import type { JobRow } from "../records/job-rows.ts";
+import { committedEnqueuing } from "../records/owned-job.ts";
 import { type StoredInput, storedInput } from "../records/stored-input.ts";
 import { EnqueueCommits, type EnqueueCursor, type EnqueueTarget } from "./enqueue-commits.ts";
 import { LineEnqueuer } from "./enqueue-lines.ts";
 import { enqueuePaths } from "./enqueue-paths.ts";
+import { committedPosition, EnqueuePause, type Position } from "./enqueue-position.ts";
 import { SegmentMaker } from "./make-segments.ts";
 
 export interface EnqueueJobOptions extends EnqueueTarget {
-  job: JobRow;
   store: ObjectStore;
   input: JobInput;
   /** The path of the job's own file. */
   itemsPath: string;
   /** Called now and then: true ends the work early. */
   isCancelled: () => boolean;
+  /** Called now and then: true ends this turn. `hasProgress`: it has come further than the turn before. */
+  isTurnOver: (hasProgress: boolean) => boolean;
   /** Aborted when the job is ending: a listing that finds nothing for long ends then, by an error. */
   signal: AbortSignal;
+  /** What the last turn kept. */
+  kept: KeptTurn | undefined;
 }
 
-/** Resolves to the number of batches, all of them committed; undefined if it was cancelled. */
-export async function enqueueJob(options: EnqueueJobOptions): Promise<number | undefined> {
-  const { job, itemsPath } = options;
-  const stored = await storedInput(options.db, job.job_id);
-  const cursor =
-    job.enqueue_cursor_json === null ? undefined : (JSON.parse(job.enqueue_cursor_json) as EnqueueCursor);
-  const maker = new SegmentMaker(stored.batch_size, job.enqueued_batches);
-  const own = new ItemsFileWriter(itemsPath);
-  if (stored.kind !== "items")
-    await whenDiskHasSpace(() => own.open(cursor?.own_bytes ?? 0), options.diskWait);
+/** What is kept in memory between two turns, so that nothing is read twice. */
+export interface KeptTurn {
+  position: Position;
+  /** Has the lines of a segment that is not complete. */
+  maker: SegmentMaker;
+  /** Bytes of the job's own file. */
+  ownBytes: number;
+}
+
+export type EnqueueTurnEnd =
+  | { kind: "cancelled" }
+  /** The number of batches, all of them committed. */
+  | { kind: "enqueued"; total: number }
+  /** Nothing is kept if it is too much: the next turn begins after the last commit. */
+  | { kind: "turn_over"; kept: KeptTurn | undefined; isFurther: boolean };
+
+/** Enqueues the job, or a turn of it. Throws EnqueueError if the input is invalid. */
+export async function enqueueJob(options: EnqueueJobOptions): Promise<EnqueueTurnEnd> {
+  const stored = await storedInput(options.db, options.jobId);
+  const before = options.kept ?? (await committed(options, stored));
+  const { maker } = before;
+  const batchesBefore = maker.cutBatches;
+  const own = new ItemsFileWriter(options.itemsPath);
+  if (stored.kind !== "items") await whenDiskHasSpace(() => own.open(before.ownBytes), options.diskWait);
   try {
-    const isDone = await enqueue(options, stored, { maker, own, cursor });
-    if (!isDone) return undefined;
+    const commits = new EnqueueCommits(options, own);
+    const position = await enqueue(options, stored, before, { maker, own, commits });
+    if (options.isCancelled()) return { kind: "cancelled" };
+    if (position !== undefined) {
+      await commits.pause();
+      const isKept = maker.openRanges <= RANGES_KEPT_MAX;
+      const kept = isKept ? { position, maker, ownBytes: own.bytes } : undefined;
+      return { kind: "turn_over", kept, isFurther: isKept || maker.cutBatches > batchesBefore };
+    }
   } finally {
     await own.close();
   }
-  if (maker.nextBatch > 0) return maker.nextBatch;
+  if (maker.nextBatch > 0) return { kind: "enqueued", total: maker.nextBatch };
   throw new EnqueueError(
     "no_data",
     "the input has no items: all its files are empty",
@@ -48,26 +77,49 @@ export async function enqueueJob(options: EnqueueJobOptions): Promise<number | u
   );
 }
 
+async function committed({ db, jobId }: EnqueueJobOptions, stored: StoredInput): Promise<KeptTurn> {
+  const { batches, cursor_json } = await committedEnqueuing(db, jobId);
+  const cursor = cursor_json === null ? undefined : (JSON.parse(cursor_json) as EnqueueCursor);
+  return {
+    position: committedPosition(cursor, stored.kind === "paths"),
+    maker: new SegmentMaker(stored.batch_size, batches),
+    ownBytes: cursor?.own_bytes ?? 0,
+  };
+}
+
 interface Progress {
   maker: SegmentMaker;
   own: ItemsFileWriter;
-  cursor: EnqueueCursor | undefined;
+  commits: EnqueueCommits;
 }
 
-function enqueue(options: EnqueueJobOptions, stored: StoredInput, progress: Progress): Promise<boolean> {
-  const { store, input, isCancelled, signal } = options;
-  const { cursor } = progress;
-  const common = { ...progress, isCancelled, commits: new EnqueueCommits(options, progress.own) };
+/** Resolves to where it stopped; undefined if all is enqueued. */
+function enqueue(
+  options: EnqueueJobOptions,
+  stored: StoredInput,
+  { position: from }: KeptTurn,
+  progress: Progress,
+): Promise<Position | undefined> {
+  const { store, input, isCancelled, isTurnOver, signal } = options;
+  const { reached, file } = from;
+  const common = { ...progress, pause: new EnqueuePause(isCancelled, isTurnOver, from) };
   if (stored.kind === "items")
-    return new LineEnqueuer({ ...common, input, files: itemsFileOnly(cursor), mustBeObjects: false }).run();
-  // A cursor of `endCursor` names no file: nothing comes after it.
-  const files = selectFiles(store, stored, { sizes: false, from: cursor, signal });
-  if (stored.kind === "paths") return enqueuePaths({ ...common, files });
-  return new LineEnqueuer({ ...common, input, files, mustBeObjects: true }).run();
+    return new LineEnqueuer({
+      ...common,
+      input,
+      file,
+      pages: itemsFileOnly(from),
+      mustBeObjects: false,
+    }).run();
+  const pages = selectPages(store, stored, { sizes: false, from: reached, signal });
+  if (stored.kind === "paths") return enqueuePaths({ ...common, pages });
+  return new LineEnqueuer({ ...common, input, file, pages, mustBeObjects: true }).run();
 }
 
-async function* itemsFileOnly(
-  cursor: EnqueueCursor | undefined,
-): AsyncGenerator<{ path: string; entry: number }[]> {
-  if (cursor === undefined || cursor.entry === 0) yield [{ path: ITEMS_PATH, entry: 0 }];
+async function* itemsFileOnly({ reached: { entry, path } }: Position): AsyncGenerator<SelectedPage> {
+  if (entry === 0 && path === undefined)
+    yield {
+      files: [{ path: ITEMS_PATH, entry: 0, bytes: undefined }],
+      reached: { entry: 0, path: ITEMS_PATH },
+    };
 }

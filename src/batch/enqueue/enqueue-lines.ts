@@ -6,11 +6,13 @@ import { isUtf8 } from "node:buffer";
 import { LINE_BYTES_LIMIT } from "../../contracts/limits/input-files.ts";
 import { BATCH_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
+import type { SelectedPage } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
 import type { JobInput } from "../records/job-input.ts";
 import { compressionOf, decompressed } from "./decompress.ts";
-import { type EnqueueCommits, type EnqueueCursor, endCursor } from "./enqueue-commits.ts";
+import { type EnqueueCommits, endCursor } from "./enqueue-commits.ts";
+import type { EnqueuePause, FilePosition, Position } from "./enqueue-position.ts";
 import { LineScanner } from "./line-scanner.ts";
 import type { SegmentMaker } from "./make-segments.ts";
 
@@ -19,17 +21,16 @@ const NEWLINE = 0x0a;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export interface EnqueueLinesOptions {
-  /** Files from the cursor's own file on. */
-  files: AsyncIterable<{ path: string; entry: number }[]>;
+  /** The file that is not read to its end, and the files after it. */
+  file: FilePosition | undefined;
+  pages: AsyncIterable<SelectedPage>;
   input: JobInput;
   /** Each line must be a JSON object; the job's own items were checked when they were submitted. */
   mustBeObjects: boolean;
   maker: SegmentMaker;
   commits: EnqueueCommits;
   own: ItemsFileWriter;
-  cursor: EnqueueCursor | undefined;
-  /** Called between blocks: true ends the work early. */
-  isCancelled: () => boolean;
+  pause: EnqueuePause;
 }
 
 /** A file that is being read. */
@@ -59,30 +60,39 @@ export class LineEnqueuer {
     this.options = options;
   }
 
-  /** False if it was cancelled. Throws EnqueueError if the input is invalid. */
-  async run(): Promise<boolean> {
-    const { files, cursor, isCancelled, maker, commits, own } = this.options;
-    for await (const page of files) {
-      for (const { path, entry } of page) {
-        const resumed = cursor?.entry === entry && cursor.path === path ? cursor : undefined;
-        await this.enqueueFile(path, entry, resumed);
-        if (isCancelled()) return false;
+  /** Resolves to where it stopped; undefined if all is enqueued. Throws EnqueueError if the input is invalid. */
+  async run(): Promise<Position | undefined> {
+    const { file, pages, pause, maker, commits, own } = this.options;
+    if (file !== undefined) {
+      const stopped = await this.enqueueFile(file.path, file.entry, file);
+      if (stopped !== undefined) return stopped;
+    }
+    for await (const { files, reached } of pages) {
+      for (const { path, entry } of files) {
+        const stopped = await this.enqueueFile(path, entry, undefined);
+        if (stopped !== undefined) return stopped;
       }
+      if (pause.isDue({ reached })) return { reached };
     }
     const rest = maker.finish();
     if (rest !== undefined) commits.keep(rest, endCursor(own));
     await commits.commit();
-    return true;
+    return undefined;
   }
 
-  private async enqueueFile(path: string, entry: number, resumed: EnqueueCursor | undefined): Promise<void> {
+  /** Resolves to where it stopped, at the latest after this file. */
+  private async enqueueFile(
+    path: string,
+    entry: number,
+    resumed: FilePosition | undefined,
+  ): Promise<Position | undefined> {
     const compression = compressionOf(path);
     const opened = await this.options.input.open(path);
     const object = compression === undefined ? opened : decompressed(opened, compression);
     try {
       if (resumed !== undefined && resumed.etag !== object.etag) throw changed(path);
       const source = { entry, path, etag: object.etag, isCopied: compression !== undefined };
-      await this.enqueueLines(object, source, resumed?.offset ?? 0, resumed?.line ?? 0);
+      return await this.enqueueLines(object, source, resumed?.offset ?? 0, resumed?.line ?? 0);
     } catch (error) {
       throw error instanceof ObjectChanged ? changed(path) : error;
     } finally {
@@ -95,13 +105,16 @@ export class LineEnqueuer {
     source: Source,
     position: number,
     line: number,
-  ): Promise<void> {
-    const { maker, commits, own, isCancelled } = this.options;
-    if (source.isCopied) maker.beginFile(ITEMS_PATH, ITEMS_ETAG, own.bytes);
-    else maker.beginFile(source.path, source.etag, position);
+  ): Promise<Position | undefined> {
+    const { maker, commits, own, pause } = this.options;
+    const { entry, path, etag, isCopied } = source;
+    const after = { reached: { entry, path } };
+    let stopped: Position | undefined;
+    if (isCopied) maker.beginFile(ITEMS_PATH, ITEMS_ETAG, own.bytes);
+    else maker.beginFile(path, etag, position);
     let kept = 0;
-    for (let isEnd = false; !isEnd && !isCancelled(); ) {
-      this.growBuffer(kept, source.path, line);
+    for (let isEnd = false; !isEnd && stopped === undefined; ) {
+      this.growBuffer(kept, path, line);
       const read = await object.read(this.buffer, kept, position + kept, READ_BYTES);
       isEnd = read === 0;
       const filled = kept + read;
@@ -111,14 +124,17 @@ export class LineEnqueuer {
       const end = isEnd ? filled : wholeLines;
       if (end > 0) {
         line = this.takeBlock(end, position, source, line);
-        if (source.isCopied) own.append(Buffer.from(this.buffer.subarray(0, end)));
+        if (isCopied) own.append(Buffer.from(this.buffer.subarray(0, end)));
         await commits.commitWhereFull();
         this.buffer.copyWithin(0, end, filled);
         position += end;
       }
       kept = filled - end;
+      const at = isEnd ? after : { ...after, file: { entry, path, etag, offset: position, line } };
+      if (pause.isDue(at)) stopped = at;
     }
     maker.endFile();
+    return stopped;
   }
 
   /**

@@ -1,38 +1,37 @@
 /** `file_path_lister`: the selected paths become the items. They are copied into the job's own file. */
 import { BATCH_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
-import type { SelectedFile } from "../../object-store/select/select-files.ts";
+import type { SelectedFile, SelectedPage } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
-import { type EnqueueCommits, type EnqueueCursor, endCursor } from "./enqueue-commits.ts";
+import { type EnqueueCommits, endCursor } from "./enqueue-commits.ts";
+import type { EnqueuePause, Position } from "./enqueue-position.ts";
 import type { SegmentMaker } from "./make-segments.ts";
 
 export interface EnqueuePathsOptions {
-  /** Pages of files; the first one may begin with the file of `cursor`, which is enqueued already. */
-  files: AsyncIterable<SelectedFile[]>;
+  /** Files after those that are enqueued already. */
+  pages: AsyncIterable<SelectedPage>;
   maker: SegmentMaker;
   commits: EnqueueCommits;
   own: ItemsFileWriter;
-  cursor: EnqueueCursor | undefined;
-  isCancelled: () => boolean;
+  pause: EnqueuePause;
 }
 
-/** False if it was cancelled. */
-export async function enqueuePaths(options: EnqueuePathsOptions): Promise<boolean> {
-  const { maker, commits, own, cursor } = options;
+/** Resolves to where it stopped; undefined if all is enqueued. */
+export async function enqueuePaths(options: EnqueuePathsOptions): Promise<Position | undefined> {
+  const { maker, commits, own, pause } = options;
   maker.beginFile(ITEMS_PATH, ITEMS_ETAG, own.bytes);
-  for await (const page of options.files) {
-    if (options.isCancelled()) return false;
-    enqueuePage(
-      page.filter((file) => file.path !== cursor?.path || file.entry !== cursor.entry),
-      options,
-    );
+  for await (const { files, reached } of options.pages) {
+    enqueuePage(files, options);
     await commits.commitWhereFull();
+    if (!pause.isDue({ reached })) continue;
+    maker.endFile();
+    return { reached };
   }
   maker.endFile();
   const rest = maker.finish();
   if (rest !== undefined) commits.keep(rest, endCursor(own));
   await commits.commit();
-  return true;
+  return undefined;
 }
 
 function enqueuePage(page: readonly SelectedFile[], { maker, commits, own }: EnqueuePathsOptions): void {

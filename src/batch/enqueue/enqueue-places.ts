@@ -38,6 +38,15 @@ export class EnqueuePlaces {
     });
   }
 
+  /** Whether another job would get the place of a job of this API. */
+  isAwaited(api: string): boolean {
+    if ((this.byApi.get(api)?.waiting.size ?? 0) > 0) return true;
+    if (this.taken < ENQUEUING_MAX) return false;
+    for (const { taken, waiting } of this.byApi.values())
+      if (waiting.size > 0 && taken < ENQUEUING_OF_AN_API_MAX) return true;
+    return false;
+  }
+
   /** Says what a job of this API waits for, and names no other API. */
   describe(api: string): string {
     const taken = this.byApi.get(api)?.taken ?? 0;

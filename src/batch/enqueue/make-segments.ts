@@ -26,6 +26,16 @@ export class SegmentMaker {
     this.nextBatch = firstBatch;
   }
 
+  /** Batches of the segments that were cut. */
+  get cutBatches(): number {
+    return this.firstBatch;
+  }
+
+  /** Pieces of files that are in no segment yet. */
+  get openRanges(): number {
+    return this.ranges.length;
+  }
+
   beginFile(path: string, etag: string, start: number): void {
     this.current = { path, etag, start, end: start };
   }

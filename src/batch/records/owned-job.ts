@@ -63,6 +63,16 @@ export async function saveEnqueued(
   return changed === 1;
 }
 
+/** How many batches are committed, and where they end in the input. */
+export async function committedEnqueuing(
+  db: Statements,
+  jobId: string,
+): Promise<{ batches: number; cursor_json: string | null }> {
+  const sql =
+    "SELECT enqueued_batches AS batches, enqueue_cursor_json AS cursor_json FROM jobs WHERE job_id = ?";
+  return (await first<{ batches: number; cursor_json: string | null }>(db, sql, [jobId]))!;
+}
+
 export interface SettledDelta {
   succeeded: number;
   failedAttempts: number;

@@ -26,6 +26,17 @@ export const ENQUEUE_COMMIT_BYTES = 4 * 1024 * 1024;
  */
 export const ENQUEUING_MAX = 16;
 export const ENQUEUING_OF_AN_API_MAX = 4;
+/**
+ * docs/contract/jobs.md#enqueued-at-once: how long a job that others wait for enqueues at once. A turn that comes no
+ * further is followed by one of twice the length, up to this one.
+ */
+export const ENQUEUING_TURN_MS = 30_000;
+export const ENQUEUING_TURN_MAX_MS = 16 * 60_000;
+/**
+ * Pieces of files that a job keeps in memory between its turns, up to 1 KB each: the lines of a segment that is not
+ * complete. If there are more of them, these lines are read again.
+ */
+export const RANGES_KEPT_MAX = 16;
 /** Work leased to one worker: about this much, so that no batch waits long for those before it. */
 export const LEASED_WORK_US = 50_000;
 /**

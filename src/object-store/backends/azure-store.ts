@@ -1,16 +1,7 @@
 /** `az://container/key`: Azure Blob Storage. It lists in pages and reads by ranges; azure-writes.ts writes. */
 import type { RestError } from "@azure/storage-blob";
 import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
-import {
-  type ListedObject,
-  type ListOptions,
-  ObjectChanged,
-  type ObjectStore,
-  type OpenObject,
-  type Upload,
-  type WriteCondition,
-  type Written,
-} from "../object-store.ts";
+import { type ListedObject, type ListOptions, ObjectChanged, type ObjectStore, type OpenObject, type Upload, type WriteCondition, type Written } from "../object-store.ts";
 import { RangedObject } from "../ranged-object.ts";
 import { bucketAndKey } from "../store-path.ts";
 import { type AzureAccess, type AzureOptions, openAzure, toStoreError } from "./azure-access.ts";
@@ -54,7 +45,7 @@ export class AzureStore implements ObjectStore {
       const behind = page.objects.filter(
         ({ key }) => last === undefined || Buffer.compare(Buffer.from(key), last) > 0,
       );
-      if (behind.length > 0) yield behind.map(({ key, bytes }) => ({ path: `az://${bucket}/${key}`, bytes }));
+      yield behind.map(({ key, bytes }) => ({ path: `az://${bucket}/${key}`, bytes }));
       token = page.nextToken;
       if (token === undefined) return;
     }

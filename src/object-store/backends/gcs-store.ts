@@ -5,17 +5,7 @@
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { PATH_BYTES_MAX } from "../../contracts/limits/submissions.ts";
 import type { ListingPage } from "../listing-xml.ts";
-import {
-  type ListedObject,
-  type ListOptions,
-  ObjectChanged,
-  ObjectMissing,
-  type ObjectStore,
-  type OpenObject,
-  type Upload,
-  type WriteCondition,
-  type Written,
-} from "../object-store.ts";
+import { type ListedObject, type ListOptions, ObjectChanged, ObjectMissing, type ObjectStore, type OpenObject, type Upload, type WriteCondition, type Written } from "../object-store.ts";
 import { RangedObject } from "../ranged-object.ts";
 import { bucketAndKey } from "../store-path.ts";
 import { GcsClient, type GcsOptions, type GcsRequest } from "./gcs-client.ts";
@@ -57,7 +47,7 @@ export class GcsStore implements ObjectStore {
       const { objects, nextToken } = await this.client.ask(asked, pageOf, (cause) => noBucket(prefix, cause));
       // `startOffset` is inclusive.
       const behind = objects.filter(({ key }) => key !== last);
-      if (behind.length > 0) yield behind.map(({ key, bytes }) => ({ path: `gs://${bucket}/${key}`, bytes }));
+      yield behind.map(({ key, bytes }) => ({ path: `gs://${bucket}/${key}`, bytes }));
       if (nextToken === undefined) return;
       query.set("pageToken", nextToken);
     }

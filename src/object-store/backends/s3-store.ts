@@ -5,16 +5,7 @@
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import type { ListingPage } from "../listing-xml.ts";
-import {
-  type ListedObject,
-  type ListOptions,
-  ObjectChanged,
-  type ObjectStore,
-  type OpenObject,
-  type Upload,
-  type WriteCondition,
-  type Written,
-} from "../object-store.ts";
+import { type ListedObject, type ListOptions, ObjectChanged, type ObjectStore, type OpenObject, type Upload, type WriteCondition, type Written } from "../object-store.ts";
 import { RangedObject, type RangeSource } from "../ranged-object.ts";
 import { bucketAndKey } from "../store-path.ts";
 import { openS3, type S3Access, type S3Options } from "./s3-client.ts";
@@ -52,8 +43,7 @@ export class S3Store implements ObjectStore {
         const { objects, nextToken: token }: ListingPage = await coming;
         coming = token === undefined ? undefined : this.page(bucket, key, { token }, abort.signal);
         coming?.catch(() => {});
-        if (objects.length > 0)
-          yield objects.map((object) => ({ path: `s3://${bucket}/${object.key}`, bytes: object.bytes }));
+        yield objects.map((object) => ({ path: `s3://${bucket}/${object.key}`, bytes: object.bytes }));
       }
     } finally {
       signal?.removeEventListener("abort", end);

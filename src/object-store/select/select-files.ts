@@ -22,32 +22,43 @@ export interface SelectedFile extends ListedObject {
   entry: number;
 }
 
-/** A file that was selected before, from which the selection resumes. */
-export interface Selected {
+/** How far a selection has come: all files of this prefix up to `path`; without a path, those of earlier prefixes. */
+export interface Reached {
   entry: number;
-  path: string;
+  path: string | undefined;
+}
+
+export interface SelectedPage {
+  /** Empty if the store listed files of which none is selected, or none at all. */
+  files: SelectedFile[];
+  /** Where the selection resumes after this page. */
+  reached: Reached;
 }
 
 export interface SelectOptions {
   sizes: boolean;
-  from?: Selected | undefined;
   /** Aborted when nobody wants the rest: the selection ends by an error, also if no file was found for long. */
   signal?: AbortSignal | undefined;
 }
 
-/**
- * Pages of selected files; no page is empty. If `from` is given, the selection resumes with this file, which was
- * selected before.
- */
+/** Pages of selected files; no page is empty. */
 export async function* selectFiles(
   store: ObjectStore,
   selection: FileSelection,
-  { sizes, from, signal }: SelectOptions,
+  options: SelectOptions,
 ): AsyncGenerator<SelectedFile[]> {
+  for await (const { files } of selectPages(store, selection, options)) if (files.length > 0) yield files;
+}
+
+/** A page for each one that a store lists, and one at the end of each prefix. Resumes after `from`. */
+export async function* selectPages(
+  store: ObjectStore,
+  selection: FileSelection,
+  { sizes, from, signal }: SelectOptions & { from?: Reached | undefined },
+): AsyncGenerator<SelectedPage> {
   const filter = fileFilter(selection);
   const slices = new TimeSlices(SLICE_MS);
   const { store_paths } = selection;
-  if (from !== undefined && from.entry < store_paths.length) yield [{ ...from, bytes: undefined }];
   const first = from?.entry ?? 0;
   const listings = (await listingsOf(store_paths, slices)).filter(({ entry }) => entry >= first);
   const list = ({ prefix, entry }: Listing) =>
@@ -56,15 +67,23 @@ export async function* selectFiles(
     (least, { prefix }) => Math.min(least, store.parallelListings(prefix)),
     64,
   );
+  let reached = from;
   for await (const { of, page } of listAhead(listings, list, { parallel, signal })) {
     const { entry, inside } = of;
+    if (page === undefined) {
+      reached = { entry: entry + 1, path: undefined };
+      yield { files: [], reached };
+      continue;
+    }
     const selected: SelectedFile[] = [];
     for (const file of page) {
       const { path } = file;
       if (path.endsWith("/") || (inside !== undefined && isInside(inside, path))) continue;
       if (await isWanted(filter, path, slices)) selected.push({ ...file, entry });
     }
-    if (selected.length > 0) yield selected;
+    const before = reached?.entry === entry ? reached.path : undefined;
+    reached = { entry, path: page.at(-1)?.path ?? before };
+    yield { files: selected, reached };
   }
 }
 
@@ -80,13 +99,14 @@ function isInside(prefixes: readonly string[], path: string): boolean {
 }
 
 /**
- * The pages of several listings, one listing after the other. The first pages of the next listings are requested ahead.
+ * The pages of several listings, one listing after the other, each with an undefined one at its end. The first pages of
+ * the next listings are requested ahead.
  */
 async function* listAhead<T>(
   listings: readonly T[],
   list: (listing: T) => AsyncGenerator<ListedObject[]>,
   { parallel, signal }: { parallel: number; signal: AbortSignal | undefined },
-): AsyncGenerator<{ of: T; page: ListedObject[] }> {
+): AsyncGenerator<{ of: T; page: ListedObject[] | undefined }> {
   const orLeft = untilAborted(signal);
   const ahead: {
     of: T;
@@ -106,6 +126,7 @@ async function* listAhead<T>(
       const { of, pages, first } = ahead[0]!;
       for (let page = await orLeft(first); !page.done; page = await orLeft(pages.next()))
         yield { of, page: page.value };
+      yield { of, page: undefined };
       ahead.shift();
     }
   } finally {

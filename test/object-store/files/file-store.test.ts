@@ -1,16 +1,5 @@
 import { execFileSync } from "node:child_process";
-import {
-  chmodSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, linkSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -20,7 +9,7 @@ import { resolveRoots } from "../../../src/object-store/files/allowed-paths.ts";
 import { FileStore } from "../../../src/object-store/files/file-store.ts";
 import { sortedNames } from "../../../src/object-store/files/sorted-names.ts";
 import { ObjectChanged, type OpenObject } from "../../../src/object-store/object-store.ts";
-import { type FileSelection, selectFiles } from "../../../src/object-store/select/select-files.ts";
+import { type FileSelection, type Reached, selectFiles, selectPages } from "../../../src/object-store/select/select-files.ts";
 
 let directory: string;
 let root: string;
@@ -43,10 +32,10 @@ function write(...names: string[]): void {
   }
 }
 
-async function select(selection: FileSelection, from?: { entry: number; path: string }): Promise<string[]> {
+async function select(selection: FileSelection, from?: Reached): Promise<string[]> {
   const paths: string[] = [];
-  for await (const page of selectFiles(store, selection, { sizes: false, from }))
-    paths.push(...page.map(({ path }) => path.slice(`file://${root}/`.length)));
+  for await (const { files } of selectPages(store, selection, { sizes: false, from }))
+    paths.push(...files.map(({ path }) => path.slice(`file://${root}/`.length)));
   return paths;
 }
 
@@ -143,9 +132,10 @@ describe("the files that a submission selects", () => {
   it("resume after a given file", async () => {
     write("a/1", "a/2", "b/1");
     const selection = under("b/", "a/");
-    const [, second] = await select(selection);
-    expect(await select(selection, { entry: 1, path: `file://${root}/${second}` })).toEqual(["a/1", "a/2"]);
-    expect(await select(selection, { entry: 1, path: `file://${root}/a/2` })).toEqual(["a/2"]);
+    expect(await select(selection, { entry: 1, path: undefined })).toEqual(["a/1", "a/2"]);
+    expect(await select(selection, { entry: 1, path: `file://${root}/a/1` })).toEqual(["a/2"]);
+    expect(await select(selection, { entry: 1, path: `file://${root}/a/2` })).toEqual([]);
+    expect(await select(selection, { entry: 2, path: undefined })).toEqual([]);
   });
 
   it("are those of the root if the root itself is given, with or without a slash", async () => {
@@ -171,7 +161,7 @@ describe("the data directory inside a root", () => {
     expect(await select(under(""))).toEqual(others);
     const byLink = { store_paths: [`file://${directory}/by-link/`] };
     const found: string[] = [];
-    for await (const page of selectFiles(store, byLink, { sizes: false, from: undefined }))
+    for await (const page of selectFiles(store, byLink, { sizes: false }))
       found.push(...page.map(({ path }) => path));
     expect(found).toEqual(others.map((name) => `file://${directory}/by-link/${name}`));
     for (const name of ["srv/data/", "srv/data/admin", "door/", "srv/data/logs/../"])
