@@ -10,14 +10,7 @@ import type { Service } from "../base/service.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
 import { ApiReader, apiNotFound } from "./api-reader.ts";
 import { assertHasReplicas, assertNotSplitTo, assertOwn } from "./change-rules.ts";
-import {
-  type ConfigRequest,
-  type DeployApplication,
-  type DeployDeps,
-  type DeployRequest,
-  deploy,
-  patch,
-} from "./deploy/deploy.ts";
+import { type ConfigRequest, type DeployApplication, type DeployDeps, type DeployRequest, deploy, patch } from "./deploy/deploy.ts";
 import type { DeployedApi } from "./deploy/plan-deployment.ts";
 import { DeployedRoutes } from "./deployed-routes.ts";
 import { exportVersion } from "./export-api.ts";
@@ -32,6 +25,8 @@ export interface ApisDeps extends DeployDeps {
   routes: RoutePublisher;
   keys: Keys;
   log: Log;
+  /** Records that the jobs of an API are stopped; the next controller ends them if this one is killed. */
+  closeJobsOf: (apiName: string) => Promise<unknown>;
   /** Stops the jobs of a deleted API. */
   stopJobsOf: (apiName: string) => Promise<void>;
 }
@@ -108,10 +103,12 @@ export class Apis implements Service, ReplicasOwner {
     await this.remove(name);
   }
 
+  /** The API is gone before its jobs end, one after the other: a kill meanwhile leaves neither. */
   async remove(name: string): Promise<void> {
-    await this.deps.stopJobsOf(name);
+    await this.deps.closeJobsOf(name);
     await deleteApi(this.deps.db, name);
     await this.routes.publish();
+    await this.deps.stopJobsOf(name);
     await this.deps.replicas.reconcile();
     await this.removeLeftovers(name);
   }

@@ -28,13 +28,18 @@ import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
 import { FormerOwner, setStartTime } from "./records/owned-job.ts";
 import { storedInput } from "./records/stored-input.ts";
-
-const TICK_MS = 250;
+import type { RunTicker, Ticking } from "./run-ticker.ts";
 
 /** Items that came with the submission are enqueued in milliseconds: they do not wait behind listings of stores. */
 export type PlacesByInput = Record<"items" | "files", EnqueuePlaces>;
 
-export class JobRun implements Service, RunOfJob {
+/** What the runs of all jobs share. */
+export interface SharedByRuns {
+  places: PlacesByInput;
+  ticker: RunTicker;
+}
+
+export class JobRun implements Service, RunOfJob, Ticking {
   /** Resolves when the job has ended, or this run was stopped without ending it, and its workers are gone. */
   readonly ended: Promise<void>;
   readonly deps: JobDeps;
@@ -59,11 +64,11 @@ export class JobRun implements Service, RunOfJob {
   private readonly gone = new AbortController();
   /** The error of the store that the job waits for. */
   private missingStore: string | undefined;
-  private ticker: NodeJS.Timeout | undefined;
+  private readonly ticker: RunTicker;
   private resolveEnded: () => void = () => {};
 
   /** `lostWorkers`: how many the job had when the machine went down. */
-  constructor(deps: JobDeps, job: JobRow, lostWorkers: number, places: PlacesByInput) {
+  constructor(deps: JobDeps, job: JobRow, lostWorkers: number, { places, ticker }: SharedByRuns) {
     const jobLog = (line: string) => deps.jobLog(job.job_id, line);
     this.diskWait = {
       onWait: (error) => jobLog(`${describeShortage(error)}: the job waits for free resources`),
@@ -73,6 +78,7 @@ export class JobRun implements Service, RunOfJob {
     this.job = job;
     this.lostWorkers = lostWorkers;
     this.places = places;
+    this.ticker = ticker;
     this.startTime = job.start_time ?? timestamp();
     this.deadline = new JobDeadline(job.timeout_s, job.round_started_time ?? job.created_time, {
       wallMs: wallMs(),
@@ -96,7 +102,7 @@ export class JobRun implements Service, RunOfJob {
   }
 
   async start(): Promise<void> {
-    this.ticker = setInterval(() => this.inside(() => this.tick()), TICK_MS);
+    this.ticker.add(this);
     this.inside(() => this.run());
   }
 
@@ -111,7 +117,7 @@ export class JobRun implements Service, RunOfJob {
   async stop(): Promise<void> {
     if (this.isEnding) return this.ended;
     this.isEnding = true;
-    clearInterval(this.ticker);
+    this.ticker.remove(this);
     this.left.abort();
     this.gone.abort();
     try {
@@ -195,7 +201,7 @@ export class JobRun implements Service, RunOfJob {
     if (this.isEnding && cause.kind !== "stopped") return false;
     const isFirst = !this.isEnding;
     this.isEnding = true;
-    clearInterval(this.ticker);
+    this.ticker.remove(this);
     this.left.abort();
     const { phase } = this;
     try {
@@ -229,7 +235,7 @@ export class JobRun implements Service, RunOfJob {
     );
   }
 
-  private tick(): void {
+  tick(): void {
     if (!this.checkTimeout()) this.phase.tick(performance.now());
   }
 

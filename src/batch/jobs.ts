@@ -13,6 +13,7 @@ import { JobRecords } from "./job-records.ts";
 import { NO_WORKERS } from "./phase.ts";
 import { removeOrphans } from "./records/items-file.ts";
 import { existingJobs, unfinishedJobs } from "./records/job-lists.ts";
+import { closeStopped } from "./records/job-moves.ts";
 import { type JobRow, jobById } from "./records/job-rows.ts";
 import { unpauseAll } from "./records/paused-jobs.ts";
 import { JobResults } from "./results/job-results.ts";
@@ -115,9 +116,7 @@ export class Jobs implements Service {
   /** Stops a job in progress; may be repeated. Throws `wrong_state` if the job had another end. */
   async stopJob(apiName: string, jobId: string): Promise<void> {
     await this.records.get(apiName, jobId);
-    const run = this.runs.of(jobId);
-    if (run === undefined) await finishJob(this.deps, jobId, { kind: "stopped" });
-    else await run.stopJob();
+    await this.endStopped(jobId);
     const row = await this.records.get(apiName, jobId);
     if (row.closing === "status_stopped") return;
     throw new ServiceError(
@@ -155,13 +154,27 @@ export class Jobs implements Service {
     return (await jobById(this.deps.db, job_id))!;
   }
 
-  /** Stops the jobs in progress of an API that is being deleted. */
-  async stopJobsOf(apiName: string): Promise<void> {
+  /**
+   * Records that the unfinished jobs of an API are stopped. They go on until `stopJobsOf`; after a kill in between, the
+   * next controller ends them. Resolves to their ids, oldest first.
+   */
+  async closeJobsOf(apiName: string): Promise<string[]> {
     const rows = (await unfinishedJobs(this.deps.db)).filter((row) => row.api_name === apiName);
-    for (const row of rows) await this.stopJob(apiName, row.job_id).catch(ignoreWrongState);
+    const ids = rows.map(({ job_id }) => job_id);
+    await closeStopped(this.deps.db, ids);
+    return ids;
   }
-}
 
-function ignoreWrongState(error: unknown): void {
-  if (!(error instanceof ServiceError && error.code === "wrong_state")) throw error;
+  /** Stops the unfinished jobs of an API, durably before the first of them ends. */
+  async stopJobsOf(apiName: string): Promise<void> {
+    const ids = await this.closeJobsOf(apiName);
+    // Newest first, so that jobs that wait do not get the compute of those that end.
+    for (const id of ids.reverse()) await this.endStopped(id);
+  }
+
+  private async endStopped(jobId: string): Promise<void> {
+    const run = this.runs.of(jobId);
+    if (run === undefined) await finishJob(this.deps, jobId, { kind: "stopped" });
+    else await run.stopJob();
+  }
 }

@@ -7,17 +7,21 @@ import { describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
 import { finishJob, makeTerminal } from "./end/finish-job.ts";
 import { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
 import type { JobDeps } from "./job-deps.ts";
-import { JobRun, type PlacesByInput } from "./job-run.ts";
+import { JobRun, type SharedByRuns } from "./job-run.ts";
 import type { UnfinishedJob } from "./records/job-lists.ts";
 import { unexpected } from "./records/job-reasons.ts";
 import { claimJob } from "./records/owned-job.ts";
+import { RunTicker } from "./run-ticker.ts";
 import { assertMayBegin } from "./submit/unfinished-jobs.ts";
 
 export class RunsInProgress {
   private readonly deps: JobDeps;
   private readonly runs = new Map<string, JobRun>();
   private readonly byApi = new Map<string, number>();
-  private readonly places: PlacesByInput = { items: new EnqueuePlaces(), files: new EnqueuePlaces() };
+  private readonly shared: SharedByRuns = {
+    places: { items: new EnqueuePlaces(), files: new EnqueuePlaces() },
+    ticker: new RunTicker(),
+  };
   private readonly gone = new AbortController();
 
   constructor(deps: JobDeps) {
@@ -63,7 +67,7 @@ export class RunsInProgress {
     if (row === undefined) return;
     // An exception here ends the job. The submission does not fail, because the job is recorded as promised.
     try {
-      const run = new JobRun(this.deps, row, lostWorkers, this.places);
+      const run = new JobRun(this.deps, row, lostWorkers, this.shared);
       this.add(run);
       await run.start();
     } catch (error) {

@@ -74,6 +74,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
     pythons: infrastructure.workerDeps.environments.pythons,
     ...{ projects, replicas, routes, keys },
+    closeJobsOf: (name) => jobs.closeJobsOf(name),
     stopJobsOf: (name) => jobs.stopJobsOf(name),
   });
   const applications = buildApplications(infrastructure, apis, storesAndQueues);

@@ -2,8 +2,9 @@
  * Changes a job's status at its end and at the start of a new round, by `where status in (…)`: a change that comes too
  * late changes nothing. `JOB_MOVES` and `ROUND_MOVES` say which changes there are (job-status.ts).
  */
+import { CLOSED_JOBS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import type { Statements } from "../../database/database.ts";
-import { type Ending, movesInto } from "./job-status.ts";
+import { type Ending, movesInto, STOPPED } from "./job-status.ts";
 
 /**
  * Stop, timeout and finish race for this one record; the first wins. Not bound to an epoch: a stop may come while
@@ -16,6 +17,20 @@ export async function setClosing(db: Statements, jobId: string, ending: Ending):
     [ending.status, ending.reason === undefined ? null : JSON.stringify(ending.reason), jobId, ...from],
   );
   return changed === 1;
+}
+
+/** The closing records of many jobs that are stopped, few in one statement. Those that have one keep it. */
+export async function closeStopped(db: Statements, jobIds: readonly string[]): Promise<void> {
+  const { status, reason } = STOPPED;
+  const from = movesInto(status);
+  const places = (values: readonly string[]) => values.map(() => "?").join(", ");
+  for (let at = 0; at < jobIds.length; at += CLOSED_JOBS_AT_ONCE) {
+    const some = jobIds.slice(at, at + CLOSED_JOBS_AT_ONCE);
+    await db.run(
+      `UPDATE jobs SET closing = ?, reason_json = ? WHERE job_id IN (${places(some)}) AND closing IS NULL AND status IN (${places(from)})`,
+      [status, JSON.stringify(reason), ...some, ...from],
+    );
+  }
 }
 
 /** Makes the closing record's status the job's. Called again after a kill and for a late stop; it changes nothing then. */

@@ -80,14 +80,16 @@ export interface Ending {
   reason?: JobReason;
 }
 
+export const STOPPED: Ending & { reason: JobReason } = {
+  status: "status_stopped",
+  reason: { code: "stopped", message: "the job was stopped on request" },
+};
+
 /** The final status, from exact durable counts. */
 export function decideEnding(cause: EndCause, counts: SettledCounts): Ending {
   switch (cause.kind) {
     case "stopped":
-      return {
-        status: "status_stopped",
-        reason: { code: "stopped", message: "the job was stopped on request" },
-      };
+      return STOPPED;
     case "timed_out":
       return { status: "status_timed_out", reason: timedOut(cause.timeoutS) };
     case "worker_error":

@@ -29,8 +29,9 @@ export class WorkerLog {
   }
 
   waiting(reservations: WorkerReservations, nowMs: number): void {
+    if (this.hasLoggedWaiting) return;
     const waiting = reservations.waiting(nowMs - WAITING_LOGGED_MS);
-    if (waiting === 0 || this.hasLoggedWaiting) return;
+    if (waiting === 0) return;
     this.hasLoggedWaiting = true;
     const { wanted } = reservations;
     this.options.jobLog(
