@@ -1,6 +1,8 @@
 /** `GET /-/audit`: the audit's lines as they were written. `?follow=true` continues with new lines. */
+
 import type { Context } from "hono";
 import { timestamp, wallMs } from "../base/clock.ts";
+import { quotedBeginning } from "../base/printable.ts";
 import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { DURATION_PATTERN } from "../contracts/keys.ts";
@@ -33,6 +35,6 @@ function sinceOf(given: string | undefined): string {
     return timestamp(BigInt(Math.max(0, wallMs() - parseDurationMs(given)!)) * 1_000_000n);
   throw new ServiceError(
     "invalid_request",
-    `since must be a duration such as 1h, 30m or 90s (got "${given}")`,
+    `since must be a duration such as 1h, 30m or 90s (got ${quotedBeginning(given)})`,
   );
 }

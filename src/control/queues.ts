@@ -1,8 +1,10 @@
 /** `/-/queues`: the counts of a job's queue, and dead letter queues with their messages. */
+
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
 import { isUlid } from "../base/ids.ts";
 import { stringifyWithRaw } from "../base/json/exact.ts";
+import { quotedBeginning } from "../base/printable.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import type { DeadLetterPage, Queues } from "../batch/letters/queues.ts";
 import { jobStatus } from "../batch/records/read-job.ts";
@@ -62,7 +64,7 @@ export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hon
 function cursorOf(c: Context, isLegal: (cursor: string) => boolean): string {
   const cursor = c.req.query("cursor");
   if (cursor === undefined || isLegal(cursor)) return cursor ?? "";
-  const message = `cursor must be the next_cursor of the previous page (got "${cursor}")`;
+  const message = `cursor must be the next_cursor of the previous page (got ${quotedBeginning(cursor)})`;
   throw new ServiceError("invalid_request", message);
 }
 

@@ -8,6 +8,7 @@
  * continues it.
  */
 import { timestamp } from "../../base/clock.ts";
+import { quotedBeginning } from "../../base/printable.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { describeFault } from "../../contracts/faults.ts";
 import type { Database, Statements } from "../../database/database.ts";
@@ -50,7 +51,7 @@ export class NewRounds {
           job,
           error === undefined
             ? "it has no failed batch"
-            : `none of its failed batches has "${error}" in its error`,
+            : `none of its failed batches has ${quotedBeginning(error)} in its error`,
         );
       await this.begin(jobId, "status_running");
       return batches;

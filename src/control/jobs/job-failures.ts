@@ -2,8 +2,10 @@
  * The failed batches of a job: in pages, counted by their errors, or all of them as JSON lines
  * (docs/contract/jobs.md#failures).
  */
+
 import type { Context } from "hono";
 import { stringifyWithRaw } from "../../base/json/exact.ts";
+import { quotedBeginning } from "../../base/printable.ts";
 import type { Failure } from "../../batch/end/failures.ts";
 import type { JobRecords } from "../../batch/job-records.ts";
 import type { Jobs } from "../../batch/jobs.ts";
@@ -23,7 +25,7 @@ export async function failuresResponse(
   const after = cursorOf(c);
   if (group === "error") return lists.answer(c, groupsAsJson(jobs.records, job), "application/json");
   if (group !== undefined)
-    throw new ServiceError("invalid_request", `group_by can be "error" only (got "${group}")`);
+    throw new ServiceError("invalid_request", `group_by can be "error" only (got ${quotedBeginning(group)})`);
   if ((c.req.header("accept") ?? "").includes("application/x-ndjson"))
     return lists.answer(c, allAsLines(jobs.records, job, after), "application/x-ndjson");
   return lists.answer(c, pageAsJson(jobs.records, job, after, limit), "application/json");
@@ -35,7 +37,7 @@ function cursorOf(c: Context): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new ServiceError(
     "invalid_request",
-    `cursor must be the next_cursor of the previous page (got "${text}")`,
+    `cursor must be the next_cursor of the previous page (got ${quotedBeginning(text)})`,
   );
 }
 

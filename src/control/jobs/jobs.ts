@@ -2,6 +2,7 @@
  * The HTTP operations at a batch API's address: submit, read, list and stop jobs, in both forms of the contract
  * (docs/contract/addresses.md#address-of-a-job).
  */
+
 import { type Context, Hono } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import { apiNotFound } from "../../apis/api-reader.ts";
@@ -9,6 +10,7 @@ import { needsKey } from "../../apis/api-routes.ts";
 import type { Apis } from "../../apis/apis.ts";
 import { endpointOf } from "../../apis/config/endpoints.ts";
 import { isUlid } from "../../base/ids.ts";
+import { quotedBeginning } from "../../base/printable.ts";
 import { jobNotFound } from "../../batch/job-records.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
@@ -221,13 +223,13 @@ function statusFilter(c: Context): JobStatus | undefined {
     return status as JobStatus | undefined;
   throw new ServiceError(
     "invalid_request",
-    `status must be one of ${JOB_STATUSES.join(", ")} (got "${status}")`,
+    `status must be one of ${JOB_STATUSES.join(", ")} (got ${quotedBeginning(status)})`,
   );
 }
 
 function badCursor(given: string): ServiceError {
   return new ServiceError(
     "invalid_request",
-    `cursor must be the next_cursor of the previous page (got "${given}")`,
+    `cursor must be the next_cursor of the previous page (got ${quotedBeginning(given)})`,
   );
 }

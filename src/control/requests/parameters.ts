@@ -1,5 +1,7 @@
 /** The parameters in a request's address. */
+
 import type { Context } from "hono";
+import { quotedBeginning } from "../../base/printable.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../../contracts/limits/responses.ts";
 
@@ -11,7 +13,7 @@ export function limitOf(c: Context): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
   throw new ServiceError(
     "invalid_request",
-    `limit must be an integer from 1 to ${LIST_LIMIT_MAX} (got "${text}")`,
+    `limit must be an integer from 1 to ${LIST_LIMIT_MAX} (got ${quotedBeginning(text)})`,
   );
 }
 
