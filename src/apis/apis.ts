@@ -10,7 +10,14 @@ import type { Service } from "../base/service.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
 import { ApiReader, apiNotFound } from "./api-reader.ts";
 import { assertHasReplicas, assertNotSplitTo, assertOwn } from "./change-rules.ts";
-import { type ConfigRequest, type DeployApplication, type DeployDeps, type DeployRequest, deploy, patch } from "./deploy/deploy.ts";
+import {
+  type ConfigRequest,
+  type DeployApplication,
+  type DeployDeps,
+  type DeployRequest,
+  deploy,
+  patch,
+} from "./deploy/deploy.ts";
 import type { DeployedApi } from "./deploy/plan-deployment.ts";
 import { DeployedRoutes } from "./deployed-routes.ts";
 import { exportVersion } from "./export-api.ts";

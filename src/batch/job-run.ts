@@ -29,6 +29,7 @@ import type { EndCause } from "./records/job-status.ts";
 import { FormerOwner, setStartTime } from "./records/owned-job.ts";
 import { storedInput } from "./records/stored-input.ts";
 import type { RunTicker, Ticking } from "./run-ticker.ts";
+import { StoreWait } from "./store-wait.ts";
 
 /** Items that came with the submission are enqueued in milliseconds: they do not wait behind listings of stores. */
 export type PlacesByInput = Record<"items" | "files", EnqueuePlaces>;
@@ -62,8 +63,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
    * controller.
    */
   private readonly gone = new AbortController();
-  /** The error of the store that the job waits for. */
-  private missingStore: string | undefined;
+  private readonly storeWait: StoreWait;
   private readonly ticker: RunTicker;
   private resolveEnded: () => void = () => {};
 
@@ -85,16 +85,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
       monotonicMs: performance.now(),
     });
     this.over = this.left.signal;
-    this.store = new PatientStore(deps.store, {
-      onWait: (error, pauseMs) => {
-        this.missingStore = error.message;
-        jobLog(`${error.message}; trying again in ${pauseMs} ms`);
-      },
-      onResume: () => {
-        this.missingStore = undefined;
-      },
-      signal: this.over,
-    });
+    this.storeWait = new StoreWait(jobLog, this.over);
+    this.store = new PatientStore(deps.store, this.storeWait);
     this.input = jobInput(this.store, itemsFile(deps.dataDir, job.job_id), this.diskWait);
     this.ended = new Promise((resolve) => {
       this.resolveEnded = resolve;
@@ -135,8 +127,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   }
 
   waiting(): string | undefined {
-    if (this.missingStore !== undefined) return `it tries again: ${this.missingStore}`;
-    return this.phase.waiting();
+    return this.storeWait.describe() ?? this.phase.waiting();
   }
 
   workerCounts(): WorkerCounts {

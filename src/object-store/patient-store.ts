@@ -6,7 +6,15 @@
 import { describeShortage, shortageOf } from "../base/disk-full.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { STORE_PATIENCE_MS, STORE_PAUSE_MAX_MS } from "../contracts/limits/stores.ts";
-import type { ListedObject, ListOptions, ObjectStore, OpenObject, Upload, WriteCondition, Written } from "./object-store.ts";
+import type {
+  ListedObject,
+  ListOptions,
+  ObjectStore,
+  OpenObject,
+  Upload,
+  WriteCondition,
+  Written,
+} from "./object-store.ts";
 
 const PAUSE_FIRST_MS = 250;
 

@@ -3,7 +3,12 @@ import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
 import { selectFiles } from "../../src/object-store/select/select-files.ts";
-import { type AnsweringStores, answeringStores, type Scheme, serverOver } from "../harness/answering-stores.ts";
+import {
+  type AnsweringStores,
+  answeringStores,
+  type Scheme,
+  serverOver,
+} from "../harness/answering-stores.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
 import type { TestServer } from "../harness/server.ts";

@@ -1,7 +1,16 @@
 /** `az://container/key`: Azure Blob Storage. It lists in pages and reads by ranges; azure-writes.ts writes. */
 import type { RestError } from "@azure/storage-blob";
 import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
-import { type ListedObject, type ListOptions, ObjectChanged, type ObjectStore, type OpenObject, type Upload, type WriteCondition, type Written } from "../object-store.ts";
+import {
+  type ListedObject,
+  type ListOptions,
+  ObjectChanged,
+  type ObjectStore,
+  type OpenObject,
+  type Upload,
+  type WriteCondition,
+  type Written,
+} from "../object-store.ts";
 import { RangedObject } from "../ranged-object.ts";
 import { bucketAndKey } from "../store-path.ts";
 import { type AzureAccess, type AzureOptions, openAzure, toStoreError } from "./azure-access.ts";

@@ -5,7 +5,17 @@
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { PATH_BYTES_MAX } from "../../contracts/limits/submissions.ts";
 import type { ListingPage } from "../listing-xml.ts";
-import { type ListedObject, type ListOptions, ObjectChanged, ObjectMissing, type ObjectStore, type OpenObject, type Upload, type WriteCondition, type Written } from "../object-store.ts";
+import {
+  type ListedObject,
+  type ListOptions,
+  ObjectChanged,
+  ObjectMissing,
+  type ObjectStore,
+  type OpenObject,
+  type Upload,
+  type WriteCondition,
+  type Written,
+} from "../object-store.ts";
 import { RangedObject } from "../ranged-object.ts";
 import { bucketAndKey } from "../store-path.ts";
 import { GcsClient, type GcsOptions, type GcsRequest } from "./gcs-client.ts";

@@ -5,7 +5,16 @@
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import type { ListingPage } from "../listing-xml.ts";
-import { type ListedObject, type ListOptions, ObjectChanged, type ObjectStore, type OpenObject, type Upload, type WriteCondition, type Written } from "../object-store.ts";
+import {
+  type ListedObject,
+  type ListOptions,
+  ObjectChanged,
+  type ObjectStore,
+  type OpenObject,
+  type Upload,
+  type WriteCondition,
+  type Written,
+} from "../object-store.ts";
 import { RangedObject, type RangeSource } from "../ranged-object.ts";
 import { bucketAndKey } from "../store-path.ts";
 import { openS3, type S3Access, type S3Options } from "./s3-client.ts";

@@ -9,12 +9,17 @@ import { type EnqueueTurnEnd, enqueueJob } from "../../../src/batch/enqueue/enqu
 import { EnqueuePlaces } from "../../../src/batch/enqueue/enqueue-places.ts";
 import { EnqueueTurn, EnqueueTurns } from "../../../src/batch/enqueue/enqueue-turns.ts";
 import { jobInput } from "../../../src/batch/records/job-input.ts";
-import { ENQUEUING_OF_AN_API_MAX, ENQUEUING_TURN_MAX_MS, ENQUEUING_TURN_MS } from "../../../src/contracts/limits/jobs.ts";
+import {
+  ENQUEUING_OF_AN_API_MAX,
+  ENQUEUING_TURN_MAX_MS,
+  ENQUEUING_TURN_MS,
+} from "../../../src/contracts/limits/jobs.ts";
 import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { FileStore } from "../../../src/object-store/files/file-store.ts";
 import type { ObjectStore } from "../../../src/object-store/object-store.ts";
+import { UNWRITTEN } from "../../harness/unwritten-store.ts";
 
 describe("a turn", () => {
   it("lasts for its time, and for twice the way back if that was longer", () => {
@@ -177,7 +182,8 @@ describe("the input of a job that enqueues in turns", () => {
     };
   }
 
-  const store = () => new FileStore([join(directory, "in")], directory, join(directory, "none"));
+  const store = () =>
+    new FileStore([{ path: join(directory, "in"), isReadOnly: true }], directory, join(directory, "none"));
   const filesOf = fc.array(
     fc.record({
       name: fc.constantFrom("a/1", "a/2", "a/b/3", "c", "d/4", "e", "f", "g", "h/5"),
@@ -229,6 +235,7 @@ describe("the input of a job that enqueues in turns", () => {
     pages.splice(3, 0, []);
     pages.push([{ path: "file:///x/7.jsonl", bytes: 1 }]);
     const listing: ObjectStore = {
+      ...UNWRITTEN,
       parallelListings: () => 1,
       open: () => Promise.reject(new Error("is not opened")),
       async *list(_, { after }) {
@@ -259,6 +266,7 @@ describe("the input of a job that enqueues in turns", () => {
     const files = store();
     let bytes = 0;
     const counting: ObjectStore = {
+      ...UNWRITTEN,
       parallelListings: () => 1,
       list: (prefix, options) => files.list(prefix, options),
       open: async (path) => {

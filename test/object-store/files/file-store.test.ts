@@ -1,5 +1,16 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, linkSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -9,7 +20,12 @@ import { resolveRoots } from "../../../src/object-store/files/allowed-paths.ts";
 import { FileStore } from "../../../src/object-store/files/file-store.ts";
 import { sortedNames } from "../../../src/object-store/files/sorted-names.ts";
 import { ObjectChanged, type OpenObject } from "../../../src/object-store/object-store.ts";
-import { type FileSelection, type Reached, selectFiles, selectPages } from "../../../src/object-store/select/select-files.ts";
+import {
+  type FileSelection,
+  type Reached,
+  selectFiles,
+  selectPages,
+} from "../../../src/object-store/select/select-files.ts";
 
 let directory: string;
 let root: string;
