@@ -2,6 +2,10 @@
 
 export type Fail = "always" | "first" | undefined;
 
+/** Where a job keeps its predictions. */
+export type OutputPlace = "none" | "server" | "directory" | "bucket";
+const PLACES: readonly OutputPlace[] = ["none", "server", "directory", "bucket", "bucket"];
+
 export interface JobPlan {
   /** Inline, or lines of a file. */
   isInline: boolean;
@@ -11,6 +15,9 @@ export interface JobPlan {
   isSlow: boolean;
   maxAttempts: number;
   hasQueue: boolean;
+  place: OutputPlace;
+  /** The bytes of each prediction. Some outputs have several parts. */
+  rowBytes: number;
   /** How each batch fails. */
   fails: Fail[];
 }
@@ -43,6 +50,8 @@ export function planJob(random: () => number): JobPlan {
     workers: 1 + Math.floor(random() * 2),
     maxAttempts: hasQueue ? 1 + Math.floor(random() * 3) : 1,
     hasQueue,
+    place: PLACES[Math.floor(random() * PLACES.length)]!,
+    rowBytes: random() < 0.3 ? Math.floor(random() * 4_000) : 40,
     fails,
   };
 }

@@ -6,6 +6,8 @@ import { CREDIT_BATCHES_MAX } from "../../src/contracts/limits/jobs.ts";
 import type { TestServer } from "../harness/server.ts";
 import type { JobView } from "../harness/views.ts";
 import { itemsOf, type JobPlan } from "./job-plan.ts";
+import { outputFaults } from "./output.ts";
+import type { OutputPlaces } from "./output-places.ts";
 import { recordLines } from "./processes.ts";
 import type { Violations } from "./violations.ts";
 import { wholeAnswer } from "./whole-answer.ts";
@@ -25,6 +27,12 @@ interface Failure {
   error: { type: string };
 }
 
+export interface ChaosDeps {
+  server: TestServer;
+  violations: Violations;
+  places: OutputPlaces;
+}
+
 export class ChaosJob {
   readonly directory: string;
   readonly plan: JobPlan;
@@ -32,9 +40,11 @@ export class ChaosJob {
   private readonly server: TestServer;
   private readonly violations: Violations;
   private readonly number: number;
+  private readonly places: OutputPlaces;
 
-  constructor(server: TestServer, violations: Violations, number: number, plan: JobPlan) {
+  constructor({ server, violations, places }: ChaosDeps, number: number, plan: JobPlan) {
     this.server = server;
+    this.places = places;
     this.violations = violations;
     this.number = number;
     this.plan = plan;
@@ -78,13 +88,14 @@ export class ChaosJob {
     this.checkCounts(job, failures, deaths);
     this.checkFailures(failures, deaths);
     await this.checkLetters(failures);
+    this.checkOutput(failures);
     return this.checkRecord(job, failures, deaths);
   }
 
   describe(): string {
-    const { isInline, isSlow, batchSize, workers, maxAttempts, hasQueue, fails } = this.plan;
+    const { isInline, isSlow, batchSize, workers, maxAttempts, hasQueue, fails, place, rowBytes } = this.plan;
     const bad = fails.filter(Boolean).length;
-    return `job ${this.number} ${this.id} (${fails.length} batches of ${batchSize}, ${bad} bad, ${isInline ? "inline" : "file"}${isSlow ? ", slow" : ""}, ${workers} workers, ${maxAttempts} attempts${hasQueue ? ", queue" : ""})`;
+    return `job ${this.number} ${this.id} (${fails.length} batches of ${batchSize}, ${bad} bad, ${isInline ? "inline" : "file"}${isSlow ? ", slow" : ""}, ${workers} workers, ${maxAttempts} attempts${hasQueue ? ", queue" : ""}, output: ${place}, rows of ${rowBytes})`;
   }
 
   private wrong(what: string): void {
@@ -99,9 +110,10 @@ export class ChaosJob {
     const { plan, directory } = this;
     const { batchSize, workers, maxAttempts, isSlow } = plan;
     const items = plan.fails.flatMap((_, batch) => itemsOf(plan, batch));
-    const config = { directory, size: batchSize, slow_s: isSlow ? SLOW_S : 0 };
+    const config = { directory, size: batchSize, slow_s: isSlow ? SLOW_S : 0, row_bytes: plan.rowBytes };
     const queue = { queue_dead_letter_queue: { arn: this.queue, max_receive_count: maxAttempts } };
-    const base = { workers, config, ...(plan.hasQueue ? queue : {}) };
+    const output = this.places.output(plan.place);
+    const base = { workers, config, output, ...(plan.hasQueue ? queue : {}) };
     if (plan.isInline) return { ...base, item_list: { items, batch_size: batchSize } };
     const file = join(this.server.inputs, `job-${this.number}.jsonl`);
     writeFileSync(file, items.map((item) => `${JSON.stringify(item)}\n`).join(""));
@@ -158,6 +170,17 @@ export class ChaosJob {
       if (body !== JSON.stringify(itemsOf(this.plan, batches[at]!)))
         this.wrong(`the letter about batch ${batches[at]} has ${body.slice(0, 200)}`);
     }
+  }
+
+  /** Every prediction once, in order; and nothing else is left in the store. */
+  private checkOutput(failures: Failure[]): void {
+    const { plan, places, id } = this;
+    if (plan.place === "none") return;
+    const directory = places.directoryOf(plan.place, id);
+    const failed = new Set(failures.map(({ batch_index }) => batch_index));
+    const faults = outputFaults(directory, plan, failed);
+    for (const fault of faults) this.wrong(`the output in ${directory}: ${fault}`);
+    if (faults.length === 0) places.remove(plan.place, id);
   }
 
   private checkRecord(job: JobView, failures: Failure[], deaths: Deaths): number {

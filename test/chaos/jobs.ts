@@ -1,10 +1,8 @@
 /** Jobs one after the other, some at once, for as long as the attack lasts; each is checked when it has ended. */
 import { setTimeout as pause } from "node:timers/promises";
-import type { TestServer } from "../harness/server.ts";
 import type { Attacker } from "./attacker.ts";
-import { ChaosJob } from "./job.ts";
+import { type ChaosDeps, ChaosJob } from "./job.ts";
 import { planJob } from "./job-plan.ts";
-import type { Violations } from "./violations.ts";
 
 const AT_ONCE = 2;
 const POLL_MS = 250;
@@ -13,19 +11,18 @@ const LAST_JOBS_MS = 180_000;
 
 export class Jobs {
   batches = 0;
+  outputs = 0;
   checked = 0;
   runAgain = 0;
-  private readonly server: TestServer;
-  private readonly violations: Violations;
+  private readonly deps: ChaosDeps;
   private readonly random: () => number;
   private readonly current = new Set<ChaosJob>();
   private count = 0;
   private endsMs = Number.POSITIVE_INFINITY;
   private lanes: Promise<void>[] = [];
 
-  constructor(server: TestServer, violations: Violations, random: () => number) {
-    this.server = server;
-    this.violations = violations;
+  constructor(deps: ChaosDeps, random: () => number) {
+    this.deps = deps;
     this.random = random;
   }
 
@@ -48,18 +45,19 @@ export class Jobs {
   }
 
   private async one(attacker: Attacker): Promise<void> {
-    const job = new ChaosJob(this.server, this.violations, this.count++, planJob(this.random));
+    const job = new ChaosJob(this.deps, this.count++, planJob(this.random));
     this.current.add(job);
     const startedMs = performance.now();
     await job.submit();
     while (!(await job.isEnded())) {
       if (performance.now() > this.endsMs + LAST_JOBS_MS)
-        return this.violations.add(`${job.describe()} does not end`);
+        return this.deps.violations.add(`${job.describe()} does not end`);
       await pause(POLL_MS);
     }
     this.runAgain += await job.check(attacker.deaths(startedMs, job.pids));
     this.current.delete(job);
     this.checked++;
     this.batches += job.plan.fails.length;
+    if (job.plan.place !== "none") this.outputs++;
   }
 }

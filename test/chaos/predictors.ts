@@ -6,6 +6,7 @@ class PythonPredictor:
     """B: begun; E: done; F: failed on purpose; X: not the items of this batch."""
     def __init__(self, config):
         self.directory, self.size, self.slow_s = config["directory"], config["size"], config["slow_s"]
+        self.text = "x" * config["row_bytes"]
         self.log = os.open(self.directory + "/record", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     def predict(self, payload, batch_id):
         index = int(batch_id.rsplit("-", 1)[1])
@@ -17,6 +18,7 @@ class PythonPredictor:
             self.note("F", index)
             raise ValueError("batch %d" % index)
         self.note("E", index)
+        return [{"id": item["id"], "text": self.text} for item in payload]
     def note(self, what, index):
         os.write(self.log, b"%s %d %d\\n" % (what.encode(), index, os.getpid()))
     def is_first(self, index):

@@ -9,10 +9,13 @@ import { parseArgs } from "node:util";
 import { processes } from "../harness/processes.ts";
 import { seeded } from "../harness/random.ts";
 import { TestServer } from "../harness/server.ts";
+import { startS3 } from "../harness/stores.ts";
 import { Attacker } from "./attacker.ts";
 import { Jobs } from "./jobs.ts";
 import { Load } from "./load.ts";
+import { OutputPlaces } from "./output-places.ts";
 import { chaosProject } from "./predictors.ts";
+import { StoreAttacker } from "./store-attacker.ts";
 import { Violations } from "./violations.ts";
 
 const ARGS = ["--gateways", "2"];
@@ -29,12 +32,13 @@ const minutes = Number(values.minutes);
 console.log(`${minutes} minutes, seed ${seed}; again: npm run chaos -- --minutes ${minutes} --seed ${seed}`);
 
 const violations = new Violations();
-const server = new TestServer();
+const bucket = await startS3();
+const server = new TestServer(bucket.env);
 const record = join(server.dir, "asked");
 await server.start({}, ARGS);
 server.deploy(chaosProject(record));
 
-const jobs = new Jobs(server, violations, seeded(seed));
+const jobs = new Jobs({ server, violations, places: new OutputPlaces(server, bucket) }, seeded(seed));
 const load = new Load({ server, random: seeded(seed + 1), violations, record });
 const attacker = new Attacker({
   server,
@@ -44,23 +48,32 @@ const attacker = new Attacker({
   longStops: values["long-stops"],
   mayDie: (pid) => jobs.mayDie(pid),
 });
+const storeAttacker = new StoreAttacker(bucket, seeded(seed + 3));
 load.start();
 jobs.start(attacker);
 attacker.start();
+storeAttacker.start();
 await pause(minutes * 60_000);
 await attacker.stop();
+await storeAttacker.stop();
 await jobs.stop();
 await load.stop();
 load.check();
+const unfinished = await bucket.unfinished();
+if (unfinished.length > 0) violations.add(`uploads that never end: ${unfinished}`);
 await server.stopProcesses().catch((error: Error) => violations.add(error.message));
 const left = processes().filter(({ command }) => command.includes(server.dir));
 if (left.length > 0) violations.add(`left behind: ${left.map(({ pid, command }) => `${pid} ${command}`)}`);
 
 const answers = [...load.statuses].sort().map(([status, count]) => `${count} × ${status || "cut off"}`);
 console.log(`attacks: ${attacker.summary()}`);
+console.log(`attacks on the bucket: ${storeAttacker.summary()}`);
 console.log(`predictions: ${answers.join(", ")}`);
-console.log(`jobs: ${jobs.checked} with ${jobs.batches} batches; ${jobs.runAgain} ran again`);
+console.log(
+  `jobs: ${jobs.checked} with ${jobs.batches} batches; ${jobs.runAgain} ran again; ${jobs.outputs} outputs read`,
+);
 const failed = violations.found.length;
+await bucket.stop();
 if (failed === 0) await server.stop();
 else
   console.log(
