@@ -32,7 +32,8 @@ const UNITS = {
   controller: [
     ["JobRun", "batch/job-run.js", ["start", "run", "tick", "dispatch", "end"], (run) => run.job.api_name],
     ["Enqueuing", "batch/enqueuing.js", ["enqueue"], (phase) => phase.run.job.api_name],
-    ["Dispatching", "batch/dispatching.js", ["start", "complete"], (phase) => phase.run.job.api_name],
+    ["Dispatching", "batch/dispatching.js", ["start"], (phase) => phase.run.job.api_name],
+    ["Completion", "batch/completion.js", ["complete"], (completion) => completion.run.job.api_name],
     [
       "JobWorkers",
       "batch/workers/job-workers.js",

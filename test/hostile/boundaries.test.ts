@@ -70,7 +70,7 @@ describe("a job that throws", () => {
     ["JobRun.dispatch", items(1), unexpected],
     ["JobWorkers.startMissing", items(1), unexpected],
     ["Dispatching.start", items(1), unexpected],
-    ["Dispatching.complete", items(1), unexpected],
+    ["Completion.complete", items(1), unexpected],
     ["JobRun.end", items(1), unexpected],
     ["JobWorkers.keepAt", items(1), unexpected],
     ["JobWorkers.startOne", items(1), unexpected],
