@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|start|idle|files|beside|hostile|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -9,6 +9,7 @@ import { benchFiles, FILES_DIRECTORY } from "./files.ts";
 import { benchHostile } from "./hostile.ts";
 import { benchIdle } from "./idle.ts";
 import { allHold, linesFile } from "./measure.ts";
+import { benchOutputs } from "./outputs.ts";
 import { benchPeers } from "./peers.ts";
 import { benchRealtime } from "./realtime.ts";
 import { benchS3 } from "./s3.ts";
@@ -27,8 +28,11 @@ class PythonPredictor:
         return "setosa"
 `;
 
-const chosen = process.argv.slice(2);
+const chosen = process.argv.slice(2).filter((name) => !name.startsWith("--"));
 const wants = (name: string) => chosen.length === 0 || chosen.includes(name);
+/** The number in an argument `--NAME=NUMBER`. */
+const scaled = (name: string, usual: number) =>
+  Number(process.argv.find((argument) => argument.startsWith(`--${name}=`))?.split("=")[1] ?? usual);
 const directory = join(root, ".bench");
 mkdirSync(directory, { recursive: true });
 
@@ -57,6 +61,12 @@ await server.stop();
 if (wants("beside")) {
   const lines = linesFile(join(directory, "lines-10m.jsonl"), 10_000_000);
   await benchBeside(directory, project, lines, 10_000_000);
+}
+if (chosen.includes("outputs")) {
+  const lines = scaled("lines", 1_000_000);
+  const path = linesFile(join(directory, `lines-${lines}.jsonl`), lines);
+  const [rounds, slowS] = [scaled("rounds", ROUNDS), scaled("slow", 60)];
+  await benchOutputs(directory, { lines, path, rounds, slowS });
 }
 if (chosen.includes("hostile")) benchHostile(directory);
 // Needs `node scripts/servers.mjs` before; `peers` installs what it compares with.

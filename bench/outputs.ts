@@ -1,0 +1,93 @@
+/**
+ * Jobs with output, beside the same jobs without and `multiprocessing.Pool` that writes the same files by hand; then
+ * how the output is read, and the controller's memory behind a slow batch. CPU is that of controller and workers apart.
+ * `--lines=N`: of the input; `--slow=S`: seconds of the slow batch; `--rounds=N`. Needs `node scripts/servers.mjs`.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { root, TestServer } from "../test/harness/server.ts";
+import { startS3 } from "../test/harness/stores.ts";
+import { median, report } from "./measure.ts";
+import { outputJob, text } from "./output-jobs.ts";
+import { benchReading, benchSlowBatch } from "./output-reading.ts";
+
+export interface OutputsScale {
+  /** A file of so many lines of 100 bytes. */
+  lines: number;
+  path: string;
+  rounds: number;
+  /** Seconds for which the first of `lines` batches keeps its worker. */
+  slowS: number;
+}
+
+/** Returns its items: JSON of 100 bytes each. */
+const ECHO = `
+import time
+class PythonPredictor:
+    def __init__(self, config):
+        self.slow_s = config.get("slow_s")
+    def predict(self, payload):
+        if self.slow_s is not None and payload[0]["id"] == 10_000_000:
+            time.sleep(self.slow_s)
+        return payload
+`;
+const PROJECT = {
+  "predictor.py": ECHO,
+  "quern.yaml": "- name: echo-batch\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
+};
+
+export async function benchOutputs(directory: string, scale: OutputsScale): Promise<void> {
+  const out = join(directory, "outputs");
+  mkdirSync(out, { recursive: true });
+  const s3 = await startS3();
+  const server = new TestServer({ ...s3.env, QUERN_ALLOW_LOCAL_ROOT: directory });
+  try {
+    await server.start();
+    server.deploy(PROJECT);
+    for (const batchSize of [100, 1]) await benchRates(server, out, s3.base, scale, batchSize);
+    await benchReading(server, out, scale);
+    await benchSlowBatch(server, out, scale);
+  } finally {
+    await server.stop();
+    await s3.stop();
+    rmSync(out, { recursive: true, force: true });
+  }
+}
+
+async function benchRates(
+  server: TestServer,
+  out: string,
+  s3: string,
+  { lines, path, rounds }: OutputsScale,
+  batchSize: number,
+): Promise<void> {
+  const ratios = { directory: [] as number[], s3: [] as number[], pool: [] as number[] };
+  for (let round = 0; round < rounds; round++) {
+    const job = { path, batchSize };
+    const without = await outputJob(server, job);
+    const local = await outputJob(server, { ...job, output: `file://${out}` });
+    const remote = await outputJob(server, { ...job, output: `${s3}/out` });
+    const pool = poolSeconds(path, batchSize, join(out, "pool"));
+    ratios.directory.push(without.seconds / local.seconds);
+    ratios.s3.push(without.seconds / remote.seconds);
+    ratios.pool.push(pool.seconds / local.seconds);
+    console.log(
+      `  ${batchSize} a batch: ${text("without", without, lines)}, ${text("directory", local, lines)}, ${text("S3", remote, lines)}, Pool ${Math.round(lines / pool.seconds)} items/s (${((pool.cpu_s / lines) * 1e6).toFixed(2)} µs CPU)`,
+    );
+  }
+  const [bar, name] = [batchSize === 1 ? 0.35 : 0.6, `output, ${batchSize} a batch: rate`];
+  for (const [store, values] of [
+    ["a directory", ratios.directory],
+    ["S3", ratios.s3],
+  ] as const)
+    report(`${name} to ${store} / without`, median(values), `>= ${bar}`, median(values) >= bar);
+  report(`${name} / Pool that writes the same files`, median(ratios.pool), ">= 1", median(ratios.pool) >= 1);
+}
+
+function poolSeconds(path: string, batchSize: number, out: string): { seconds: number; cpu_s: number } {
+  const script = join(root, "bench", "outputs", "pool_writer.py");
+  const printed = execFileSync("python3", [script, path, String(batchSize), out], { encoding: "utf8" });
+  rmSync(out, { recursive: true });
+  return JSON.parse(printed) as { seconds: number; cpu_s: number };
+}
