@@ -56,25 +56,22 @@ export class RowScanner {
   }
 }
 
-/** Undefined if more bytes must come. */
-function batchOfRow(data: Buffer, at: number): number | undefined {
-  const head = data.subarray(at, at + HEAD_BYTES_MAX);
-  const begin = head.subarray(0, HEAD.length);
+/** The batch of the row that begins at `at`. Undefined if more bytes must come. Throws if no row begins there. */
+export function batchOfRow(data: Buffer, at: number): number | undefined {
+  const end = Math.min(data.length, at + HEAD_BYTES_MAX);
+  const digits = at + HEAD.length;
+  for (let i = at; i < digits && i < end; i++) if (data[i] !== HEAD[i - at]) throw noRow(data, at);
   let batchIndex = 0;
-  for (let i = HEAD.length; i < head.length; i++) {
-    const digit = head[i]! - ZERO;
-    if (digit < 0 || digit > 9) {
-      if (i > HEAD.length && begin.equals(HEAD)) return batchIndex;
-      break;
-    }
-    batchIndex = 10 * batchIndex + digit;
+  for (let i = digits; i < end; i++) {
+    const digit = data[i]! - ZERO;
+    if (digit >= 0 && digit <= 9) batchIndex = 10 * batchIndex + digit;
+    else if (i > digits) return batchIndex;
+    else throw noRow(data, at);
   }
-  if (head.length === HEAD_BYTES_MAX || !HEAD.subarray(0, begin.length).equals(begin) || hasOther(head))
-    throw new NotRows(`this is no row of an output: ${head.toString()}`);
+  if (end - at === HEAD_BYTES_MAX) throw noRow(data, at);
   return undefined;
 }
 
-/** Whether there is something else than digits after the head. */
-function hasOther(head: Buffer): boolean {
-  return head.subarray(HEAD.length).some((byte) => byte < ZERO || byte > ZERO + 9);
+function noRow(data: Buffer, at: number): Error {
+  return new NotRows(`this is no row of an output: ${data.toString("utf8", at, at + HEAD_BYTES_MAX)}`);
 }

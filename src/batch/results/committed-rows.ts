@@ -7,9 +7,9 @@ import { findSegment } from "../../database/segment-rows.ts";
 import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
 import { chunksOf } from "../output/part-chunks.ts";
 import { type Part, partWith } from "../output/part-rows.ts";
-import { RowScanner } from "../output/row-scanner.ts";
 import { SpoolReader } from "../rows/spool-reader.ts";
 import { settledRange } from "./committed-range.ts";
+import { RowRange } from "./row-range.ts";
 
 /** How often a part may appear in the moment in which its rows leave the spool. */
 const TRIES = 5;
@@ -64,12 +64,12 @@ async function* fromPart(
   first: number,
   end: number,
 ): AsyncGenerator<CommittedRows> {
-  const scanner = new RowScanner();
-  for await (const chunk of chunksOf(store, `${prefix}${part.name}`))
-    for (const { batchIndex, bytes } of scanner.scan(chunk)) {
-      if (batchIndex >= end) return yield { bytes: NOTHING, next: end };
-      if (batchIndex >= first) yield { bytes, next: batchIndex };
-    }
+  const range = new RowRange(first, end);
+  for await (const chunk of chunksOf(store, `${prefix}${part.name}`)) {
+    const bytes = range.cut(chunk);
+    if (bytes.length > 0) yield { bytes, next: range.next };
+    if (range.isDone) return yield { bytes: NOTHING, next: end };
+  }
   yield { bytes: NOTHING, next: Math.min(end, part.next_batch) };
 }
 
