@@ -32,7 +32,10 @@ const KEEP_ALIVE_FIRST_MS = 5_000;
 export interface WorkerConnectionEvents {
   /** Whether the worker may begin a body of several frames. A request counts until its reply, also a cancelled one. */
   expects(type: number, id: number): boolean;
-  /** The owner may keep `body`: a response may wait for an earlier one on its way to the client. */
+  /**
+   * The owner may keep `body`: a response may wait for an earlier one on its way to the client. That of an OUTPUT is
+   * read before this returns, because its memory is used again: nothing else is so long and so frequent.
+   */
   onMessage(type: number, id: number, body: Buffer): void;
   /** Called instead for a CHUNK of several frames: these, not joined. */
   onLongChunk?(id: number, frames: readonly Buffer[]): void;
@@ -141,7 +144,7 @@ export class WorkerConnection {
         return;
       }
       const whole = this.receiver.take(type, flags, id, body);
-      if (whole === body) events.onMessage(type, id, Buffer.from(body));
+      if (whole === body) events.onMessage(type, id, type === MESSAGE.OUTPUT ? body : Buffer.from(body));
       else if (whole !== undefined) onLong(events, type, id, whole as readonly Buffer[]);
     });
     this.socket.on("error", (error) => {

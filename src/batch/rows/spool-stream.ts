@@ -9,6 +9,9 @@ import { ProtocolError } from "../../protocol/frame-rules.ts";
 import type { RowsPlace } from "./rows-place.ts";
 import type { SpoolFile } from "./spool-file.ts";
 
+/** Buffers that are kept: one is written while the other fills up. */
+const SPARE_MAX = 2;
+
 export interface SpoolStreamOptions {
   diskWait: DiskWait;
   nextFile: () => SpoolFile;
@@ -24,8 +27,10 @@ export class SpoolStream {
   private taken = 0;
   /** How many bytes the worker may send before some are written. */
   private window = OUTPUT_WINDOW_BYTES;
-  private waiting: Buffer[] = [];
-  private waitingBytes = 0;
+  /** What came and is not being written yet, in memory that is used again. */
+  private filling: Buffer | undefined;
+  private filled = 0;
+  private readonly spare: Buffer[] = [];
   /** Writes follow each other. Rejects if one failed, for another reason than a full disk. */
   private writing: Promise<void> = Promise.resolve();
 
@@ -34,15 +39,19 @@ export class SpoolStream {
     this.file = options.nextFile();
   }
 
-  /** Takes the next bytes of the worker. Throws if they are more than it may send. */
+  /** Copies the next bytes of the worker. Throws if they are more than it may send. */
   append(bytes: Buffer): void {
     if (bytes.length > this.window)
       throw new ProtocolError(`${bytes.length} bytes of output came, and only ${this.window} are granted`);
     this.window -= bytes.length;
-    this.received += bytes.length;
-    this.waiting.push(bytes);
-    this.waitingBytes += bytes.length;
-    if (this.waitingBytes >= SPOOL_WRITE_BYTES) this.flush();
+    for (let at = 0; at < bytes.length; ) {
+      this.filling ??= this.spare.pop() ?? Buffer.allocUnsafeSlow(SPOOL_WRITE_BYTES);
+      const copied = bytes.copy(this.filling, this.filled, at);
+      at += copied;
+      this.filled += copied;
+      this.received += copied;
+      if (this.filled === SPOOL_WRITE_BYTES) this.flush();
+    }
   }
 
   /** The file that is being written. */
@@ -78,16 +87,16 @@ export class SpoolStream {
   }
 
   private flush(): void {
-    if (this.waitingBytes === 0) return;
-    const { file } = this;
-    const bytes = this.waiting.length === 1 ? this.waiting[0]! : Buffer.concat(this.waiting);
-    const offset = this.received - bytes.length;
-    this.waiting = [];
-    this.waitingBytes = 0;
+    const { file, filling, filled } = this;
+    if (filling === undefined) return;
+    const offset = this.received - filled;
+    this.filling = undefined;
+    this.filled = 0;
     this.afterwards(async () => {
-      await file.write(bytes, offset);
-      this.window += bytes.length;
-      this.options.onWritten(bytes.length);
+      await file.write(filling.subarray(0, filled), offset);
+      if (this.spare.length < SPARE_MAX) this.spare.push(filling);
+      this.window += filled;
+      this.options.onWritten(filled);
     });
   }
 

@@ -7,7 +7,11 @@ import { RowsIndex } from "../../../src/batch/rows/rows-by-batch.ts";
 import { NO_ROWS } from "../../../src/batch/rows/rows-place.ts";
 import { Spool } from "../../../src/batch/rows/spool.ts";
 import { SpoolFiles } from "../../../src/batch/rows/spool-files.ts";
-import { OUTPUT_WINDOW_BYTES, SPOOL_FILE_BYTES } from "../../../src/contracts/limits/outputs.ts";
+import {
+  OUTPUT_WINDOW_BYTES,
+  SPOOL_FILE_BYTES,
+  SPOOL_WRITE_BYTES,
+} from "../../../src/contracts/limits/outputs.ts";
 
 const diskWait = { onWait: () => {}, signal: new AbortController().signal };
 let directory: string;
@@ -37,6 +41,19 @@ describe("the rows of a worker", () => {
     expect(stream.untaken).toBe(0);
     await spool.sync();
     expect(await Promise.all(places.map(contentOf))).toEqual(["a\n", "bb\n", "ccc\n"]);
+  });
+
+  it("are copied, because the memory in which they came is used again", async () => {
+    const stream = spool.stream(() => {});
+    const memory = Buffer.alloc(SPOOL_WRITE_BYTES + 5, "a");
+    stream.append(memory);
+    memory.fill("b");
+    stream.append(memory);
+    memory.fill("c");
+    const bytes = memory.length;
+    const places = [stream.take({ rows: 1, bytes }), stream.take({ rows: 1, bytes })];
+    await spool.sync();
+    expect(await Promise.all(places.map(contentOf))).toEqual(["a".repeat(bytes), "b".repeat(bytes)]);
   });
 
   it("are granted again once they are written, and not more than that", async () => {
