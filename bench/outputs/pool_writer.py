@@ -49,7 +49,7 @@ class Parts:
     def write(self, content):
         if self.file is None:
             self.path = "part-%d.jsonl" % len(self.parts)
-            self.file = open(os.path.join(self.directory, self.path), "wb")
+            self.file = open(os.path.join(self.directory, self.path), "wb")  # noqa: SIM115  (it stays open)
             self.sha256, self.bytes = hashlib.sha256(), 0
         self.file.write(content)
         self.sha256.update(content)
