@@ -1,4 +1,4 @@
-/** A Python for the tests of applications, in `.servers/python`: with the packages that they need, so that tests install nothing. */
+/** Pythons for tests, in `.servers`, with the packages that they need, so that tests install nothing. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,12 +7,19 @@ import { root, run } from "./setup.mjs";
 const OWN = ["duckdb>=1.3", "numpy>=1.22"];
 /** The packages that predictors of tests import. */
 const MODELS = ["scikit-learn", "xgboost-cpu", "boto3"];
+/** What the guide about outputs reads them with. Apart, because `awscli` wants versions of its own. */
+const READERS = ["awscli", "duckdb>=1.3", "pandas"];
 /** The last TensorFlow with estimators. */
 const TENSORFLOW = "tensorflow-cpu==2.15.*";
 
 /** The interpreter; made where it is missing. */
 export function applicationPython() {
   return pythonWith("python", [...OWN, ...MODELS]);
+}
+
+/** An environment for the guide about outputs; made where it is missing. */
+export function readersPython() {
+  return pythonWith("reading", READERS);
 }
 
 /** The same with TensorFlow; undefined where there is no package of it for this Python. */

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { applicationPython } from "./application-python.mjs";
+import { applicationPython, readersPython } from "./application-python.mjs";
 import { root, run } from "./setup.mjs";
 
 const servers = join(root, ".servers");
@@ -60,3 +60,4 @@ goServer("fake-gcs-server", "github.com/fsouza/fake-gcs-server@v1.56.1");
 azurite();
 elasticmq();
 applicationPython();
+readersPython();

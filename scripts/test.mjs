@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { applicationPython, tensorflowPython } from "./application-python.mjs";
+import { applicationPython, readersPython, tensorflowPython } from "./application-python.mjs";
 import { missingForOwnKernel, runInOwnKernel } from "./own-kernel.mjs";
 import { root, setUp } from "./setup.mjs";
 
@@ -170,6 +170,7 @@ else if (process.argv[2] === OTHER_NODE) await stage("TypeScript", () => vitest(
 else {
   await stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));
   await stage("Python of applications", () => pythonTests(applicationPython(), "python/application_tests"));
+  readersPython();
   await stage("TypeScript", vitest);
 }
 for (const failure of failures) console.log(`\nFAILED ${failure}`);

@@ -17,10 +17,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { root, TestServer } from "./harness/server.ts";
+import { isS3Installed, startS3, type TestS3 } from "./harness/stores.ts";
 
 const directory = join(root, "docs", "guides");
 /** With the packages of applications, so that nothing is installed for them. */
 const PYTHON = join(root, ".servers", "python", "bin", "python");
+/** With the programs that read outputs: `aws`, and a Python with pandas and DuckDB. */
+const READERS = join(root, ".servers", "reading", "bin");
+/** Guides that need S3. `node scripts/servers.mjs` installs a server. */
+const WITH_S3: ReadonlySet<string> = new Set(["reading-outputs.md"]);
+
 interface Block {
   language: string;
   name: string;
@@ -39,16 +45,18 @@ function blocksOf(guide: string): Block[] {
 describe("the guide", () => {
   let server: TestServer;
   let work: string;
-  beforeEach(async () => {
+  let s3: TestS3 | undefined;
+  beforeEach(() => {
     work = realpathSync(mkdtempSync(join(tmpdir(), "quern-guide-")));
     server = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: work, QUERN_PYTHON: PYTHON });
-    await server.start();
     mkdirSync(join(server.dir, "bin"));
     const quern = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "bin", "quern")}" "$@"\n`;
     writeFileSync(join(server.dir, "bin", "quern"), quern, { mode: 0o755 });
   });
   afterEach(async () => {
     await server.stop();
+    await s3?.stop();
+    s3 = undefined;
     rmSync(work, { recursive: true, force: true });
   });
 
@@ -60,7 +68,8 @@ describe("the guide", () => {
       cwd: work,
       env: {
         ...process.env,
-        PATH: `${join(server.dir, "bin")}:${process.env.PATH}`,
+        ...s3?.env,
+        PATH: [join(server.dir, "bin"), ...(s3 === undefined ? [] : [READERS]), process.env.PATH].join(":"),
         QUERN_DATA_DIR: server.dataDir,
         QUERN_HOST: server.baseUrl,
         XDG_CONFIG_HOME: join(server.dir, "config"),
@@ -74,9 +83,14 @@ describe("the guide", () => {
     return new Promise((resolve) => child.once("close", (code) => resolve({ code: code ?? -1, ...said })));
   };
 
-  it.each(readdirSync(directory))(
+  const guides = readdirSync(directory).filter((guide) => isS3Installed || !WITH_S3.has(guide));
+  if (!isS3Installed) it.skip.each([...WITH_S3])("%s works as it is written", () => {});
+
+  it.each(guides)(
     "%s works as it is written",
     async (guide) => {
+      if (WITH_S3.has(guide)) s3 = await startS3();
+      await server.start(s3?.env);
       const blocks = blocksOf(guide);
       let printed = "";
       for (const { language, name, text } of blocks) {
