@@ -49,12 +49,16 @@ export class JobOutput {
     this.writeSoon();
   }
 
-  /** Makes the rows of these batches durable. They count only after the commit that follows. */
+  /**
+   * Makes the rows of these batches durable. They count only after the commit that follows, so their entries need not
+   * wait for them: all files are synced at the same time.
+   */
   async save(settled: readonly SettledRows[]): Promise<void> {
-    await this.spool.sync();
     const entries = [...settled].sort((a, b) => a.batchIndex - b.batchIndex);
     for (const { batchIndex, place } of entries) this.files.has(batchIndex, place);
-    await whenDiskHasSpace(() => this.index.write(entries, this.spool.lastFile), this.options.diskWait);
+    const { spool, index } = this;
+    const writeIndex = () => index.write(entries, spool.lastFile);
+    await Promise.all([spool.sync(), whenDiskHasSpace(writeIndex, this.options.diskWait)]);
   }
 
   /** The batches are counted: their rows may become parts. */
