@@ -52,6 +52,13 @@ export async function outputJob(
   };
 }
 
+/**
+ * After this process was blocked for longer than the server keeps idle connections: the first request on one fails.
+ */
+export async function dropIdleConnection(server: TestServer): Promise<void> {
+  await server.fetch("/-/livez").catch(() => {});
+}
+
 /** The rate, and the CPU that an item costs. */
 export function text(name: string, job: TimedJob, items: number): string {
   const each = (seconds: number) => ((seconds / items) * 1e6).toFixed(2);

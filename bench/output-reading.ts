@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { root, type TestServer } from "../test/harness/server.ts";
 import { cpuSeconds, report, rssMiB } from "./measure.ts";
-import { outputJob } from "./output-jobs.ts";
+import { dropIdleConnection, outputJob } from "./output-jobs.ts";
 
 interface Reading {
   lines: number;
@@ -30,6 +30,7 @@ export async function benchReading(server: TestServer, out: string, { lines, pat
   const read = JSON.parse(
     execFileSync(process.execPath, [script, url, String(controller)], { encoding: "utf8" }),
   ) as Read;
+  await dropIdleConnection(server);
   if (read.rows !== lines) throw new Error(`${read.rows} rows of ${lines} were read`);
   const cpu = cpuSeconds(controller) - cpuBefore;
   const rate = read.bytes / read.seconds / 1e6;

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
 import { startS3 } from "../test/harness/stores.ts";
 import { median, report } from "./measure.ts";
-import { outputJob, text } from "./output-jobs.ts";
+import { dropIdleConnection, outputJob, text } from "./output-jobs.ts";
 import { benchReading, benchSlowBatch } from "./output-reading.ts";
 
 export interface OutputsScale {
@@ -21,16 +21,22 @@ export interface OutputsScale {
   slowS: number;
 }
 
-/** Returns its items: JSON of 100 bytes each. */
+/**
+ * Returns its items, or a label for each: JSON of 100 bytes. An item has four floats, a label one, and floats are what
+ * takes the encoder long.
+ */
 const ECHO = `
 import time
 class PythonPredictor:
     def __init__(self, config):
         self.slow_s = config.get("slow_s")
+        self.is_label = config.get("label")
     def predict(self, payload):
         if self.slow_s is not None and payload[0]["id"] == 10_000_000:
             time.sleep(self.slow_s)
-        return payload
+        return [self.label(item["id"]) for item in payload] if self.is_label else payload
+    def label(self, item_id):
+        return {"id": item_id, "label": "setosa", "confidence": 0.97, "reason": "%-36s" % "petal length"}
 `;
 const PROJECT = {
   "predictor.py": ECHO,
@@ -46,6 +52,7 @@ export async function benchOutputs(directory: string, scale: OutputsScale): Prom
     await server.start();
     server.deploy(PROJECT);
     for (const batchSize of [100, 1]) await benchRates(server, out, s3.base, scale, batchSize);
+    await benchLabels(server, out, scale);
     await benchReading(server, out, scale);
     await benchSlowBatch(server, out, scale);
   } finally {
@@ -69,6 +76,7 @@ async function benchRates(
     const local = await outputJob(server, { ...job, output: `file://${out}` });
     const remote = await outputJob(server, { ...job, output: `${s3}/out` });
     const pool = poolSeconds(path, batchSize, join(out, "pool"));
+    await dropIdleConnection(server);
     ratios.directory.push(without.seconds / local.seconds);
     ratios.s3.push(without.seconds / remote.seconds);
     ratios.pool.push(pool.seconds / local.seconds);
@@ -83,6 +91,16 @@ async function benchRates(
   ] as const)
     report(`${name} to ${store} / without`, median(values), `>= ${bar}`, median(values) >= bar);
   report(`${name} / Pool that writes the same files`, median(ratios.pool), ">= 1", median(ratios.pool) >= 1);
+}
+
+/** The same with predictions of one float. No bar: it says how much of the cost is that of the encoder. */
+async function benchLabels(server: TestServer, out: string, { lines, path }: OutputsScale): Promise<void> {
+  const job = { path, batchSize: 100, config: { label: true } };
+  const without = await outputJob(server, job);
+  const local = await outputJob(server, { ...job, output: `file://${out}` });
+  console.log(
+    `  labels: ${text("without", without, lines)}, ${text("directory", local, lines)}, ratio ${(without.seconds / local.seconds).toFixed(2)}`,
+  );
 }
 
 function poolSeconds(path: string, batchSize: number, out: string): { seconds: number; cpu_s: number } {
