@@ -30,6 +30,8 @@ export interface SettlementsOptions {
 
 /** The rows of settled batches: durable before the commit that counts them. */
 export interface SettledOutput {
+  /** The rows have come. Called at once: the worker's file may be removed as soon as it is gone. */
+  hold(settled: SettledRows): void;
   save(settled: readonly SettledRows[]): Promise<void>;
   /** They are counted. */
   committed(settled: readonly SettledRows[]): void;
@@ -66,7 +68,7 @@ export class Settlements {
     if (!markSettled(segment, batchIndex)) return false;
     this.touched.add(segment);
     this.succeeded++;
-    if (place !== undefined) this.settledRows.push({ batchIndex, place });
+    if (place !== undefined) this.addRows({ batchIndex, place });
     if (this.recorded.size > 0) this.recordBack(batchIndex);
     return true;
   }
@@ -75,6 +77,11 @@ export class Settlements {
   recordInHand(batchIndex: number, inHand: "recorded" | "alone"): void {
     this.recorded.add(batchIndex);
     this.inHand.set(batchIndex, inHand);
+  }
+
+  private addRows(settled: SettledRows): void {
+    this.settledRows.push(settled);
+    this.options.output?.hold(settled);
   }
 
   /** Records that a batch is no longer in hand, if it was recorded as such. */

@@ -49,13 +49,17 @@ export class JobOutput {
     this.writeSoon();
   }
 
+  /** A batch has rows in this place, which the next `save` has. Its file stays until they are in a part. */
+  hold({ batchIndex, place }: SettledRows): void {
+    this.files.has(batchIndex, place);
+  }
+
   /**
    * Makes the rows of these batches durable. They count only after the commit that follows, so their entries need not
    * wait for them: all files are synced at the same time.
    */
   async save(settled: readonly SettledRows[]): Promise<void> {
     const entries = [...settled].sort((a, b) => a.batchIndex - b.batchIndex);
-    for (const { batchIndex, place } of entries) this.files.has(batchIndex, place);
     const { spool, index } = this;
     const writeIndex = () => index.write(entries, spool.lastFile);
     await Promise.all([spool.sync(), whenDiskHasSpace(writeIndex, this.options.diskWait)]);
