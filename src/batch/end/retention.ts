@@ -1,6 +1,7 @@
 /**
  * Removes the data of ended jobs after the retention: their input, segments, failures, own files, outputs that the
- * server keeps, logs and long configs. It unlinks files and deletes few rows at a time. The record of the job itself stays.
+ * server keeps, logs and long configs. It unlinks files and deletes few rows at a time. The record of the job itself
+ * stays as long as an API of its name exists.
  */
 import { rm } from "node:fs/promises";
 import { wallMs } from "../../base/clock.ts";
@@ -17,6 +18,7 @@ import {
 import type { Database } from "../../database/database.ts";
 import { forgetParts } from "../output/part-rows.ts";
 import { removeInput } from "../records/stored-input.ts";
+import { forgetJob, forgottenBefore, IS_FORGOTTEN } from "./forget-job.ts";
 
 const LONG_CONFIG = `length(config_json) > ${CONFIG_KEPT_LENGTH_MAX}`;
 
@@ -81,6 +83,7 @@ export class Retention implements Service {
   private async tryToPrune(jobId: string, nowMs: number): Promise<boolean> {
     try {
       await this.prune(jobId, new Date(nowMs).toISOString());
+      await forgetJob(this.options.db, jobId, nowMs);
       return true;
     } catch (error) {
       this.options.log.error({ job_id: jobId, err: error }, "an old job could not be pruned");
@@ -99,11 +102,12 @@ export class Retention implements Service {
     return db.all(
       `SELECT job_id, CASE WHEN end_time IS NOT NULL
          AND ((pruned_time IS NULL AND end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END)
-           OR (pruned_time IS NOT NULL AND (EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)
+           OR (pruned_time IS NOT NULL AND ((${IS_FORGOTTEN})
+             OR EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)
              OR EXISTS (SELECT 1 FROM job_configs WHERE ${LONG_CONFIG} AND job_configs.job_id = jobs.job_id))))
          THEN 1 ELSE 0 END AS is_due
        FROM jobs WHERE job_id > ? ORDER BY job_id LIMIT ?`,
-      [before(keepMs), before(keepFailedMs), after, AGED_JOBS_AT_ONCE],
+      [before(keepMs), before(keepFailedMs), forgottenBefore(nowMs), after, AGED_JOBS_AT_ONCE],
     );
   }
 

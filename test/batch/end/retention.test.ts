@@ -50,6 +50,7 @@ describe("the retention", () => {
        INSERT INTO jobs (job_id, api_name, api_id, workers, status, created_time, end_time)
        SELECT printf('job-%05d', i), 'a', '1', 1, 'status_succeeded', '', '2026-01-31T12:00:00.000Z' FROM n`,
     );
+    await real.run("INSERT INTO apis VALUES ('a', 'BatchAPI', '1', '')");
     retention = new Retention({
       ...{ db, log: openLog("test", "/dev/null"), dataDir: directory },
       ...{
@@ -94,6 +95,66 @@ describe("the retention", () => {
     // The first one is not due.
     expect(left.map(({ job_id }) => job_id)).toEqual([0, 2, 4].map(id));
     expect(await retention.runOnce(NOW_MS)).toEqual([]);
+  });
+
+  describe("of a deleted API", () => {
+    /** The number of rows of each table that has some. */
+    const rows = async () => {
+      const tables = [
+        "jobs",
+        "job_configs",
+        "job_outputs",
+        "output_parts",
+        "job_submissions",
+        "api_versions",
+      ];
+      const counts: [string, number][] = [];
+      for (const table of tables) {
+        const [row] = await db.all<{ count: number }>(`SELECT count(*) AS count FROM ${table}`);
+        if (row!.count > 0) counts.push([table, row!.count]);
+      }
+      return Object.fromEntries(counts);
+    };
+    beforeEach(async () => {
+      await db.run(
+        `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time)
+         VALUES ('a', '1', 'p', '{}', '', '')`,
+      );
+      for (const job of [0, 1]) {
+        await db.run("INSERT INTO job_configs VALUES (?, '{\"a\":1}')", [id(job)]);
+        await db.run("INSERT INTO job_submissions VALUES (?, '{}')", [id(job)]);
+        await db.run("INSERT INTO job_outputs VALUES (?, 'here/', 'none', NULL, NULL)", [id(job)]);
+        await db.run("INSERT INTO output_parts VALUES (?, 1, 0, 1, 1, 'part', 1, 1, 'x')", [id(job)]);
+      }
+      await db.run("DELETE FROM jobs WHERE job_id > ?", [id(1)]);
+      await db.run("UPDATE jobs SET end_time = '2026-01-30T00:00:00.000Z' WHERE job_id = ?", [id(1)]);
+    });
+    const ofOne = { jobs: 1, job_configs: 1, job_outputs: 1, output_parts: 1, job_submissions: 1 };
+
+    it("removes the last rows of jobs whose data it has removed, and the versions with the last job", async () => {
+      await db.run("DELETE FROM apis");
+      expect(await retention.runOnce(NOW_MS)).toEqual([id(1)]);
+      expect(await rows()).toEqual({ ...ofOne, api_versions: 1 });
+      expect(await retention.runOnce(NOW_MS + 2 * DAY_MS)).toEqual([id(0)]);
+      expect(await rows()).toEqual({});
+    });
+
+    it("keeps them if an API has the name again, and removes them when that is gone, too", async () => {
+      expect(await retention.runOnce(NOW_MS)).toEqual([id(1)]);
+      const kept = { ...ofOne, jobs: 2, job_configs: 2, job_outputs: 2, api_versions: 1 };
+      expect(await rows()).toEqual(kept);
+      expect(await retention.runOnce(NOW_MS)).toEqual([]);
+      await db.run("DELETE FROM apis");
+      expect(await retention.runOnce(NOW_MS)).toEqual([id(1)]);
+      expect(await rows()).toEqual({ ...ofOne, api_versions: 1 });
+    });
+
+    it("keeps them as long as a new API could find the job by its Idempotency-Key", async () => {
+      await db.run("DELETE FROM apis");
+      await db.run("UPDATE jobs SET pruned_time = 'then'");
+      expect(await retention.runOnce(NOW_MS)).toEqual([id(1)]);
+      expect(await retention.runOnce(NOW_MS + DAY_MS)).toEqual([id(0)]);
+    });
   });
 
   it("deletes a limited number of failed batches in one statement", async () => {

@@ -116,6 +116,8 @@ describe("the large columns of jobs", () => {
       "UPDATE jobs SET status = 'status_completed_with_failures', end_time = ? WHERE job_id = 'job-1'",
       [ENDED],
     );
+    const [job] = await db.all<{ api_name: string }>("SELECT api_name FROM jobs WHERE job_id = 'job-1'");
+    await db.run("INSERT INTO apis VALUES (?, 'BatchAPI', '1', '')", [job!.api_name]);
     const ended = (await jobById(db, "job-1"))!;
     const logDirectory = (id: string) => join(directory, "logs", id);
     const retention = new Retention({
