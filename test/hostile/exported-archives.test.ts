@@ -37,6 +37,10 @@ it.each([
   { path: "/project/mine", body: "THEIRS" },
   { path: "project/link", type: "SymbolicLink", linkpath: "../../../mine" },
   { path: "project/link", type: "SymbolicLink", linkpath: "/etc/passwd" },
+  // Leads out only after the files were moved from `project/` to their directory.
+  { path: "project/link", type: "SymbolicLink", linkpath: "../mine" },
+  { path: "project/link", type: "SymbolicLink", linkpath: "p.py" },
+  { path: "project/link", type: "Link", linkpath: "config.yaml" },
   { path: "project/pipe", type: "FIFO" },
 ])("an exported archive with $path to $linkpath is refused, and existing files stay", async (entry) => {
   await expect(exported(entry)).rejects.toThrow(/the archive was cut off/);

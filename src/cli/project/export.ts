@@ -14,6 +14,7 @@ const OTHER_CONFIG = "quern.exported.yaml";
 /** The largest archive that can be deployed. An untrusted server may send more. */
 const ARCHIVE_BYTES_MAX = PROJECT_BYTES_LIMIT + CONFIG_FILE_BYTES_MAX;
 const IGNORE = ".quernignore";
+const LINKS: ReadonlySet<string> = new Set(["SymbolicLink", "Link"]);
 
 /** `[id]` is optional, and precedes the directory. */
 export async function exportApi(
@@ -64,13 +65,16 @@ function unpack(archive: IncomingMessage, cwd: string): Promise<void> {
     const failed = (error: Error) =>
       reject(new CliError(`the archive was cut off (${error.message}); try again`, EXIT.failed));
     let bytes = 0;
-    const filter = (_: string, entry: { mode?: number | undefined; size: number }) => {
+    const filter = (path: string, entry: { mode?: number | undefined; size: number; type?: string }) => {
       // Removes the setuid, setgid and sticky bits, so that no file runs as the user who exports it.
       entry.mode = (entry.mode ?? 0o644) & 0o777;
       bytes += entry.size;
       if (bytes > ARCHIVE_BYTES_MAX)
         archive.destroy(new Error(`the unpacked archive has more than ${ARCHIVE_BYTES_MAX} bytes`));
-      return bytes <= ARCHIVE_BYTES_MAX;
+      // No server stores links. tar judges them by where they are unpacked, and they are moved after that.
+      const isLink = LINKS.has(entry.type ?? "");
+      if (isLink) archive.destroy(new Error(`${path} is a link`));
+      return bytes <= ARCHIVE_BYTES_MAX && !isLink;
     };
     archive.on("error", failed);
     archive.pipe(extract({ cwd, strict: true, filter }).on("close", resolve).on("error", failed));
