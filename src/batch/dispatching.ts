@@ -105,8 +105,8 @@ export class Dispatching implements Phase, WorkersOwner {
     this.dispatcher.died(worker, death);
   }
 
-  waiting(): string | undefined {
-    return this.workers.describeWaiting();
+  waiting(withNames: boolean): string | undefined {
+    return this.workers.describeWaiting(withNames);
   }
 
   tick(nowMs: number): void {

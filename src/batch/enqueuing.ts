@@ -122,8 +122,8 @@ export class Enqueuing implements Phase, WorkersOwner {
     if (cause !== undefined) this.run.endSoon(cause);
   }
 
-  waiting(): string | undefined {
-    return this.turns.describeWaiting() ?? this.workers.describeWaiting();
+  waiting(withNames: boolean): string | undefined {
+    return this.turns.describeWaiting() ?? this.workers.describeWaiting(withNames);
   }
 
   tick(nowMs: number): void {

@@ -126,8 +126,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
     return this.end({ kind: "stopped" });
   }
 
-  waiting(): string | undefined {
-    return this.storeWait.describe() ?? this.phase.waiting();
+  waiting(withNames: boolean): string | undefined {
+    return this.storeWait.describe() ?? this.phase.waiting(withNames);
   }
 
   workerCounts(): WorkerCounts {

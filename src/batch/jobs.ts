@@ -104,9 +104,9 @@ export class Jobs implements Service {
     return { ...this.deps, assertMayBegin: () => this.runs.assertMayBegin(apiName) };
   }
 
-  /** Describes in a sentence what a job in progress waits for. */
-  waiting(jobId: string): string | undefined {
-    return this.runs.of(jobId)?.waiting();
+  /** Describes in a sentence what a job in progress waits for. `withNames` names other APIs and their jobs. */
+  waiting(jobId: string, withNames: boolean): string | undefined {
+    return this.runs.of(jobId)?.waiting(withNames);
   }
 
   workerCounts(jobId: string): WorkerCounts {

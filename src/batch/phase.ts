@@ -12,8 +12,8 @@ import type { JobWorkers } from "./workers/job-workers.ts";
 
 export interface Phase {
   readonly workers: Pick<JobWorkers, "counts" | "stopAll">;
-  /** Says what the job or its workers wait for; undefined if for nothing. */
-  waiting(): string | undefined;
+  /** Says what the job or its workers wait for, and who holds it if `withNames`; undefined if for nothing. */
+  waiting(withNames: boolean): string | undefined;
   /** Called four times a second. */
   tick(nowMs: number): void;
   /** Stops leasing; results that still arrive do not count. Resolves when those that did arrive are durable. */

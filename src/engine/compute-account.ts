@@ -151,9 +151,10 @@ export class ComputeAccount {
     return timesIn(this.total, need);
   }
 
-  /** For people: what is needed, how much exists, who holds it, and what to do. */
-  describe(need: Compute): string {
-    return describeCompute(need, { total: this.total, free: this.available, held: this.held });
+  /** For people: what is needed, how much exists, who holds it (for administrators), and what to do. */
+  describe(need: Compute, withNames: boolean): string {
+    const { total, available: free, held } = this;
+    return describeCompute(need, { total, free, held }, withNames);
   }
 
   /** The free compute. It is negative if more is reserved than the machine has. */

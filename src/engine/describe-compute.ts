@@ -1,17 +1,29 @@
-/** Describes compute in words: what is needed, how much exists, who holds it, and what to do. */
+/**
+ * Describes compute in words: what is needed, how much exists, who holds it, and what to do. Only an administrator may
+ * read who holds it, because these are APIs and jobs of others.
+ */
 import type { Compute, Reservation } from "./compute-account.ts";
 
 /** Only the largest holders, so that the message stays one sentence. */
 const HOLDERS_SHOWN = 5;
 
-/** `free` may be negative. */
+export interface ComputeState {
+  total: Compute;
+  /** May be negative. */
+  free: Compute;
+  held: ReadonlyMap<Reservation, string>;
+}
+
+/** Names who holds the compute if `withNames`. */
 export function describeCompute(
   need: Compute,
-  { total, free, held }: { total: Compute; free: Compute; held: ReadonlyMap<Reservation, string> },
+  { total, free, held }: ComputeState,
+  withNames: boolean,
 ): string {
   const amounts = (compute: Compute) => amountsOf(compute, need.gpus > 0);
   const shown = amounts({ ...free, memoryBytes: Math.max(1, free.memoryBytes) });
-  return `each takes ${amounts(need)}; ${shown} of ${amounts(total)} are free${holders(held)}${cure(need, total, free)}`;
+  const who = withNames ? holders(held) : "";
+  return `each takes ${amounts(need)}; ${shown} of ${amounts(total)} are free${who}${cure(need, total, free)}`;
 }
 
 /** The largest holders, each with the sum of its reservations. */

@@ -9,7 +9,7 @@ export interface StageAccount {
   cancel: (ask: Ask) => boolean;
   occupyAgain: (need: Compute, gpus: readonly string[], holder: string) => Reservation;
   giveBack: (reservation: Reservation) => void;
-  describe: (need: Compute) => string;
+  describe: (need: Compute, withNames: boolean) => string;
 }
 
 /** Data is computed without waiting for compute. */
@@ -46,7 +46,7 @@ export class StageReservations {
     // A stage that needs nothing never waits, even if others have reserved more than the machine has.
     if (need.cpuMillis + need.memoryBytes + need.gpus === 0)
       return account.occupyAgain(need, [], this.holder);
-    this.waiting = { id, reason: account.describe(need) };
+    this.waiting = { id, reason: account.describe(need, true) };
     const reservation = await this.ask(need);
     this.waiting = undefined;
     if (!this.ended.aborted) return reservation;

@@ -46,28 +46,29 @@ describe("the machine's account", () => {
     account.giveBack(before);
     await turn();
     expect(granted).toEqual([["1"]]);
-    expect(account.describe(need)).toContain("of 1 CPU and 1024 MiB and 3 GPU");
+    expect(account.describe(need, true)).toContain("of 1 CPU and 1024 MiB and 3 GPU");
   });
 
   it("lists who holds reservations, the largest first", async () => {
     const account = new ComputeAccount({ cpuMillis: 4000, memoryBytes: GIB, gpus: ["0"] });
     const need = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
-    expect(account.describe(need)).toMatch(/are free$/);
+    expect(account.describe(need, true)).toMatch(/are free$/);
     account.occupy({ ...need, memoryBytes: GIB / 2 }, "API a");
     const reservation = account.occupyAgain({ ...need, gpus: 1 }, ["0"], "application b");
     for (let i = 0; i < 2; i++) account.ask(need, () => {}, "job c");
     await turn();
-    expect(account.describe(need)).toMatch(
+    expect(account.describe(need, true)).toMatch(
       /each takes 1 CPU; 0 CPU .* of 4 CPU .* are free; reserved by application b \(1 CPU and 1 GPU\), job c \(2 CPU\), API a \(1 CPU and 512 MiB\); it starts when enough is free: .* start the server with a larger --cpus$/,
     );
+    expect(account.describe(need, false)).toMatch(/ of 4 CPU .* are free; it starts when enough is free: /);
     const never = { cpuMillis: 5000, memoryBytes: 2 * GIB, gpus: 2 };
-    expect(account.describe(never)).toMatch(
+    expect(account.describe(never, true)).toMatch(
       /; it can never fit on this server: lower compute.cpu and compute.mem and compute.gpu, or start the server with a larger --cpus and --memory and --gpus$/,
     );
     account.giveBack(reservation);
-    expect(account.describe(need)).not.toContain("application b");
+    expect(account.describe(need, true)).not.toContain("application b");
     for (let i = 0; i < 6; i++) account.occupy({ ...need, cpuMillis: 1 }, `API ${i}`);
-    expect(account.describe(need)).toMatch(/, API 2 \(0.001 CPU\), 3 more \(0.003 CPU\); it starts/);
+    expect(account.describe(need, true)).toMatch(/, API 2 \(0.001 CPU\), 3 more \(0.003 CPU\); it starts/);
   });
 
   it("grants requests in order, and a request that does not fit does not block the others", async () => {
@@ -164,7 +165,7 @@ describe("a reservation", () => {
     const parts = account.split(account.occupy({ cpuMillis: 800, memoryBytes: GIB, gpus: 2 }, "API a")!, 2);
     expect(parts).toEqual(["0", "1"].map((gpu) => ({ cpuMillis: 400, memoryBytes: GIB / 2, gpus: [gpu] })));
     account.giveBack(parts[0]!);
-    expect(account.describe(small)).toContain("reserved by API a (0.4 CPU and 512 MiB and 1 GPU)");
+    expect(account.describe(small, true)).toContain("reserved by API a (0.4 CPU and 512 MiB and 1 GPU)");
     account.giveBack(parts[1]!);
     expect(account.available).toEqual({ cpuMillis: 1000, memoryBytes: GIB, gpus: 2 });
   });
@@ -226,7 +227,7 @@ describe("a worker that waits for compute", () => {
     const now = performance.now();
     expect(workers.counts(now)).toMatchObject({ pending: count, stalled: 0 });
     expect(workers.counts(now + STALLED_AFTER_MS + 1)).toMatchObject({ pending: 0, stalled: count });
-    expect(workers.describeWaiting()).toContain(`${count} workers wait`);
+    expect(workers.describeWaiting(true)).toContain(`${count} workers wait`);
     workers.keepAt(2);
     expect(workers.counts(now)).toMatchObject({ pending: 2 });
     await workers.stopAll(0);

@@ -125,7 +125,7 @@ export class ReplicaPlaces {
 
   /** Describes what one replica needs, and who holds that compute. */
   describe(): string {
-    return this.options.account.describe(this.ofReplica);
+    return this.options.account.describe(this.ofReplica, true);
   }
 
   /** Releases all kept reservations, and cancels all requests. */

@@ -95,8 +95,8 @@ export class JobWorkers {
   }
 
   /** Describes in a sentence what the workers without compute wait for; undefined if there are none. */
-  describeWaiting(): string | undefined {
-    return this.reservations.describeWaiting();
+  describeWaiting(withNames: boolean): string | undefined {
+    return this.reservations.describeWaiting(withNames);
   }
 
   /** SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. */

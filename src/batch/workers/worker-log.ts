@@ -34,8 +34,9 @@ export class WorkerLog {
     if (waiting === 0) return;
     this.hasLoggedWaiting = true;
     const { wanted } = reservations;
+    // Submit keys read the log of a job, so it names no other API.
     this.options.jobLog(
-      `${waiting} of ${wanted} workers wait for compute: ${reservations.describeCompute()}`,
+      `${waiting} of ${wanted} workers wait for compute: ${reservations.describeCompute(false)}`,
     );
   }
 }

@@ -100,15 +100,16 @@ export class WorkerReservations {
   }
 
   /** Describes in a sentence what the workers without compute wait for; undefined if there are none. */
-  describeWaiting(): string | undefined {
+  describeWaiting(withNames: boolean): string | undefined {
     const { missing } = this;
     if (missing === 0) return undefined;
-    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute()}`;
+    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute(withNames)}`;
   }
 
-  describeCompute(): string {
+  /** Names the APIs and jobs that hold compute if `withNames`. */
+  describeCompute(withNames: boolean): string {
     const { account, compute } = this.options;
-    return account.describe(compute);
+    return account.describe(compute, withNames);
   }
 
   private askForMissing(): void {

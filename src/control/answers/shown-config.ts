@@ -21,6 +21,11 @@ export class ShownConfig {
     this.names = names;
   }
 
+  /** Whether the caller may read the names of all APIs, and the ids of their jobs. */
+  mayNameOthers(c: Context): boolean {
+    return isAdmin(c, this.keys);
+  }
+
   /** The configuration of an API's version. */
   spec(c: Context, apiId: string, spec: unknown): unknown {
     // A removed version has nothing to hide. It is not cached, because it may be deployed again with the same id.

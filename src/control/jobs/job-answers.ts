@@ -16,6 +16,8 @@ export interface JobAnswerDeps {
   specOf: (apiName: string, apiId: string) => Promise<unknown>;
 }
 
+export type StatusDeps = Pick<JobAnswerDeps, "jobs" | "shown">;
+
 export function queueUrl(c: Context, row: Pick<JobRow, "job_id">): string {
   return `${baseUrl(c)}/-/queues/${row.job_id}`;
 }
@@ -32,14 +34,14 @@ export async function recordText(c: Context, jobs: Jobs, row: JobRow): Promise<s
 }
 
 /** The status for lists and events. It has no `config`, which never changes and may be large. */
-export function statusText(c: Context, jobs: Jobs, row: JobRow): string {
-  return stringifyExact(statusOf(c, jobs, row));
+export function statusText(c: Context, deps: StatusDeps, row: JobRow): string {
+  return stringifyExact(statusOf(c, deps, row));
 }
 
-function statusOf(c: Context, jobs: Jobs, row: JobRow) {
+function statusOf(c: Context, { jobs, shown }: StatusDeps, row: JobRow) {
   return jobStatus(row, queueUrl(c, row), {
     counts: jobs.workerCounts(row.job_id),
-    waiting: jobs.waiting(row.job_id),
+    waiting: jobs.waiting(row.job_id, shown.mayNameOthers(c)),
   });
 }
 
@@ -52,6 +54,6 @@ export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRo
   };
   const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.records.configText(row.job_id));
   const output = await deps.jobs.results.progress(row);
-  const job_status = stringifyWithRaw({ ...statusOf(c, deps.jobs, row), output }, { config });
+  const job_status = stringifyWithRaw({ ...statusOf(c, deps, row), output }, { config });
   return jsonText(stringifyWithRaw(envelope, { job_status }));
 }

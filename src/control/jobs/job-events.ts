@@ -4,13 +4,12 @@
  */
 import type { Context } from "hono";
 import { delay } from "../../base/clock.ts";
-import type { Jobs } from "../../batch/jobs.ts";
 import { isTerminal } from "../../batch/records/job-status.ts";
 import { revoked, toProblem } from "../../contracts/errors.ts";
 import { EVENT_EVERY_MS, EVENT_POLL_MS } from "../../contracts/limits/jobs.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { requestId } from "../requests/forwarded.ts";
-import { statusText } from "./job-answers.ts";
+import { type StatusDeps, statusText } from "./job-answers.ts";
 
 /**
  * Sends `event: status` with the record, without `config`, which never changes. After the last one it sends `event:
@@ -18,16 +17,17 @@ import { statusText } from "./job-answers.ts";
  */
 export function eventsResponse(
   c: Context,
-  { jobs, streams }: { jobs: Jobs; streams: OpenStreams },
+  deps: StatusDeps & { streams: OpenStreams },
   apiName: string,
   jobId: string,
 ): Response {
+  const { jobs, streams } = deps;
   async function* events(): AsyncGenerator<string> {
     let sent = "";
     let sentMs = 0;
     for (;;) {
       const row = await jobs.records.get(apiName, jobId);
-      const text = statusText(c, jobs, row);
+      const text = statusText(c, deps, row);
       if (text !== sent || performance.now() - sentMs >= EVENT_EVERY_MS) {
         yield `event: status\ndata: ${text}\n\n`;
         sent = text;

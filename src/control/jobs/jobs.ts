@@ -12,7 +12,6 @@ import { endpointOf } from "../../apis/config/endpoints.ts";
 import { isUlid } from "../../base/ids.ts";
 import { quotedBeginning } from "../../base/printable.ts";
 import { jobNotFound } from "../../batch/job-records.ts";
-import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { isTerminal } from "../../batch/records/job-status.ts";
 import { assertLegalKey } from "../../batch/submit/idempotency.ts";
@@ -28,7 +27,14 @@ import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import { clientLeft } from "../requests/connection.ts";
 import { forwarded, isInternal } from "../requests/forwarded.ts";
 import { isTrue, limitOf } from "../requests/parameters.ts";
-import { type JobAnswerDeps, jobAddress, recordText, statusResponse, statusText } from "./job-answers.ts";
+import {
+  type JobAnswerDeps,
+  jobAddress,
+  recordText,
+  type StatusDeps,
+  statusResponse,
+  statusText,
+} from "./job-answers.ts";
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
 import { resultsResponse, verifyResponse } from "./job-results.ts";
@@ -189,20 +195,20 @@ function jobIdOf(c: Context, apiName: string): string {
   return jobId;
 }
 
-async function listJobs(c: Context, { jobs }: JobRoutesDeps, apiName: string): Promise<Response> {
+async function listJobs(c: Context, deps: JobRoutesDeps, apiName: string): Promise<Response> {
   const limit = limitOf(c);
   const before = c.req.query("cursor");
   if (before !== undefined && !isUlid(before)) throw badCursor(before);
-  const pages = jobs.records.list(apiName, { limit, before, status: statusFilter(c) });
+  const pages = deps.jobs.records.list(apiName, { limit, before, status: statusFilter(c) });
   // Reads the first page before the response starts, so that a database error gets its status.
   const first = await pages.next();
-  return streamText(c, listText(c, jobs, first, pages), "application/json");
+  return streamText(c, listText(c, deps, first, pages), "application/json");
 }
 
 /** Reads a few rows at a time, because reasons are long and a page has many. */
 async function* listText(
   c: Context,
-  jobs: Jobs,
+  deps: StatusDeps,
   first: IteratorResult<JobRow[], boolean>,
   pages: AsyncGenerator<JobRow[], boolean>,
 ): AsyncGenerator<string> {
@@ -210,7 +216,7 @@ async function* listText(
   let page = first;
   yield '{"jobs":[';
   for (; !page.done; page = await pages.next()) {
-    const texts = page.value.map((row) => statusText(c, jobs, row)).join(",");
+    const texts = page.value.map((row) => statusText(c, deps, row)).join(",");
     yield last === undefined ? texts : `,${texts}`;
     last = page.value.at(-1)!.job_id;
   }
