@@ -7,11 +7,20 @@ const JOB_ID = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /** 26 characters, sortable by time, 80 random bits: unguessable. */
 export function newUlid(nowMs: number = wallMs()): string {
-  let time = "";
-  for (let rest = nowMs, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) time = CROCKFORD[rest % 32] + time;
   let random = "";
   for (const byte of randomBytes(16)) random += CROCKFORD[byte % 32];
-  return time + random;
+  return timePart(nowMs) + random;
+}
+
+/** Those made before this time are less than it, and those made at it or later are greater. */
+export function firstUlidOf(ms: number): string {
+  return timePart(Math.max(0, Math.floor(ms))) + "0".repeat(16);
+}
+
+function timePart(ms: number): string {
+  let time = "";
+  for (let rest = ms, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) time = CROCKFORD[rest % 32] + time;
+  return time;
 }
 
 let lastMs = 0;

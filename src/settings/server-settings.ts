@@ -81,7 +81,7 @@ export const SERVER_SETTINGS = {
     option: "--keep-failed-jobs <days>",
     default: "60",
     unit: "days",
-    help: "how long to keep batches, files, logs and failures of all other jobs",
+    help: "how long to keep batches, files, logs and failures of all other jobs, and messages in queues of Quern's own",
     parse: days,
   },
   keepEnvironments: {

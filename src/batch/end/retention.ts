@@ -1,7 +1,8 @@
 /**
  * Removes the data of ended jobs after the retention: their input, segments, failures, own files, outputs that the
  * server keeps, logs and long configs. It unlinks files and deletes few rows at a time. The record of the job itself
- * stays as long as an API of its name exists.
+ * stays as long as an API of its name exists. Messages in Quern's own dead letter queues are
+ * kept as long as the data of failed jobs.
  */
 import { rm } from "node:fs/promises";
 import { wallMs } from "../../base/clock.ts";
@@ -16,6 +17,7 @@ import {
   PRUNED_SEGMENTS_AT_ONCE,
 } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
+import { removeOldLetters } from "../letters/old-letters.ts";
 import { forgetParts } from "../output/part-rows.ts";
 import { removeInput } from "../records/stored-input.ts";
 import { forgetJob, forgottenBefore, IS_FORGOTTEN } from "./forget-job.ts";
@@ -67,16 +69,25 @@ export class Retention implements Service {
 
   private wakeIn(ms: number): void {
     this.timer = setTimeout(() => {
-      this.running = this.runOnce(wallMs())
-        .then((pruned) => {
-          if (pruned.length > 0)
-            this.options.log.info({ jobs: pruned.length }, "removed the data of old jobs");
-        })
+      this.running = this.removeOld(wallMs())
         .catch((error: Error) => this.options.log.error({ err: error }, "old jobs could not be pruned"))
         .finally(() => {
           if (!this.isStopped) this.wakeIn(PRUNE_EVERY_MS);
         });
     }, ms).unref();
+  }
+
+  private async removeOld(nowMs: number): Promise<void> {
+    const { log } = this.options;
+    const pruned = await this.runOnce(nowMs);
+    if (pruned.length > 0) log.info({ jobs: pruned.length }, "removed the data of old jobs");
+    const messages = await this.removeLetters(nowMs);
+    if (messages > 0) log.info({ messages }, "removed old messages from dead letter queues");
+  }
+
+  /** Removes the messages of Quern's own queues that are due at `nowMs`; resolves to their number. */
+  removeLetters(nowMs: number): Promise<number> {
+    return removeOldLetters(this.options.db, nowMs - this.options.keepFailedMs, () => this.isStopped);
   }
 
   /** If a job's files cannot be removed, the other jobs are still pruned. */

@@ -85,6 +85,8 @@ export const PRUNE_EVERY_MS = 3_600_000;
 export const AGED_JOBS_AT_ONCE = 100;
 export const PRUNED_SEGMENTS_AT_ONCE = 1000;
 export const PRUNED_BATCHES_AT_ONCE = 100;
+/** Old messages that one statement finds or deletes: up to 256 KiB each. */
+export const LETTERS_AGED_AT_ONCE = 100;
 /** Characters of a job's config that is kept with its record after the retention. A record has some hundred bytes. */
 export const CONFIG_KEPT_LENGTH_MAX = 1024;
 /** Jobs of a deleted API that one statement stops, in 2 ms. */
