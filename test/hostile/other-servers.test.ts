@@ -67,3 +67,18 @@ it("a huge export is refused before it fills the disk, and leaves nothing", asyn
   expect([code, err]).toEqual([1, expect.stringContaining("the unpacked archive has more than")]);
   expect(existsSync(join(dir, "filled")) ? readdirSync(join(dir, "filled")) : []).toEqual([]);
 });
+
+it.each([
+  [200, "null"],
+  [200, "7"],
+  [200, '"text"'],
+  [200, "<html>"],
+  [500, "null"],
+  [500, '{"errors":7}'],
+])("the command line says whose answer it does not understand: %s %s", async (status, text) => {
+  answer = (response) => response.writeHead(status, { "content-type": "application/json" }).end(text);
+  const { code, err } = await quern("keys", "list");
+  const said = status === 200 ? "to /-/keys is not one of a Quern server; check the address" : text;
+  expect([code, err]).toEqual([1, expect.stringContaining(said)]);
+  expect(err).not.toMatch(/Cannot read|iterable|not a function|Unexpected token/);
+});

@@ -147,7 +147,10 @@ export class Client {
   async json<T>(path: string, options: RequestOptions = {}): Promise<{ value: T; text: string }> {
     // A carriage return is white space in JSON, but would be printed escaped.
     const text = (await this.text(path, options)).replaceAll("\r", "\n");
-    return { value: JSON.parse(text) as T, text };
+    const value = objectIn(text);
+    if (value !== undefined) return { value: value as T, text };
+    const message = `the response of ${this.baseUrl} to ${path} is not one of a Quern server; check the address (\`quern env list\`, -e, QUERN_HOST)`;
+    throw new CliError(message, EXIT.failed);
   }
 
   /** Returns the response unchanged. */
@@ -192,15 +195,22 @@ async function textOf(answer: IncomingMessage, most: number): Promise<string | u
   return text + decoder.end();
 }
 
+/** The JSON object or array in a text; undefined if it has none. All responses of a server are objects or arrays. */
+function objectIn(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function toCliError(status: number, text: string): CliError {
   const exitCode = EXIT_BY_STATUS[status] ?? EXIT.failed;
-  let problem: Problem;
-  try {
-    problem = JSON.parse(text) as Problem;
-  } catch {
-    return new CliError(`${status}: ${text}`, exitCode);
-  }
-  if (problem.errors === undefined) return new CliError(problem.message ?? JSON.stringify(problem), exitCode);
+  const problem = objectIn(text) as Problem | undefined;
+  if (problem === undefined) return new CliError(`${status}: ${text}`, exitCode);
+  if (!Array.isArray(problem.errors))
+    return new CliError(problem.message ?? JSON.stringify(problem), exitCode);
   const lines = problem.errors.map(
     ({ pointer, detail }) => `  ${pointer === "" ? "" : `${pointer}: `}${detail}`,
   );
