@@ -85,6 +85,10 @@ describe("a record", () => {
       status = (await read(`/jobs/${id}`)).body.job_status as never as typeof status;
       return status.worker_counts?.running === 1;
     });
+    expect(status.waiting).toMatch(/^2 workers wait for compute: each takes 0.5 CPU; .* are free; it starts/);
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const answer = await server.fetch(`/jobs/${id}`, { headers: { authorization: `Bearer ${token}` } });
+    status = ((await answer.json()) as { job_status: typeof status }).job_status;
     expect(status.waiting).toMatch(
       /^2 workers wait for compute: each takes 0.5 CPU; 0.3 CPU and .* of 1 CPU and .* are free; reserved by /,
     );
