@@ -42,7 +42,6 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
   async function listed(prefix: string, options: { after?: string } = {}, of = store): Promise<string[]> {
     const paths: string[] = [];
     for await (const page of of.list(`${server.base}/${prefix}`, { sizes: true, ...options })) {
-      expect(page.length).toBeGreaterThan(0);
       for (const { path, bytes } of page) {
         expect(bytes, path).toBeGreaterThan(0);
         paths.push(path.slice(server.base.length + 1));

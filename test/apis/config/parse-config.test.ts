@@ -155,8 +155,8 @@ describe("a configuration", () => {
       ...[
         "a: compute.cpu",
         "a: speed",
-        'a: output.store_path: "nowhere"',
         "a: autoscaling.max_replicas",
+        'a: output.store_path: "nowhere"',
         "a: update_strategy: max_surge",
         "a: output",
       ],
