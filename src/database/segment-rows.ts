@@ -10,6 +10,17 @@ export interface ByteRange {
   etag: string;
   start: number;
   end: number;
+  /** For lines of input files: which they are. Missing in segments of releases that did not record it. */
+  lines?: RangeLines;
+}
+
+export interface RangeLines {
+  /** How many lines of the file come before the range, blank ones included. */
+  before: number;
+  /** How many items the range has. */
+  items: number;
+  /** The compressed file that they were copied from, if `path` is not the input file. */
+  file?: string;
 }
 
 export interface Segment {

@@ -12,13 +12,19 @@ const SPARSE_READ_BYTES = 512 * 1024;
 export class LoadedSegment {
   readonly segment: Segment;
   readonly memory: Buffer;
+  /**
+   * If the segment has blank lines, for each item its line in its range, from 1. The lines of other segments follow
+   * each other.
+   */
+  readonly lineNumbers: readonly number[] | undefined;
   /** The start of each batch's entry in `memory`, then the end of the last one. */
   private readonly starts: Uint32Array;
 
-  constructor(segment: Segment, memory: Buffer, starts: Uint32Array) {
+  constructor(segment: Segment, memory: Buffer, starts: Uint32Array, lineNumbers?: readonly number[]) {
     this.segment = segment;
     this.memory = memory;
     this.starts = starts;
+    this.lineNumbers = lineNumbers;
   }
 
   holds(batchIndex: number): boolean {
@@ -53,6 +59,8 @@ export class SegmentReader {
   private readonly memory = new SegmentMemory();
   /** The lines of the segment that is being loaded. */
   private lines: Buffer = Buffer.alloc(0);
+  /** Of the lines that were kept, if there are blank ones. */
+  private lineNumbers: number[] = [];
   private open: OpenObject | undefined;
 
   constructor(input: JobInput, batchSize: number) {
@@ -64,12 +72,14 @@ export class SegmentReader {
    * Throws InputError if a file is gone, shorter, or changed since it was enqueued. Only one call may run at a time.
    */
   async load(segment: Segment): Promise<LoadedSegment> {
+    this.lineNumbers = [];
     const length = await this.readRanges(segment.ranges, segment.has_blank_lines);
     const memory = this.memory.take(entriesBytes(segment.batch_count, length));
     const { first_batch, batch_count } = segment;
     const lines = this.lines.subarray(0, length);
     const starts = writeEntries(lines, first_batch, batch_count, this.batchSize, memory);
-    if (starts !== undefined) return new LoadedSegment(segment, memory, starts);
+    const numbers = segment.has_blank_lines ? this.lineNumbers : undefined;
+    if (starts !== undefined) return new LoadedSegment(segment, memory, starts, numbers);
     throw new InputError(`${segment.ranges.at(-1)?.path} has fewer lines than when it was enqueued`);
   }
 
@@ -105,6 +115,7 @@ export class SegmentReader {
   private async readRange(range: ByteRange, filled: number, hasBlankLines: boolean): Promise<number> {
     const object = await this.objectOf(range);
     let line = filled;
+    let lineNumber = 0;
     for (let position = range.start; position < range.end; ) {
       const wanted = Math.min(range.end - position, hasBlankLines ? SPARSE_READ_BYTES : Infinity);
       this.growBuffer(filled, wanted);
@@ -114,7 +125,10 @@ export class SegmentReader {
       position += read;
       if (!hasBlankLines) continue;
       const isEnd = position === range.end;
-      ({ filled, line } = dropBlankLines(this.lines, line, filled, isEnd));
+      ({ filled, line, lineNumber } = dropBlankLines(this.lines, line, filled, isEnd, {
+        lineNumber,
+        kept: this.lineNumbers,
+      }));
     }
     return filled;
   }
@@ -140,21 +154,26 @@ export class SegmentReader {
 
 /**
  * Removes blank lines from `line` on, in place. An incomplete last line stays at the end, unless `isEnd`: then it is
- * complete. Returns where the data ends, and where the incomplete line begins.
+ * complete. Returns where the data ends, where the incomplete line begins, and the number of the last line. `kept` gets
+ * the number of each line that is kept.
  */
 function dropBlankLines(
   lines: Buffer,
   line: number,
   filled: number,
   isEnd: boolean,
-): { filled: number; line: number } {
+  numbers: { lineNumber: number; kept: number[] },
+): { filled: number; line: number; lineNumber: number } {
+  let { lineNumber } = numbers;
   let kept = line;
   let at = line;
   while (at < filled) {
     const newline = lines.indexOf(NEWLINE, at);
     if ((newline < 0 || newline >= filled) && !isEnd) break;
     const end = newline < 0 || newline >= filled ? filled : newline + 1;
+    lineNumber++;
     if (!isBlank(lines, at, end)) {
+      numbers.kept.push(lineNumber);
       if (kept !== at) lines.copyWithin(kept, at, end);
       kept += end - at;
     }
@@ -162,7 +181,7 @@ function dropBlankLines(
   }
   const rest = filled - at;
   lines.copyWithin(kept, at, filled);
-  return { filled: kept + rest, line: kept };
+  return { filled: kept + rest, line: kept, lineNumber };
 }
 
 function isBlank(data: Buffer, start: number, end: number): boolean {

@@ -106,12 +106,12 @@ export class LineEnqueuer {
     position: number,
     line: number,
   ): Promise<Position | undefined> {
-    const { maker, commits, own, pause } = this.options;
+    const { maker, commits, own, pause, mustBeObjects } = this.options;
     const { entry, path, etag, isCopied } = source;
     const after = { reached: { entry, path } };
     let stopped: Position | undefined;
-    if (isCopied) maker.beginFile(ITEMS_PATH, ITEMS_ETAG, own.bytes);
-    else maker.beginFile(path, etag, position);
+    if (isCopied) maker.beginFile(ITEMS_PATH, ITEMS_ETAG, own.bytes, { before: line, file: path });
+    else maker.beginFile(path, etag, position, mustBeObjects ? { before: line } : undefined);
     let kept = 0;
     for (let isEnd = false; !isEnd && stopped === undefined; ) {
       this.growBuffer(kept, path, line);

@@ -3,7 +3,7 @@
  * segment never ends inside a batch.
  */
 import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../contracts/limits/jobs.ts";
-import type { ByteRange, Segment } from "../../database/segment-rows.ts";
+import type { ByteRange, RangeLines, Segment } from "../../database/segment-rows.ts";
 
 export type NewSegment = Omit<Segment, "settled" | "settled_count">;
 
@@ -19,6 +19,9 @@ export class SegmentMaker {
   private hasBlankLines = false;
   private ranges: ByteRange[] = [];
   private current: ByteRange | undefined;
+  /** Which lines the current range has: `items` is the number in the segment before it until the range ends. */
+  private lines: RangeLines | undefined;
+  private blankLines = 0;
 
   constructor(batchSize: number, firstBatch: number) {
     this.batchSize = batchSize;
@@ -36,8 +39,11 @@ export class SegmentMaker {
     return this.ranges.length;
   }
 
-  beginFile(path: string, etag: string, start: number): void {
+  /** `lines`: of an input file, how many come before `start`, and its path if that is another one. */
+  beginFile(path: string, etag: string, start: number, lines?: Omit<RangeLines, "items">): void {
     this.current = { path, etag, start, end: start };
+    this.lines = lines && { ...lines, items: this.items };
+    this.blankLines = 0;
   }
 
   endFile(): void {
@@ -53,6 +59,7 @@ export class SegmentMaker {
 
   blankLine(end: number): void {
     this.hasBlankLines = true;
+    this.blankLines++;
     this.bytes += end - this.current!.end;
     this.current!.end = end;
   }
@@ -101,6 +108,7 @@ export class SegmentMaker {
     };
     this.firstBatch = this.nextBatch;
     this.items = 0;
+    if (this.lines !== undefined) this.lines.items = 0;
     this.bytes = 0;
     this.hasBlankLines = false;
     this.ranges = [];
@@ -109,6 +117,16 @@ export class SegmentMaker {
 
   private closeRange(end: number): void {
     const { path, etag, start } = this.current!;
-    if (end > start) this.ranges.push({ path, etag, start, end });
+    const lines = this.linesOfRange();
+    if (end > start) this.ranges.push({ path, etag, start, end, ...(lines === undefined ? {} : { lines }) });
+  }
+
+  private linesOfRange(): RangeLines | undefined {
+    const { lines } = this;
+    if (lines === undefined) return undefined;
+    const items = this.items - lines.items;
+    this.lines = { ...lines, before: lines.before + items + this.blankLines };
+    this.blankLines = 0;
+    return { ...lines, items };
   }
 }
