@@ -50,7 +50,9 @@ class Lifecycle:
             return
         self.predictor = predictor
         if self.job_id is not None:
-            self._deliveries.set_up(predictor, self.job_id, init.get("has_output", False))
+            self._deliveries.set_up(
+                predictor, self.job_id, init.get("has_output", False), init.get("needs_value_per_item", False)
+            )
         else:
             self._predictions.set_up(predictor, init)
         # What was loaded stays in memory: the collector need not walk through it with every request.

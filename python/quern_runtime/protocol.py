@@ -39,6 +39,7 @@ CREDIT = 9
 META = 10
 ENQUEUED = 11
 OUTPUT_CREDIT = 12
+LEASE_PART = 13
 WELCOME = 64
 READY = 65
 INIT_FAILED = 66
@@ -58,9 +59,12 @@ OUTPUT = 77
 # than a frame (every other message is one frame, so that messages keep their order), and which name a request or a
 # delivery.
 FROM_CALLER = frozenset(
-    (HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED, OUTPUT_CREDIT)
+    (
+        *(HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED, OUTPUT_CREDIT),
+        LEASE_PART,
+    )
 )
-MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, RESULT, CHUNK))
+MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, LEASE_PART, RESULT, CHUNK))
 WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, OUTPUT_CREDIT, WELCOME, READY, INIT_FAILED, REFUSED, OUTPUT))
 # May come during a body of the same id: they grant bytes, or end it.
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
@@ -97,6 +101,7 @@ _INIT_MAY_HAVE = {
     "monitoring": dict,
     "response": str,
     "has_output": bool,
+    "needs_value_per_item": bool,
 }
 _BATCHING_NEEDS = {"max_batch_size": int, "interval_ms": (int, float)}
 _MONITORING_NEEDS = {"model_type": str}
@@ -208,6 +213,14 @@ def decode_lease(body: bytes) -> list[tuple[int, bytes]]:
         entries.append((batch_index, body[at : at + length]))
         at += length
     return entries
+
+
+def decode_lease_part(body: bytes) -> tuple[int, int, bytes]:
+    """LEASE_PART: (batch index, first item, payload bytes)."""
+    if len(body) < _LEASE_ENTRY.size:
+        raise ProtocolError("a LEASE_PART ends inside of its head")
+    batch_index, first_item = _LEASE_ENTRY.unpack_from(body, 0)
+    return batch_index, first_item, body[_LEASE_ENTRY.size :]
 
 
 def encode_ack(succeeded: int, success_us: int, failures: list[tuple[int, bytes]], sizes: Sequence[bytes]) -> bytes:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 ROWS_BYTES_MAX = 256 * 1024 * 1024
 
 
+class ValuesError(ValueError):
+    """predict() did not return one value an item, which a job with `on_failure: isolate` and an output needs."""
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError(
@@ -47,15 +51,20 @@ _encode = _encoder(ensure_ascii=False)
 _encode_escaped = _encoder(ensure_ascii=True)
 
 
-def encode_rows(batch_index: int, first_item: int, item_count: int, value: Any) -> tuple[int, bytes]:
+def encode_rows(
+    batch_index: int, first_item: int, item_count: int, value: Any, needs_values: bool = False
+) -> tuple[int, bytes]:
     """(how many rows, their bytes) of the items from `first_item` on, of which predict() got `item_count`.
 
-    A list, a tuple or an array with one element an item is one row an item. Everything else is one row.
+    A list, a tuple or an array with one element an item is one row an item. Everything else is one row,
+    and with `needs_values` a ValuesError.
 
     Raises TypeError or ValueError for what JSON cannot hold, such as bytes and NaN, and for too many bytes.
     """
     head = '{"batch_index":%d' % batch_index
     values = _one_an_item(value, item_count)
+    if values is None and needs_values:
+        raise ValuesError(_not_one_an_item(value, item_count))
     try:
         rows = _text(head, first_item, values, value, _encode).encode()
     except UnicodeEncodeError:
@@ -78,6 +87,14 @@ def _one_an_item(value: Any, item_count: int) -> list[Any] | None:
     else:
         return None
     return values if len(values) == item_count else None
+
+
+def _not_one_an_item(value: Any, item_count: int) -> str:
+    size = " of %d" % len(value) if isinstance(value, (list, tuple)) else ""
+    return (
+        "predict() returned %s%s for %d items; with on_failure: isolate and an output, return a list with one value an "
+        "item, so that the items beside a guilty one keep their predictions"
+    ) % (type(value).__name__, size, item_count)
 
 
 def _text(head: str, first_item: int, values: list[Any] | None, value: Any, encode: Encode) -> str:

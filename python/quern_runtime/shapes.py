@@ -76,6 +76,7 @@ class Init(_InitNeeds, total=False):
     monitoring: MonitoringInit | None
     response: str
     has_output: bool
+    needs_value_per_item: bool
 
 
 class HttpFields(TypedDict, total=False):

@@ -59,6 +59,7 @@ class Worker:
         of_controllers: dict[int, Handler] = {
             protocol.INIT: self._on_init,
             protocol.LEASE: self._deliveries.take,
+            protocol.LEASE_PART: self._deliveries.take_part,
             protocol.DRAIN: self._on_drain,
             protocol.JOB_COMPLETE: self._on_job_complete,
             protocol.ENQUEUED: self._on_enqueued,

@@ -60,6 +60,9 @@ class Fixtures(unittest.TestCase):
         if fixture["message"] == "LEASE":
             entries = [[fixture["id"] + i, b, p.decode()] for i, (b, p) in enumerate(protocol.decode_lease(body))]
             self.assertEqual(entries, value["deliveries"])
+        elif fixture["message"] == "LEASE_PART":
+            items = value["items"].encode()
+            self.assertEqual(protocol.decode_lease_part(body), (value["batch_index"], value["first_item"], items))
         elif fixture["message"] == "RESULT":
             self.assertEqual(
                 protocol.encode_result(value["predict_us"], value["head"].encode(), value["body"].encode()), body

@@ -47,6 +47,12 @@ class Rows(unittest.TestCase):
                 plain = value.tolist() if isinstance(value, Array) else value
                 self.assertEqual(read(encode_rows(3, 0, 2, value)), (1, [{"batch_index": 3, "prediction": plain}]))
 
+    def test_a_value_that_is_not_one_an_item_is_refused_with_the_cure_where_that_is_needed(self):
+        self.assertEqual(encode_rows(3, 0, 2, ["a", "b"], True)[0], 2)
+        for value, message in (([1], "list of 1 for 2 items"), ({}, "dict"), (None, "NoneType"), ("ab", "str")):
+            with self.subTest(value), self.assertRaisesRegex(rows.ValuesError, message + ".*one value an item"):
+                encode_rows(3, 0, 2, value, True)
+
     def test_items_are_numbered_from_the_first_of_the_call(self):
         _, lines = read(encode_rows(3, 40, 2, ["a", "b"]))
         self.assertEqual([line["item_index"] for line in lines], [40, 41])

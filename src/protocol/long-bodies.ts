@@ -41,7 +41,8 @@ export class LongBodySender {
     const left = parts.reduce((sum, part) => sum + part.length, 0);
     // Deliveries are numbered in the order of their arrival, so nothing may overtake a LEASE. The amount of leased work
     // has a separate bound.
-    const credit = type === MESSAGE.LEASE ? Number.POSITIVE_INFINITY : STREAM_WINDOW_BYTES;
+    const isLease = type === MESSAGE.LEASE || type === MESSAGE.LEASE_PART;
+    const credit = isLease ? Number.POSITIVE_INFINITY : STREAM_WINDOW_BYTES;
     const stream = { type, id, parts, part: 0, offset: 0, left, credit };
     this.sending.set(id, stream);
     this.advance(stream);

@@ -18,6 +18,7 @@ export const MESSAGE = {
   META: 10,
   ENQUEUED: 11,
   OUTPUT_CREDIT: 12,
+  LEASE_PART: 13,
   WELCOME: 64,
   READY: 65,
   INIT_FAILED: 66,
@@ -89,6 +90,8 @@ export interface Init {
   response?: "text";
   /** The job has an output: the worker sends what `predict()` returned as rows (OUTPUT), and ACKs have their sizes. */
   has_output?: boolean;
+  /** With an output: `predict()` must return one value an item, because a batch that fails is run again in parts. */
+  needs_value_per_item?: boolean;
 }
 
 export interface Ready {
@@ -99,7 +102,10 @@ export interface Ready {
 }
 
 export interface WorkerFault {
-  /** `load`, `signature`, `init`, `predict`, `serialize`, `payload`, `response` or `on_job_complete`. */
+  /**
+   * `load`, `signature`, `init`, `predict`, `serialize`, `values` (not one an item), `payload`, `response` or
+   * `on_job_complete`.
+   */
   stage: string;
   type: string;
   message: string;
@@ -175,6 +181,15 @@ export function decodeResult(message: Buffer): Result {
 
 /** The bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
 export const LEASE_ENTRY_HEADER_BYTES = 8;
+
+/** LEASE_PART: `u32 batch index | u32 first item | JSON array`: some items of a batch. The frame's id is the delivery. */
+export function encodeLeasePart(batchIndex: number, firstItem: number, items: Buffer): Buffer {
+  const body = Buffer.allocUnsafe(LEASE_ENTRY_HEADER_BYTES + items.length);
+  body.writeUInt32LE(batchIndex, 0);
+  body.writeUInt32LE(firstItem, 4);
+  items.copy(body, LEASE_ENTRY_HEADER_BYTES);
+  return body;
+}
 
 /** RELEASE: the deliveries from `id` to the body's `u32` were not started and are given back. */
 export function decodeRelease(id: number, body: Buffer): { first: number; last: number } {

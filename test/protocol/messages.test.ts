@@ -2,7 +2,13 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { decodeAck } from "../../src/protocol/ack.ts";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
-import { decodeRelease, decodeResult, encodeByteCount, MESSAGE } from "../../src/protocol/messages.ts";
+import {
+  decodeRelease,
+  decodeResult,
+  encodeByteCount,
+  encodeLeasePart,
+  MESSAGE,
+} from "../../src/protocol/messages.ts";
 
 interface Fixture {
   message: keyof typeof MESSAGE;
@@ -97,6 +103,11 @@ function meaning({ message, form, value }: Fixture, id: number, body: Buffer): u
     case "OUTPUT_CREDIT":
       expect(encodeByteCount(value.bytes as number)).toEqual(body);
       return value;
+    case "LEASE_PART": {
+      const items = Buffer.from(value.items as string);
+      expect(encodeLeasePart(value.batch_index as number, value.first_item as number, items)).toEqual(body);
+      return value;
+    }
     case "LEASE":
       // Written by batch-worker.ts straight into its frame; read by the worker: the conformance suite has it whole.
       return value;
