@@ -6,16 +6,19 @@ import type { Database } from "../database/database.ts";
 import { afterUnsettled, isSettled, segmentsWithSettled } from "../database/segment-rows.ts";
 import { Completion } from "./completion.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatch/dispatcher.ts";
+import { Isolation, type IsolationOptions } from "./dispatch/isolation.ts";
 import { LeaseCursor } from "./dispatch/lease-cursor.ts";
 import type { FormerDeaths } from "./dispatch/next-batches.ts";
 import { Settlements } from "./dispatch/settlements.ts";
 import type { Enqueuing } from "./enqueuing.ts";
+import { filesOfParts } from "./isolate/isolated-rows.ts";
 import { makeLetter } from "./letters/letters.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
 import { chargedAttempts } from "./records/batch-rows.ts";
 import { condemned, suspects } from "./records/interrupted-batches.ts";
 import { inputLost } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
+import type { StoredInput } from "./records/stored-input.ts";
 import type { BatchWorker } from "./workers/batch-worker.ts";
 import type { JobWorkers } from "./workers/job-workers.ts";
 import type { WorkerDeath } from "./workers/worker-death.ts";
@@ -29,6 +32,7 @@ const SEGMENTS_A_PAGE = 64;
 export interface DispatchPlan {
   totalBatches: number;
   batchSize: number;
+  kind: StoredInput["kind"];
   /** `predictor.timeout` in milliseconds; undefined is none. */
   timeoutMs: number | undefined;
 }
@@ -59,8 +63,16 @@ export class Dispatching implements Phase, WorkersOwner {
       output: run.output,
     });
     this.completion = new Completion(run, workers);
-    this.cursor = new LeaseCursor(deps.db, job.job_id, run.input, batchSize);
+    const isolation =
+      job.isolates === 1
+        ? new Isolation({
+            ...{ db: deps.db, jobId: job.job_id, settlements: this.settlements, kind: plan.kind, batchSize },
+            letterOf: letterOfItems(job),
+          })
+        : undefined;
+    this.cursor = new LeaseCursor(deps.db, job.job_id, run.input, batchSize, isolation);
     this.dispatcher = new Dispatcher({
+      isolation,
       ...{ cursor: this.cursor, settlements: this.settlements, totalBatches, ...left },
       ...{ solitude: deps.solitude, losses, maxAttempts: job.max_receive_count, timeoutMs },
       letterOf: letterOf(job),
@@ -75,7 +87,8 @@ export class Dispatching implements Phase, WorkersOwner {
   static async begin(run: RunOfJob, before: Enqueuing, plan: DispatchPlan): Promise<Dispatching> {
     const { db } = run.deps;
     const { job_id } = run.job;
-    await run.output?.begin(plan.totalBatches, (settled) => eachSettled(db, job_id, settled));
+    const kept = run.job.isolates === 1 ? await filesOfParts(db, job_id) : [];
+    await run.output?.begin(plan.totalBatches, (settled) => eachSettled(db, job_id, settled), kept);
     return new Dispatching(run, before, plan, {
       condemned: await condemned(db, job_id),
       alone: await suspects(db, job_id, INTERRUPTIONS_MAX),
@@ -168,4 +181,18 @@ function letterOf({
   if (queue === null) return undefined;
   return ({ batch_index, fault }, receiveCount, body) =>
     makeLetter({ queue, api_name, job_id, round, batch_index, receiveCount, body, error: fault });
+}
+
+function letterOfItems({
+  job_id,
+  api_name,
+  round,
+  dead_letter_queue: queue,
+}: JobRow): IsolationOptions["letterOf"] {
+  if (queue === null) return undefined;
+  return (batch_index, { first, attempts, fault, source }, body) =>
+    makeLetter({
+      ...{ queue, api_name, job_id, round, batch_index, receiveCount: attempts, body, error: fault },
+      items: { first, source },
+    });
 }

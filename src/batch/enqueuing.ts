@@ -56,6 +56,7 @@ export class Enqueuing implements Phase, WorkersOwner {
         job_config: await configText(deps.db, job_id),
         job_spec: jobSpec(run.job, startTime, total),
         has_output: run.output !== undefined,
+        needs_value_per_item: run.output !== undefined && run.job.isolates === 1,
       }),
       openRows: run.output?.openRows,
       jobLog: (line) => deps.jobLog(job_id, line),

@@ -1,7 +1,7 @@
 /** Reads the jobs of this controller for the control plane, whether they run or have ended. It changes nothing. */
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
-import { type FailurePage, type FailureSource, failurePage } from "./end/failures.ts";
+import { type FailureCursor, type FailurePage, type FailureSource, failurePage } from "./end/failures.ts";
 import { letterTotals } from "./letters/queue-counts.ts";
 import { failedBatches, failureGroups } from "./records/failed-batches.ts";
 import { type JobPage, jobPages } from "./records/job-lists.ts";
@@ -48,7 +48,7 @@ export class JobRecords {
     return { byApi: await jobTotals(db), letters: await letterTotals(db) };
   }
 
-  failures(job: JobRow, after: number, limit: number): Promise<FailurePage> {
+  failures(job: JobRow, after: FailureCursor, limit: number): Promise<FailurePage> {
     return failurePage(this.source, job, after, limit);
   }
 

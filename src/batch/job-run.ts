@@ -150,7 +150,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     const enqueued = await this.enqueue(turns, batch_count).finally(() => turns.end());
     if (enqueued === undefined) return;
     const { enqueuing, ...plan } = enqueued;
-    await this.dispatch(enqueuing, { ...plan, batchSize });
+    await this.dispatch(enqueuing, { ...plan, batchSize, kind });
   }
 
   private openOutput(): Promise<JobOutput | undefined> {

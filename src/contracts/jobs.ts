@@ -48,12 +48,9 @@ export const submissionSchema = z.strictObject({
   file_path_lister: fileVariant.optional(),
   queue_dead_letter_queue: deadLetterQueueSchema.optional(),
   output: outputSchema.optional(),
-  on_failure: z.enum(["fail", "isolate"]).optional(),
+  on_failure: z.enum(["fail", "isolate"], 'must be "fail" or "isolate"').optional(),
 });
 export type Submission = z.infer<typeof submissionSchema>;
-
-/** Fields that a later release accepts. */
-export const NOT_YET_FIELDS = ["on_failure"] as const;
 
 export const INPUT_VARIANTS = ["item_list", "file_path_lister", "delimited_files"] as const;
 
@@ -143,6 +140,10 @@ export const jobStatusSchema = z.strictObject({
   }),
   timeout: z.int().min(1).optional(),
   queue_dead_letter_queue: deadLetterQueueSchema.optional(),
+  on_failure: z
+    .enum(["isolate"])
+    .optional()
+    .meta({ description: "batches that fail are split until their guilty items stand alone" }),
   created_time: z.string(),
   status: z.enum(JOB_STATUSES),
   batches_in_queue: count,

@@ -43,6 +43,10 @@ export interface DeadLetterAttributes {
   /** Attempts that were charged to the batch. */
   receive_count: string;
   round: string;
+  /** Of guilty items of a batch that was split: the index of the first one in its batch, and where it came from. */
+  item_index?: string;
+  source_path?: string;
+  source_line?: string;
   /** JSON: `{type, message, traceback}`. */
   error: string;
 }

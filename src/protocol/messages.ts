@@ -102,10 +102,7 @@ export interface Ready {
 }
 
 export interface WorkerFault {
-  /**
-   * `load`, `signature`, `init`, `predict`, `serialize`, `values` (not one an item), `payload`, `response` or
-   * `on_job_complete`.
-   */
+  /** `load`, `signature`, `init`, `predict`, `serialize`, `values`, `payload`, `response` or `on_job_complete`. */
   stage: string;
   type: string;
   message: string;
@@ -181,15 +178,6 @@ export function decodeResult(message: Buffer): Result {
 
 /** The bytes before each batch in a LEASE: `u32 batch index | u32 length`. The frame's id is the first delivery. */
 export const LEASE_ENTRY_HEADER_BYTES = 8;
-
-/** LEASE_PART: `u32 batch index | u32 first item | JSON array`: some items of a batch. The frame's id is the delivery. */
-export function encodeLeasePart(batchIndex: number, firstItem: number, items: Buffer): Buffer {
-  const body = Buffer.allocUnsafe(LEASE_ENTRY_HEADER_BYTES + items.length);
-  body.writeUInt32LE(batchIndex, 0);
-  body.writeUInt32LE(firstItem, 4);
-  items.copy(body, LEASE_ENTRY_HEADER_BYTES);
-  return body;
-}
 
 /** RELEASE: the deliveries from `id` to the body's `u32` were not started and are given back. */
 export function decodeRelease(id: number, body: Buffer): { first: number; last: number } {

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Dispatcher } from "../../src/batch/dispatch/dispatcher.ts";
+import { Isolation } from "../../src/batch/dispatch/isolation.ts";
 import { LeaseCursor } from "../../src/batch/dispatch/lease-cursor.ts";
 import { Settlements } from "../../src/batch/dispatch/settlements.ts";
 import { Solitude } from "../../src/batch/dispatch/solitude.ts";
@@ -33,6 +34,8 @@ interface Plan {
   suspects?: number[];
   condemned?: number[];
   recordedBefore?: number;
+  batchSize?: number;
+  isolates?: boolean;
 }
 
 /** The batches that a worker got in one LEASE, and how many it had already. */
@@ -48,6 +51,8 @@ export class Dispatching {
   /** Commits that have reached the gate. */
   commits = 0;
   isSettled = false;
+  /** Whether a worker that died gets a successor. */
+  replacesWorkers = false;
   readonly solitude = new Solitude();
   error: Error | undefined;
   private readonly directory = mkdtempSync(join(tmpdir(), "quern-dispatching-"));
@@ -77,6 +82,8 @@ export class Dispatching {
     suspects = [],
     condemned = [],
     recordedBefore = 0,
+    batchSize = 1,
+    isolates = false,
   }: Plan): Promise<void> {
     this.db = openSqliteDatabase(join(this.directory, "quern.db"));
     await migrate(this.db);
@@ -86,11 +93,11 @@ export class Dispatching {
     await insertJob(this.db, row(maxAttempts));
     await this.db.run("UPDATE jobs SET epoch = ?", [EPOCH]);
     const ranges = [{ path: "", etag: "own", start: 0, end: lines.length }];
-    const counts = { batch_count: items.length, item_count: items.length };
+    const totalBatches = Math.ceil(items.length / batchSize);
+    const counts = { batch_count: totalBatches, item_count: items.length };
     await appendSegment(this.db, JOB, { first_batch: 0, ...counts, ranges, has_blank_lines: false });
     // Nothing but the job's own file is read.
     const input = jobInput(undefined as unknown as ObjectStore, path);
-    const cursor = new LeaseCursor(this.db, JOB, input, 1);
     const settlements = new Settlements(this.gated(), 0, {
       jobId: JOB,
       epoch: EPOCH,
@@ -100,10 +107,14 @@ export class Dispatching {
       onCommitted: () => this.dispatcher.committed(),
       onError: (error) => this.fail(error),
     });
+    const of = { db: this.db, jobId: JOB, settlements, batchSize };
+    const isolation = isolates ? new Isolation({ ...of, kind: "items", letterOf: undefined }) : undefined;
+    const cursor = new LeaseCursor(this.db, JOB, input, batchSize, isolation);
     this.dispatcher = new Dispatcher({
       cursor,
       settlements,
-      totalBatches: items.length,
+      isolation,
+      totalBatches,
       condemned: new Set(condemned),
       alone: new Set(suspects),
       recordedBefore,
@@ -144,7 +155,11 @@ export class Dispatching {
       },
       onSetUpFailed: (_, fault) => this.fail(new Error(fault.message)),
       onDiskFull: () => this.fail(new Error("the disk is full")),
-      onDeath: (dead, death) => this.dispatcher.died(dead, death),
+      onDeath: (dead, death) => {
+        this.dispatcher.died(dead, death);
+        if (this.replacesWorkers && this.error === undefined)
+          void this.addWorker().then((next) => this.dispatcher.addWorker(next));
+      },
       onFault: (error) => this.fail(error),
     });
     this.workers.push(worker);
@@ -153,6 +168,14 @@ export class Dispatching {
     void worker.setUp({ ...spec, job_spec: { job_id: JOB }, concurrency: 1, threads: 1 }, EPOCH);
     await eventually("the worker is ready", () => isReady);
     return worker;
+  }
+
+  /** The guilty items, as `batch.item`. */
+  async guiltyItems(): Promise<string[]> {
+    const rows = await this.db.all<{ batch_index: number; first_item: number }>(
+      "SELECT batch_index, first_item FROM failed_items ORDER BY batch_index, first_item",
+    );
+    return rows.map(({ batch_index, first_item }) => `${batch_index}.${first_item}`);
   }
 
   /** From here on each commit waits. */

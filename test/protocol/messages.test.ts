@@ -2,13 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { decodeAck } from "../../src/protocol/ack.ts";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
-import {
-  decodeRelease,
-  decodeResult,
-  encodeByteCount,
-  encodeLeasePart,
-  MESSAGE,
-} from "../../src/protocol/messages.ts";
+import { encodeLeasePart } from "../../src/protocol/lease-part.ts";
+import { decodeRelease, decodeResult, encodeByteCount, MESSAGE } from "../../src/protocol/messages.ts";
 
 interface Fixture {
   message: keyof typeof MESSAGE;

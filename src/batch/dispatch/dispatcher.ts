@@ -5,6 +5,7 @@
 
 import { contain } from "../../base/boundary.ts";
 import type { Ack } from "../../protocol/ack.ts";
+import type { RowsPlace } from "../rows/rows-place.ts";
 import type { BatchWorker, Leaser } from "../workers/batch-worker.ts";
 import type { Deliveries } from "../workers/deliveries.ts";
 import type { LeasedBatch } from "../workers/lease-runs.ts";
@@ -13,6 +14,7 @@ import { chargedBatch, failureOf } from "../workers/worker-death.ts";
 import type { WorkerLosses, WorkersKeepDying } from "../workers/worker-losses.ts";
 import { Attempts, type AttemptsOptions } from "./attempts.ts";
 import { type FormerDeaths, NextBatches } from "./next-batches.ts";
+import type { LoadedSegment } from "./segment-reader.ts";
 import type { Solitude, SolitudeMember } from "./solitude.ts";
 
 export interface DispatcherOptions extends AttemptsOptions, FormerDeaths {
@@ -43,7 +45,7 @@ export class Dispatcher implements SolitudeMember, Leaser {
   constructor(options: DispatcherOptions) {
     this.options = options;
     this.attempts = new Attempts(options);
-    this.next = new NextBatches(options.cursor, this.attempts, options);
+    this.next = new NextBatches(options.cursor, this.attempts, options, options.isolation);
     options.solitude.join(this);
   }
 
@@ -111,7 +113,7 @@ export class Dispatcher implements SolitudeMember, Leaser {
 
   /** Returns how many batches the ACK has. */
   private settle({ outstanding, rows }: Deliveries, { upTo, failures, rows: sizes }: Ack): number {
-    const { cursor, settlements } = this.options;
+    const { cursor } = this.options;
     const faults = new Map(failures.map(({ delivery, fault }) => [delivery, fault]));
     let count = 0;
     let succeeded = 0;
@@ -121,10 +123,16 @@ export class Dispatcher implements SolitudeMember, Leaser {
       if (fault !== undefined) this.attempts.fail(taken.batchIndex, { cause: "fault", fault });
       else {
         const place = rows?.take(sizes[succeeded++]!);
-        settlements.succeed(cursor.find(taken.batchIndex).segment, taken.batchIndex, place);
+        this.succeed(cursor.find(taken.batchIndex), taken.batchIndex, place);
       }
     }
     return count;
+  }
+
+  private succeed(loaded: LoadedSegment, batch: number, place: RowsPlace | undefined): void {
+    const { settlements, isolation, cursor } = this.options;
+    if (isolation?.has(batch) !== true) settlements.succeed(loaded.segment, batch, place);
+    else if (isolation.succeeded(batch, loaded, place)) settlements.commitSoon(() => cursor.putBack([batch]));
   }
 
   released(batches: number[]): void {

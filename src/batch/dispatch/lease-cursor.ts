@@ -5,6 +5,7 @@
 import type { Database } from "../../database/database.ts";
 import { isSettled, type Segment, unsettledSegments } from "../../database/segment-rows.ts";
 import type { JobInput } from "../records/job-input.ts";
+import type { Isolation } from "./isolation.ts";
 import { type LoadedSegment, SegmentReader } from "./segment-reader.ts";
 
 const SEGMENTS_A_PAGE = 16;
@@ -26,7 +27,10 @@ export class LeaseCursor {
   private nextBatch = 0;
   private filling: Promise<void> | undefined;
 
-  constructor(db: Database, jobId: string, input: JobInput, batchSize: number) {
+  private readonly isolation: Isolation | undefined;
+
+  constructor(db: Database, jobId: string, input: JobInput, batchSize: number, isolation?: Isolation) {
+    this.isolation = isolation;
     this.db = db;
     this.jobId = jobId;
     this.reader = new SegmentReader(input, batchSize);
@@ -117,6 +121,7 @@ export class LeaseCursor {
       if (this.page.length === 0) await this.nextPage();
       const segment = this.page.shift();
       if (segment === undefined) return this.reader.close();
+      await this.isolation?.load(segment);
       this.loaded.push(await this.reader.load(segment));
     }
   }

@@ -6,6 +6,7 @@ import { CREDIT_BYTES_MAX } from "../../contracts/limits/jobs.ts";
 import type { BatchWorker } from "../workers/batch-worker.ts";
 import type { LeasedBatch } from "../workers/lease-runs.ts";
 import type { Attempts } from "./attempts.ts";
+import type { Isolation } from "./isolation.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";
 
 /** What former controllers recorded about the batches that are left. */
@@ -22,8 +23,10 @@ export class NextBatches {
   private readonly cursor: LeaseCursor;
   private readonly attempts: Attempts;
   private readonly former: FormerDeaths;
+  private readonly isolation: Isolation | undefined;
 
-  constructor(cursor: LeaseCursor, attempts: Attempts, former: FormerDeaths) {
+  constructor(cursor: LeaseCursor, attempts: Attempts, former: FormerDeaths, isolation?: Isolation) {
+    this.isolation = isolation;
     this.cursor = cursor;
     this.attempts = attempts;
     this.former = former;
@@ -42,7 +45,8 @@ export class NextBatches {
         this.cursor.putBack([index]);
         break;
       }
-      const segment = this.cursor.find(index);
+      const loaded = this.cursor.find(index);
+      const segment = this.isolation?.leaseOf(index, loaded) ?? loaded;
       batches.push({ index, segment });
       bytes += segment.entryBytes(index);
       if (isByItself) break;
@@ -81,4 +85,6 @@ const SERVER_DIED = {
       "the server or its machine died each time this batch was running, the last time while no other batch was running",
     traceback: "",
   },
+  // Each part might bring it down again.
+  maySplit: false,
 } as const;

@@ -7,6 +7,9 @@ import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { COMMIT_INTERVAL_MS } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { markSettled, type Segment, writeSettled } from "../../database/segment-rows.ts";
+import { IsolatedOutcomes, type JoinRows } from "../isolate/isolated-outcomes.ts";
+import type { FailedItems } from "../isolate/isolated-rows.ts";
+import type { BatchPart, Search } from "../isolate/search.ts";
 import { type DeadLetter, saveLetter } from "../letters/letters.ts";
 import { type FailedAttempt, saveFailedAttempt } from "../records/batch-rows.ts";
 import { type InHand, saveInHand } from "../records/interrupted-batches.ts";
@@ -35,6 +38,7 @@ export interface SettledOutput {
   save(settled: readonly SettledRows[]): Promise<void>;
   /** They are counted. */
   committed(settled: readonly SettledRows[]): void;
+  join: JoinRows;
 }
 
 export class Settlements {
@@ -52,6 +56,8 @@ export class Settlements {
   private successUs = 0;
   /** Of a job with output, the batches that the next commit settles. */
   private settledRows: SettledRows[] = [];
+  /** Of batches that are split, what the next commit has. */
+  private isolated = new IsolatedOutcomes();
   private onDurable: (() => void)[] = [];
   private timer: NodeJS.Timeout | NodeJS.Immediate | undefined;
   private committing: Promise<void> | undefined;
@@ -109,6 +115,41 @@ export class Settlements {
     if (letter !== undefined) this.letters.push(letter);
   }
 
+  /** A batch that has failed is split into `parts`. */
+  split(batchIndex: number, parts: readonly BatchPart[]): void {
+    this.isolated.change(batchIndex, parts);
+  }
+
+  /** A part has succeeded. `changed`: the parts of the search that changed. */
+  succeedPart(segment: Segment, batchIndex: number, search: Search, changed: readonly BatchPart[]): void {
+    for (const { place } of changed)
+      if (place !== undefined) this.options.output?.hold({ batchIndex, place });
+    this.isolated.change(batchIndex, changed);
+    this.afterPart(segment, batchIndex, search);
+  }
+
+  /** Records a failed attempt of a part. `failed`: its failure, if it is guilty; its dead letter is in the same commit. */
+  failPart(
+    segment: Segment,
+    batchIndex: number,
+    search: Search,
+    changed: readonly BatchPart[],
+    failed?: FailedItems,
+    letter?: DeadLetter,
+  ): void {
+    this.isolated.failedAttempts++;
+    this.isolated.change(batchIndex, changed, failed);
+    if (letter !== undefined) this.letters.push(letter);
+    this.afterPart(segment, batchIndex, search);
+  }
+
+  private afterPart(segment: Segment, batchIndex: number, search: Search): void {
+    if (this.recorded.size > 0) this.recordBack(batchIndex);
+    if (search.current !== undefined || !markSettled(segment, batchIndex)) return;
+    this.touched.add(segment);
+    this.isolated.settle(batchIndex, search.all);
+  }
+
   /** Commits soon; `then` runs once all that was reported up to now is durable. */
   commitSoon(then: () => void): void {
     this.onDurable.push(then);
@@ -140,8 +181,9 @@ export class Settlements {
     const { jobId, epoch, round, reach, output } = this.options;
     // Copies: while a full disk delays the write, more batches may be marked.
     const segments = [...this.touched].map((segment) => ({ ...segment, settled: segment.settled.slice() }));
-    const { failures, letters, inHand, succeeded, successUs, onDurable, settledRows } = this;
-    const failedBatches = failures.filter(({ isFinal }) => isFinal).length;
+    const { failures, letters, inHand, successUs, onDurable, settledRows, isolated } = this;
+    const succeeded = this.succeeded + isolated.count(false);
+    const failedBatches = failures.filter(({ isFinal }) => isFinal).length + isolated.count(true);
     this.touched = new Set();
     this.failures = [];
     this.letters = [];
@@ -150,18 +192,23 @@ export class Settlements {
     this.successUs = 0;
     this.onDurable = [];
     this.settledRows = [];
-    if (output !== undefined && settledRows.length > 0) {
+    if (!isolated.isEmpty) {
+      this.isolated = new IsolatedOutcomes();
+      if (output !== undefined) settledRows.push(...(await isolated.joinRows(output.join)));
+    }
+    if (output !== undefined && (settledRows.length > 0 || !isolated.isEmpty)) {
       await output.save(settledRows);
       reach("rows-after-sync");
     }
     await this.db.transaction(async (tx) => {
       for (const segment of segments) await writeSettled(tx, jobId, segment);
       for (const [batch, state] of inHand) await saveInHand(tx, jobId, round, batch, state);
+      if (!isolated.isEmpty) await isolated.save(tx, jobId, round);
       for (const failed of failures) await saveFailedAttempt(tx, jobId, round, failed);
       for (const letter of letters) await saveLetter(tx, letter);
       const counts = {
         succeeded,
-        failedAttempts: failures.length,
+        failedAttempts: failures.length + isolated.failedAttempts,
         failedBatches,
         successUs,
       };

@@ -1,13 +1,16 @@
 /**
- * Reads the batches of a job that finally failed, each with its error and the text of its items
- * (docs/contract/jobs.md#failures).
+ * Reads what finally failed in a job: batches, and guilty items of batches that were split, each with its error and the
+ * text of its items (docs/contract/jobs.md#failures).
  */
 import { itemsFile } from "../../contracts/data-layout.ts";
 import type { Database } from "../../database/database.ts";
 import { findSegment } from "../../database/segment-rows.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { BatchItems } from "../dispatch/part-entries.ts";
 import { type LoadedSegment, SegmentReader } from "../dispatch/segment-reader.ts";
+import { type FailedItemsRow, failedItems } from "../isolate/isolated-rows.ts";
+import type { ItemSource } from "../isolate/item-source.ts";
 import { batchId } from "../letters/letters.ts";
 import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
 import { InputError, jobInput } from "../records/job-input.ts";
@@ -18,6 +21,11 @@ export interface Failure {
   /** Stays the same when the batch runs again. */
   batch_id: string;
   batch_index: number;
+  /** Of a batch that was split: the guilty item, and where it came from. The other fields are about it alone. */
+  item_index?: number;
+  /** If predict() did not return one value an item, these items could not be told apart. */
+  item_count?: number;
+  source?: ItemSource;
   /** Attempts charged to it. */
   receive_count: number;
   error: { type: string; message: string; traceback: string };
@@ -29,11 +37,17 @@ export interface Failure {
   payload_error?: string;
 }
 
+/** Where a page begins: after this batch, or after this item of it. */
+export interface FailureCursor {
+  batch: number;
+  item?: number | undefined;
+}
+
 export interface FailurePage {
   /** Read on demand: a page may hold many megabytes. */
   failures: AsyncGenerator<Failure>;
-  /** The batch index after which the next page begins; known once the last failure was read. */
-  nextCursor: number | null;
+  /** Known once the last failure was read. */
+  nextCursor: FailureCursor | null;
 }
 
 /** The sources that failed batches are read from. */
@@ -46,41 +60,25 @@ export interface FailureSource {
 /** Few: an error has up to 97 KiB. */
 const ROWS_AT_ONCE = 20;
 
-/** Failures after batch `after`, in the order of batches. */
+/** Failures after `after`, in the order of batches and their items. */
 export async function failurePage(
   source: FailureSource,
   job: JobRow,
-  after: number,
+  after: FailureCursor,
   limit: number,
 ): Promise<FailurePage> {
   const input = await inputIfKept(source.db, job.job_id);
   const reader = new PayloadReader(source, job, input?.batch_size);
-  const failureOf = async (row: FailedBatchRow): Promise<Failure> => {
-    const { batch_index, attempts, error_json, letter_error } = row;
-    const { type, message, traceback } = JSON.parse(error_json) as WorkerFault;
-    return {
-      batch_id: batchId(job.job_id, batch_index),
-      batch_index,
-      receive_count: attempts,
-      error: { type, message, traceback },
-      ...(letter_error === null ? {} : { letter_error }),
-      ...(await reader.read(batch_index)),
-    };
-  };
   async function* failures(): AsyncGenerator<Failure> {
+    let [last, left] = [after, limit];
     try {
-      let [last, left] = [after, limit];
-      for (;;) {
-        const rows = await failedBatches(source.db, job.job_id, last, Math.min(ROWS_AT_ONCE, left + 1));
-        if (rows.length === 0) return;
-        for (const row of rows) {
-          if (left-- === 0) {
-            page.nextCursor = last;
-            return;
-          }
-          yield await failureOf(row);
-          last = row.batch_index;
+      for await (const { failure, cursor } of failuresAfter(source.db, job, after, reader)) {
+        if (left-- === 0) {
+          page.nextCursor = last;
+          return;
         }
+        yield failure;
+        last = cursor;
       }
     } finally {
       await reader.close();
@@ -90,12 +88,90 @@ export async function failurePage(
   return page;
 }
 
+/** Each with the cursor after it. */
+async function* failuresAfter(
+  db: Database,
+  job: JobRow,
+  { batch, item }: FailureCursor,
+  reader: PayloadReader,
+): AsyncGenerator<{ failure: Failure; cursor: FailureCursor }> {
+  for (let [last, from] = [item === undefined ? batch : batch - 1, item ?? -1]; ; ) {
+    const rows = await failedBatches(db, job.job_id, last, ROWS_AT_ONCE);
+    if (rows.length === 0) return;
+    for (const row of rows) {
+      const { batch_index } = row;
+      const after = batch_index === batch ? from : -1;
+      const items = job.isolates === 1 ? itemsAfter(db, job.job_id, batch_index, after) : NONE;
+      let isSplit = after >= 0;
+      for await (const failed of items) {
+        isSplit = true;
+        const cursor = { batch: batch_index, item: failed.first_item };
+        yield { failure: await failureOfItems(job, row, failed, reader), cursor };
+      }
+      if (!isSplit) yield { failure: await failureOfBatch(job, row, reader), cursor: { batch: batch_index } };
+      last = batch_index;
+    }
+    from = -1;
+  }
+}
+
+const NONE: FailedItemsRow[] = [];
+
+async function* itemsAfter(db: Database, jobId: string, batchIndex: number, after: number) {
+  for (let last = after; ; ) {
+    const rows = await failedItems(db, jobId, batchIndex, last, ROWS_AT_ONCE);
+    yield* rows;
+    if (rows.length < ROWS_AT_ONCE) return;
+    last = rows.at(-1)!.first_item;
+  }
+}
+
+async function failureOfBatch(job: JobRow, row: FailedBatchRow, reader: PayloadReader): Promise<Failure> {
+  const { batch_index, attempts, letter_error } = row;
+  return {
+    batch_id: batchId(job.job_id, batch_index),
+    batch_index,
+    receive_count: attempts,
+    ...errorOf(row.error_json),
+    ...(letter_error === null ? {} : { letter_error }),
+    ...(await reader.read(batch_index)),
+  };
+}
+
+async function failureOfItems(
+  job: JobRow,
+  { batch_index }: FailedBatchRow,
+  { first_item, next_item, attempts, source_path, source_line, letter_error, error_json }: FailedItemsRow,
+  reader: PayloadReader,
+): Promise<Failure> {
+  const count = next_item - first_item;
+  const line = source_line === null ? {} : { line: source_line };
+  return {
+    batch_id: batchId(job.job_id, batch_index),
+    batch_index,
+    item_index: first_item,
+    ...(count === 1 ? {} : { item_count: count }),
+    ...(source_path === null ? {} : { source: { path: source_path, ...line } }),
+    receive_count: attempts,
+    ...errorOf(error_json),
+    ...(letter_error === null ? {} : { letter_error }),
+    ...(await reader.read(batch_index, { first: first_item, next: next_item })),
+  };
+}
+
+function errorOf(json: string): Pick<Failure, "error"> {
+  const { type, message, traceback } = JSON.parse(json) as WorkerFault;
+  return { error: { type, message, traceback } };
+}
+
 /** Reads batches in order; keeps the segment that the last one was in. */
 class PayloadReader {
   private readonly source: FailureSource;
   private readonly job: JobRow;
   private readonly segments: SegmentReader | undefined;
   private loaded: LoadedSegment | undefined;
+  /** The batch of which items were read last. */
+  private split: { batchIndex: number; items: BatchItems } | undefined;
 
   /** `batchSize`: undefined if the retention has removed the input. */
   constructor(source: FailureSource, job: JobRow, batchSize: number | undefined) {
@@ -109,14 +185,25 @@ class PayloadReader {
     await this.segments?.close();
   }
 
-  async read(batchIndex: number): Promise<Pick<Failure, "payloadText" | "payload_error">> {
+  /** `items`: of the batch; all of them if undefined. */
+  async read(
+    batchIndex: number,
+    items?: { first: number; next: number },
+  ): Promise<Pick<Failure, "payloadText" | "payload_error">> {
     try {
       if (this.loaded?.holds(batchIndex) !== true) this.loaded = await this.load(batchIndex);
-      return { payloadText: this.loaded.payload(batchIndex).toString("utf8") };
+      if (items === undefined) return { payloadText: this.loaded.payload(batchIndex).toString("utf8") };
+      return { payloadText: this.itemsOf(batchIndex).slice(items.first, items.next).toString("utf8") };
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       return { payloadText: undefined, payload_error: error.message };
     }
+  }
+
+  private itemsOf(batchIndex: number): BatchItems {
+    if (this.split?.batchIndex !== batchIndex)
+      this.split = { batchIndex, items: new BatchItems(this.loaded!.payload(batchIndex)) };
+    return this.split.items;
   }
 
   private async load(batchIndex: number): Promise<LoadedSegment> {

@@ -14,9 +14,10 @@ import { describeFault } from "../../contracts/faults.ts";
 import type { Database, Statements } from "../../database/database.ts";
 import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { type ReopenedBatch, reopen, reopenedBatches } from "../isolate/reopen-batches.ts";
 import { findOutput } from "../output/job-outputs.ts";
 import { forgetBatches } from "../records/batch-rows.ts";
-import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
+import { failedBatches } from "../records/failed-batches.ts";
 import { beginRound, countFewerFailed } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
@@ -45,7 +46,7 @@ export class NewRounds {
           job,
           `it ended before all its batches were settled; resume it first (\`quern job resume ${job.api_name} ${jobId}\`)`,
         );
-      const batches = await putBackMatching(this.db, jobId, error);
+      const batches = await putBackMatching(this.db, job, error);
       if (batches === 0)
         throw wrongState(
           job,
@@ -115,26 +116,46 @@ async function lacksManifest(db: Database, { job_id, round }: JobRow): Promise<b
 }
 
 /** Piece by piece, so that others have the event loop and the database between two of them. */
-async function putBackMatching(db: Database, jobId: string, error: string | undefined): Promise<number> {
+async function putBackMatching(
+  db: Database,
+  { job_id: jobId, isolates }: JobRow,
+  error: string | undefined,
+): Promise<number> {
   let count = 0;
+  const isWanted = (json: string) => isMatch(json, error);
   for (let after = -1; ; ) {
     const rows = await failedBatches(db, jobId, after, BATCHES_A_PIECE);
     if (rows.length === 0) return count;
-    const batches = rows.filter((row) => isMatch(row, error)).map(({ batch_index }) => batch_index);
-    if (batches.length > 0) await putBack(db, jobId, batches);
+    const split = isolates === 1 ? await reopenedBatches(db, jobId, rows, isWanted) : [];
+    const known = new Set(split.map(({ batchIndex }) => batchIndex));
+    const whole = rows.filter((row) => !known.has(row.batch_index) && isWanted(row.error_json));
+    const wanted = new Set(whole.map(({ batch_index }) => batch_index));
+    const opened = split.filter(({ firstItems }) => firstItems.length > 0);
+    for (const { batchIndex } of opened) wanted.add(batchIndex);
+    const batches = [...wanted].sort((a, b) => a - b);
+    if (batches.length > 0) await putBack(db, jobId, batches, opened);
     count += batches.length;
     after = rows[rows.length - 1]!.batch_index;
   }
 }
 
-function isMatch({ error_json }: FailedBatchRow, error: string | undefined): boolean {
-  return error === undefined || describeFault(JSON.parse(error_json) as WorkerFault).includes(error);
+function isMatch(errorJson: string, error: string | undefined): boolean {
+  return error === undefined || describeFault(JSON.parse(errorJson) as WorkerFault).includes(error);
 }
 
-/** One commit: the batches have never run, and the job has so many fewer failed ones. */
-async function putBack(db: Database, jobId: string, batches: readonly number[]): Promise<void> {
+/**
+ * One commit: the batches have never run, but for the good items of those that were split, and the job has so many fewer
+ * failed ones.
+ */
+async function putBack(
+  db: Database,
+  jobId: string,
+  batches: readonly number[],
+  split: readonly ReopenedBatch[],
+): Promise<void> {
   await db.transaction(async (tx) => {
     await endedJob(tx, jobId);
+    for (const batch of split) await reopen(tx, jobId, batch);
     await unsettle(tx, jobId, batches);
     await forgetBatches(tx, jobId, batches);
     await countFewerFailed(tx, jobId, batches.length);

@@ -141,12 +141,14 @@ export class Retention implements Service {
     ])
       await rm(directory, { recursive: true, force: true });
     await this.deleteRows("batches", "batch_index", jobId, PRUNED_BATCHES_AT_ONCE);
+    await this.deleteRows("batch_parts", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);
+    await this.deleteRows("failed_items", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("segments", "first_batch", jobId, PRUNED_SEGMENTS_AT_ONCE);
   }
 
-  private async deleteRows(table: "batches" | "segments", key: string, jobId: string, atOnce: number) {
+  private async deleteRows(table: string, key: string, jobId: string, atOnce: number) {
     const some = `SELECT ${key} FROM ${table} WHERE job_id = ? LIMIT ${atOnce}`;
-    const statement = `DELETE FROM ${table} WHERE job_id = ? AND ${key} IN (${some})`;
+    const statement = `DELETE FROM ${table} WHERE job_id = ? AND (${key}) IN (${some})`;
     while ((await this.options.db.run(statement, [jobId, jobId])) > 0);
   }
 }

@@ -13,7 +13,9 @@ export interface DeadLetter {
   job_id: string;
   batch_index: number;
   round: number;
-  /** The batch's JSON array, as its workers received it. */
+  /** The first of the items in `body`; null if it has all of the batch. */
+  first_item: number | null;
+  /** The batch's JSON array, as its workers received it, or some of its items. */
   body: Uint8Array;
   attributes_json: string;
   sent_time: string;
@@ -28,6 +30,8 @@ export interface DeadLetterDraft {
   body: Uint8Array;
   receiveCount: number;
   error: { type: string; message: string; traceback: string };
+  /** If the message is about some items of the batch: the first of them, and where it came from. */
+  items?: { first: number; source: { path: string; line?: number } | undefined };
 }
 
 export function batchId(jobId: string, batchIndex: number): string {
@@ -41,6 +45,7 @@ export function makeLetter({
   batch_index,
   round,
   body,
+  items,
   ...about
 }: DeadLetterDraft): DeadLetter {
   const { type, message, traceback } = about.error;
@@ -50,6 +55,7 @@ export function makeLetter({
     batch_id: batchId(job_id, batch_index),
     receive_count: String(about.receiveCount),
     round: String(round),
+    ...(items === undefined ? {} : itemAttributes(items)),
     error: JSON.stringify({ type, message, traceback }),
   };
   return {
@@ -58,22 +64,32 @@ export function makeLetter({
     job_id,
     batch_index,
     round,
+    first_item: items?.first ?? null,
     body,
     attributes_json: JSON.stringify(attributes),
     sent_time: timestamp(),
   };
 }
 
+function itemAttributes({ first, source }: NonNullable<DeadLetterDraft["items"]>) {
+  return {
+    item_index: String(first),
+    ...(source === undefined ? {} : { source_path: source.path }),
+    ...(source?.line === undefined ? {} : { source_line: String(source.line) }),
+  };
+}
+
 export async function saveLetter(tx: Statements, letter: DeadLetter): Promise<void> {
   await tx.run(
-    `INSERT INTO letters (message_id, queue, job_id, batch_index, round, body, attributes_json, sent_time)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO letters (message_id, queue, job_id, batch_index, round, first_item, body, attributes_json, sent_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       letter.message_id,
       letter.queue,
       letter.job_id,
       letter.batch_index,
       letter.round,
+      letter.first_item,
       letter.body,
       letter.attributes_json,
       letter.sent_time,

@@ -23,8 +23,8 @@ const TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 5_000, throwOnReque
 
 /** Even if its batch fills a message, at least this much of its error is sent. SQS may refuse such a message. */
 const ERROR_BYTES_LEAST = 256;
-/** Names and types of six attributes. */
-const ATTRIBUTE_OVERHEAD_BYTES = 120;
+/** Names and types of nine attributes. */
+const ATTRIBUTE_OVERHEAD_BYTES = 180;
 
 /** The result for each message. Those in neither list must be retried. */
 export interface Delivered {
@@ -134,23 +134,33 @@ function entryOf(queue: SqsName, letter: DeadLetter, id: string): SendMessageBat
     MessageAttributes: Object.fromEntries(
       Object.entries({ ...others, error: cut }).map(([name, value]) => [
         name,
-        { DataType: "String", StringValue: value },
+        { DataType: "String", StringValue: legalText(value) },
       ]),
     ),
     ...(queue.name.endsWith(".fifo")
       ? {
-          // One group per batch: no message waits for another.
-          MessageGroupId: attributes.batch_id,
-          MessageDeduplicationId: `${attributes.batch_id}-${attributes.round}`,
+          // One group per message: none waits for another.
+          MessageGroupId: aboutOf(attributes),
+          MessageDeduplicationId: `${aboutOf(attributes)}-${attributes.round}`,
         }
       : {}),
   };
 }
 
-/** Cuts text to `bytes` bytes of UTF-8, and replaces characters that SQS does not accept. */
-function cutText(text: string, bytes: number): string {
+/** What a message is about: a batch, or an item of it. */
+function aboutOf({ batch_id, item_index }: DeadLetterAttributes): string {
+  return item_index === undefined ? batch_id : `${batch_id}-item-${item_index}`;
+}
+
+/** Replaces characters that SQS does not accept. */
+function legalText(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly those are meant
-  const legal = text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "\ufffd");
+  return text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "\ufffd");
+}
+
+/** Cuts text to `bytes` bytes of UTF-8. */
+function cutText(text: string, bytes: number): string {
+  const legal = legalText(text);
   if (Buffer.byteLength(legal) <= bytes) return legal;
   return Buffer.from(legal)
     .subarray(0, bytes - 3)

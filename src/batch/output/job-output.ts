@@ -5,6 +5,8 @@
 import { contain } from "../../base/boundary.ts";
 import type { DiskWait } from "../../base/disk-full.ts";
 import { whenDiskHasSpace } from "../../base/disk-full.ts";
+import type { JoinRows } from "../isolate/isolated-outcomes.ts";
+import { joinRows } from "../rows/join-rows.ts";
 import type { RowsIndex } from "../rows/rows-by-batch.ts";
 import type { SettledRows } from "../rows/rows-place.ts";
 import type { Spool } from "../rows/spool.ts";
@@ -25,6 +27,8 @@ export class JobOutput {
   private readonly index: RowsIndex;
   private readonly files: SpoolFiles;
   private parts: OutputParts | undefined;
+  /** The joined rows of batches that were split. */
+  private joined: SpoolStream | undefined;
   private writing: Promise<void> = Promise.resolve();
   private isWriteWanted = false;
   private isClosed = false;
@@ -39,8 +43,16 @@ export class JobOutput {
   /** The rows of a worker that has just started. */
   readonly openRows: OpenRows = (onWritten) => new WorkerRows(this.spool, this.spool.stream(onWritten));
 
-  /** All batches are known. Continues after the parts that are there, with the batches that `eachSettled` names. */
-  async begin(totalBatches: number, eachSettled: (settled: (batch: number) => void) => Promise<void>) {
+  /**
+   * All batches are known. Continues after the parts that are there, with the batches that `eachSettled` names. `kept`:
+   * files of the spool that have rows of split batches.
+   */
+  async begin(
+    totalBatches: number,
+    eachSettled: (settled: (batch: number) => void) => Promise<void>,
+    kept: readonly number[] = [],
+  ) {
+    for (const file of kept) this.files.keep(file);
     const parts = await OutputParts.open({ ...this.options, files: this.files, totalBatches });
     await eachSettled((batch) => parts.settled(batch));
     const isSettled = (batchIndex: number) => parts.isSettled(batchIndex);
@@ -49,7 +61,10 @@ export class JobOutput {
     this.writeSoon();
   }
 
-  /** A batch has rows in this place, which the next `save` has. Its file stays until they are in a part. */
+  /**
+   * A batch, or a part of one that is searched, has rows in this place. Its file stays until the batch is in a part of
+   * the output.
+   */
   hold({ batchIndex, place }: SettledRows): void {
     this.files.has(batchIndex, place);
   }
@@ -64,6 +79,15 @@ export class JobOutput {
     const writeIndex = () => index.write(entries, spool.lastFile);
     await Promise.all([spool.sync(), whenDiskHasSpace(writeIndex, this.options.diskWait)]);
   }
+
+  /** Joins rows from several places, in order; `isKept`: the result stays until the job's data is removed. */
+  readonly join: JoinRows = async (pieces, isKept) => {
+    await this.spool.sync();
+    this.joined ??= this.spool.stream(() => {});
+    const place = await joinRows(this.spool, this.joined, pieces);
+    if (isKept) this.files.keep(place.file);
+    return place;
+  };
 
   /** The batches are counted: their rows may become parts. */
   committed(settled: readonly SettledRows[]): void {

@@ -12,7 +12,8 @@ export interface Manifest {
   /** From 1; a redrive writes the manifest of the next round in place of this one. */
   round: number;
   parts: { path: string; rows: number; bytes: number; sha256: string }[];
-  batches: { total: number; succeeded: number; failed: number };
+  /** `partial`: those of the failed ones that have rows, of items that are not guilty; missing if there are none. */
+  batches: { total: number; succeeded: number; failed: number; partial?: number };
   rows: number;
 }
 
@@ -30,26 +31,41 @@ export function manifestBytes(manifest: Manifest): Buffer {
   return Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** Whether the parts have every batch that succeeded. */
-export function hasAll(parts: readonly Part[], { succeeded }: Pick<ManifestSource, "succeeded">): boolean {
-  return batchesIn(parts) === succeeded;
+/** Whether the parts have every batch that has rows. `partial`: how many batches failed with some of their items. */
+export function hasAll(
+  parts: readonly Part[],
+  { succeeded }: Pick<ManifestSource, "succeeded">,
+  partial: number,
+): boolean {
+  return batchesIn(parts) === succeeded + partial;
 }
 
 function batchesIn(parts: readonly Part[]): number {
   return parts.reduce((sum, { batches }) => sum + batches, 0);
 }
 
-/** `parts`: all of them, in order. Throws if they do not have every batch that succeeded, once. */
-export function manifestOf(job: ManifestSource, status: JobStatus, parts: readonly Part[]): Manifest {
-  if (!hasAll(parts, job))
-    throw new Error(`the parts have ${batchesIn(parts)} batches, but ${job.succeeded} succeeded`);
+/**
+ * `parts`: all of them, in order. `partial`: how many batches failed with some of their items. Throws if the parts do not
+ * have every batch that has rows, once.
+ */
+export function manifestOf(
+  job: ManifestSource,
+  status: JobStatus,
+  parts: readonly Part[],
+  partial: number,
+): Manifest {
+  if (!hasAll(parts, job, partial))
+    throw new Error(`the parts have ${batchesIn(parts)} batches, but ${job.succeeded + partial} have rows`);
   return {
     job_id: job.job_id,
     api_name: job.api_name,
     status,
     round: job.round,
     parts: parts.map(({ name: path, rows, bytes, sha256 }) => ({ path, rows, bytes, sha256 })),
-    batches: { total: job.total_batch_count, succeeded: job.succeeded, failed: job.failed_batches },
+    batches: {
+      ...{ total: job.total_batch_count, succeeded: job.succeeded, failed: job.failed_batches },
+      ...(partial === 0 ? {} : { partial }),
+    },
     rows: parts.reduce((sum, { rows }) => sum + rows, 0),
   };
 }

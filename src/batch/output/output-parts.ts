@@ -102,19 +102,22 @@ export class OutputParts {
     const isSettled = (batchIndex: number) => this.isSettled(batchIndex);
     for (let number = 0; number < this.nextNumber; number++) {
       const [part] = await parts(db, jobId, number, 1);
-      if (part === undefined || (await this.batchesIn(part)) === part.batches) continue;
+      if (part === undefined || (await this.isWhole(part))) continue;
       await this.save(await rewritePart({ ...this.options, isSettled }, part, this.nameOf(number)));
     }
   }
 
-  /** How many batches of the part have rows: that of a batch that failed says so. */
-  private async batchesIn({ first_batch, next_batch }: Part): Promise<number> {
-    let count = 0;
+  /** Whether the part has all rows of its batches: a round only adds some. Entries of failed batches have none. */
+  private async isWhole({ first_batch, next_batch, ...part }: Part): Promise<boolean> {
+    const found = { batches: 0, rows: 0 };
     for (let from = first_batch; from < next_batch; from += ENTRIES_A_PAGE) {
       const places = await this.options.index.read(from, Math.min(ENTRIES_A_PAGE, next_batch - from));
-      count += places.filter(({ bytes }) => bytes > 0).length;
+      for (const { bytes, rows } of places) {
+        if (bytes > 0) found.batches++;
+        found.rows += rows;
+      }
     }
-    return count;
+    return found.batches === part.batches && found.rows === part.rows;
   }
 
   private async save(part: Part): Promise<void> {

@@ -7,6 +7,7 @@ import { ServiceError } from "../../contracts/errors.ts";
 import type { JobStatus } from "../../contracts/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { ConditionFailed, type ObjectStore, type WriteCondition } from "../../object-store/object-store.ts";
+import { countPartial } from "../isolate/isolated-rows.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { compareObject } from "./compare-object.ts";
 import { findOutput, type OutputRow, setManifest } from "./job-outputs.ts";
@@ -29,9 +30,10 @@ export async function publishOutput(deps: PublishDeps, job: JobRow, status: JobS
   if (output === undefined || total_batch_count === null) return;
   if (job.succeeded + job.failed_batches < total_batch_count) return;
   const written = await allParts(db, job_id);
+  const partial = job.isolates === 1 ? await countPartial(db, job_id) : 0;
   // The rest of the parts could not be written, which is the reason of this end.
-  if (status === "status_unexpected_error" && !hasAll(written, job)) return;
-  const manifest = manifestOf({ ...job, total_batch_count }, status, written);
+  if (status === "status_unexpected_error" && !hasAll(written, job, partial)) return;
+  const manifest = manifestOf({ ...job, total_batch_count }, status, written, partial);
   reach("manifest-before-put");
   const etag = await putManifest(deps.store, output, manifestBytes(manifest));
   reach("manifest-after-put");

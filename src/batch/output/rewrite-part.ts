@@ -1,10 +1,10 @@
 /**
- * Writes a part anew, with the rows of batches that failed in an earlier round and have succeeded since. They come to
- * their place in the order of batches; all other rows stay as they were.
+ * Writes a part anew, with the rows of batches that failed in an earlier round and have succeeded since, all or some of
+ * their items. They come to their place in the order of batches; all other rows stay as they were.
  */
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import type { RowsIndex } from "../rows/rows-by-batch.ts";
-import type { RowsPlace, SettledRows } from "../rows/rows-place.ts";
+import type { SettledRows } from "../rows/rows-place.ts";
 import type { Spool } from "../rows/spool.ts";
 import { chunksOf } from "./part-chunks.ts";
 import type { Part } from "./part-rows.ts";
@@ -14,6 +14,7 @@ import { RowScanner } from "./row-scanner.ts";
 
 const ENTRIES_A_PAGE = 4096;
 const READ_BYTES = 1024 * 1024;
+const NEWLINE = 10;
 
 export interface RewriteSources {
   store: ObjectStore;
@@ -35,7 +36,7 @@ export function rewritePart(sources: RewriteSources, part: Part, name: string): 
 }
 
 class Merge {
-  /** What is added. */
+  /** What is added, less what that replaces. */
   rows = 0;
   batches = 0;
   private readonly sources: RewriteSources;
@@ -44,6 +45,8 @@ class Merge {
   private readonly buffer = Buffer.allocUnsafe(READ_BYTES);
   private readonly added: AsyncGenerator<SettledRows>;
   private next: SettledRows | undefined;
+  /** The batch that was added last, and whether the old part has rows of it. */
+  private last = { batchIndex: -1, isReplaced: false };
 
   constructor(sources: RewriteSources, part: Part, upload: PartUpload) {
     this.sources = sources;
@@ -58,17 +61,24 @@ class Merge {
     const scanner = new RowScanner();
     for await (const chunk of chunksOf(store, `${prefix}${this.part.name}`))
       for (const { batchIndex, bytes } of scanner.scan(chunk)) {
-        await this.addBefore(batchIndex);
-        await this.upload.append(bytes);
+        await this.addUpTo(batchIndex);
+        if (batchIndex === this.last.batchIndex) this.leaveOut(bytes);
+        else await this.upload.append(bytes);
       }
     scanner.end();
-    await this.addBefore(this.part.next_batch);
+    await this.addUpTo(this.part.next_batch - 1);
   }
 
-  /** Adds the batches before this one. One that the old part has already is left out. */
-  private async addBefore(batchIndex: number): Promise<void> {
+  private async addUpTo(batchIndex: number): Promise<void> {
     for (; this.next !== undefined && this.next.batchIndex <= batchIndex; await this.advance())
-      if (this.next.batchIndex < batchIndex) await this.add(this.next.place);
+      await this.add(this.next);
+  }
+
+  /** Rows of the old part whose batch has all its rows in the spool. */
+  private leaveOut(bytes: Buffer): void {
+    if (!this.last.isReplaced) this.batches--;
+    this.last.isReplaced = true;
+    for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) this.rows--;
   }
 
   private async advance(): Promise<void> {
@@ -76,7 +86,8 @@ class Merge {
     this.next = done ? undefined : value;
   }
 
-  private async add(place: RowsPlace): Promise<void> {
+  private async add({ batchIndex, place }: SettledRows): Promise<void> {
+    this.last = { batchIndex, isReplaced: false };
     await copyRows(this.sources.spool, place, this.buffer, this.upload);
     this.rows += place.rows;
     this.batches++;

@@ -68,9 +68,15 @@ export async function chargedAttempts(db: Statements, jobId: string): Promise<Ma
 /** Records why SQS will not get the message about a batch. */
 export async function setLetterError(
   tx: Statements,
-  letter: { job_id: string; batch_index: number; round: number },
+  letter: { job_id: string; batch_index: number; round: number; first_item: number | null },
   reason: string,
 ): Promise<void> {
+  if (letter.first_item !== null) {
+    const sql =
+      "UPDATE failed_items SET letter_error = ? WHERE job_id = ? AND batch_index = ? AND first_item = ? AND round = ?";
+    await tx.run(sql, [reason, letter.job_id, letter.batch_index, letter.first_item, letter.round]);
+    return;
+  }
   await tx.run("UPDATE batches SET letter_error = ? WHERE job_id = ? AND batch_index = ? AND round = ?", [
     reason,
     letter.job_id,

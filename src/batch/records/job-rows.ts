@@ -36,13 +36,15 @@ export interface JobRow {
   paused_time: string | null;
   /** 1: the submission used names of Cortex, so its records also have `sqs_url`. */
   has_older_names: number;
+  /** 1: `on_failure: isolate`. */
+  isolates: number;
 }
 
 /** In the order of the row's fields. */
 export const JOB_COLUMNS = `job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn, dead_letter_queue,
   status, closing, reason_json, round, epoch, total_batch_count, enqueued_batches, enqueue_cursor_json, succeeded,
   failed_attempts, failed_batches, success_us, created_time, start_time, end_time, round_started_time, pruned_time,
-  paused, paused_time, has_older_names`;
+  paused, paused_time, has_older_names, isolates`;
 
 export type NewJob = Pick<
   JobRow,
@@ -56,14 +58,14 @@ export type NewJob = Pick<
   | "dead_letter_queue"
   | "created_time"
   | "has_older_names"
-> & { submission_json: string; config_json: string };
+> & { submission_json: string; config_json: string; isolates?: number };
 
 /** Three rows: run it in a transaction. */
 export async function insertJob(tx: Statements, job: NewJob): Promise<void> {
   await tx.run(
     `INSERT INTO jobs (job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn,
-       dead_letter_queue, status, created_time, has_older_names)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?)`,
+       dead_letter_queue, status, created_time, has_older_names, isolates)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?, ?)`,
     [
       job.job_id,
       job.api_name,
@@ -75,6 +77,7 @@ export async function insertJob(tx: Statements, job: NewJob): Promise<void> {
       job.dead_letter_queue,
       job.created_time,
       job.has_older_names,
+      job.isolates ?? 0,
     ],
   );
   await tx.run("INSERT INTO job_submissions VALUES (?, ?)", [job.job_id, job.submission_json]);

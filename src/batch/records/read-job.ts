@@ -19,6 +19,7 @@ export function jobRecord(row: JobRow, queueUrl: string) {
       : {
           queue_dead_letter_queue: { arn: row.dead_letter_arn, max_receive_count: row.max_receive_count },
         }),
+    ...(row.isolates === 1 ? { on_failure: "isolate" as const } : {}),
     created_time: row.created_time,
   };
 }

@@ -5,6 +5,7 @@ import type { JobOutputProgress } from "../../contracts/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { SERVER_PREFIX } from "../../object-store/backends/server-store.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
+import { countPartial } from "../isolate/isolated-rows.ts";
 import { compareObject } from "../output/compare-object.ts";
 import { findOutput, type OutputRow } from "../output/job-outputs.ts";
 import { MANIFEST, manifestBytes, manifestOf } from "../output/manifest.ts";
@@ -64,14 +65,17 @@ export class JobResults {
   }
 
   /**
-   * Reads the output again, part by part, and compares it with what was written. The last element has no path. Throws `no_output`, and `wrong_state` for a job whose output has no manifest.
+   * Reads the output again, part by part, and compares it with what was written. The last element has no path. Throws
+   * `no_output`, and `wrong_state` for a job whose output has no manifest.
    */
   async *verify(job: JobRow): AsyncGenerator<CheckedPart | CheckedOutput> {
     const { db, store } = this.source;
     const { prefix, manifest_round } = await this.assertOutput(job);
     const { total_batch_count } = job;
     if (manifest_round !== job.round || total_batch_count === null) throw noManifest(job);
-    const manifest = manifestOf({ ...job, total_batch_count }, job.status, await allParts(db, job.job_id));
+    const partial = job.isolates === 1 ? await countPartial(db, job.job_id) : 0;
+    const written = await allParts(db, job.job_id);
+    const manifest = manifestOf({ ...job, total_batch_count }, job.status, written, partial);
     const check = new OutputCheck(store, prefix);
     for (const named of manifest.parts) yield await check.part(named);
     const stored = await compareObject(store, `${prefix}${MANIFEST}`, manifestBytes(manifest));

@@ -43,6 +43,11 @@ export class SpoolFiles {
     if (bytes > 0) this.lastBatch.set(file, Math.max(last, this.lastBatch.get(file) ?? -1));
   }
 
+  /** This file stays as long as the job's data. */
+  keep(file: number): void {
+    this.lastBatch.set(file, Number.POSITIVE_INFINITY);
+  }
+
   /** The batches before this one are in parts. A file that a worker still writes stays. */
   async removeBefore(batchIndex: number): Promise<void> {
     for (const [file, last] of this.lastBatch) {

@@ -8,13 +8,7 @@ import { isDeeperThan } from "../../base/json/measure.ts";
 import { compactJson, memberSpans, type Span } from "../../base/json/spans.ts";
 import type { FieldError } from "../../contracts/errors.ts";
 import { namedIssues, quoted, toFieldErrors } from "../../contracts/field-errors.ts";
-import {
-  INPUT_VARIANTS,
-  NOT_YET_FIELDS,
-  SUBMISSION_KEYS,
-  type Submission,
-  submissionSchema,
-} from "../../contracts/jobs.ts";
+import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../../contracts/jobs.ts";
 import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../contracts/limits/configuration.ts";
 import {
   GLOB_CHARACTERS_MAX,
@@ -45,6 +39,8 @@ export interface ParsedSubmission {
   deadLetters: { arn: string; queue: string; max_receive_count: number } | undefined;
   /** As it was given; undefined if the submission has no `output`. */
   output: OutputRequest | undefined;
+  /** `on_failure: isolate`. */
+  isolates: boolean;
   input:
     | { kind: "items"; batch_size: number; count: number; lines: Buffer }
     | ({ kind: "lines" | "paths"; batch_size: number } & FileSelection);
@@ -76,7 +72,7 @@ export function parseSubmission(body: Buffer): ParsedSubmission {
   const legalKeys = (path: readonly PropertyKey[]) => SUBMISSION_KEYS[path.join("/")] ?? [];
   const errors = checked.success ? [] : toFieldErrors(namedIssues(checked.error.issues, value, legalKeys));
   errors.unshift(...twice);
-  errors.push(...variantErrors(value), ...notYetErrors(value));
+  errors.push(...variantErrors(value));
   if (checked.success && errors.length === 0) {
     const parsed = extract(body, checked.data, isText, errors);
     if (errors.length === 0 && !isText)
@@ -132,13 +128,6 @@ function variantErrors(value: unknown): FieldError[] {
   return [{ pointer: "", detail }];
 }
 
-function notYetErrors(value: unknown): FieldError[] {
-  return NOT_YET_FIELDS.filter((name) => valueAt(value, [name]) !== undefined).map((name) => ({
-    pointer: `/${name}`,
-    detail: "is not supported yet; leave it out",
-  }));
-}
-
 function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (at, name) => (at === null || typeof at !== "object" ? undefined : (at as Record<string, unknown>)[name]),
@@ -160,6 +149,7 @@ function extract(
     configText: config === undefined ? "{}" : configText(body, config, errors),
     deadLetters: deadLetters(submission, errors),
     output: outputOf(submission, errors),
+    isolates: submission.on_failure === "isolate",
   };
   for (const [variant, kind] of [
     ["delimited_files", "lines"],

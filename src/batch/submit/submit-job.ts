@@ -105,6 +105,7 @@ function toNewJob(jobId: string, api: SubmittedTo, submission: ParsedSubmission)
     dead_letter_arn: submission.deadLetters?.arn ?? null,
     dead_letter_queue: submission.deadLetters?.queue ?? null,
     created_time: timestamp(),
+    isolates: submission.isolates ? 1 : 0,
     has_older_names: submission.olderNames.length > 0 ? 1 : 0,
   };
 }

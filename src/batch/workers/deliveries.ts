@@ -50,7 +50,7 @@ export class Deliveries {
     for (let from = 0; from < batches.length; ) {
       const { index, segment } = batches[from]!;
       const count = runLength(batches, from);
-      connection.send(MESSAGE.LEASE, this.outstanding.next, segment.entries(index, count));
+      connection.send(segment.message ?? MESSAGE.LEASE, this.outstanding.next, segment.entries(index, count));
       for (let batch = index; batch < index + count; batch++)
         this.outstanding.push(batch, segment.entryBytes(batch));
       from += count;

@@ -4,6 +4,8 @@ const LEASE_FRAME_BYTES = 64 * 1024;
 
 /** The lease entries of adjacent batches, in memory (dispatch/segment-reader.ts). */
 export interface LeaseEntries {
+  /** The message that they are sent in, if it is not a LEASE. */
+  readonly message?: number;
   entryBytes(batchIndex: number): number;
   /** The entries of `count` batches from `first` on, without a copy. */
   entries(first: number, count: number): Buffer;

@@ -6,6 +6,9 @@ import { cell, table } from "../terminal/table.ts";
 interface Failure {
   batch_id: string;
   batch_index: number;
+  item_index?: number;
+  item_count?: number;
+  source?: { path: string; line?: number };
   receive_count: number;
   error: { type: string; message: string; traceback: string };
   payload: unknown;
@@ -57,7 +60,7 @@ async function listFailures(
   if (value.failures.length === 0) await out("no failed batches\n");
   else {
     const rows = value.failures.map((failure) => [
-      String(failure.batch_index),
+      cell(placeOf(failure)),
       String(failure.receive_count),
       cell(`${failure.error.type}: ${failure.error.message}`),
       cell(failure.payload_error ?? JSON.stringify(failure.payload)),
@@ -71,6 +74,14 @@ async function listFailures(
   if (value.next_cursor !== null)
     err(`more: --cursor ${value.next_cursor}; counts by error: --by-error; all: --export FILE\n`);
   return EXIT.success;
+}
+
+/** `7`, or for an item `7.12 in.jsonl:513`. */
+function placeOf({ batch_index, item_index, item_count = 1, source }: Failure): string {
+  if (item_index === undefined) return String(batch_index);
+  const items = item_count === 1 ? `${item_index}` : `${item_index}-${item_index + item_count - 1}`;
+  const line = source?.line === undefined ? "" : `:${source.line}`;
+  return `${batch_index}.${items}${source === undefined ? "" : ` ${source.path}${line}`}`;
 }
 
 async function failuresByError({ client, output, out }: CliContext, path: string): Promise<number> {

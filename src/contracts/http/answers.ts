@@ -52,6 +52,16 @@ export const failureListSchema = z.strictObject({
     z.strictObject({
       batch_id: z.string(),
       batch_index: count,
+      item_index: count.optional().meta({ description: "the guilty item, of a batch that was split" }),
+      item_count: z
+        .int()
+        .min(2)
+        .optional()
+        .meta({ description: "from item_index on, if the items could not be told apart" }),
+      source: z
+        .strictObject({ path: z.string(), line: z.int().min(1).optional() })
+        .optional()
+        .meta({ description: "the file of the item, and its line there" }),
       receive_count: z.int().min(1).meta({ description: "attempts counted against it" }),
       error: errorSchema,
       letter_error: z.string().optional().meta({ description: "why it is not in the dead letter queue" }),

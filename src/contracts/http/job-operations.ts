@@ -26,11 +26,11 @@ const jobId: Parameter = {
 };
 const NEXT_PAGE = "next_cursor of the previous page";
 const jobCursor: Parameter = { name: "cursor", in: "query", about: NEXT_PAGE, schema: jobIdText };
-const batchCursor: Parameter = {
+const failureCursor: Parameter = {
   name: "cursor",
   in: "query",
   about: NEXT_PAGE,
-  schema: { type: "string", pattern: "^[0-9]{1,15}$" },
+  schema: { type: "string", pattern: "^[0-9]{1,15}(\\.[0-9]{1,9})?$" },
 };
 const batchIndex = { type: "string", pattern: "^[0-9]{1,15}$" };
 const firstBatch: Parameter = {
@@ -151,7 +151,7 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     path: "/{api}/{job}/failures",
     about: "the batches that finally failed, with their errors and items",
     scope: "submit",
-    parameters: [api, job, limit, batchCursor, groupBy],
+    parameters: [api, job, limit, failureCursor, groupBy],
     answers: { "application/json": failureListSchema.or(failureGroupsSchema), "application/x-ndjson": null },
     errors: JOB_ERRORS,
   },

@@ -3,7 +3,7 @@
  * cannot express a glob's syntax, the total length of a list, the depth of `config` or that a file exists.
  */
 import * as z from "zod";
-import { INPUT_VARIANTS, NOT_YET_FIELDS, submissionSchema } from "../jobs.ts";
+import { INPUT_VARIANTS, submissionSchema } from "../jobs.ts";
 import { GLOB_LENGTH_MAX, GLOBS_MAX, PATH_BYTES_MAX, QUEUE_NAME_LENGTH_MAX } from "../limits/submissions.ts";
 import { QUEUE_NAME_PATTERN } from "../queues.ts";
 import { STORE_PATH_PATTERN } from "../store-paths.ts";
@@ -30,10 +30,6 @@ export function submissionDescription(): object {
       file_path_lister: orNull(files(members.file_path_lister!)),
       queue_dead_letter_queue: deadLetters,
       sqs_dead_letter_queue: { ...deadLetters, description: "an older name of queue_dead_letter_queue" },
-      // `null` counts as absent.
-      ...Object.fromEntries(
-        NOT_YET_FIELDS.map((name) => [name, { type: "null", description: "not supported yet" }]),
-      ),
     },
     oneOf: INPUT_VARIANTS.map(given),
     not: { allOf: ["queue_dead_letter_queue", "sqs_dead_letter_queue"].map(given) },

@@ -2,11 +2,10 @@
  * The failed batches of a job: in pages, counted by their errors, or all of them as JSON lines
  * (docs/contract/jobs.md#failures).
  */
-
 import type { Context } from "hono";
 import { stringifyWithRaw } from "../../base/json/exact.ts";
 import { quotedBeginning } from "../../base/printable.ts";
-import type { Failure } from "../../batch/end/failures.ts";
+import type { Failure, FailureCursor } from "../../batch/end/failures.ts";
 import type { JobRecords } from "../../batch/job-records.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
@@ -31,10 +30,13 @@ export async function failuresResponse(
   return lists.answer(c, pageAsJson(jobs.records, job, after, limit), "application/json");
 }
 
-function cursorOf(c: Context): number {
+/** `7` is after batch 7, `7.12` after its item 12. */
+function cursorOf(c: Context): FailureCursor {
   const text = c.req.query("cursor");
-  if (text === undefined) return -1;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
+  if (text === undefined) return { batch: -1 };
+  const [, batch, item] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  if (batch !== undefined)
+    return { batch: Number(batch), item: item === undefined ? undefined : Number(item) };
   throw new ServiceError(
     "invalid_request",
     `cursor must be the next_cursor of the previous page (got ${quotedBeginning(text)})`,
@@ -45,7 +47,7 @@ function cursorOf(c: Context): number {
 async function* pageAsJson(
   records: JobRecords,
   job: JobRow,
-  after: number,
+  after: FailureCursor,
   limit: number,
 ): AsyncGenerator<string> {
   const page = await records.failures(job, after, limit);
@@ -55,12 +57,16 @@ async function* pageAsJson(
     separator = ",";
   }
   const { nextCursor } = page;
-  const next = nextCursor === null ? "null" : `"${nextCursor}"`;
+  const next = nextCursor === null ? "null" : `"${cursorText(nextCursor)}"`;
   yield `${separator === "," ? "" : separator}],"next_cursor":${next}}`;
 }
 
-async function* allAsLines(records: JobRecords, job: JobRow, from: number): AsyncGenerator<string> {
-  for (let after: number | null = from; after !== null; ) {
+function cursorText({ batch, item }: FailureCursor): string {
+  return item === undefined ? String(batch) : `${batch}.${item}`;
+}
+
+async function* allAsLines(records: JobRecords, job: JobRow, from: FailureCursor): AsyncGenerator<string> {
+  for (let after: FailureCursor | null = from; after !== null; ) {
     const page = await records.failures(job, after, LIST_LIMIT_DEFAULT);
     for await (const failure of page.failures) yield `${failureText(failure)}\n`;
     after = page.nextCursor;

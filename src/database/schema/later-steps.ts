@@ -24,4 +24,22 @@ export const LATER_STEPS: readonly SchemaStep[] = [
      next_batch INTEGER NOT NULL, batches INTEGER NOT NULL, name TEXT NOT NULL, rows INTEGER NOT NULL,
      bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (job_id, number)) STRICT, WITHOUT ROWID`,
   ],
+  [
+    // 1: batches that fail are split until their guilty items stand alone (docs/decisions/0027-isolation.md).
+    "ALTER TABLE jobs ADD COLUMN isolates INTEGER NOT NULL DEFAULT 0",
+    // The items of such batches, each item in one part. `file` to `row_count`: where the rows of a good part are.
+    `CREATE TABLE batch_parts (job_id TEXT NOT NULL, batch_index INTEGER NOT NULL, first_item INTEGER NOT NULL,
+     next_item INTEGER NOT NULL, state INTEGER NOT NULL, attempts INTEGER NOT NULL, file INTEGER NOT NULL,
+     position INTEGER NOT NULL, bytes INTEGER NOT NULL, row_count INTEGER NOT NULL,
+     PRIMARY KEY (job_id, batch_index, first_item)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX batch_parts_open ON batch_parts (job_id, batch_index) WHERE state = 0",
+    "CREATE INDEX batch_parts_with_rows ON batch_parts (job_id, file, batch_index) WHERE file > 0",
+    // The failures of the guilty ones. The error comes last: it may have 97 KiB.
+    `CREATE TABLE failed_items (job_id TEXT NOT NULL, batch_index INTEGER NOT NULL, first_item INTEGER NOT NULL,
+     next_item INTEGER NOT NULL, round INTEGER NOT NULL, attempts INTEGER NOT NULL, by_death INTEGER NOT NULL,
+     by_oom INTEGER NOT NULL, source_path TEXT, source_line INTEGER, letter_error TEXT, error_group TEXT NOT NULL, error_json TEXT NOT NULL,
+     PRIMARY KEY (job_id, batch_index, first_item)) STRICT, WITHOUT ROWID`,
+    // The first of the items in the message, if it is not about a whole batch.
+    "ALTER TABLE letters ADD COLUMN first_item INTEGER",
+  ],
 ];

@@ -1,7 +1,7 @@
 /** What was reported of batches, until the commit that counts them. */
 import { expect, it } from "vitest";
 import { Settlements } from "../../../src/batch/dispatch/settlements.ts";
-import type { SettledRows } from "../../../src/batch/rows/rows-place.ts";
+import { NO_ROWS, type SettledRows } from "../../../src/batch/rows/rows-place.ts";
 import type { Database } from "../../../src/database/database.ts";
 import type { Segment } from "../../../src/database/segment-rows.ts";
 
@@ -11,6 +11,7 @@ it("holds the rows of a batch as soon as they are reported, because their worker
     hold: (settled: SettledRows) => held.push(settled),
     save: async () => {},
     committed: () => {},
+    join: async () => NO_ROWS,
   };
   const settlements = new Settlements({} as Database, 0, {
     ...{ jobId: "j", epoch: 1, round: 1, reach: () => {}, output },

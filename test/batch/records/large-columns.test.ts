@@ -127,7 +127,8 @@ describe("the large columns of jobs", () => {
     const source = { db, store: {} as ObjectStore, dataDir: directory };
     const failuresOf = async (job: typeof ended) => {
       const failures = [];
-      for await (const failure of (await failurePage(source, job, -1, 10)).failures) failures.push(failure);
+      for await (const failure of (await failurePage(source, job, { batch: -1 }, 10)).failures)
+        failures.push(failure);
       return failures;
     };
     await db.run("DELETE FROM job_submissions WHERE job_id = 'job-1'");

@@ -194,7 +194,7 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
     "all that can be wrong at once",
     {
       ...{ workers: 0, timeout: 1.5, config: [], nonsense: 1 },
-      ...{ output: { path: "s3://bucket/a" }, on_failure: "fail" },
+      ...{ output: { path: "s3://bucket/a" }, on_failure: 1 },
     },
     [
       ["/workers", "must be an integer of at least 1 (got 0)"],
@@ -203,13 +203,13 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
       ["/nonsense", `key "nonsense" is not supported; ${KEYS}`],
       ["", `${ONE_OF}; none was given`],
       ["/output/path", 'key "path" is not supported; legal keys: store_path, compression'],
-      ["/on_failure", "is not supported yet; leave it out"],
+      ["/on_failure", 'must be "fail" or "isolate" (got 1)'],
     ],
   ],
   [
-    "a field of a later release",
-    { workers: 1, ...ITEMS, on_failure: "isolate" },
-    [["/on_failure", "is not supported yet; leave it out"]],
+    "a way to fail that does not exist",
+    { workers: 1, ...ITEMS, on_failure: "stop" },
+    [["/on_failure", 'must be "fail" or "isolate" (got "stop")']],
   ],
   [
     "a wrong key among the items'",

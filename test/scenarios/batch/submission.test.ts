@@ -102,7 +102,12 @@ describe("a submission", () => {
       "/output/compression",
       "none",
     ],
-    ["an unknown on_failure", { workers: 1, ...items, on_failure: "stop" }, "/on_failure", ""],
+    [
+      "an unknown on_failure",
+      { workers: 1, ...items, on_failure: "stop" },
+      "/on_failure",
+      'must be "fail" or "isolate"',
+    ],
     [
       "items that are not a list",
       { workers: 1, item_list: { items: {}, batch_size: 1 } },
@@ -158,12 +163,6 @@ describe("a submission", () => {
       { workers: 1, delimited_files: { store_paths: ["gs://a b/y"], batch_size: 1 } },
       "/delimited_files/store_paths/0",
       "is not the name of a bucket",
-    ],
-    [
-      "a field of a later release",
-      { workers: 1, ...items, on_failure: "isolate" },
-      "/on_failure",
-      "not supported yet",
     ],
     [
       "both names of the paths",

@@ -1,0 +1,110 @@
+/** Batches that are split: which parts go out when, and what counts. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { BatchItems, PartEntries } from "../../../src/batch/dispatch/part-entries.ts";
+import { Dispatching } from "../../harness/dispatching.ts";
+import { eventually } from "../../harness/eventually.ts";
+
+const predictor = mkdtempSync(join(tmpdir(), "quern-isolation-"));
+writeFileSync(
+  join(predictor, "predictor.py"),
+  `
+import os
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        if sum(item.get("size", 0) for item in payload) > 10: raise MemoryError("too large")
+        for item in payload:
+            if item.get("do") == "raise": raise ValueError("no good")
+            if item.get("do") == "exit": os._exit(1)
+`,
+);
+afterAll(() => rmSync(predictor, { recursive: true }));
+
+describe("a dispatcher that isolates guilty items", () => {
+  let job: Dispatching;
+  beforeEach(() => {
+    job = new Dispatching(predictor);
+  });
+  afterEach(() => job.stop());
+
+  const work = async (workers: number) => {
+    for (let i = 0; i < workers; i++) job.dispatcher.addWorker(await job.addWorker());
+  };
+
+  it("succeeds if all its parts succeed, such as one that was too large", async () => {
+    const items = Array.from({ length: 8 }, () => ({ size: 2 }));
+    await job.start({ items, batchSize: 8, isolates: true });
+    await work(1);
+    await job.settled();
+    expect(await job.job()).toMatchObject({ succeeded: 1, failed_attempts: 1, failed_batches: 0 });
+    expect(await job.guiltyItems()).toEqual([]);
+  });
+
+  it("has one part of a batch out at a time, and the next one only after the result is durable", async () => {
+    const items = [{ do: "raise" }, {}, {}, {}, {}, {}, {}, { do: "raise" }];
+    await job.start({ items, batchSize: 4, isolates: true });
+    job.closeGate();
+    await work(1);
+    await eventually("the failure of the batch is about to be committed", () => job.commits === 1);
+    await work(1);
+    job.dispatcher.pump();
+    expect(job.leases.map(({ batches }) => batches)).toEqual([[0], [1]]);
+    job.letCommitsPass();
+    await job.settled();
+    expect(await job.guiltyItems()).toEqual(["0.0", "1.3"]);
+    expect(await job.job()).toMatchObject({ succeeded: 0, failed_attempts: 6, failed_batches: 2 });
+  });
+
+  it("fails a batch that brought the server down as a whole, and does not split it", async () => {
+    const plan = { items: [{}, {}, {}, {}], batchSize: 2, isolates: true };
+    await job.start({ ...plan, condemned: [1], suspects: [1] });
+    await work(1);
+    await job.settled();
+    expect(await job.job()).toMatchObject({ succeeded: 1, failed_attempts: 1, failed_batches: 1 });
+    expect(await job.guiltyItems()).toEqual([]);
+  });
+
+  it("runs the parts of a batch that was interrupted too often alone", async () => {
+    const items = [{}, {}, { do: "raise" }, {}, {}, {}];
+    await job.start({ items, batchSize: 2, isolates: true, suspects: [1] });
+    await work(2);
+    await job.settled();
+    expect(job.leases.filter(({ batches }) => batches.includes(1))).toEqual(
+      Array(3).fill({ batches: [1], before: 0 }),
+    );
+    expect(await job.guiltyItems()).toEqual(["1.0"]);
+  });
+
+  it("ends the job if ten items in a row kill their worker and nothing of their batch succeeds", async () => {
+    const items = Array.from({ length: 32 }, () => ({ do: "exit" }));
+    await job.start({ items, batchSize: 32, isolates: true });
+    job.replacesWorkers = true;
+    await work(1);
+    await expect(job.settled()).rejects.toThrow("10 batches in a row failed because their worker died");
+    expect(await job.guiltyItems()).toHaveLength(10);
+  });
+});
+
+describe("the items of a batch", () => {
+  const array = Buffer.from('[{"a":[1,2]},"x,]",3,{"b":"\\""}]');
+
+  it("are cut out of its array as they are", () => {
+    const items = new BatchItems(array);
+    expect(items.count).toBe(4);
+    expect(items.slice(0, 4).equals(array)).toBe(true);
+    expect(items.slice(1, 3).toString()).toBe('["x,]",3]');
+    expect(items.slice(3, 4).toString()).toBe('[{"b":"\\""}]');
+    expect(items.text(1)).toBe('"x,]"');
+  });
+
+  it("are leased with the batch and the first of them", () => {
+    const entry = new PartEntries(new BatchItems(array), 1, 3);
+    const body = entry.entries(7);
+    expect([body.readUInt32LE(0), body.readUInt32LE(4)]).toEqual([7, 1]);
+    expect(body.subarray(8).toString()).toBe('["x,]",3]');
+    expect(entry.entryBytes()).toBe(body.length);
+  });
+});
