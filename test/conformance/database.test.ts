@@ -3,10 +3,32 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  countPartial,
+  failedItems,
+  failSplitBatch,
+  filesOfParts,
+  openBatches,
+  partsOf,
+  replaceParts,
+  saveFailedItems,
+  saveParts,
+} from "../../src/batch/isolate/isolated-rows.ts";
+import { reopen, reopenedBatches } from "../../src/batch/isolate/reopen-batches.ts";
 import { deleteLetters, lettersOf, makeLetter, saveLetter } from "../../src/batch/letters/letters.ts";
 import { letterTotals, queueCounts, queueExists, queueNames } from "../../src/batch/letters/queue-counts.ts";
-import { chargedAttempts, forgetBatches, saveFailedAttempt } from "../../src/batch/records/batch-rows.ts";
-import { countDeadly, failedBatches, failureGroups } from "../../src/batch/records/failed-batches.ts";
+import {
+  chargedAttempts,
+  forgetBatches,
+  saveFailedAttempt,
+  setLetterError,
+} from "../../src/batch/records/batch-rows.ts";
+import {
+  countDeadly,
+  failedBatches,
+  failureGroups,
+  firstDeadly,
+} from "../../src/batch/records/failed-batches.ts";
 import {
   addInterruptions,
   condemned,
@@ -298,6 +320,64 @@ describe.each([
     ]);
     expect(await deleteLetters(db, ["m1", "m2"])).toBe(2);
     expect(await lettersOf(db, "q", "", 10)).toEqual([]);
+  });
+
+  it.runIf(isHere)("keeps the parts of batches that are split, and their guilty items", async () => {
+    const place = { file: 3, offset: 100, bytes: 40, rows: 4 };
+    const good = { first: 0, next: 4, state: "good", attempts: 1, place } as const;
+    const open = { first: 4, next: 8, state: "open", attempts: 1, place: undefined } as const;
+    const guilty = (first: number) => ({ ...open, first, next: first + 1, state: "guilty" }) as const;
+    const failed = (first: number, cause: "fault" | "death" | "oom") => ({
+      ...{ first, next: first + 1, attempts: 2, cause, source: { path: "file:///a", line: first + 1 } },
+      fault: { stage: "predict", type: "E", message: `item ${first}`, traceback: "" },
+    });
+    await saveParts(db, "split", 7, [{ ...good, next: 8, state: "open" }]);
+    await saveParts(db, "split", 7, [good, open]);
+    await saveParts(db, "split", 9, [guilty(0)]);
+    expect(await partsOf(db, "split", 7)).toEqual([good, open]);
+    expect(await openBatches(db, "split", 0, 10)).toEqual([7]);
+    expect(await openBatches(db, "split", 8, 10)).toEqual([]);
+    expect([await filesOfParts(db, "split"), await countPartial(db, "split")]).toEqual([[3], 1]);
+    for (const [first, cause] of [
+      [4, "fault"],
+      [5, "death"],
+      [6, "oom"],
+      [7, "oom"],
+    ] as const)
+      await saveFailedItems(db, "split", 2, 7, failed(first, cause));
+    await replaceParts(db, "split", 7, [good, ...[4, 5, 6, 7].map(guilty)]);
+    await failSplitBatch(db, "split", 2, 7);
+    // What decides how the job ends: out of memory before a death before an exception.
+    expect(await countDeadly(db, "split")).toEqual({ failedByDeath: 0, failedByOom: 1 });
+    expect(await firstDeadly(db, "split")).toMatchObject({
+      ...{ batch_index: 7, error_json: expect.stringContaining("item 6") },
+    });
+    await setLetterError(db, { job_id: "split", batch_index: 7, round: 2, first_item: 5 }, "refused");
+    await setLetterError(
+      db,
+      { job_id: "split", batch_index: 7, round: 1, first_item: 4 },
+      "of a former round",
+    );
+    expect(await failedItems(db, "split", 7, 4, 2)).toMatchObject([
+      { first_item: 5, letter_error: "refused", source_path: "file:///a", source_line: 6 },
+      { first_item: 6, letter_error: null },
+    ]);
+    const batches = [{ batch_index: 7 }, { batch_index: 8 }];
+    const [reopened, ...others] = await reopenedBatches(
+      db,
+      "split",
+      batches,
+      (json) => !json.includes("item 6"),
+    );
+    expect(others).toEqual([]);
+    await reopen(db, "split", reopened!);
+    expect(await partsOf(db, "split", 7)).toEqual([
+      good,
+      { ...open, next: 6, attempts: 0 },
+      guilty(6),
+      { ...open, first: 7, attempts: 0 },
+    ]);
+    expect((await failedItems(db, "split", 7, -1, 9)).map(({ first_item }) => first_item)).toEqual([6]);
   });
 
   it.runIf(isHere)("keeps keys and submissions, each once", async () => {

@@ -137,6 +137,8 @@ export class Settlements {
     failed?: FailedItems,
     letter?: DeadLetter,
   ): void {
+    // Also if a former controller recorded it: a batch that was alone when the server died is charged once for that.
+    this.recorded.add(batchIndex);
     this.isolated.failedAttempts++;
     this.isolated.change(batchIndex, changed, failed);
     if (letter !== undefined) this.letters.push(letter);

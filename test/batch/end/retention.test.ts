@@ -1,10 +1,17 @@
 /** The retention among many jobs and large rows: each of its statements reads and deletes few of them. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
+import {
+  failedItems,
+  partsOf,
+  saveFailedItems,
+  saveParts,
+} from "../../../src/batch/isolate/isolated-rows.ts";
 import {
   AGED_JOBS_AT_ONCE,
   CONFIG_KEPT_LENGTH_MAX,
@@ -165,5 +172,21 @@ describe("the retention", () => {
     await db.run("UPDATE jobs SET end_time = '2026-01-01' WHERE job_id = ?", [id(3)]);
     expect(await retention.runOnce(NOW_MS)).toEqual([id(3)]);
     expect(deleted).toEqual([PRUNED_BATCHES_AT_ONCE, PRUNED_BATCHES_AT_ONCE, 50, 0]);
+  });
+
+  it("deletes what is known of batches that were split", async () => {
+    const place = { file: 0, offset: 0, bytes: 0, rows: 0 };
+    const parts = Array.from({ length: 250 }, (_, first) => ({
+      ...({ first, next: first + 1, state: "guilty", attempts: 1, place } as const),
+    }));
+    const fault = { stage: "predict", type: "E", message: "m", traceback: "" };
+    await saveParts(db, id(3), 0, parts);
+    await saveFailedItems(db, id(3), 1, 0, { ...parts[0]!, cause: "fault", fault, source: undefined });
+    await saveParts(db, id(2), 0, parts.slice(0, 2));
+    await db.run("UPDATE jobs SET end_time = '2026-01-01' WHERE job_id = ?", [id(3)]);
+    expect(await retention.runOnce(NOW_MS)).toEqual([id(3)]);
+    expect(await partsOf(db, id(3), 0)).toEqual([]);
+    expect(await failedItems(db, id(3), 0, -1, 10)).toEqual([]);
+    expect(await partsOf(db, id(2), 0)).toHaveLength(2);
   });
 });
