@@ -10,6 +10,9 @@ import { Isolation } from "../../src/batch/dispatch/isolation.ts";
 import { LeaseCursor } from "../../src/batch/dispatch/lease-cursor.ts";
 import { Settlements } from "../../src/batch/dispatch/settlements.ts";
 import { Solitude } from "../../src/batch/dispatch/solitude.ts";
+import { saveParts } from "../../src/batch/isolate/isolated-rows.ts";
+import type { BatchPart } from "../../src/batch/isolate/search.ts";
+import { condemned, saveInHand } from "../../src/batch/records/interrupted-batches.ts";
 import { writeItemsFile } from "../../src/batch/records/items-file.ts";
 import { jobInput } from "../../src/batch/records/job-input.ts";
 import { insertJob, type JobRow, jobById } from "../../src/batch/records/job-rows.ts";
@@ -36,6 +39,8 @@ interface Plan {
   recordedBefore?: number;
   batchSize?: number;
   isolates?: boolean;
+  /** Of batch 0, as a former controller left them. */
+  parts?: BatchPart[];
 }
 
 /** The batches that a worker got in one LEASE, and how many it had already. */
@@ -80,10 +85,11 @@ export class Dispatching {
     items,
     maxAttempts = 1,
     suspects = [],
-    condemned = [],
+    condemned: charged = [],
     recordedBefore = 0,
     batchSize = 1,
     isolates = false,
+    parts = [],
   }: Plan): Promise<void> {
     this.db = openSqliteDatabase(join(this.directory, "quern.db"));
     await migrate(this.db);
@@ -96,6 +102,8 @@ export class Dispatching {
     const totalBatches = Math.ceil(items.length / batchSize);
     const counts = { batch_count: totalBatches, item_count: items.length };
     await appendSegment(this.db, JOB, { first_batch: 0, ...counts, ranges, has_blank_lines: false });
+    await saveParts(this.db, JOB, 0, parts);
+    for (const batch of charged) await saveInHand(this.db, JOB, 1, batch, "alone");
     // Nothing but the job's own file is read.
     const input = jobInput(undefined as unknown as ObjectStore, path);
     const settlements = new Settlements(this.gated(), 0, {
@@ -115,7 +123,7 @@ export class Dispatching {
       settlements,
       isolation,
       totalBatches,
-      condemned: new Set(condemned),
+      condemned: new Set(charged),
       alone: new Set(suspects),
       recordedBefore,
       solitude: this.solitude,
@@ -176,6 +184,11 @@ export class Dispatching {
       "SELECT batch_index, first_item FROM failed_items ORDER BY batch_index, first_item",
     );
     return rows.map(({ batch_index, first_item }) => `${batch_index}.${first_item}`);
+  }
+
+  /** Batches that are recorded as alone in hand. */
+  alone(): Promise<Set<number>> {
+    return condemned(this.db, JOB);
   }
 
   /** From here on each commit waits. */

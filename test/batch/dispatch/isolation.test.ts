@@ -67,6 +67,26 @@ describe("a dispatcher that isolates guilty items", () => {
     expect(await job.guiltyItems()).toEqual([]);
   });
 
+  it("charges the part that was alone when the server died, once, and splits it no more", async () => {
+    const part = (first: number, next: number) => ({ first, next, state: "open", attempts: 1 }) as const;
+    const plan = { items: [{}, {}, {}, {}], batchSize: 4, isolates: true, parts: [part(0, 2), part(2, 4)] };
+    await job.start({ ...plan, condemned: [0], suspects: [0] });
+    job.closeGate();
+    await work(1);
+    await eventually("the charge is about to be committed", () => job.commits === 1);
+    expect(await job.alone()).toEqual(new Set([0]));
+    job.letCommitsPass();
+    job.closeGate();
+    await eventually("the other part is about to be recorded", () => job.commits === 2);
+    // If the server dies now, nothing is charged again.
+    expect(await job.alone()).toEqual(new Set());
+    job.letCommitsPass();
+    await job.settled();
+    expect(job.leases.map(({ batches }) => batches)).toEqual([[0]]);
+    expect(await job.guiltyItems()).toEqual(["0.0"]);
+    expect(await job.job()).toMatchObject({ succeeded: 0, failed_attempts: 1, failed_batches: 1 });
+  });
+
   it("runs the parts of a batch that was interrupted too often alone", async () => {
     const items = [{}, {}, { do: "raise" }, {}, {}, {}];
     await job.start({ items, batchSize: 2, isolates: true, suspects: [1] });
