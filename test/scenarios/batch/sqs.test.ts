@@ -72,6 +72,31 @@ describe.runIf(isSqsInstalled)("a dead letter queue of SQS", () => {
     expect(cut.Body!.length + cut.MessageAttributes!.error!.StringValue!.length).toBeLessThan(262_144);
   });
 
+  it("gets each guilty item of a batch that was split, also if it is a FIFO queue", async () => {
+    const items = Array.from({ length: 8 }, (_, id) => (id === 2 || id === 5 ? { id, bad: "b" } : { id }));
+    // SQS refuses such a character in an attribute.
+    const path = server.writeInput(
+      "a\u0001b.jsonl",
+      items.map((item) => `${JSON.stringify(item)}\n`).join(""),
+    );
+    const id = await server.submit("jobs", {
+      ...{ workers: 1, on_failure: "isolate" },
+      queue_dead_letter_queue: { arn: sqs.arn("letters.fifo"), max_receive_count: 1 },
+      delimited_files: { store_paths: [path], batch_size: 8 },
+    });
+    await server.ended("jobs", id);
+    await eventually("all is sent", async () => (await waiting("letters.fifo")) === 0);
+    const letters = await sqs.take("letters.fifo");
+    const about = letters.map(({ Body, MessageAttributes }) => [
+      ...[JSON.parse(Body!), MessageAttributes!.item_index!.StringValue],
+      ...[MessageAttributes!.source_line!.StringValue, MessageAttributes!.source_path!.StringValue],
+    ]);
+    expect(about.sort()).toEqual([
+      [[items[2]], "2", "3", path.replace("\u0001", "\ufffd")],
+      [[items[5]], "5", "6", path.replace("\u0001", "\ufffd")],
+    ]);
+  });
+
   it("gets the batches that Cortex's example could not handle, under the older field names", async () => {
     const project = join(root, "test", "former-examples", "dead-letters");
     expect(server.cli(["deploy", project])).toMatchObject({ code: 0 });
