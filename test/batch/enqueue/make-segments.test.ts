@@ -267,3 +267,25 @@ function assertCovered(files: Required<File>[], segments: NewSegment[]): void {
     expect(at).toBeGreaterThanOrEqual(needed);
   }
 }
+
+it("segments know which lines of their files they have, blank ones included, also where they cut a file", () => {
+  const maker = new SegmentMaker(1, 0);
+  const segments: (NewSegment | undefined)[] = [];
+  // As after a restart: ten lines are enqueued already.
+  maker.beginFile("a", "etag", 1000, { before: 10 });
+  maker.blankLine(1001);
+  segments.push(maker.item(1001 + HALF, HALF - 1), maker.item(1001 + 2 * HALF, HALF - 1));
+  maker.blankLine(1002 + 2 * HALF);
+  maker.item(1010 + 2 * HALF, 7);
+  maker.endFile();
+  maker.beginFile("", "own", 0, { before: 0, file: "b.gz" });
+  maker.item(8, 7);
+  maker.endFile();
+  segments.push(maker.finish());
+  const lines = segments.flatMap((segment) => segment?.ranges.map((range) => range.lines) ?? []);
+  expect(lines).toEqual([
+    { before: 10, items: 2 },
+    { before: 13, items: 1 },
+    { before: 0, items: 1, file: "b.gz" },
+  ]);
+});

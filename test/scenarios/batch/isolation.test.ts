@@ -179,6 +179,53 @@ describe("a job with on_failure: isolate", () => {
     },
   );
 
+  it("has each prediction and each failure once, however often the controller is killed", async () => {
+    // Of 5,000 items 55 are guilty, in most of the batches; some lines are blank.
+    const what = (id: number) => (id % 911 === 3 ? "segfault" : id % 101 === 0 ? "raise" : undefined);
+    const items = Array.from(
+      { length: 5000 },
+      (_, id) => ({ id, ...(what(id) && { do: what(id) }) }) as Item,
+    );
+    const lines = items.map((item) => `${item.id % 7 === 0 ? "\n" : ""}${JSON.stringify(item)}\n`);
+    const path = server.writeInput("blank-lines.jsonl", lines.join(""));
+    const id = await server.submit("jobs", {
+      ...{ ...job(items), workers: 3, queue_dead_letter_queue: { arn: "letters", max_receive_count: 1 } },
+      delimited_files: { store_paths: [path], batch_size: 97 },
+    });
+    const killed = async (times: number, calls: number) => {
+      for (let i = 0; i < times; i++) {
+        const before = existsSync(log) ? callsOf(log).length : 0;
+        await eventually(
+          "there are more calls",
+          () => existsSync(log) && callsOf(log).length > before + calls,
+        );
+        process.kill(server.child("controller"), "SIGKILL");
+        await eventually("another one answers", async () => (await server.fetch("/jobs")).status === 200);
+      }
+      return server.ended("jobs", id);
+    };
+    expect((await killed(4, 80)).status).toBe("status_worker_error");
+    const batches = inBatches(items, 97);
+    const guilty = items.filter((item) => !isGood(item));
+    await expectResults(server, id, batches, isGood);
+    const failures = await failuresOf(server, id, "?limit=500");
+    expect(failures.map(({ payload }) => payload)).toEqual(guilty.map((item) => [item]));
+    expect(failures.map(({ source }) => source?.line)).toEqual(
+      guilty.map((item) => item.id + 1 + Math.floor(item.id / 7) + 1),
+    );
+    const { out } = server.cli(["queue", "messages", "letters", "--limit", "500", "-o", "json"]);
+    const letters = (JSON.parse(out) as { messages: { body: string }[] }).messages;
+    expect(letters.map(({ body }) => (JSON.parse(body) as Item[])[0]!.id).sort((a, b) => a - b)).toEqual(
+      guilty.map((item) => item.id),
+    );
+    expect(server.cli(["job", "verify", "jobs", id]).code).toBe(0);
+    writeFileSync(`${log}.fixed`, "");
+    expect((await server.post(`/jobs/${id}/redrive`, {})).status).toBe(200);
+    expect((await killed(1, 3)).status).toBe("status_succeeded");
+    await expectResults(server, id, batches, () => true);
+    expect(server.cli(["job", "verify", "jobs", id]).code).toBe(0);
+  });
+
   it("runs only the guilty items again in a redrive, and puts their predictions at their place", async () => {
     const items = itemsWith(40, { 3: "raise", 4: "raise", 17: "raise", 39: "segfault" });
     const delimited_files = { store_paths: [fileOf(items)], batch_size: 20 };
