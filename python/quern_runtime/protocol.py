@@ -58,12 +58,7 @@ OUTPUT = 77
 # Rules for every frame, the same as in src/protocol/frame-rules.ts: which messages callers send, which may be longer
 # than a frame (every other message is one frame, so that messages keep their order), and which name a request or a
 # delivery.
-FROM_CALLER = frozenset(
-    (
-        *(HELLO, INIT, PREDICT, LEASE, CANCEL, DRAIN, JOB_COMPLETE, WINDOW, CREDIT, META, ENQUEUED, OUTPUT_CREDIT),
-        LEASE_PART,
-    )
-)
+FROM_CALLER = frozenset(range(HELLO, LEASE_PART + 1))
 MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, LEASE_PART, RESULT, CHUNK))
 WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, OUTPUT_CREDIT, WELCOME, READY, INIT_FAILED, REFUSED, OUTPUT))
 # May come during a body of the same id: they grant bytes, or end it.
