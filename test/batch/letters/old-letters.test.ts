@@ -28,7 +28,7 @@ describe("the retention of messages", () => {
 
   const send = async (queue: string, ms: number) => {
     const letter = [newUlid(ms), queue, "job", 0, 1, new Uint8Array(), "{}", ""];
-    await db.run("INSERT INTO letters VALUES (?, ?, ?, ?, ?, ?, ?, ?)", letter);
+    await db.run("INSERT INTO letters VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)", letter);
   };
   const queues = () => db.all("SELECT queue, count(*) AS count FROM letters GROUP BY queue ORDER BY queue");
 
