@@ -196,7 +196,7 @@ export class Settlements {
     this.settledRows = [];
     if (!isolated.isEmpty) {
       this.isolated = new IsolatedOutcomes();
-      if (output !== undefined) settledRows.push(...(await isolated.joinRows(output.join)));
+      if (output !== undefined) settledRows.push(...(await joinedRows(isolated, output)));
     }
     if (output !== undefined && (settledRows.length > 0 || !isolated.isEmpty)) {
       await output.save(settledRows);
@@ -224,4 +224,11 @@ export class Settlements {
     for (const then of onDurable) then();
     this.options.onCommitted();
   }
+}
+
+/** The rows of batches whose search has ended, in one place each. */
+async function joinedRows(isolated: IsolatedOutcomes, output: SettledOutput): Promise<SettledRows[]> {
+  const joined = await isolated.joinRows(output.join);
+  for (const settled of joined) output.hold(settled);
+  return joined;
 }
