@@ -6,7 +6,7 @@ import type { TestServer } from "./server.ts";
 
 /**
  * Logs each call of `predict()` to the file `log` of its config: the batch, and how many items it has. Items with `do` are
- * guilty, unless the file `fixed` exists.
+ * guilty, unless the file `fixed` exists. More items than `fits` need 300 MiB.
  */
 export const GUILTY = `
 import json, os, time
@@ -25,8 +25,13 @@ class PythonPredictor:
                 if do == "raise": raise ValueError("no good: %d" % item["id"])
                 if do == "segfault": os.kill(os.getpid(), 11)
                 if do == "hang": time.sleep(100)
+                if do == "hog": self.hog()
+            if len(payload) > self.config.get("fits", len(payload)): self.hog()
         if self.config.get("returns") == "sum": return sum(item["id"] for item in payload)
         return [item["id"] for item in payload]
+    def hog(self):
+        held = b"x" * (300 << 20)
+        time.sleep(100)
 `;
 
 export interface GuiltyFailure {

@@ -33,7 +33,8 @@ describe("a job with on_failure: isolate", () => {
     server.deploy({
       "quern.yaml":
         "- name: jobs\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n" +
-        "- name: timed\n  kind: BatchAPI\n  predictor: {path: predictor.py, timeout: 1s}\n",
+        "- name: timed\n  kind: BatchAPI\n  predictor: {path: predictor.py, timeout: 1s}\n" +
+        "- name: small\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n  compute: {mem: 200Mi}\n",
       "predictor.py": GUILTY,
     });
   });
@@ -114,6 +115,27 @@ describe("a job with on_failure: isolate", () => {
       failures: [{ batch_index: 0, item_index: 2, error: { type: "PredictionTimeout" } }],
     });
     expect(callsOf(log).length - 1).toBeLessThanOrEqual(7);
+  });
+
+  it("finds one that needs too much memory, and runs a batch that was too large in parts", async () => {
+    const hog = (items: readonly Item[], more: object) => ({
+      ...{ ...job(items, more), item_list: { items, batch_size: 8 }, delimited_files: undefined },
+    });
+    const one = itemsWith(8, { 5: "hog" });
+    const guilty = await server.submit("small", hog(one, {}));
+    expect((await server.ended("small", guilty)).status).toBe("status_worker_oom");
+    const response = await server.fetch(`/small/${guilty}/failures`);
+    expect(await response.json()).toMatchObject({
+      failures: [{ batch_index: 0, item_index: 5, error: { type: "OutOfMemory" } }],
+    });
+    expect(readOutput(join(directory, guilty)).rows).toHaveLength(7);
+    const large = await server.submit("small", hog(itemsWith(8, {}), { config: { fits: 4 } }));
+    expect((await server.ended("small", large)).status).toBe("status_succeeded");
+    expect(readOutput(join(directory, large)).rows).toHaveLength(8);
+    expect(callsOf(log).slice(-2)).toEqual([
+      { batchId: `${large}-0-0-3`, items: 4 },
+      { batchId: `${large}-0-4-7`, items: 4 },
+    ]);
   });
 
   it("continues the search after the controller was killed, without what is known already", async () => {
