@@ -1,7 +1,9 @@
 /**
- * Jobs with output, beside the same jobs without and `multiprocessing.Pool` that writes the same files by hand; then
- * how the output is read, and the controller's memory behind a slow batch. CPU is that of controller and workers apart.
- * `--lines=N`: of the input; `--slow=S`: seconds of the slow batch; `--rounds=N`. Needs `node scripts/servers.mjs`.
+ * Jobs with output, beside the same jobs without, `multiprocessing.Pool` that writes the same files by hand, and Ray
+ * Data that writes JSON; then how the output is read, and the controller's memory behind a slow batch. CPU is that of
+ * controller and workers apart. Needs `node scripts/servers.mjs`; installs Ray.
+ *
+ * `--lines=N`: of the input; `--slow=S`: seconds of the slow batch; `--rounds=N`: of the rates, 0 leaves them out.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";
@@ -11,6 +13,7 @@ import { startS3 } from "../test/harness/stores.ts";
 import { median, report } from "./measure.ts";
 import { dropIdleConnection, outputJob, text } from "./output-jobs.ts";
 import { benchReading, benchSlowBatch } from "./output-reading.ts";
+import { install } from "./serving/install.ts";
 
 export interface OutputsScale {
   /** A file of so many lines of 100 bytes. */
@@ -51,8 +54,7 @@ export async function benchOutputs(directory: string, scale: OutputsScale): Prom
   try {
     await server.start();
     server.deploy(PROJECT);
-    for (const batchSize of [100, 1]) await benchRates(server, out, s3.base, scale, batchSize);
-    await benchLabels(server, out, scale);
+    if (scale.rounds > 0) await benchAllRates(server, directory, out, s3.base, scale);
     await benchReading(server, out, scale);
     await benchSlowBatch(server, out, scale);
   } finally {
@@ -62,14 +64,32 @@ export async function benchOutputs(directory: string, scale: OutputsScale): Prom
   }
 }
 
+async function benchAllRates(
+  server: TestServer,
+  directory: string,
+  out: string,
+  s3: string,
+  scale: OutputsScale,
+): Promise<void> {
+  for (const batchSize of [100, 1]) {
+    const rate = await benchRates(server, out, s3, scale, batchSize);
+    const ratio = rate / rayRate(directory, scale.path, batchSize, join(out, "ray"));
+    report(`output, ${batchSize} a batch: rate / Ray Data that writes JSON`, ratio, ">= 15", ratio >= 15);
+    await dropIdleConnection(server);
+  }
+  await benchLabels(server, out, scale);
+}
+
+/** Returns the items a second with output to a directory. */
 async function benchRates(
   server: TestServer,
   out: string,
   s3: string,
   { lines, path, rounds }: OutputsScale,
   batchSize: number,
-): Promise<void> {
+): Promise<number> {
   const ratios = { directory: [] as number[], s3: [] as number[], pool: [] as number[] };
+  const rates: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const job = { path, batchSize };
     const without = await outputJob(server, job);
@@ -77,6 +97,7 @@ async function benchRates(
     const remote = await outputJob(server, { ...job, output: `${s3}/out` });
     const pool = poolSeconds(path, batchSize, join(out, "pool"));
     await dropIdleConnection(server);
+    rates.push(lines / local.seconds);
     ratios.directory.push(without.seconds / local.seconds);
     ratios.s3.push(without.seconds / remote.seconds);
     ratios.pool.push(pool.seconds / local.seconds);
@@ -91,6 +112,7 @@ async function benchRates(
   ] as const)
     report(`${name} to ${store} / without`, median(values), `>= ${bar}`, median(values) >= bar);
   report(`${name} / Pool that writes the same files`, median(ratios.pool), ">= 1", median(ratios.pool) >= 1);
+  return median(rates);
 }
 
 /** The same with predictions of one float. No bar: it says how much of the cost is that of the encoder. */
@@ -101,6 +123,29 @@ async function benchLabels(server: TestServer, out: string, { lines, path }: Out
   console.log(
     `  labels: ${text("without", without, lines)}, ${text("directory", local, lines)}, ratio ${(without.seconds / local.seconds).toFixed(2)}`,
   );
+}
+
+/** Items a second of Ray Data: over fewer lines, because it takes a hundred times as long. */
+function rayRate(directory: string, path: string, batchSize: number, out: string): number {
+  const lines = batchSize === 1 ? 20_000 : 400_000;
+  const python = join(install(directory, "ray", ["ray[data]"]), "python");
+  const command = [
+    join(root, "bench", "outputs", "ray_writer.py"),
+    path,
+    String(batchSize),
+    String(lines),
+    out,
+  ];
+  const env = { ...process.env, RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO: "0" };
+  const printed = execFileSync(python, command, {
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  rmSync(out, { recursive: true });
+  const { seconds } = JSON.parse(printed.trim().split("\n").at(-1)!) as { seconds: number };
+  console.log(`  Ray Data: ${Math.round(lines / seconds)} items/s`);
+  return lines / seconds;
 }
 
 function poolSeconds(path: string, batchSize: number, out: string): { seconds: number; cpu_s: number } {

@@ -34,6 +34,8 @@ const PURE = {
   "src/batch/records/job-status.ts": "test/batch/records/job-status.test.ts",
   "src/batch/dispatch/lease-cursor.ts": "test/batch/dispatch/lease-cursor.test.ts",
   "src/batch/dispatch/lease-entries.ts": "test/batch/dispatch/lease-entries.test.ts",
+  "src/batch/isolate/item-source.ts": "test/batch/isolate/item-source.test.ts",
+  "src/batch/isolate/search.ts": "test/batch/isolate/search.test.ts",
   "src/batch/enqueue/make-segments.ts": "test/batch/enqueue/make-segments.test.ts",
   "src/batch/submit/older-names.ts": "test/batch/submit/parse-submission.test.ts",
   "src/batch/submit/parse-submission.ts": "test/batch/submit/parse-submission.test.ts",

@@ -88,6 +88,13 @@ describe("the search for guilty items", () => {
       [2, 4, "good"],
     ]);
   });
+
+  it("says whether a part has a state", () => {
+    const search = Search.begin(4, 1);
+    expect([search.has("open"), search.has("guilty")]).toEqual([true, false]);
+    search.failed(false);
+    expect([search.has("open"), search.has("guilty"), search.has("good")]).toEqual([true, true, false]);
+  });
 });
 
 const part = (first: number, next: number, state: BatchPart["state"], bytes?: number): BatchPart => ({
@@ -122,6 +129,14 @@ describe("the parts of a settled batch", () => {
       part(0, 4, "good", 4),
       { ...part(4, 6, "open"), attempts: 0 },
       part(6, 7, "guilty"),
+    ]);
+  });
+
+  it("stay open if a stop came before their result", () => {
+    const parts = [part(0, 2, "open"), part(2, 3, "guilty"), part(3, 4, "guilty")];
+    expect(reopenedParts(parts, ({ first }) => first === 2)).toEqual([
+      { ...part(0, 3, "open"), attempts: 0 },
+      part(3, 4, "guilty"),
     ]);
   });
 });
