@@ -17,9 +17,17 @@ class PythonPredictor:
     def __init__(self, config): pass
     def predict(self, payload): raise ValueError("E" * 90000)
 `;
+const LARGE = `
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload): return "x" * (8 << 20)
+`;
 /** With their items far more bytes than the sockets on the way hold. */
 const BATCHES = 60;
 const ITEM = "i".repeat(95_000);
+
+/** Bytes that the process has read, from files and sockets. */
+const bytesRead = (pid: number) => Number(/rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, "utf8"))![1]);
 
 describe("unread lists of failures", () => {
   const server = new TestServer();
@@ -48,8 +56,11 @@ describe("unread lists of failures", () => {
   beforeAll(async () => {
     await server.start();
     server.deploy({
-      "quern.yaml": "- {name: fails, kind: BatchAPI, predictor: {path: fails.py}}\n",
+      "quern.yaml":
+        "- {name: fails, kind: BatchAPI, predictor: {path: fails.py}}\n" +
+        "- {name: large, kind: BatchAPI, predictor: {path: large.py}}\n",
       "fails.py": FAILS,
+      "large.py": LARGE,
     });
     own = await create();
     const items = Array.from({ length: BATCHES }, () => ITEM);
@@ -82,6 +93,28 @@ describe("unread lists of failures", () => {
     expect(await list(other)).toBe(200);
     open.shift()!.destroy();
     await eventually("there is room for another", async () => (await list(own)) === 200);
+  });
+
+  it("leave no room for verifications, which are refused before they read anything", async () => {
+    const key = await create();
+    const MIB = 1024 * 1024;
+    const output = { workers: 1, output: {}, item_list: { items: Array(8).fill("x"), batch_size: 1 } };
+    const { job_id } = (await (await server.post("/large", output, bearer(own))).json()) as {
+      job_id: string;
+    };
+    const path = `/large/${job_id}`;
+    await eventually("it has ended", async () =>
+      (await (await server.fetch(path, { headers: bearer(own) })).text()).includes("status_succeeded"),
+    );
+    const lists = Array.from({ length: LISTS_OF_A_KEY_MAX }, () => list(key));
+    expect(new Set(await Promise.all(lists))).toEqual(new Set([200]));
+    const readBefore = bytesRead(server.child("controller"));
+    const refused = await server.post(`${path}/verify`, {}, bearer(key));
+    expect([refused.status, await refused.text()]).toEqual([429, expect.stringContaining("rate_limited")]);
+    expect(bytesRead(server.child("controller")) - readBefore).toBeLessThan(32 * MIB);
+    const verified = await server.post(`${path}/verify`, {}, bearer(await create()));
+    expect([verified.status, await verified.text()]).toEqual([200, expect.stringContaining('"ok":true')]);
+    expect(bytesRead(server.child("controller")) - readBefore).toBeGreaterThan(60 * MIB);
   });
 
   it("share the limit of ten with unfollowed logs and other long responses", async () => {

@@ -66,8 +66,8 @@ async function* fromPart(
 ): AsyncGenerator<CommittedRows> {
   const range = new RowRange(first, end);
   for await (const chunk of chunksOf(store, `${prefix}${part.name}`)) {
-    const bytes = range.cut(chunk);
-    if (bytes.length > 0) yield { bytes, next: range.next };
+    // Also if it has no rows of the range: whoever reads them may have left.
+    yield { bytes: range.cut(chunk), next: range.next };
     if (range.isDone) return yield { bytes: NOTHING, next: end };
   }
   yield { bytes: NOTHING, next: Math.min(end, part.next_batch) };

@@ -6,9 +6,9 @@ import type { Database } from "../../database/database.ts";
 import { SERVER_PREFIX } from "../../object-store/backends/server-store.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { countPartial } from "../isolate/isolated-rows.ts";
-import { compareObject } from "../output/compare-object.ts";
+import { compareObject, type Found } from "../output/compare-object.ts";
 import { findOutput, type OutputRow } from "../output/job-outputs.ts";
-import { MANIFEST, manifestBytes, manifestOf } from "../output/manifest.ts";
+import { MANIFEST, type Manifest, manifestBytes, manifestOf } from "../output/manifest.ts";
 import { allParts, partTotals } from "../output/part-rows.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
@@ -34,6 +34,13 @@ function removed({ job_id, pruned_time }: JobRow, { prefix }: OutputRow): Servic
     "no_output",
     `the server removed the output of job ${job_id} at ${pruned_time}, after its retention, ${rest}`,
   );
+}
+
+/** An output as the database has it. `stored`: what is in the place of its manifest. */
+export interface WrittenOutput {
+  prefix: string;
+  manifest: Manifest;
+  stored: Found["is"];
 }
 
 export class JobResults {
@@ -65,10 +72,10 @@ export class JobResults {
   }
 
   /**
-   * Reads the output again, part by part, and compares it with what was written. The last element has no path. Throws
+   * What was written, and whether the manifest is still there. It is little work: `verify` does the rest. Throws
    * `no_output`, and `wrong_state` for a job whose output has no manifest.
    */
-  async *verify(job: JobRow): AsyncGenerator<CheckedPart | CheckedOutput> {
+  async written(job: JobRow): Promise<WrittenOutput> {
     const { db, store } = this.source;
     const { prefix, manifest_round } = await this.assertOutput(job);
     const { total_batch_count } = job;
@@ -76,10 +83,22 @@ export class JobResults {
     const partial = job.isolates === 1 ? await countPartial(db, job.job_id) : 0;
     const written = await allParts(db, job.job_id);
     const manifest = manifestOf({ ...job, total_batch_count }, job.status, written, partial);
-    const check = new OutputCheck(store, prefix);
-    for (const named of manifest.parts) yield await check.part(named);
     const stored = await compareObject(store, `${prefix}${MANIFEST}`, manifestBytes(manifest));
-    yield check.whole(manifest, stored.is);
+    return { prefix, manifest, stored: stored.is };
+  }
+
+  /**
+   * Reads the output again, part by part, and compares it with what was written. The last element has no path. Between
+   * two chunks of a part it yields undefined, so that a part of gigabytes can be left.
+   */
+  async *verify({
+    prefix,
+    manifest,
+    stored,
+  }: WrittenOutput): AsyncGenerator<CheckedPart | CheckedOutput | undefined> {
+    const check = new OutputCheck(this.source.store, prefix);
+    for (const named of manifest.parts) yield yield* check.part(named);
+    yield check.whole(manifest, stored);
   }
 
   /** The rows of the batches from `first` to the one before `end`, as far as they are committed. Throws `no_output`. */

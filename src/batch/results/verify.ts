@@ -44,11 +44,11 @@ export class OutputCheck {
     this.prefix = prefix;
   }
 
-  /** Call it for each part, in order. */
-  async part(named: Manifest["parts"][number]): Promise<CheckedPart> {
+  /** Call it for each part, in order. Yields after each chunk. */
+  async *part(named: Manifest["parts"][number]): AsyncGenerator<undefined, CheckedPart> {
     const found: CheckedPart = { path: named.path, rows: 0, bytes: 0, differences: [] };
     try {
-      const sha256 = await this.read(found);
+      const sha256 = yield* this.read(found);
       found.differences.push(...differences(named, { ...found, sha256 }));
     } catch (error) {
       if (error instanceof ObjectMissing) found.differences.push("it is missing");
@@ -75,7 +75,7 @@ export class OutputCheck {
   }
 
   /** Returns the hash of the part. */
-  private async read(found: CheckedPart): Promise<string> {
+  private async *read(found: CheckedPart): AsyncGenerator<undefined, string> {
     const hash = createHash("sha256");
     const scanner = new RowScanner();
     for await (const chunk of chunksOf(this.store, `${this.prefix}${found.path}`)) {
@@ -83,6 +83,7 @@ export class OutputCheck {
       found.bytes += chunk.length;
       found.rows += count(chunk, NEWLINE);
       for (const { batchIndex } of scanner.scan(chunk)) this.saw(batchIndex, found);
+      yield;
     }
     scanner.end();
     return hash.digest("hex");

@@ -10,7 +10,10 @@ import { whenClosed } from "../requests/connection.ts";
  */
 const TURNS = new OneEachTurn();
 
-/** Text, or bytes of text in UTF-8. */
+/**
+ * Text, or bytes of text in UTF-8. Empty ones come from long work without a result yet: others have their turn then, and
+ * the work ends if the client has left.
+ */
 export type Chunks = AsyncGenerator<string> | AsyncGenerator<Uint8Array>;
 
 /**
@@ -31,13 +34,16 @@ export function streamText(
   let endMs = 0;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      if (performance.now() >= endMs) {
-        await TURNS.turn();
-        endMs = performance.now() + SLICE_MS;
+      for (;;) {
+        if (performance.now() >= endMs) {
+          await TURNS.turn();
+          endMs = performance.now() + SLICE_MS;
+        }
+        const { value, done } = await chunks.next();
+        if (done) return controller.close();
+        if (value.length > 0)
+          return controller.enqueue(typeof value === "string" ? encoder.encode(value) : value);
       }
-      const { value, done } = await chunks.next();
-      if (done) controller.close();
-      else controller.enqueue(typeof value === "string" ? encoder.encode(value) : value);
     },
     cancel: giveUp,
   });

@@ -34,7 +34,7 @@ async function* rowsOf(
   for (let next = first; next < end; ) {
     const job = await jobs.records.get(api_name, job_id);
     for await (const rows of jobs.results.committed(job, next, end)) {
-      if (rows.bytes.length > 0) yield rows.bytes;
+      yield rows.bytes;
       next = rows.next;
     }
     if (!isFollowed || isTerminal(job.status)) return;
@@ -48,14 +48,12 @@ export async function verifyResponse(
   { jobs, lists }: { jobs: Jobs; lists: OpenStreams },
   job: JobRow,
 ): Promise<Response> {
-  const lines = jobs.results.verify(job);
-  // The first line before the response starts, so that an error gets its status.
-  const first = await lines.next();
-  return lists.answer(c, asLines(first, lines), "application/x-ndjson");
+  const output = await jobs.results.written(job);
+  return lists.answer(c, asLines(jobs.results.verify(output)), "application/x-ndjson");
 }
 
-async function* asLines(first: IteratorResult<object>, rest: AsyncGenerator<object>): AsyncGenerator<string> {
-  for (let line = first; !line.done; line = await rest.next()) yield `${JSON.stringify(line.value)}\n`;
+async function* asLines(found: AsyncGenerator<object | undefined>): AsyncGenerator<string> {
+  for await (const line of found) yield line === undefined ? "" : `${JSON.stringify(line)}\n`;
 }
 
 function batchOf(c: Context, name: "cursor" | "end", missing: number): number {

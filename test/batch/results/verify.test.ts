@@ -1,0 +1,64 @@
+/** An output is read again in pieces, between which whoever asked for it may leave. */
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import type { Manifest } from "../../../src/batch/output/manifest.ts";
+import { OutputCheck } from "../../../src/batch/results/verify.ts";
+import type { ObjectStore, OpenObject } from "../../../src/object-store/object-store.ts";
+
+const MIB = 1024 * 1024;
+
+/** A store with one object, which counts what is read of it. */
+function storeWith(content: Buffer): { store: ObjectStore; seen: { read: number; open: number } } {
+  const seen = { read: 0, open: 0 };
+  const object: Pick<OpenObject, "read" | "close"> = {
+    read: async (target, offset, position, length) => {
+      const copied = content.copy(target, offset, position, position + length);
+      seen.read += copied;
+      return copied;
+    },
+    close: async () => {
+      seen.open--;
+    },
+  };
+  const open = async () => {
+    seen.open++;
+    return object as OpenObject;
+  };
+  return { store: { open } as unknown as ObjectStore, seen };
+}
+
+const line = (batch: number) =>
+  `${JSON.stringify({ batch_index: batch, prediction: "x".repeat(MIB - 100) })}\n`;
+const CONTENT = Buffer.from([0, 1, 2, 3].map(line).join(""));
+const NAMED: Manifest["parts"][number] = {
+  ...{ path: "part-0", rows: 4, bytes: CONTENT.length },
+  sha256: createHash("sha256").update(CONTENT).digest("hex"),
+};
+
+describe("the check of a part", () => {
+  it("stops between two chunks, and closes the object, when nobody wants it any more", async () => {
+    const { store, seen } = storeWith(CONTENT);
+    const found = new OutputCheck(store, "").part(NAMED);
+    expect(await found.next()).toEqual({ done: false, value: undefined });
+    expect(seen).toEqual({ read: MIB, open: 1 });
+    await found.return({ path: "", rows: 0, bytes: 0, differences: [] });
+    expect(seen).toEqual({ read: MIB, open: 0 });
+  });
+
+  it("says what differs from what was written", async () => {
+    const { store } = storeWith(CONTENT);
+    const check = new OutputCheck(store, "");
+    const checked = async (named: typeof NAMED) => {
+      const found = check.part(named);
+      for (;;) {
+        const { done, value } = await found.next();
+        if (done) return value;
+      }
+    };
+    expect(await checked(NAMED)).toMatchObject({ rows: 4, differences: [] });
+    expect((await checked({ ...NAMED, rows: 5 })).differences).toEqual([
+      "batch 0 comes after batch 3",
+      "rows: the manifest says 5, the part has 4",
+    ]);
+  });
+});
