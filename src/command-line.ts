@@ -47,7 +47,8 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.success;
   const program = buildProgram(
     async (verb) => {
-      exitCode = await verb(contextOf(program.opts()));
+      const context = contextOf(program.opts());
+      exitCode = await context.client.understanding(() => verb(context));
     },
     (code) => {
       exitCode = code;

@@ -40,6 +40,8 @@ export class Client {
   private readonly options: ClientOptions;
   private readonly agent: Agent;
   private readonly apiPaths = new Map<string, string>();
+  /** The path of the last response that was JSON. */
+  private lastJson: string | undefined;
 
   constructor(options: ClientOptions) {
     this.options = options;
@@ -148,9 +150,27 @@ export class Client {
     // A carriage return is white space in JSON, but would be printed escaped.
     const text = (await this.text(path, options)).replaceAll("\r", "\n");
     const value = objectIn(text);
-    if (value !== undefined) return { value: value as T, text };
-    const message = `the response of ${this.baseUrl} to ${path} is not one of a Quern server; check the address (\`quern env list\`, -e, QUERN_HOST)`;
-    throw new CliError(message, EXIT.failed);
+    if (value === undefined) throw this.foreign(path);
+    this.lastJson = path;
+    return { value: value as T, text };
+  }
+
+  /**
+   * Runs a command. Commands trust the form of responses, so a TypeError after one means that another program sent it,
+   * or another release.
+   */
+  async understanding<T>(command: () => Promise<T>): Promise<T> {
+    try {
+      return await command();
+    } catch (error) {
+      if (!(error instanceof TypeError) || this.lastJson === undefined) throw error;
+      throw this.foreign(this.lastJson, ` (${error.message})`);
+    }
+  }
+
+  private foreign(path: string, detail = ""): CliError {
+    const message = `the response of ${this.baseUrl} to ${path} is not one of a Quern server of this release${detail}; check the address (\`quern env list\`, -e, QUERN_HOST) and \`quern version\``;
+    return new CliError(message, EXIT.failed);
   }
 
   /** Returns the response unchanged. */
