@@ -93,7 +93,7 @@ export class Isolation {
     const changed = split.search.failed(maySplit);
     const [{ first, next, state, attempts }] = changed as [(typeof changed)[0]];
     if (state !== "guilty") {
-      settlements.failPart(loaded.segment, batch, split.search, changed);
+      settlements.failPart(loaded.segment, batch, split.search, { changed });
       return { isLeft: true, isFinal: false };
     }
     const items = itemsOf(split, batch, loaded);
@@ -106,7 +106,7 @@ export class Isolation {
       source: this.sourceOf(loaded, batch, first, items),
     };
     const letter = letterOf?.(batch, failed, items.slice(first, next));
-    settlements.failPart(loaded.segment, batch, split.search, changed, failed, letter);
+    settlements.failPart(loaded.segment, batch, split.search, { changed, failed, letter });
     return { isLeft: this.isLeft(batch, split.search), isFinal: !split.search.has("good") };
   }
 

@@ -41,6 +41,16 @@ export interface SettledOutput {
   join: JoinRows;
 }
 
+/** A part that failed, and what is recorded with it. */
+interface FailedPart {
+  /** The parts of the search that changed. */
+  changed: readonly BatchPart[];
+  /** Its failure, if it is guilty. */
+  failed?: FailedItems;
+  /** Of the failure, in the same commit. */
+  letter?: DeadLetter | undefined;
+}
+
 export class Settlements {
   /** The job's settled batches, as in its row after the last commit. */
   settledBatches: number;
@@ -128,14 +138,12 @@ export class Settlements {
     this.afterPart(segment, batchIndex, search);
   }
 
-  /** Records a failed attempt of a part. `failed`: its failure, if it is guilty; its dead letter is in the same commit. */
+  /** Records a failed attempt of a part. */
   failPart(
     segment: Segment,
     batchIndex: number,
     search: Search,
-    changed: readonly BatchPart[],
-    failed?: FailedItems,
-    letter?: DeadLetter,
+    { changed, failed, letter }: FailedPart,
   ): void {
     // Also if a former controller recorded it: a batch that was alone when the server died is charged once for that.
     this.recorded.add(batchIndex);
