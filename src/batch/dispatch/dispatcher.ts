@@ -40,6 +40,7 @@ export class Dispatcher implements SolitudeMember, Leaser {
   private readonly recording = new Set<BatchWorker>();
   private isAlone = false;
   private isFilling = false;
+  private isOpening = false;
   private isClosed = false;
 
   constructor(options: DispatcherOptions) {
@@ -75,6 +76,26 @@ export class Dispatcher implements SolitudeMember, Leaser {
       return this.options.onAllSettled();
     this.lease();
     this.fill();
+    this.openSearch();
+  }
+
+  /** Begins the next search for guilty items, one at a time. */
+  private openSearch(): void {
+    const { isolation, cursor, onFault } = this.options;
+    if (isolation === undefined || this.isOpening || !isolation.mayOpen) return;
+    this.isOpening = true;
+    const goOn = (batch: number) => {
+      this.isOpening = false;
+      cursor.putBack([batch]);
+      this.pump();
+    };
+    contain(
+      "the search for guilty items",
+      () => isolation.open().then(goOn),
+      (error) => {
+        if (!this.isClosed) onFault(error);
+      },
+    );
   }
 
   /** Reads ahead, with at most one read at a time. */

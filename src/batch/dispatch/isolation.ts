@@ -3,6 +3,7 @@
  * (docs/decisions/0027-isolation.md). One part of a batch is out at a time, under the batch's index, so that everything
  * else here treats it as the batch. isolate/search.ts decides which part that is.
  */
+import { SEARCHED_ITEMS_MAX } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { isSettled, type Segment } from "../../database/segment-rows.ts";
 import { type FailedItems, openBatches, partsOf } from "../isolate/isolated-rows.ts";
@@ -26,40 +27,72 @@ export interface IsolationOptions {
   letterOf: ((batchIndex: number, failed: FailedItems, items: Uint8Array) => DeadLetter) | undefined;
 }
 
-/** A batch that is split, and its items once they are needed. */
+/** A batch that is being searched, and its items once they are needed. */
 interface SplitBatch {
   search: Search;
+  /** How many items it has. */
+  size: number;
   items: BatchItems | undefined;
 }
 
 export class Isolation {
   private readonly options: IsolationOptions;
+  /** Batches that are split and not settled. */
+  private readonly split = new Set<number>();
+  /** Those of them whose parts go out now. Their searches are in memory, and take space for each item. */
   private readonly batches = new Map<number, SplitBatch>();
+  private searchedItems = 0;
+  /** Those that came up, and wait for others to end. */
+  private readonly waiting: number[] = [];
 
   constructor(options: IsolationOptions) {
     this.options = options;
   }
 
-  /** Continues the searches in the batches of a segment that is about to be leased. */
+  /** Learns which batches of a segment are split, before it is leased. */
   async load(segment: Segment): Promise<void> {
     const { db, jobId } = this.options;
     const next = segment.first_batch + segment.batch_count;
     for (const batch of await openBatches(db, jobId, segment.first_batch, next))
-      if (!isSettled(segment, batch) && !this.batches.has(batch))
-        this.batches.set(batch, { search: new Search(await partsOf(db, jobId, batch)), items: undefined });
+      if (!isSettled(segment, batch)) this.split.add(batch);
   }
 
   has(batch: number): boolean {
-    return this.batches.has(batch);
+    return this.split.has(batch);
+  }
+
+  /** Whether batches wait for their search. New ones would only make more of them. */
+  get isFull(): boolean {
+    return this.waiting.length > 0;
+  }
+
+  /** Whether the batch is split, and not searched yet. Then it waits for `open`, which returns it. */
+  holds(batch: number): boolean {
+    if (!this.split.has(batch) || this.batches.has(batch)) return false;
+    this.waiting.push(batch);
+    return true;
+  }
+
+  get mayOpen(): boolean {
+    return this.waiting.length > 0 && this.searchedItems < SEARCHED_ITEMS_MAX;
+  }
+
+  /** Begins or continues the search in the batch that has waited longest, and resolves to that. */
+  async open(): Promise<number> {
+    const batch = this.waiting.shift()!;
+    const parts = await partsOf(this.options.db, this.options.jobId, batch);
+    const size = parts.at(-1)!.next;
+    this.batches.set(batch, { search: new Search(parts), size, items: undefined });
+    this.searchedItems += size;
+    return batch;
   }
 
   /** Splits a batch that has failed, in the next commit. False if it has a single item. */
   begin(batch: number, attempts: number, loaded: LoadedSegment): boolean {
     const items = new BatchItems(loaded.payload(batch));
     if (items.count < 2) return false;
-    const search = Search.begin(items.count, attempts);
-    this.batches.set(batch, { search, items });
-    this.options.settlements.split(batch, search.all);
+    this.split.add(batch);
+    this.options.settlements.split(batch, Search.begin(items.count, attempts).all);
     return true;
   }
 
@@ -112,7 +145,9 @@ export class Isolation {
 
   private isLeft(batch: number, search: Search): boolean {
     if (search.current !== undefined) return true;
+    this.searchedItems -= this.batches.get(batch)!.size;
     this.batches.delete(batch);
+    this.split.delete(batch);
     return false;
   }
 

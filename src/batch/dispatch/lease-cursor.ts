@@ -36,10 +36,13 @@ export class LeaseCursor {
     this.reader = new SegmentReader(input, batchSize);
   }
 
-  /** Takes the next batch to lease; undefined if none is loaded (see `fill`). */
-  take(): number | undefined {
+  /**
+   * Takes the next batch to lease; undefined if none is loaded (see `fill`). `withNew`: also one that was never taken,
+   * after those that came back.
+   */
+  take(withNew = true): number | undefined {
     const returned = this.returned.pop();
-    if (returned !== undefined) return returned;
+    if (returned !== undefined || !withNew) return returned;
     for (; this.walking < this.loaded.length; this.walking++) {
       const { segment } = this.loaded[this.walking]!;
       const end = segment.first_batch + segment.batch_count;

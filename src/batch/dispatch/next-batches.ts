@@ -65,11 +65,15 @@ export class NextBatches {
     return alone.size > 0 && alone.has(batch);
   }
 
-  /** The next batch. A condemned one is charged first, and goes out again if it has an attempt left. */
+  /**
+   * The next batch. One that is split is held until it is searched. A condemned one is charged first, and goes out again
+   * if it has an attempt left.
+   */
   private take(): number | undefined {
     const { condemned } = this.former;
     for (;;) {
-      const index = this.cursor.take();
+      const index = this.cursor.take(this.isolation?.isFull !== true);
+      if (index !== undefined && this.isolation?.holds(index) === true) continue;
       if (index === undefined || !condemned.delete(index)) return index;
       this.attempts.fail(index, SERVER_DIED);
     }

@@ -22,8 +22,9 @@ import { beginRound, countFewerFailed } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
 
-/** Few: an error has up to 97 KiB. */
+/** Few: an error has up to 97 KiB. Of a job that isolates, fewer: a batch may have thousands of parts. */
 const BATCHES_A_PIECE = 20;
+const SPLIT_BATCHES_A_PIECE = 2;
 
 export class NewRounds {
   private readonly db: Database;
@@ -123,8 +124,9 @@ async function putBackMatching(
 ): Promise<number> {
   let count = 0;
   const isWanted = (json: string) => isMatch(json, error);
+  const most = isolates === 1 ? SPLIT_BATCHES_A_PIECE : BATCHES_A_PIECE;
   for (let after = -1; ; ) {
-    const rows = await failedBatches(db, jobId, after, BATCHES_A_PIECE);
+    const rows = await failedBatches(db, jobId, after, most);
     if (rows.length === 0) return count;
     const split = isolates === 1 ? await reopenedBatches(db, jobId, rows, isWanted) : [];
     const known = new Set(split.map(({ batchIndex }) => batchIndex));

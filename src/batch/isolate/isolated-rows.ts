@@ -22,6 +22,9 @@ export interface FailedItems {
   source: ItemSource | undefined;
 }
 
+/** Rows that one statement writes or removes: the parts of a batch may be thousands, in one commit. */
+const ROWS_A_STATEMENT = 100;
+
 /** Each part replaces the one with its first item. */
 export async function saveParts(
   tx: Statements,
@@ -29,18 +32,20 @@ export async function saveParts(
   batchIndex: number,
   parts: readonly BatchPart[],
 ): Promise<void> {
-  for (const { first, next, state, attempts, place = NO_ROWS } of parts)
+  for (let at = 0; at < parts.length; at += ROWS_A_STATEMENT) {
+    const some = parts.slice(at, at + ROWS_A_STATEMENT);
     await tx.run(
       `INSERT INTO batch_parts (job_id, batch_index, first_item, next_item, state, attempts, file, position, bytes,
-         row_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         row_count) VALUES ${some.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}
        ON CONFLICT (job_id, batch_index, first_item) DO UPDATE SET next_item = excluded.next_item,
          state = excluded.state, attempts = excluded.attempts, file = excluded.file, position = excluded.position,
          bytes = excluded.bytes, row_count = excluded.row_count`,
-      [
+      some.flatMap(({ first, next, state, attempts, place = NO_ROWS }) => [
         ...[jobId, batchIndex, first, next, STATES.indexOf(state), attempts],
         ...[place.file, place.offset, place.bytes, place.rows],
-      ],
+      ]),
     );
+  }
 }
 
 /** Puts these parts in place of all of the batch. */
@@ -189,8 +194,11 @@ export async function forgetFailedItems(
   batchIndex: number,
   firstItems: readonly number[],
 ): Promise<void> {
-  for (const first of firstItems)
-    await tx.run("DELETE FROM failed_items WHERE job_id = ? AND batch_index = ? AND first_item = ?", [
-      ...[jobId, batchIndex, first],
-    ]);
+  for (let at = 0; at < firstItems.length; at += ROWS_A_STATEMENT) {
+    const some = firstItems.slice(at, at + ROWS_A_STATEMENT);
+    await tx.run(
+      `DELETE FROM failed_items WHERE job_id = ? AND batch_index = ? AND first_item IN (${some.map(() => "?").join(", ")})`,
+      [jobId, batchIndex, ...some],
+    );
+  }
 }

@@ -10,6 +10,7 @@ import type { FieldError } from "../../contracts/errors.ts";
 import { namedIssues, quoted, toFieldErrors } from "../../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../../contracts/jobs.ts";
 import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../contracts/limits/configuration.ts";
+import { SPLIT_ITEMS_MAX } from "../../contracts/limits/jobs.ts";
 import {
   GLOB_CHARACTERS_MAX,
   GLOB_LENGTH_MAX,
@@ -73,6 +74,7 @@ export function parseSubmission(body: Buffer): ParsedSubmission {
   const errors = checked.success ? [] : toFieldErrors(namedIssues(checked.error.issues, value, legalKeys));
   errors.unshift(...twice);
   errors.push(...variantErrors(value));
+  if (checked.success) errors.push(...splitErrors(checked.data));
   if (checked.success && errors.length === 0) {
     const parsed = extract(body, checked.data, isText, errors);
     if (errors.length === 0 && !isText)
@@ -126,6 +128,17 @@ function variantErrors(value: unknown): FieldError[] {
       ? `specify exactly one of ${names}; none was given`
       : `specify exactly one of ${names}; given: ${given.join(", ")}`;
   return [{ pointer: "", detail }];
+}
+
+/** A batch that may be split has few enough items for its search. */
+function splitErrors(submission: Submission): FieldError[] {
+  if (submission.on_failure !== "isolate") return [];
+  return INPUT_VARIANTS.flatMap((variant) => {
+    const size = submission[variant]?.batch_size ?? 0;
+    if (size <= SPLIT_ITEMS_MAX) return [];
+    const detail = `must be at most ${SPLIT_ITEMS_MAX} with "on_failure": "isolate" (got ${size}), which splits batches into single items`;
+    return [{ pointer: `/${variant}/batch_size`, detail }];
+  });
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {

@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import { INPUT_VARIANTS, submissionSchema } from "../jobs.ts";
+import { SPLIT_ITEMS_MAX } from "../limits/jobs.ts";
 import { GLOB_LENGTH_MAX, GLOBS_MAX, PATH_BYTES_MAX, QUEUE_NAME_LENGTH_MAX } from "../limits/submissions.ts";
 import { QUEUE_NAME_PATTERN } from "../queues.ts";
 import { STORE_PATH_PATTERN } from "../store-paths.ts";
@@ -33,8 +34,14 @@ export function submissionDescription(): object {
     },
     oneOf: INPUT_VARIANTS.map(given),
     not: { allOf: ["queue_dead_letter_queue", "sqs_dead_letter_queue"].map(given) },
+    if: { required: ["on_failure"], properties: { on_failure: { const: "isolate" } } },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: { properties: Object.fromEntries(INPUT_VARIANTS.map((variant) => [variant, SPLITTABLE])) },
   };
 }
+
+/** An input with `on_failure: isolate`. */
+const SPLITTABLE = { properties: { batch_size: { maximum: SPLIT_ITEMS_MAX } } };
 
 function itemList(schema: ObjectSchema): ObjectSchema {
   return {

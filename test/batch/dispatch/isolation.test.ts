@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BatchItems, PartEntries } from "../../../src/batch/dispatch/part-entries.ts";
+import { SEARCHED_ITEMS_MAX, SPLIT_ITEMS_MAX } from "../../../src/contracts/limits/jobs.ts";
 import { Dispatching } from "../../harness/dispatching.ts";
 import { eventually } from "../../harness/eventually.ts";
 
@@ -56,6 +57,23 @@ describe("a dispatcher that isolates guilty items", () => {
     await job.settled();
     expect(await job.guiltyItems()).toEqual(["0.0", "1.3"]);
     expect(await job.job()).toMatchObject({ succeeded: 0, failed_attempts: 6, failed_batches: 2 });
+  });
+
+  it("searches few batches at the same time if they are large, and starts no new ones meanwhile", async () => {
+    const [BATCHES, SIZE] = [16, SPLIT_ITEMS_MAX];
+    const items = Array.from({ length: BATCHES * SIZE }, (_, i) => (i % SIZE === 7 ? { do: "raise" } : {}));
+    await job.start({ items, batchSize: SIZE, isolates: true });
+    await work(2);
+    await job.settled();
+    expect(await job.guiltyItems()).toEqual(Array.from({ length: BATCHES }, (_, batch) => `${batch}.7`));
+    // From the first part of a batch to its last one. The lease before is that of the whole batch.
+    const taken = job.leases.flatMap(({ batches }) => batches);
+    const searched = Array.from({ length: BATCHES }, (_, batch) => ({
+      from: taken.indexOf(batch, taken.indexOf(batch) + 1),
+      to: taken.lastIndexOf(batch),
+    }));
+    const atOnce = searched.map(({ from }) => searched.filter((s) => s.from <= from && from <= s.to).length);
+    expect(Math.max(...atOnce)).toBe(SEARCHED_ITEMS_MAX / SPLIT_ITEMS_MAX);
   });
 
   it("fails a batch that brought the server down as a whole, and does not split it", async () => {

@@ -212,6 +212,16 @@ const REFUSED: [string, unknown, [pointer: string, detail: string][]][] = [
     [["/on_failure", 'must be "fail" or "isolate" (got "stop")']],
   ],
   [
+    "batches too large to be split",
+    { workers: 1, delimited_files: file({ batch_size: 5001 }), on_failure: "isolate" },
+    [
+      [
+        "/delimited_files/batch_size",
+        'must be at most 5000 with "on_failure": "isolate" (got 5001), which splits batches into single items',
+      ],
+    ],
+  ],
+  [
     "a wrong key among the items'",
     { workers: 1, item_list: { items: [1], batch_size: 1, paths: 1 } },
     [["/item_list/paths", 'key "paths" is not supported; legal keys: items, batch_size']],
