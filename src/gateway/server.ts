@@ -23,11 +23,12 @@ import {
 import type { AddressRoute } from "../contracts/routes.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
+import type { TlsFiles } from "./connections/tls-context.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { ControllerConnections } from "./controller-connections.ts";
 import { Authorization, type SignatureRepeats } from "./door/authorization.ts";
 import { ClientAddress } from "./door/client-address.ts";
-import { Listener, type ListenOn, type TlsFiles } from "./door/listener.ts";
+import { Listener, type ListenOn } from "./door/listener.ts";
 import { Expiry } from "./expiry.ts";
 import { Inside } from "./inside.ts";
 import { Predictions } from "./predictions.ts";

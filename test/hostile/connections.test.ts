@@ -9,7 +9,8 @@ import { connect as connectTls } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { CONNECTION_NEW_MS } from "../../src/contracts/limits/requests.ts";
 import { setOwner } from "../../src/gateway/connections/owners.ts";
-import { Listener, type TlsFiles } from "../../src/gateway/door/listener.ts";
+import type { TlsFiles } from "../../src/gateway/connections/tls-context.ts";
+import { Listener } from "../../src/gateway/door/listener.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const MOST = 5;

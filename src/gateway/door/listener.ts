@@ -1,9 +1,8 @@
 /** One listening socket, plain or TLS: its limits on connections, and how it closes them. */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import { type Socket, Server as TcpServer } from "node:net";
-import { DEFAULT_CIPHERS } from "node:tls";
 import { reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
@@ -12,6 +11,7 @@ import { type HandshakeTurns, handshakeTurns } from "../connections/handshake-tu
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
+import { type TlsFiles, tlsContext } from "../connections/tls-context.ts";
 import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
 import { endLateInTurns } from "./late-connections.ts";
@@ -29,11 +29,6 @@ const CERTIFICATE_POLL_MS = 1_000;
 
 /** "parent": the parent passes connections to `accept`. */
 export type ListenOn = { fd: number } | { host: string; port: number } | "parent";
-
-export interface TlsFiles {
-  cert: string;
-  key: string;
-}
 
 export class Listener implements Service {
   private readonly listenOn: ListenOn;
@@ -145,7 +140,7 @@ export class Listener implements Service {
       if (now === known) return;
       known = now;
       try {
-        (this.server as TlsServer).setSecureContext(secureContext(tls));
+        (this.server as TlsServer).setSecureContext(tlsContext(tls));
       } catch (error) {
         say(`quern: the new certificate cannot be used: ${(error as Error).message}`);
       }
@@ -154,17 +149,9 @@ export class Listener implements Service {
 }
 
 function tlsServer(limits: ServerOptions, tls: TlsFiles, handshakes: HandshakeTurns): TlsServer {
-  const server = createTlsServer({ ...limits, ...secureContext(tls) });
+  const server = createTlsServer({ ...limits, ...tlsContext(tls) });
   boundHandshakes(server, handshakes);
   return server;
-}
-
-/**
- * Without ciphers whose client encrypts the key for the server: decrypting it costs as much as a signature, and it is not
- * bounded. All others have forward secrecy, and every client since TLS 1.2 has them.
- */
-function secureContext({ cert, key }: TlsFiles): { cert: Buffer; key: Buffer; ciphers: string } {
-  return { cert: readFileSync(cert), key: readFileSync(key), ciphers: `${DEFAULT_CIPHERS}:!kRSA` };
 }
 
 /** Empty while a file is being replaced. */

@@ -14,7 +14,8 @@ import {
 import { refuseLast } from "../../../src/gateway/answers/refuse.ts";
 import { setOwner } from "../../../src/gateway/connections/owners.ts";
 import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
-import { Listener, type TlsFiles } from "../../../src/gateway/door/listener.ts";
+import type { TlsFiles } from "../../../src/gateway/connections/tls-context.ts";
+import { Listener } from "../../../src/gateway/door/listener.ts";
 import { eventually } from "../../harness/eventually.ts";
 
 const CLIENTS = 100;

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Duplex } from "node:stream";
-import { connect as connectTls } from "node:tls";
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
   HANDSHAKES_OF_A_TURN_MAX,
@@ -14,7 +14,8 @@ import {
 } from "../../../src/contracts/limits/requests.ts";
 import { HandshakeTurns } from "../../../src/gateway/connections/handshake-turns.ts";
 import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
-import { Listener, type TlsFiles } from "../../../src/gateway/door/listener.ts";
+import type { TlsFiles } from "../../../src/gateway/connections/tls-context.ts";
+import { Listener } from "../../../src/gateway/door/listener.ts";
 import { eventually } from "../../harness/eventually.ts";
 
 const CLIENTS = 100;
@@ -37,9 +38,7 @@ describe("TLS clients that begin together", () => {
     dir = mkdtempSync(join(tmpdir(), "quern-handshakes-"));
     tls = { cert: join(dir, "cert.pem"), key: join(dir, "key.pem") };
     const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=q"];
-    execFileSync("openssl", ["req", "-x509", ...made, "-keyout", tls.key, "-out", tls.cert], {
-      stdio: "ignore",
-    });
+    makeCertificate(tls, [...made, "-keyout", tls.key]);
     hello = await firstMessage();
   });
   afterAll(() => rmSync(dir, { recursive: true }));
@@ -134,7 +133,57 @@ describe("TLS clients that begin together", () => {
     const error = await new Promise<Error>((resolve) => connectTls(offer).once("error", resolve));
     expect(String(error)).toMatch(/handshake failure/);
   });
+
+  it("get no group of a large finite field", async () => {
+    const offer = { port: port(), rejectUnauthorized: false, ecdhCurve: "ffdhe8192:ffdhe2048" };
+    const error = await new Promise<Error | undefined>((resolve) =>
+      connectTls({ ...offer, minVersion: "TLSv1.3" }, () => resolve(undefined)).once("error", resolve),
+    );
+    expect(String(error)).toMatch(/handshake failure/);
+  });
+
+  it.each(["P-256", "P-384", "X25519"])("may have a key of %s only", async (ecdhCurve) => {
+    const socket = await open({ ecdhCurve });
+    expect(socket.getProtocol()).toBe("TLSv1.3");
+    socket.destroy();
+  });
+
+  it("cannot begin another one on an open connection, also after a change of the certificate", async () => {
+    expect(await renegotiate()).toBe("ERR_SSL_NO_RENEGOTIATION");
+    const subject = async () => {
+      const socket = await open();
+      const { CN } = socket.getPeerCertificate().subject;
+      socket.destroy();
+      return CN;
+    };
+    expect(await subject()).toBe("q");
+    makeCertificate(tls, ["-key", tls.key, "-subj", "/CN=renewed"]);
+    await eventually("the certificate", async () => (await subject()) === "renewed");
+    expect(await renegotiate()).toBe("ERR_SSL_NO_RENEGOTIATION");
+  });
+
+  function open(offer: ConnectionOptions = {}): Promise<TLSSocket> {
+    return new Promise((resolve, reject) => {
+      const to = { port: port(), rejectUnauthorized: false, ...offer };
+      const socket = connectTls(to, () => resolve(socket)).once("error", reject);
+    });
+  }
+  /** The code of the error that ends the connection. */
+  async function renegotiate(): Promise<string | undefined> {
+    const socket = await open({ maxVersion: "TLSv1.2" });
+    const error = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
+      socket.once("error", resolve);
+      socket.renegotiate({ rejectUnauthorized: false }, resolve);
+    });
+    socket.destroy();
+    return error?.code;
+  }
 });
+
+/** Into the files. `options` say with which key and for whom. */
+function makeCertificate(tls: TlsFiles, options: string[]): void {
+  execFileSync("openssl", ["req", "-x509", ...options, "-out", tls.cert], { stdio: "ignore" });
+}
 
 /** The ClientHello of Node's own client, with a key for X25519. */
 function firstMessage(): Promise<Buffer> {
