@@ -50,6 +50,12 @@ const REQUESTS: readonly LimitRow[] = [
     status: 431,
   },
   {
+    what: "headers of a head that has not ended, and trailers of a body, counted in steps of 31; the connection is closed",
+    most: String(requests.HEADERS_OF_A_REQUEST_MAX),
+    error: undefined,
+    status: 431,
+  },
+  {
     what: "pipelined requests of a connection",
     most: String(requests.REQUESTS_OF_A_CONNECTION_MAX),
     error: undefined,

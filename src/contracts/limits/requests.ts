@@ -44,7 +44,8 @@ export const READING_OF_A_TURN_MS = 20;
 export const CONNECTIONS_READ_AGAIN = 8;
 /**
  * Headers of a request: browsers and proxies send up to 60. A head of 16 KiB could have 2,000, which take 0.75 ms and
- * 250 KB as long as the request waits.
+ * 250 KB as long as the request waits. The same bound holds for headers that arrive before the head ends, and for
+ * trailers.
  */
 export const HEADERS_OF_A_REQUEST_MAX = 200;
 /** TLS handshakes in progress on one listener of a gateway: 60 KB each, and five seconds of work for a core. */

@@ -37,6 +37,11 @@ export function endLateInTurns(
   });
 }
 
+/** Ends a connection that sends more headers than a request may have. */
+export function endTooManyHeaders(socket: Duplex): void {
+  endAfter(Object.assign(new Error("too many headers"), { code: "HPE_HEADER_OVERFLOW" }), socket);
+}
+
 /** As Node does: with a response, unless another one has begun. */
 function endAfter(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   if (socket.destroyed) return;

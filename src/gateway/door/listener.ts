@@ -7,6 +7,7 @@ import { reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
 import { say } from "../../observe/words.ts";
+import { boundHeaders } from "../connections/arriving-headers.ts";
 import { type HandshakeTurns, handshakeTurns } from "../connections/handshake-turns.ts";
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
@@ -14,7 +15,7 @@ import { readingTurns } from "../connections/reading-turns.ts";
 import { type TlsFiles, tlsContext } from "../connections/tls-context.ts";
 import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
-import { endLateInTurns } from "./late-connections.ts";
+import { endLateInTurns, endTooManyHeaders } from "./late-connections.ts";
 import { OpenConnections } from "./open-connections.ts";
 
 /** Longer than the idle time of common load balancers (60 s), so that they close first. */
@@ -73,10 +74,12 @@ export class Listener implements Service {
     this.server.on("checkExpectation", refuseExpectation);
     endLateInTurns(this.server);
     const open = new OpenConnections(mostConnections, (socket) => this.askedAtOnce.use(socket));
+    const bound = { count: () => turns.count(), refuse: endTooManyHeaders };
     // Handshakes have a bound of their own, and requests name the socket that comes after them.
     this.server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
       open.add(socket);
       turns.add(socket);
+      boundHeaders(socket, bound);
     });
   }
 

@@ -174,6 +174,17 @@ describe.each(["plain", "TLS"])("a burst on many %s connections", (kind) => {
     expect(most()).toBeLessThanOrEqual(2 * PARTS_OF_A_TURN + PARTS_OF_A_CONNECTION);
   });
 
+  it("of heads that never end is refused in many turns", async () => {
+    await openMany(CLIENTS);
+    await send(`GET /x HTTP/1.1\r\n${"ab:cd\r\n".repeat(2_000)}`);
+    await eventually("their end", () => clients.every(({ isClosed }) => isClosed));
+    expect(clients.every(({ received }) => received.startsWith("HTTP/1.1 431 "))).toBe(true);
+    // Node passes on 31 headers at once.
+    const [flushes, ends] = [Math.floor(2_000 / 31), 2];
+    expect(all()).toBeGreaterThanOrEqual(CLIENTS * flushes);
+    expect(most()).toBeLessThanOrEqual(2 * PARTS_OF_A_TURN + flushes + ends);
+  });
+
   it("lets a key in before the rest of them", async () => {
     await openMany(CLIENTS);
     const greedy = [...clients];
