@@ -23,26 +23,36 @@ export interface RangeLines {
   file?: string;
 }
 
-export interface Segment {
+/** Which batches of a segment are settled. */
+export interface SegmentProgress {
   first_batch: number;
   batch_count: number;
-  item_count: number;
-  ranges: ByteRange[];
-  has_blank_lines: boolean;
   /** One bit per batch, in order, lowest bit first; set when the batch succeeded or finally failed. */
   settled: Uint8Array;
   settled_count: number;
 }
 
-interface SegmentRow {
+export interface Segment extends SegmentProgress {
+  item_count: number;
+  ranges: ByteRange[];
+  has_blank_lines: boolean;
+}
+
+interface ProgressRow {
   first_batch: number;
   batch_count: number;
-  item_count: number;
-  ranges_json: string;
-  has_blank_lines: number;
   settled: Uint8Array | null;
   settled_count: number;
 }
+
+interface SegmentRow extends ProgressRow {
+  item_count: number;
+  ranges_json: string;
+  has_blank_lines: number;
+}
+
+/** Without the ranges, which are up to megabytes of text to parse. */
+const PROGRESS = "first_batch, batch_count, settled, settled_count";
 
 export async function appendSegment(
   tx: Statements,
@@ -76,12 +86,13 @@ export async function segmentsWithSettled(
   jobId: string,
   fromBatch: number,
   limit: number,
-): Promise<Segment[]> {
-  const rows = await db.all<SegmentRow>(
-    "SELECT * FROM segments WHERE job_id = ? AND first_batch >= ? AND settled_count > 0 ORDER BY first_batch LIMIT ?",
+): Promise<SegmentProgress[]> {
+  const rows = await db.all<ProgressRow>(
+    `SELECT ${PROGRESS} FROM segments WHERE job_id = ? AND first_batch >= ? AND settled_count > 0
+     ORDER BY first_batch LIMIT ?`,
     [jobId, fromBatch, limit],
   );
-  return rows.map(toSegment);
+  return rows.map(toProgress);
 }
 
 /** The batch after the first `count` unsettled ones, rounded up to the end of a segment. */
@@ -98,31 +109,50 @@ export async function afterUnsettled(db: Statements, jobId: string, count: numbe
   return Number(row?.next ?? 0);
 }
 
-/** The segment that holds a batch. */
+/** The progress of the segment that holds a batch. */
 export async function findSegment(
   db: Statements,
   jobId: string,
   batchIndex: number,
+): Promise<SegmentProgress | undefined> {
+  const row = await rowWith<ProgressRow>(db, PROGRESS, jobId, batchIndex);
+  return row === undefined ? undefined : toProgress(row);
+}
+
+/** The segment that holds a batch, with the ranges of its lines. */
+export async function findWholeSegment(
+  db: Statements,
+  jobId: string,
+  batchIndex: number,
 ): Promise<Segment | undefined> {
-  const row = await first<SegmentRow>(
+  const row = await rowWith<SegmentRow>(db, "*", jobId, batchIndex);
+  return row === undefined ? undefined : toSegment(row);
+}
+
+function rowWith<T extends ProgressRow>(db: Statements, columns: string, jobId: string, batchIndex: number) {
+  return first<T>(
     db,
-    "SELECT * FROM segments WHERE job_id = ? AND first_batch <= ? ORDER BY first_batch DESC LIMIT 1",
+    `SELECT ${columns} FROM segments WHERE job_id = ? AND first_batch <= ? ORDER BY first_batch DESC LIMIT 1`,
     [jobId, batchIndex],
   );
-  return row === undefined ? undefined : toSegment(row);
 }
 
 function toSegment({ ranges_json, ...row }: SegmentRow): Segment {
   return {
     ...row,
+    ...toProgress(row),
     ranges: JSON.parse(ranges_json) as ByteRange[],
     has_blank_lines: row.has_blank_lines === 1,
-    settled:
-      row.settled === null ? new Uint8Array(Math.ceil(row.batch_count / 8)) : Uint8Array.from(row.settled),
   };
 }
 
-export async function writeSettled(tx: Statements, jobId: string, segment: Segment): Promise<void> {
+function toProgress(row: ProgressRow): SegmentProgress {
+  const { first_batch, batch_count, settled, settled_count } = row;
+  const bits = settled === null ? new Uint8Array(Math.ceil(batch_count / 8)) : Uint8Array.from(settled);
+  return { first_batch, batch_count, settled: bits, settled_count };
+}
+
+export async function writeSettled(tx: Statements, jobId: string, segment: SegmentProgress): Promise<void> {
   await tx.run("UPDATE segments SET settled = ?, settled_count = ? WHERE job_id = ? AND first_batch = ?", [
     segment.settled,
     segment.settled_count,
@@ -131,13 +161,13 @@ export async function writeSettled(tx: Statements, jobId: string, segment: Segme
   ]);
 }
 
-export function isSettled(segment: Segment, batchIndex: number): boolean {
+export function isSettled(segment: SegmentProgress, batchIndex: number): boolean {
   const bit = batchIndex - segment.first_batch;
   return (segment.settled[bit >> 3]! & (1 << (bit & 7))) !== 0;
 }
 
 /** Sets the bit; false when it was set already, so that nothing is counted twice. */
-export function markSettled(segment: Segment, batchIndex: number): boolean {
+export function markSettled(segment: SegmentProgress, batchIndex: number): boolean {
   if (isSettled(segment, batchIndex)) return false;
   const bit = batchIndex - segment.first_batch;
   segment.settled[bit >> 3]! |= 1 << (bit & 7);
@@ -146,7 +176,7 @@ export function markSettled(segment: Segment, batchIndex: number): boolean {
 }
 
 /** Clears the bit: the batch must run again. */
-export function clearSettled(segment: Segment, batchIndex: number): void {
+export function clearSettled(segment: SegmentProgress, batchIndex: number): void {
   if (!isSettled(segment, batchIndex)) return;
   const bit = batchIndex - segment.first_batch;
   segment.settled[bit >> 3]! &= ~(1 << (bit & 7));

@@ -50,8 +50,10 @@ import {
   afterUnsettled,
   appendSegment,
   findSegment,
+  findWholeSegment,
   isSettled,
   markSettled,
+  segmentsWithSettled,
   unsettledSegments,
   writeSettled,
 } from "../../src/database/segment-rows.ts";
@@ -230,7 +232,15 @@ describe.each([
     await writeSettled(db, "job-1", again!);
     expect((await unsettledSegments(db, "job-1", 0, 10)).map(({ first_batch }) => first_batch)).toEqual([10]);
     expect([await afterUnsettled(db, "job-1", 3), await afterUnsettled(db, "job-1", 0)]).toEqual([20, 0]);
-    expect((await findSegment(db, "job-1", 12))!.ranges[0]).toMatchObject({ start: 10, end: 20 });
+    expect((await findWholeSegment(db, "job-1", 12))!.ranges[0]).toMatchObject({ start: 10, end: 20 });
+  });
+
+  it.runIf(isHere)("does not read the ranges of a segment for its progress", async () => {
+    const progress = { first_batch: 0, batch_count: 10, settled_count: 10, settled: Uint8Array.of(255, 3) };
+    expect(await findSegment(db, "job-1", 9)).toEqual(progress);
+    expect(await segmentsWithSettled(db, "job-1", 0, 10)).toEqual([progress]);
+    const whole = { item_count: 10, has_blank_lines: false, ranges: [expect.anything()] };
+    expect(await findWholeSegment(db, "job-1", 9)).toMatchObject({ ...progress, ...whole });
   });
 
   it.runIf(isHere)("counts attempts and interruptions of batches", async () => {

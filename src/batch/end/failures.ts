@@ -4,7 +4,7 @@
  */
 import { itemsFile } from "../../contracts/data-layout.ts";
 import type { Database } from "../../database/database.ts";
-import { findSegment } from "../../database/segment-rows.ts";
+import { findWholeSegment } from "../../database/segment-rows.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { BatchItems } from "../dispatch/part-entries.ts";
@@ -207,7 +207,7 @@ class PayloadReader {
   }
 
   private async load(batchIndex: number): Promise<LoadedSegment> {
-    const segment = await findSegment(this.source.db, this.job.job_id, batchIndex);
+    const segment = await findWholeSegment(this.source.db, this.job.job_id, batchIndex);
     if (this.job.pruned_time !== null)
       throw new InputError(`the batches of this job were removed at ${this.job.pruned_time}`);
     if (this.segments === undefined) throw new InputError("the batches of this job were removed");

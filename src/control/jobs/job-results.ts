@@ -2,14 +2,12 @@
  * The predictions of a job that are committed, as JSON lines in the order of batches (docs/contract/output.md#results).
  */
 import type { Context } from "hono";
-import { delay } from "../../base/clock.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
-import { isTerminal } from "../../batch/records/job-status.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { RESULTS_POLL_MS } from "../../contracts/limits/outputs.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { isTrue } from "../requests/parameters.ts";
+import { rowsOf } from "./followed-rows.ts";
 
 /** Throws `no_output`. */
 export async function resultsResponse(
@@ -22,24 +20,6 @@ export async function resultsResponse(
   await jobs.results.assertOutput(job);
   const open = isFollowed ? streams : lists;
   return open.answer(c, rowsOf(jobs, job, range, isFollowed), "application/x-ndjson");
-}
-
-/** With `isFollowed`, waits for more until the job has ended. */
-async function* rowsOf(
-  jobs: Jobs,
-  { api_name, job_id }: JobRow,
-  { first, end }: { first: number; end: number },
-  isFollowed: boolean,
-): AsyncGenerator<Buffer> {
-  for (let next = first; next < end; ) {
-    const job = await jobs.records.get(api_name, job_id);
-    for await (const rows of jobs.results.committed(job, next, end)) {
-      yield rows.bytes;
-      next = rows.next;
-    }
-    if (!isFollowed || isTerminal(job.status)) return;
-    await delay(RESULTS_POLL_MS);
-  }
 }
 
 /** A line for each part, then one for the whole. Throws `no_output`, and `wrong_state` without a manifest. */
