@@ -15,12 +15,13 @@ import { PatientStore } from "../object-store/patient-store.ts";
 import { Dispatching, type DispatchPlan } from "./dispatching.ts";
 import { finishJob } from "./end/finish-job.ts";
 import { JobDeadline } from "./end/job-deadline.ts";
-import type { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
+import type { PlacesByInput } from "./enqueue/enqueue-places.ts";
 import { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import { Enqueuing } from "./enqueuing.ts";
 import type { JobDeps } from "./job-deps.ts";
 import type { JobOutput } from "./output/job-output.ts";
 import { openOutput } from "./output/open-output.ts";
+import { RunOutput } from "./output/run-output.ts";
 import { type Phase, PREPARING, type RunOfJob, waitingToEnqueue } from "./phase.ts";
 import { type JobInput, jobInput } from "./records/job-input.ts";
 import { outputFailed, unexpected } from "./records/job-reasons.ts";
@@ -30,9 +31,6 @@ import { FormerOwner, setStartTime } from "./records/owned-job.ts";
 import { storedInput } from "./records/stored-input.ts";
 import type { RunTicker, Ticking } from "./run-ticker.ts";
 import { StoreWait } from "./store-wait.ts";
-
-/** Items that came with the submission are enqueued in milliseconds: they do not wait behind listings of stores. */
-export type PlacesByInput = Record<"items" | "files", EnqueuePlaces>;
 
 /** What the runs of all jobs share. */
 export interface SharedByRuns {
@@ -53,6 +51,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   output: JobOutput | undefined;
   readonly over: AbortSignal;
   isEnding = false;
+  private readonly ownOutput = new RunOutput();
   private phase: Phase = PREPARING;
   private readonly places: PlacesByInput;
   private readonly deadline: JobDeadline;
@@ -115,7 +114,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     try {
       await this.phase.workers.stopAll(STOP_GRACE_MS);
       await this.phase.leave();
-      await this.output?.close();
+      await this.ownOutput.close();
     } finally {
       this.resolveEnded();
     }
@@ -140,7 +139,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     await setStartTime(deps.db, job.job_id, deps.epoch, this.startTime);
     // Only these fields are kept: the paths of a selection may have 10 MB.
     const { kind, batch_size: batchSize, batch_count } = await storedInput(deps.db, job.job_id);
-    this.output = await this.openOutput();
+    this.output = await this.ownOutput.opened(this.openOutput());
     const turns = new EnqueueTurns(
       this.places[kind === "items" ? "items" : "files"],
       job.api_name,
@@ -205,7 +204,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
 
   private async leaveWorkers(phase: Phase): Promise<void> {
     await phase.workers.stopAll(STOP_GRACE_MS);
-    await this.output?.close();
+    await this.ownOutput.close();
   }
 
   /** Ends the job in the background. If `end` itself throws, no other cause would end the job any more. */

@@ -55,8 +55,8 @@ export async function enqueueJob(options: EnqueueJobOptions): Promise<EnqueueTur
   const { maker } = before;
   const batchesBefore = maker.cutBatches;
   const own = new ItemsFileWriter(options.itemsPath);
-  if (stored.kind !== "items") await whenDiskHasSpace(() => own.open(before.ownBytes), options.diskWait);
   try {
+    if (stored.kind !== "items") await whenDiskHasSpace(() => own.open(before.ownBytes), options.diskWait);
     const commits = new EnqueueCommits(options, own);
     const position = await enqueue(options, stored, before, { maker, own, commits });
     if (options.isCancelled()) return { kind: "cancelled" };

@@ -12,6 +12,9 @@ interface ApiPlaces {
   waiting: Set<Begin>;
 }
 
+/** Items that came with the submission are enqueued in milliseconds: they do not wait behind listings of stores. */
+export type PlacesByInput = Record<"items" | "files", EnqueuePlaces>;
+
 export class EnqueuePlaces {
   /** APIs that have or want places, in the order of their turns. */
   private readonly byApi = new Map<string, ApiPlaces>();
