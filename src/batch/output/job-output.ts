@@ -29,6 +29,7 @@ export class JobOutput {
   private parts: OutputParts | undefined;
   /** The joined rows of batches that were split. */
   private joined: SpoolStream | undefined;
+  private beginning: Promise<void> = Promise.resolve();
   private writing: Promise<void> = Promise.resolve();
   private isWriteWanted = false;
   private isClosed = false;
@@ -51,7 +52,18 @@ export class JobOutput {
     totalBatches: number,
     eachSettled: (settled: (batch: number) => void) => Promise<void>,
     kept: readonly number[] = [],
-  ) {
+  ): Promise<void> {
+    const begun = this.load(totalBatches, eachSettled, kept);
+    // Only the caller gets its error.
+    this.beginning = begun.catch(() => {});
+    await begun;
+  }
+
+  private async load(
+    totalBatches: number,
+    eachSettled: (settled: (batch: number) => void) => Promise<void>,
+    kept: readonly number[],
+  ): Promise<void> {
     for (const file of kept) this.files.keep(file);
     const parts = await OutputParts.open({ ...this.options, files: this.files, totalBatches });
     await eachSettled((batch) => parts.settled(batch));
@@ -101,9 +113,13 @@ export class JobOutput {
     await this.parts?.finish();
   }
 
-  /** Stops writing parts. What is settled stays on the disk, for the next run. */
+  /**
+   * Stops writing parts. What is settled stays on the disk, for the next run. Waits for `begin`, which reads what is
+   * closed here.
+   */
   async close(): Promise<void> {
     this.isClosed = true;
+    await this.beginning;
     await this.writing;
     await this.spool.close();
     await this.index.close();
