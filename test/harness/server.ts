@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { jobRecordSchema } from "../../src/contracts/http/answers.ts";
 import { runtimeDirectory } from "../../src/settings/runtime-directory.ts";
 import { eventually } from "./eventually.ts";
 import { processes } from "./processes.ts";
@@ -39,10 +40,13 @@ export interface Cli {
   err: string;
 }
 
-/** An accepted submission must match the published schema. */
+/** An accepted submission and its answer must match the published schemas. */
 async function checkSchema(body: string, response: Response): Promise<void> {
   if (response.status !== 200 || !body.includes('"workers"')) return;
-  if ((await response.clone().text()).includes('"job_id"')) expectPublished(body);
+  const answer = await response.clone().text();
+  if (!answer.includes('"job_id"')) return;
+  expectPublished(body);
+  jobRecordSchema.parse(JSON.parse(answer));
 }
 
 export class TestServer {

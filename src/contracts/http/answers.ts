@@ -19,6 +19,7 @@ export const jobRecordSchema = jobStatusSchema.pick({
   sqs_url: true,
   timeout: true,
   queue_dead_letter_queue: true,
+  on_failure: true,
   created_time: true,
 });
 
