@@ -23,7 +23,7 @@ export function auditResponse(
     follow: isTrue(c.req.query("follow")),
   };
   async function* chunks() {
-    for await (const lines of readAudit(directory, query)) yield `${lines.join("\n")}\n`;
+    for await (const lines of readAudit(directory, query)) yield lines.map((line) => `${line}\n`).join("");
   }
   return (query.follow ? streams : lists).answer(c, chunks(), NDJSON);
 }

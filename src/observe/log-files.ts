@@ -63,7 +63,8 @@ export function appendLogLine(file: string, line: string): void {
 
 /**
  * All lines of the files in `directory`, by time. With `follow`, also those that come later, until `isOver` says that
- * no more will come (called before the last read).
+ * no more will come (called before the last read). A read that finds nothing yields no lines, so that a reader who has
+ * left ends the generator then.
  */
 export async function* readLogLines(
   directory: string,
@@ -82,6 +83,7 @@ export async function* readLogLines(
       }
     }
     if (over) return;
+    yield [];
     await delay(FOLLOW_MS);
   }
 }

@@ -28,6 +28,7 @@ interface Cursor {
   at: number;
 }
 
+/** A poll that finds nothing yields no lines, so that a reader who has left ends the generator then. */
 export async function* readAudit(directory: string, query: AuditQuery): AsyncGenerator<string[]> {
   const readers = AUDIT_FILES.map((file) => new Reader(directory, file));
   for (;;) {
@@ -36,6 +37,7 @@ export async function* readAudit(directory: string, query: AuditQuery): AsyncGen
     if (wanted.length > 0) yield wanted.map(({ text }) => text);
     if (entries.length > 0) continue;
     if (!query.follow) return;
+    yield [];
     await delay(AUDIT_POLL_MS);
   }
 }

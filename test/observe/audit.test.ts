@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   AUDIT_FILE_BYTES_MAX,
   AUDIT_FILES_MAX,
+  AUDIT_POLL_MS,
   AUDIT_REFUSED_FILE_BYTES_MAX,
   FLOOD_LINES_MAX,
   FLOOD_WINDOW_MS,
@@ -95,10 +96,9 @@ describe("the audit", () => {
     const seen: unknown[] = [];
     const following = readAudit(directory, { since: "", key: undefined, follow: true });
     const next = async () => {
-      const { value } = await following.next();
-      seen.push(
-        ...(value as string[]).map((text) => (JSON.parse(text) as { request_id: string }).request_id),
-      );
+      let value: string[] = [];
+      while (value.length === 0) value = (await following.next()).value as string[];
+      seen.push(...value.map((text) => (JSON.parse(text) as { request_id: string }).request_id));
     };
     await next();
     const filler = `${JSON.stringify({ time: "2000-01-01T00:00:00.000000000Z", ...line, by: "k-0" })}\n`;
@@ -126,5 +126,21 @@ describe("the audit", () => {
     await audit.start();
     audit.record(line);
     expect((await lines()).map(({ by }) => by)).toEqual(["admin-token", "k-1"]);
+  });
+
+  it("is no longer read soon after its reader has left, also if no line comes", async () => {
+    const following = readAudit(directory, { since: "", key: undefined, follow: true });
+    // As a response reads: it waits for lines when its client leaves.
+    let isOver = false;
+    const waiting = (async () => {
+      while (!(await following.next()).done);
+      isOver = true;
+    })();
+    await vi.advanceTimersByTimeAsync(3 * AUDIT_POLL_MS);
+    expect(isOver).toBe(false);
+    following.return(undefined).catch(() => {});
+    await vi.advanceTimersByTimeAsync(3 * AUDIT_POLL_MS);
+    expect(isOver).toBe(true);
+    await waiting;
   });
 });

@@ -85,6 +85,21 @@ describe("the log of a worker", () => {
     expect(times).toEqual([...times].sort());
   });
 
+  it("is no longer read soon after its reader has left, also if no line comes", async () => {
+    write(0, 10);
+    const following = readLogLines(directory, true, async () => false);
+    expect((await following.next()).value).toHaveLength(10);
+    // As a response reads: it waits for lines when its client leaves.
+    let isOver = false;
+    const waiting = (async () => {
+      while (!(await following.next()).done);
+      isOver = true;
+    })();
+    const left = following.return(undefined);
+    await eventually("it is over", () => isOver, 10_000);
+    await Promise.all([waiting, left]);
+  });
+
   it("reports where bytes were dropped, and how many", async () => {
     write(0, 1000);
     rotate();
