@@ -66,8 +66,8 @@ export class Isolation {
     return this.waiting.length > 0;
   }
 
-  /** Whether the batch is split, and not searched yet. Then it waits for `open`, which returns it. */
-  holds(batch: number): boolean {
+  /** Sets a batch aside that is split, and not searched yet: `open` returns it. False for any other batch. */
+  setAside(batch: number): boolean {
     if (!this.split.has(batch) || this.batches.has(batch)) return false;
     this.waiting.push(batch);
     return true;

@@ -73,7 +73,7 @@ export class NextBatches {
     const { condemned } = this.former;
     for (;;) {
       const index = this.cursor.take(this.isolation?.isFull !== true);
-      if (index !== undefined && this.isolation?.holds(index) === true) continue;
+      if (index !== undefined && this.isolation?.setAside(index) === true) continue;
       if (index === undefined || !condemned.delete(index)) return index;
       this.attempts.fail(index, SERVER_DIED);
     }

@@ -9,7 +9,7 @@ import type { ObjectStore } from "../../object-store/object-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { BatchItems } from "../dispatch/part-entries.ts";
 import { type LoadedSegment, SegmentReader } from "../dispatch/segment-reader.ts";
-import { type FailedItemsRow, failedItems } from "../isolate/isolated-rows.ts";
+import { eachFailedItem, type FailedItemsRow } from "../isolate/isolated-rows.ts";
 import type { ItemSource } from "../isolate/item-source.ts";
 import { batchId } from "../letters/letters.ts";
 import { type FailedBatchRow, failedBatches } from "../records/failed-batches.ts";
@@ -101,7 +101,7 @@ async function* failuresAfter(
     for (const row of rows) {
       const { batch_index } = row;
       const after = batch_index === batch ? from : -1;
-      const items = job.isolates === 1 ? itemsAfter(db, job.job_id, batch_index, after) : NONE;
+      const items = job.isolates === 1 ? eachFailedItem(db, job.job_id, batch_index, after) : NONE;
       let isSplit = after >= 0;
       for await (const failed of items) {
         isSplit = true;
@@ -116,15 +116,6 @@ async function* failuresAfter(
 }
 
 const NONE: FailedItemsRow[] = [];
-
-async function* itemsAfter(db: Database, jobId: string, batchIndex: number, after: number) {
-  for (let last = after; ; ) {
-    const rows = await failedItems(db, jobId, batchIndex, last, ROWS_AT_ONCE);
-    yield* rows;
-    if (rows.length < ROWS_AT_ONCE) return;
-    last = rows.at(-1)!.first_item;
-  }
-}
 
 async function failureOfBatch(job: JobRow, row: FailedBatchRow, reader: PayloadReader): Promise<Failure> {
   const { batch_index, attempts, letter_error } = row;

@@ -22,6 +22,8 @@ export interface FailedItems {
   source: ItemSource | undefined;
 }
 
+/** Few: an error has up to 97 KiB. */
+const ITEMS_AT_ONCE = 20;
 /** Rows that one statement writes or removes: the parts of a batch may be thousands, in one commit. */
 const ROWS_A_STATEMENT = 100;
 
@@ -185,6 +187,21 @@ export function failedItems(
      WHERE job_id = ? AND batch_index = ? AND first_item > ? ORDER BY first_item LIMIT ?`,
     [jobId, batchIndex, after, limit],
   );
+}
+
+/** All guilty items of a batch after item `after`, in order. */
+export async function* eachFailedItem(
+  db: Statements,
+  jobId: string,
+  batchIndex: number,
+  after = -1,
+): AsyncGenerator<FailedItemsRow> {
+  for (let last = after; ; ) {
+    const rows = await failedItems(db, jobId, batchIndex, last, ITEMS_AT_ONCE);
+    yield* rows;
+    if (rows.length < ITEMS_AT_ONCE) return;
+    last = rows.at(-1)!.first_item;
+  }
 }
 
 /** The failures of these items do not count any more: they are tried again. */

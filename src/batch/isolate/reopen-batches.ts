@@ -2,11 +2,8 @@
  * Puts guilty items back in a redrive. The good items of their batches keep their predictions, and are not run again.
  */
 import type { Statements } from "../../database/database.ts";
-import { failedItems, forgetFailedItems, partsOf, replaceParts } from "./isolated-rows.ts";
+import { eachFailedItem, forgetFailedItems, partsOf, replaceParts } from "./isolated-rows.ts";
 import { type BatchPart, reopenedParts } from "./search.ts";
-
-/** Few: an error has up to 97 KiB. */
-const ITEMS_AT_ONCE = 20;
 
 export interface ReopenedBatch {
   batchIndex: number;
@@ -44,12 +41,9 @@ async function wantedItems(
   isWanted: (errorJson: string) => boolean,
 ): Promise<number[]> {
   const wanted: number[] = [];
-  for (let last = -1; ; ) {
-    const rows = await failedItems(db, jobId, batchIndex, last, ITEMS_AT_ONCE);
-    for (const { first_item, error_json } of rows) if (isWanted(error_json)) wanted.push(first_item);
-    if (rows.length < ITEMS_AT_ONCE) return wanted;
-    last = rows.at(-1)!.first_item;
-  }
+  for await (const { first_item, error_json } of eachFailedItem(db, jobId, batchIndex))
+    if (isWanted(error_json)) wanted.push(first_item);
+  return wanted;
 }
 
 export async function reopen(

@@ -10,11 +10,10 @@ import { chunksOf } from "./part-chunks.ts";
 import type { Part } from "./part-rows.ts";
 import { PartUpload } from "./part-upload.ts";
 import { copyRows } from "./part-writer.ts";
-import { RowScanner } from "./row-scanner.ts";
+import { countLines, RowScanner } from "./row-scanner.ts";
 
 const ENTRIES_A_PAGE = 4096;
 const READ_BYTES = 1024 * 1024;
-const NEWLINE = 10;
 
 export interface RewriteSources {
   store: ObjectStore;
@@ -78,7 +77,7 @@ class Merge {
   private leaveOut(bytes: Buffer): void {
     if (!this.last.isReplaced) this.batches--;
     this.last.isReplaced = true;
-    for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) this.rows--;
+    this.rows -= countLines(bytes);
   }
 
   private async advance(): Promise<void> {

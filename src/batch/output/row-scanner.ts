@@ -75,3 +75,10 @@ export function batchOfRow(data: Buffer, at: number): number | undefined {
 function noRow(data: Buffer, at: number): Error {
   return new NotRows(`this is no row of an output: ${data.toString("utf8", at, at + HEAD_BYTES_MAX)}`);
 }
+
+/** How many lines end in these bytes. */
+export function countLines(bytes: Buffer): number {
+  let found = 0;
+  for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) found++;
+  return found;
+}

@@ -7,9 +7,8 @@ import { ObjectMissing, type ObjectStore } from "../../object-store/object-store
 import type { Found } from "../output/compare-object.ts";
 import { MANIFEST, type Manifest } from "../output/manifest.ts";
 import { chunksOf } from "../output/part-chunks.ts";
-import { NotRows, RowScanner } from "../output/row-scanner.ts";
+import { countLines, NotRows, RowScanner } from "../output/row-scanner.ts";
 
-const NEWLINE = 10;
 /** Of batches that come in a wrong order, only the first are told. */
 const DIFFERENCES_MAX = 10;
 
@@ -81,7 +80,7 @@ export class OutputCheck {
     for await (const chunk of chunksOf(this.store, `${this.prefix}${found.path}`)) {
       hash.update(chunk);
       found.bytes += chunk.length;
-      found.rows += count(chunk, NEWLINE);
+      found.rows += countLines(chunk);
       for (const { batchIndex } of scanner.scan(chunk)) this.saw(batchIndex, found);
       yield;
     }
@@ -105,10 +104,4 @@ function differences(
   return (["rows", "bytes", "sha256"] as const)
     .filter((field) => named[field] !== found[field])
     .map((field) => `${field}: the manifest says ${named[field]}, the part has ${found[field]}`);
-}
-
-function count(bytes: Buffer, value: number): number {
-  let found = 0;
-  for (let at = bytes.indexOf(value); at >= 0; at = bytes.indexOf(value, at + 1)) found++;
-  return found;
 }

@@ -1,6 +1,6 @@
 /**
- * Bounds the headers of a head that has not ended, and the trailers of a body. Node passes on each 32 of them as they
- * arrive, and keeps up to 2,000: there is no request yet that could be refused. 6,500 connections with such a head, which
+ * Bounds the headers of a head that has not ended, and the trailers of a body. Node passes on each 32 of them (Node
+ * 24: 64) as they arrive, and keeps up to 2,000: there is no request yet that could be refused. 6,500 connections with such a head, which
  * need no key, took 540 MB and 1.6 s of one turn of the event loop.
  */
 import type { IncomingMessage } from "node:http";

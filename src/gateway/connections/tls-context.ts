@@ -27,7 +27,6 @@ const CIPHERS = `${DEFAULT_CIPHERS}:!kRSA`;
  */
 const GROUPS = "X25519:P-256:P-384";
 const POST_QUANTUM_GROUP = "X25519MLKEM768";
-const groups = hasPostQuantum() ? `${POST_QUANTUM_GROUP}:${GROUPS}` : GROUPS;
 
 /**
  * Without renegotiation in TLS 1.2: it is another handshake on an open connection, so its signature would have no turn.
@@ -38,7 +37,7 @@ export function tlsContext({ cert, key }: TlsFiles): TlsContext {
     cert: readFileSync(cert),
     key: readFileSync(key),
     ciphers: CIPHERS,
-    ecdhCurve: groups,
+    ecdhCurve: hasPostQuantum() ? `${POST_QUANTUM_GROUP}:${GROUPS}` : GROUPS,
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
