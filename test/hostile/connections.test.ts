@@ -1,5 +1,4 @@
 /** Connections that stay open: they hold bounded memory, and those in use are not closed. */
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
@@ -11,6 +10,7 @@ import { CONNECTION_NEW_MS } from "../../src/contracts/limits/requests.ts";
 import { setOwner } from "../../src/gateway/connections/owners.ts";
 import type { TlsFiles } from "../../src/gateway/connections/tls-context.ts";
 import { Listener } from "../../src/gateway/door/listener.ts";
+import { makeCertificate } from "../harness/certificates.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const MOST = 5;
@@ -37,11 +37,7 @@ describe.each(["plain", "TLS"])("more %s connections than a listener holds", (ki
   beforeAll(() => {
     dir = mkdtempSync(join(tmpdir(), "quern-connections-"));
     if (kind === "plain") return;
-    tls = { cert: join(dir, "cert.pem"), key: join(dir, "key.pem") };
-    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=q"];
-    execFileSync("openssl", ["req", "-x509", ...made, "-keyout", tls.key, "-out", tls.cert], {
-      stdio: "ignore",
-    });
+    tls = makeCertificate(dir);
   });
   afterAll(() => rmSync(dir, { recursive: true }));
 

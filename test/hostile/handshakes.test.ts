@@ -1,11 +1,10 @@
 /** TLS connections that never become requests: they hold bounded memory, and finished handshakes are not affected. */
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { connect, type Socket } from "node:net";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { HANDSHAKES_MAX } from "../../src/contracts/limits/requests.ts";
+import { makeCertificate } from "../harness/certificates.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
 
@@ -15,12 +14,7 @@ describe("unfinished TLS handshakes", () => {
   let ca: Buffer;
 
   beforeAll(async () => {
-    const [cert, key] = [join(server.dir, "cert.pem"), join(server.dir, "key.pem")];
-    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-    const subject = ["-subj", "/CN=quern", "-addext", "subjectAltName=IP:127.0.0.1"];
-    execFileSync("openssl", ["req", "-x509", ...made, ...subject, "-keyout", key, "-out", cert], {
-      stdio: "ignore",
-    });
+    const { cert, key } = makeCertificate(server.dir);
     ca = readFileSync(cert);
     await server.start({}, ["--tls-cert", cert, "--tls-key", key]);
   });

@@ -64,6 +64,13 @@ export const HANDSHAKES_RETRIED_MAX = 16;
 /** A client's first message: with post-quantum keys it has 2 KB. It comes in one part, or in a few. */
 export const CLIENT_HELLO_BYTES_MAX = 16 * 1024;
 export const CLIENT_HELLO_PARTS_MAX = 64;
+/** What a gateway reads of a TLS connection at once, in bytes: a record of the largest size takes two of them. */
+export const TLS_PIECE_BYTES = 16 * 1024;
+/**
+ * What a client may send over TLS without a byte of data, in bytes: 2,400 changes of its key, 25 ms of work. Clients
+ * change it once in some gigabytes. A record whose end is missing counts, too; it has up to 16 KiB.
+ */
+export const SILENT_RECORDS_BYTES_MAX = 64 * 1024;
 /** The time for a TLS handshake. */
 export const HANDSHAKE_MS = 20_000;
 /** Late connections that one turn of a gateway's event loop closes: 5 ms of work. */

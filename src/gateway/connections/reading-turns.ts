@@ -49,9 +49,13 @@ export class ReadingTurns {
     });
   }
 
-  /** The head of a request came, a part of its body or its end, or a connection ended. On the hot path. */
-  count(): void {
-    if (++this.parts >= PARTS_AT_ONCE) this.measure();
+  /**
+   * The head of a request came, a part of its body or its end, or a connection ended, or something that takes as long as
+   * so many of these. On the hot path.
+   */
+  count(parts = 1): void {
+    this.parts += parts;
+    if (this.parts >= PARTS_AT_ONCE) this.measure();
   }
 
   private measure(): void {

@@ -13,6 +13,7 @@ import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
 import { type TlsFiles, tlsContext } from "../connections/tls-context.ts";
+import { boundRecords } from "../connections/tls-records.ts";
 import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
 import { boundHandshakes } from "./handshakes.ts";
 import { endLateInTurns, endTooManyHeaders } from "./late-connections.ts";
@@ -80,6 +81,7 @@ export class Listener implements Service {
       open.add(socket);
       turns.add(socket);
       boundHeaders(socket, bound);
+      if (tls !== undefined) boundRecords(socket, (parts) => turns.count(parts));
     });
   }
 

@@ -1,5 +1,4 @@
 /** Handshakes of many TLS clients that send their ClientHello at once, through a real listener. */
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,6 +15,7 @@ import { HandshakeTurns } from "../../../src/gateway/connections/handshake-turns
 import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
 import type { TlsFiles } from "../../../src/gateway/connections/tls-context.ts";
 import { Listener } from "../../../src/gateway/door/listener.ts";
+import { makeCertificate } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/eventually.ts";
 
 const CLIENTS = 100;
@@ -36,9 +36,7 @@ describe("TLS clients that begin together", () => {
 
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), "quern-handshakes-"));
-    tls = { cert: join(dir, "cert.pem"), key: join(dir, "key.pem") };
-    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=q"];
-    makeCertificate(tls, [...made, "-keyout", tls.key]);
+    tls = makeCertificate(dir);
     hello = await firstMessage();
   });
   afterAll(() => rmSync(dir, { recursive: true }));
@@ -156,8 +154,8 @@ describe("TLS clients that begin together", () => {
       socket.destroy();
       return CN;
     };
-    expect(await subject()).toBe("q");
-    makeCertificate(tls, ["-key", tls.key, "-subj", "/CN=renewed"]);
+    expect(await subject()).toBe("quern");
+    makeCertificate(dir, "renewed");
     await eventually("the certificate", async () => (await subject()) === "renewed");
     expect(await renegotiate()).toBe("ERR_SSL_NO_RENEGOTIATION");
   });
@@ -179,11 +177,6 @@ describe("TLS clients that begin together", () => {
     return error?.code;
   }
 });
-
-/** Into the files. `options` say with which key and for whom. */
-function makeCertificate(tls: TlsFiles, options: string[]): void {
-  execFileSync("openssl", ["req", "-x509", ...options, "-out", tls.cert], { stdio: "ignore" });
-}
 
 /** The ClientHello of Node's own client, with a key for X25519. */
 function firstMessage(): Promise<Buffer> {

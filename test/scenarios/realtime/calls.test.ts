@@ -1,5 +1,5 @@
 /** Code that calls other APIs of its server (QUERN_API_URL), on a server with keys, TLS and a control listener. */
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -8,6 +8,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callers } from "../../harness/callers.ts";
+import { makeCertificate } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
 import { processes } from "../../harness/processes.ts";
@@ -83,11 +84,7 @@ function send(
 }
 
 beforeAll(async () => {
-  const subject = ["-subj", "/CN=quern", "-addext", "subjectAltName=IP:127.0.0.1"];
-  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-  execFileSync("openssl", ["req", "-x509", ...made, ...subject, "-keyout", key, "-out", cert], {
-    stdio: "ignore",
-  });
+  makeCertificate(directory.dir);
   mainPort = await freePort();
   await server.start({}, [
     ...["--listen", `127.0.0.1:${mainPort}`, "--control-listen", `127.0.0.1:${await freePort()}`],

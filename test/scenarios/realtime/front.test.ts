@@ -1,6 +1,6 @@
 /** In front of the gateway: nginx, TLS, a page in a browser, a control listener, several gateways. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { CONNECTIONS_QUEUED_MAX } from "../../../src/contracts/limits/processes.ts";
+import { makeCertificate } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
 import { killAll, processes } from "../../harness/processes.ts";
@@ -249,25 +250,6 @@ describe("TLS", () => {
   const server = new TestServer();
   afterAll(() => server.stop());
   const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(server.dir, name)) as [string, string];
-  const makeCertificate = (name: string) =>
-    execFileSync(
-      "openssl",
-      [
-        ...[
-          "req",
-          "-x509",
-          "-newkey",
-          "ec",
-          "-pkeyopt",
-          "ec_paramgen_curve:prime256v1",
-          "-nodes",
-          "-days",
-          "2",
-        ],
-        ...["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
-      ],
-      { stdio: "ignore" },
-    );
   const subject = () =>
     new Promise<[number, string]>((resolve, reject) => {
       const sent = httpsRequest(
@@ -287,7 +269,7 @@ describe("TLS", () => {
     });
 
   it("serves with a certificate, and with a renewed one without a restart", async () => {
-    makeCertificate("first");
+    makeCertificate(server.dir, "first");
     await server.start({}, ["--gateways", "2", "--tls-cert", cert, "--tls-key", key]);
     expect(server.baseUrl).toMatch(/^https:/);
     const trusting = new TestServer({ NODE_EXTRA_CA_CERTS: cert, QUERN_DATA_DIR: server.dataDir });
@@ -301,7 +283,8 @@ describe("TLS", () => {
     await eventually("the broken one is told", () =>
       server.stderr.includes("the new certificate cannot be used"),
     );
-    makeCertificate("second");
+    rmSync(key);
+    makeCertificate(server.dir, "second");
     await eventually("the new one is shown", async () => (await subject().catch(() => []))[1] === "second");
     await trusting.stop();
   });
