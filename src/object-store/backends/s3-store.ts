@@ -24,6 +24,8 @@ import { S3Writes } from "./s3-writes.ts";
 
 /** Credentials may appear later: while it is anonymous, the store looks for them again after this time. */
 const ANONYMOUS_KEPT_MS = 60_000;
+/** Begins the version of an object that has no ETag. */
+const MODIFIED = "modified ";
 
 export class S3Store implements ObjectStore {
   parallelListings(): number {
@@ -116,8 +118,8 @@ export class S3Store implements ObjectStore {
     const { bucket, key } = bucketAndKey(path);
     const { client, identity } = await this.access();
     try {
-      const { ETag, ContentLength } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
-      return { path, etag: ETag!, bytes: ContentLength! };
+      const found = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
+      return { path, etag: versionOf(found), bytes: found.ContentLength! };
     } catch (error) {
       throw toObjectError(error as S3ServiceException, path, identity);
     }
@@ -127,12 +129,13 @@ export class S3Store implements ObjectStore {
     const { GetObjectCommand } = await import("@aws-sdk/client-s3");
     const { bucket, key } = bucketAndKey(path);
     const { client, identity } = await this.access();
-    const command = new GetObjectCommand({ Bucket: bucket, Key: key, Range: range, IfMatch: etag });
+    const IfMatch = etag.startsWith(MODIFIED) ? undefined : etag;
+    const command = new GetObjectCommand({ Bucket: bucket, Key: key, Range: range, IfMatch });
     try {
-      const { Body, ETag, ContentRange } = await client.send(command, { abortSignal });
-      const stream = Body as import("node:stream").Readable;
+      const found = await client.send(command, { abortSignal });
+      const stream = found.Body as import("node:stream").Readable;
       // Some stores ignore If-Match.
-      if (ETag === etag) return { stream, contentRange: ContentRange };
+      if (versionOf(found) === etag) return { stream, contentRange: found.ContentRange };
       stream.destroy();
     } catch (error) {
       const { $metadata } = error as S3ServiceException;
@@ -150,4 +153,17 @@ export class S3Store implements ObjectStore {
     }
     return this.opened;
   }
+}
+
+/**
+ * The ETag, or else the time of the last change in seconds: gateways have no ETag of files that they did not write.
+ */
+function versionOf({
+  ETag,
+  LastModified,
+}: {
+  ETag?: string | undefined;
+  LastModified?: Date | undefined;
+}): string {
+  return ETag ?? `${MODIFIED}${LastModified?.toISOString() ?? ""}`;
 }
