@@ -9,7 +9,7 @@ import type { Database } from "../../database/database.ts";
 import { appendSegment } from "../../database/segment-rows.ts";
 import { ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
 import { FormerOwner, saveEnqueued } from "../records/owned-job.ts";
-import type { NewSegment } from "./make-segments.ts";
+import { type NewSegment, rangeRowBytes } from "./make-segments.ts";
 
 /** The position in the input at which the committed segments end. */
 export interface EnqueueCursor {
@@ -53,7 +53,7 @@ export class EnqueueCommits {
 
   keep(segment: NewSegment, cursor: EnqueueCursor): void {
     this.waiting.push(segment);
-    for (const range of segment.ranges) this.waitingBytes += range.end - range.start;
+    for (const range of segment.ranges) this.waitingBytes += range.end - range.start + rangeRowBytes(range);
     this.cursor = cursor;
   }
 

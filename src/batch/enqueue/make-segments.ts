@@ -2,10 +2,23 @@
  * Groups lines into batches and batches into segments. Pure: positions in, segments out. A batch may span files; a
  * segment never ends inside a batch.
  */
-import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../contracts/limits/jobs.ts";
+import {
+  SEGMENT_BATCHES_MAX,
+  SEGMENT_BYTES_TARGET,
+  SEGMENT_RANGES_BYTES_TARGET,
+} from "../../contracts/limits/jobs.ts";
 import type { ByteRange, RangeLines, Segment } from "../../database/segment-rows.ts";
 
 export type NewSegment = Omit<Segment, "settled" | "settled_count">;
+
+/** Names of fields, numbers and punctuation of a range as JSON. */
+const RANGE_JSON_BYTES = 80;
+
+/** About the bytes of a range in the row of its segment. */
+export function rangeRowBytes({ path, etag, lines }: ByteRange): number {
+  const names = Buffer.byteLength(path) + Buffer.byteLength(etag) + Buffer.byteLength(lines?.file ?? "");
+  return RANGE_JSON_BYTES + names;
+}
 
 export class SegmentMaker {
   /** Compact bytes of the batch that the last item went into, brackets and commas included. */
@@ -18,6 +31,7 @@ export class SegmentMaker {
   private bytes = 0;
   private hasBlankLines = false;
   private ranges: ByteRange[] = [];
+  private rangesBytes = 0;
   private current: ByteRange | undefined;
   /** Which lines the current range has: `items` is the number in the segment before it until the range ends. */
   private lines: RangeLines | undefined;
@@ -77,9 +91,15 @@ export class SegmentMaker {
     this.batchBytes += compactBytes + 1;
     if (this.itemsInBatch < this.batchSize) return undefined;
     this.closeBatch();
-    const isFull =
-      this.bytes >= SEGMENT_BYTES_TARGET || this.nextBatch - this.firstBatch >= SEGMENT_BATCHES_MAX;
-    return isFull ? this.cut() : undefined;
+    return this.isFull ? this.cut() : undefined;
+  }
+
+  private get isFull(): boolean {
+    return (
+      this.bytes >= SEGMENT_BYTES_TARGET ||
+      this.nextBatch - this.firstBatch >= SEGMENT_BATCHES_MAX ||
+      this.rangesBytes >= SEGMENT_RANGES_BYTES_TARGET
+    );
   }
 
   /** The rest, with a last batch that may be short; undefined if there is none. */
@@ -112,13 +132,17 @@ export class SegmentMaker {
     this.bytes = 0;
     this.hasBlankLines = false;
     this.ranges = [];
+    this.rangesBytes = 0;
     return segment;
   }
 
   private closeRange(end: number): void {
     const { path, etag, start } = this.current!;
     const lines = this.linesOfRange();
-    if (end > start) this.ranges.push({ path, etag, start, end, ...(lines === undefined ? {} : { lines }) });
+    if (end === start) return;
+    const range = { path, etag, start, end, ...(lines === undefined ? {} : { lines }) };
+    this.ranges.push(range);
+    this.rangesBytes += rangeRowBytes(range);
   }
 
   private linesOfRange(): RangeLines | undefined {

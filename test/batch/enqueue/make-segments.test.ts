@@ -2,7 +2,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type NewSegment, SegmentMaker } from "../../../src/batch/enqueue/make-segments.ts";
-import { SEGMENT_BATCHES_MAX, SEGMENT_BYTES_TARGET } from "../../../src/contracts/limits/jobs.ts";
+import {
+  SEGMENT_BATCHES_MAX,
+  SEGMENT_BYTES_TARGET,
+  SEGMENT_RANGES_BYTES_TARGET,
+} from "../../../src/contracts/limits/jobs.ts";
 
 /** A file as the lengths of its lines; a blank one is negative. */
 interface File {
@@ -12,12 +16,12 @@ interface File {
 }
 
 /** All segments that the maker gives for these files, including the last one; `batchBytes` after each item. */
-function segmentsOf(batchSize: number, files: File[], firstBatch = 0) {
+function segmentsOf(batchSize: number, files: File[], firstBatch = 0, known?: { before: number }) {
   const maker = new SegmentMaker(batchSize, firstBatch);
   const segments: NewSegment[] = [];
   const batchBytes: number[] = [];
   for (const { path, start = 0, lines } of files) {
-    maker.beginFile(path, `etag of ${path}`, start);
+    maker.beginFile(path, `etag of ${path}`, start, known);
     let end = start;
     for (const length of lines) {
       end += Math.abs(length);
@@ -202,6 +206,23 @@ describe("segments", () => {
     const lines = Array<number>(2 * SEGMENT_BATCHES_MAX + 1).fill(2);
     const counts = segmentsOf(1, [{ path: "a", lines }], 5).segments.map(({ batch_count }) => batch_count);
     expect(counts).toEqual([SEGMENT_BATCHES_MAX, SEGMENT_BATCHES_MAX, 1]);
+  });
+
+  const smallFiles = (count: number, nameLength: number): File[] =>
+    Array.from({ length: count }, (_, at) => ({ path: `${at}-${"é".repeat(nameLength / 2)}`, lines: [3] }));
+  const rangesText = ({ ranges }: NewSegment) => Buffer.byteLength(JSON.stringify(ranges));
+
+  it.each([10, 200, 1000])("have few ranges of small files, with names of %i bytes", (nameLength) => {
+    const { segments } = segmentsOf(1, smallFiles(5000, nameLength), 0, { before: 0 });
+    const sizes = segments.map((segment) => rangesText(segment) / SEGMENT_RANGES_BYTES_TARGET);
+    expect(Math.max(...sizes)).toBeLessThan(1.1);
+    expect(Math.min(...sizes.slice(0, -1))).toBeGreaterThan(0.8);
+  });
+
+  it("have more ranges if one batch does", () => {
+    const [first, second, ...rest] = segmentsOf(3000, smallFiles(3500, 200)).segments;
+    expect([first!.batch_count, first!.item_count, second!.item_count]).toEqual([1, 3000, 500]);
+    expect([rangesText(first!) > SEGMENT_RANGES_BYTES_TARGET, rest]).toEqual([true, []]);
   });
 
   it("begin after a byte order mark", () => {
