@@ -232,13 +232,13 @@ describe("the queue of a real-time API", () => {
   it("frees the slot of a client that leaves while it waits", async () => {
     const [gate, touched] = [join(server.dir, "busy-may-end"), join(server.dir, "busy")];
     const busy = [0, 1].map((n) => server.post("/echo", { do: "await", path: gate, touch: touched + n }));
-    // The other request may wait at the same replica: both count.
+    // The other request may wait at the same replica: both count. So all requests here wait for the gate.
     await eventually("one runs", () => [0, 1].some((n) => existsSync(touched + n)));
     const leaving = new AbortController();
     const waiting = server
       .fetch("/echo", {
         method: "POST",
-        body: '{"id":1}',
+        body: JSON.stringify({ do: "await", path: gate }),
         headers: { "content-type": "application/json" },
         signal: leaving.signal,
       })
@@ -250,7 +250,7 @@ describe("the queue of a real-time API", () => {
     const refused: number[] = [];
     const more = [1, 2, 3].map(async (id) => {
       for (;;) {
-        const { status } = await server.post("/echo", { id });
+        const { status } = await server.post("/echo", { do: "await", path: gate, id });
         if (status !== 503) return status;
         refused.push(id);
       }
