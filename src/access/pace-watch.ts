@@ -1,6 +1,7 @@
 /** Refuses small bodies that stop arriving. One timer for all of them: a timer for each would cost more than the body. */
 import { contain } from "../base/boundary.ts";
-import { BODY_PACE_MS, BODY_PACE_SHARE } from "../contracts/limits/requests.ts";
+import { FewEachTurn, type NextTurn } from "../base/clock.ts";
+import { BODY_PACE_MS, BODY_PACE_SHARE, LATE_AT_ONCE_MAX } from "../contracts/limits/requests.ts";
 
 export interface WatchedBody {
   /** Bytes that have arrived. */
@@ -17,7 +18,14 @@ interface Watched {
 
 export class PaceWatch {
   private readonly bodies = new Map<WatchedBody, Watched>();
+  /** Those that are too slow, until their turn. */
+  private readonly slow = new Set<WatchedBody>();
+  private readonly refusals: FewEachTurn;
   private timer: NodeJS.Timeout | undefined;
+
+  constructor(nextTurn?: NextTurn) {
+    this.refusals = new FewEachTurn("a slow body", LATE_AT_ONCE_MAX, nextTurn);
+  }
 
   get size(): number {
     return this.bodies.size;
@@ -31,6 +39,7 @@ export class PaceWatch {
 
   delete(body: WatchedBody): void {
     this.bodies.delete(body);
+    this.slow.delete(body);
   }
 
   /** Called once in each period. A body is judged by whole periods only. */
@@ -40,7 +49,10 @@ export class PaceWatch {
       watched.before = body.bytes;
       if (before === undefined || body.bytes - before >= body.size * BODY_PACE_SHARE) continue;
       this.bodies.delete(body);
-      contain("a slow body", onSlow);
+      this.slow.add(body);
+      this.refusals.add(() => {
+        if (this.slow.delete(body)) onSlow();
+      });
     }
     if (this.bodies.size > 0) return;
     clearInterval(this.timer);

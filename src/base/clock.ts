@@ -3,6 +3,7 @@
  * Durations and deadlines of a running process are monotonic: `performance.now()`. No step of the wall clock moves it,
  * and it stands still while the machine is suspended.
  */
+import { contain } from "./boundary.ts";
 
 /**
  * If the clocks differ by more, the wall clock was set or the machine was suspended. A preempted reading differs by
@@ -87,6 +88,38 @@ export class OneEachTurn {
   turn(): Promise<void> {
     this.last = this.last.then(() => new Promise((resolve) => setImmediate(resolve)));
     return this.last;
+  }
+}
+
+/** Calls its argument in the next turn of the event loop. */
+export type NextTurn = (next: () => void) => void;
+
+/**
+ * Does many small pieces of work a few in each turn of the event loop, in order. What came together is often due
+ * together: closing 10,000 connections in one turn would keep everybody else waiting for half a second.
+ */
+export class FewEachTurn {
+  private readonly what: string;
+  private readonly most: number;
+  private readonly nextTurn: NextTurn;
+  private work: (() => void)[] = [];
+
+  /** `what`: the name of a piece, for the log. `most`: pieces in one turn. */
+  constructor(what: string, most: number, nextTurn: NextTurn = setImmediate) {
+    this.what = what;
+    this.most = most;
+    this.nextTurn = nextTurn;
+  }
+
+  add(piece: () => void): void {
+    this.work.push(piece);
+    if (this.work.length === 1) this.nextTurn(() => this.doSome());
+  }
+
+  private doSome(): void {
+    const some = this.work.splice(0, this.most);
+    if (this.work.length > 0) this.nextTurn(() => this.doSome());
+    for (const piece of some) contain(this.what, piece);
   }
 }
 

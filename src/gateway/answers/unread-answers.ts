@@ -5,6 +5,8 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { contain } from "../../base/boundary.ts";
+import { FewEachTurn, type NextTurn } from "../../base/clock.ts";
+import { LATE_AT_ONCE_MAX } from "../../contracts/limits/requests.ts";
 import {
   UNREAD_ANSWERS_BYTES_MAX,
   UNREAD_ANSWERS_LOOKED_AT_MAX,
@@ -44,9 +46,11 @@ export class UnreadAnswers {
   private readonly unread: Ring = new Map();
   private readonly byOwner = new Map<string, Ring>();
   private readonly shares: Shares;
+  private readonly closes: FewEachTurn;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(most: number, sourcesMost = unreadForwardedMax()) {
+  constructor(most: number, sourcesMost = unreadForwardedMax(), nextTurn?: NextTurn) {
+    this.closes = new FewEachTurn("a connection that nobody reads", LATE_AT_ONCE_MAX, nextTurn);
     this.most = most;
     this.sourceBytes = Math.max(UNREAD_FORWARDED_BYTES, Math.ceil(most / sourcesMost));
     this.shares = new Shares(most / UNREAD_ANSWERS_SHARE);
@@ -142,7 +146,7 @@ export class UnreadAnswers {
   /** Not the response: if it is not its turn yet, it has no socket. */
   private close(response: ServerResponse): void {
     this.forget(response);
-    response.req.socket.destroy();
+    this.closes.add(() => response.req.socket.destroy());
   }
 
   private heldBytes(response: ServerResponse, source: Source | undefined): number {

@@ -5,7 +5,7 @@
  */
 import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
-import { contain } from "../../base/boundary.ts";
+import { FewEachTurn, type NextTurn } from "../../base/clock.ts";
 import { LATE_AT_ONCE_MAX } from "../../contracts/limits/requests.ts";
 
 /** A socket of Node's HTTP server, with the response in progress. */
@@ -19,21 +19,12 @@ const STATUS_OF: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 };
 
-export function endLateInTurns(
-  server: Pick<Server, "on">,
-  nextTurn: (next: () => void) => void = setImmediate,
-): void {
-  const late: (() => void)[] = [];
-  const endSome = () => {
-    const some = late.splice(0, LATE_AT_ONCE_MAX);
-    if (late.length > 0) nextTurn(endSome);
-    for (const end of some) contain("a late connection", end);
-  };
+export function endLateInTurns(server: Pick<Server, "on">, nextTurn?: NextTurn): void {
+  const late = new FewEachTurn("a late connection", LATE_AT_ONCE_MAX, nextTurn);
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     const end = () => endAfter(error, socket);
-    if (error.code !== "ERR_HTTP_REQUEST_TIMEOUT") return end();
-    late.push(end);
-    if (late.length === 1) nextTurn(endSome);
+    if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") late.add(end);
+    else end();
   });
 }
 

@@ -7,7 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../../src/access/body-budget.ts";
+import type { NextTurn } from "../../../src/base/clock.ts";
 import type { Forwarded } from "../../../src/contracts/forwarded.ts";
+import { LATE_AT_ONCE_MAX } from "../../../src/contracts/limits/requests.ts";
 import {
   UNREAD_ANSWERS_BYTES_MAX,
   UNREAD_FORWARDED_BYTES,
@@ -22,6 +24,7 @@ import { forward } from "../../../src/gateway/forward.ts";
 import { eventually } from "../../harness/eventually.ts";
 
 const AHEAD = 20;
+const AT_ONCE: NextTurn = (next) => next();
 const ANSWER = Buffer.alloc(256 * 1024);
 const CONNECTIONS_HELD = Math.floor(UNREAD_ANSWERS_BYTES_MAX / ((AHEAD - 1) * (ANSWER.length + 1000)));
 
@@ -171,7 +174,7 @@ describe("of unread responses", () => {
   let unread: UnreadAnswers;
 
   beforeEach(() => {
-    unread = new UnreadAnswers(MOST);
+    unread = new UnreadAnswers(MOST, undefined, AT_ONCE);
   });
 
   function add(count: number, address: string, bytes: number): Response[] {
@@ -209,7 +212,7 @@ describe("of unread responses", () => {
   });
 
   it("one that is not complete counts for what its source may hold too", () => {
-    const all = new UnreadAnswers(1_000_000);
+    const all = new UnreadAnswers(1_000_000, undefined, AT_ONCE);
     const source = { readableEnded: false, readableLength: 0 };
     const response = asResponse(new Response("192.0.2.1", 100));
     all.add(response, source as IncomingMessage);
@@ -220,7 +223,7 @@ describe("of unread responses", () => {
   });
 
   it("one that is not complete counts for its file, if files are few", () => {
-    const all = new UnreadAnswers(1_000_000, 4);
+    const all = new UnreadAnswers(1_000_000, 4, AT_ONCE);
     const responses = Array.from({ length: 5 }, () => new Response("192.0.2.1", 100));
     const source = { readableEnded: false, readableLength: 0 } as IncomingMessage;
     for (const response of responses) all.add(asResponse(response), source);
@@ -232,6 +235,18 @@ describe("of unread responses", () => {
     for (const response of all) response.writableLength = 0;
     expect([closed(add(16, "192.0.2.1", 100)), closed(all)]).toEqual([[], []]);
     expect(all.map((response) => response.listenerCount("close"))).toEqual(all.map(() => 0));
+  });
+
+  it("those whose time is over together are closed a few in each turn, and no longer counted at once", () => {
+    const turns: (() => void)[] = [];
+    unread = new UnreadAnswers(1_000_000, undefined, (next) => turns.push(next));
+    const all = add(LATE_AT_ONCE_MAX + 1, "192.0.2.1", 1);
+    unread.check(performance.now() + UNTAKEN_MS);
+    expect([closed(all).length, turns.length]).toEqual([0, 1]);
+    turns.shift()!();
+    expect([closed(all).length, turns.length]).toEqual([LATE_AT_ONCE_MAX, 1]);
+    turns.shift()!();
+    expect([closed(all).length, turns.length]).toEqual([LATE_AT_ONCE_MAX + 1, 0]);
   });
 
   it("one whose client takes nothing is closed after a minute, however little all hold", () => {
