@@ -25,6 +25,8 @@ export class Enqueuing implements Phase, WorkersOwner {
   private readonly turns: EnqueueTurns;
   /** Known before all is enqueued if the items came with the submission. */
   private readonly expectedBatches: number | undefined;
+  /** What it waits for in its turn. */
+  private inputWait: string | undefined;
 
   /** `turns`: the first one has begun. */
   constructor(
@@ -102,7 +104,8 @@ export class Enqueuing implements Phase, WorkersOwner {
     const own = {
       ...{ jobId, store, diskWait, input, signal, itemsPath: itemsFile(deps.dataDir, jobId) },
       isCancelled: () => this.run.isEnding,
-      isTurnOver: (hasProgress: boolean) => this.turns.isOver(hasProgress),
+      isTurnOver: (hasProgress: boolean, isAwaited: boolean) => this.turns.isOver(hasProgress, isAwaited),
+      onWait: (reason: string | undefined) => this.waitFor(reason),
     };
     let end: EnqueueTurnEnd = { kind: "turn_over", kept: undefined, isFurther: true };
     while (end.kind === "turn_over") {
@@ -112,6 +115,11 @@ export class Enqueuing implements Phase, WorkersOwner {
       if (!(await this.turns.next(end.isFurther))) return undefined;
     }
     return end.kind === "enqueued" ? end.total : undefined;
+  }
+
+  private waitFor(reason: string | undefined): void {
+    this.inputWait = reason;
+    if (reason !== undefined) this.run.deps.jobLog(this.run.job.job_id, reason);
   }
 
   /** A ready worker waits for batches. */
@@ -124,7 +132,7 @@ export class Enqueuing implements Phase, WorkersOwner {
   }
 
   waiting(withNames: boolean): string | undefined {
-    return this.turns.describeWaiting() ?? this.workers.describeWaiting(withNames);
+    return this.turns.describeWaiting() ?? this.inputWait ?? this.workers.describeWaiting(withNames);
   }
 
   tick(nowMs: number): void {

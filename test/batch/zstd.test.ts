@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { unpackZstd } from "../../src/batch/zstd/frames.ts";
-import { ZstdReader } from "../../src/batch/zstd/reader.ts";
+import { type WindowWait, ZstdReader } from "../../src/batch/zstd/reader.ts";
 
 const samples = JSON.parse(readFileSync(new URL("zstd-samples.json", import.meta.url), "utf8")) as {
   name: string;
@@ -25,6 +25,10 @@ const MAGIC = [0x28, 0xb5, 0x2f, 0xfd];
 /** A frame of the window that is meant by its byte, and of blocks. */
 const frame = (window: number, ...blocks: number[]) => Buffer.from([...MAGIC, 0x00, window, ...blocks]);
 const WINDOW_1_MIB = 0x50;
+const wait = (signal = new AbortController().signal, onWait: WindowWait["onWait"] = () => {}) => ({
+  signal,
+  onWait,
+});
 
 describe("Zstandard in TypeScript", () => {
   it.each(samples)("unpacks $name of $made_with, in pieces of any length", async ({ compressed, sha256 }) => {
@@ -47,7 +51,7 @@ describe("Zstandard in TypeScript", () => {
     ["a content of 2^60 bytes", Buffer.from([...MAGIC, 0xe0, 0, 0, 0, 0, 0, 0, 0, 16]), /needs a window of/],
   ])("refuses %s before it allocates memory", async (_what, bytes, message) => {
     const before = process.memoryUsage().arrayBuffers;
-    const reader = new ZstdReader("file:///x.zst");
+    const reader = new ZstdReader("file:///x.zst", wait());
     const all = async () => {
       for await (const _ of reader.unpack(pieces(bytes, 100)));
     };
@@ -60,7 +64,7 @@ describe("Zstandard in TypeScript", () => {
     const large = frame(0x70, 0x0b, 0x00, 0x00, 0x62);
     const skipped = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
     const read = async (...frames: Buffer[]) => {
-      const reader = new ZstdReader("file:///x.zst");
+      const reader = new ZstdReader("file:///x.zst", wait());
       const parts: Uint8Array[] = [];
       try {
         for await (const part of reader.unpack(pieces(Buffer.concat(frames), 7))) parts.push(part);
@@ -133,7 +137,15 @@ describe("Zstandard in TypeScript", () => {
   it("holds at most two large windows, and opens the next once one is closed", async () => {
     // 16 MiB.
     const bytes = frame(0x70, 0x0b, 0x00, 0x00, 0x61);
-    const readers = Array.from({ length: 4 }, () => new ZstdReader("file:///x.zst"));
+    const ends = Array.from({ length: 4 }, () => new AbortController());
+    const waits: [reader: number, isWaiting: boolean][] = [];
+    const readers = ends.map(
+      ({ signal }, at) =>
+        new ZstdReader(
+          "file:///x.zst",
+          wait(signal, (reason) => waits.push([at, reason !== undefined])),
+        ),
+    );
     const first = readers.map((reader) => reader.unpack(pieces(bytes, 100))[Symbol.asyncIterator]().next());
     const begun: number[] = [];
     for (const [at, promise] of first.entries()) promise.then(() => begun.push(at)).catch(() => {});
@@ -141,11 +153,19 @@ describe("Zstandard in TypeScript", () => {
     await new Promise((resolve) => setImmediate(resolve));
     // Two that are admitted unpack side by side: either may be first.
     expect(begun.toSorted()).toEqual([0, 1]);
+    expect(waits.filter(([, isWaiting]) => isWaiting)).toEqual([
+      [2, true],
+      [3, true],
+    ]);
+    expect(readers.map(({ isAwaited }) => isAwaited)).toEqual([true, true, false, false]);
+    ends[2]!.abort(new Error("the job has ended"));
+    await expect(first[2]).rejects.toThrow("the job has ended");
     readers[2]!.close();
     readers[0]!.close();
-    await expect(first[2]).rejects.toThrow("reading was cancelled");
     await first[3];
     expect(begun.toSorted()).toEqual([0, 1, 3]);
+    expect(waits.at(-1)).toEqual([3, false]);
+    expect(readers.map(({ isAwaited }) => isAwaited)).toEqual([false, false, false, false]);
     for (const reader of readers) reader.close();
   });
 });

@@ -1,7 +1,8 @@
 /** Jobs whose input unpacks to far more than its size, or needs more memory than any machine has. */
-import { writeFileSync } from "node:fs";
+import { readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../harness/eventually.ts";
 import { peakMiB, resetPeak } from "../harness/peak-memory.ts";
 import { ECHO, project } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
@@ -67,4 +68,26 @@ describe("hostile compressed files", () => {
     delays.sort((a, b) => a - b);
     expect(delays[Math.floor(delays.length * 0.9)]).toBeLessThan(1_000);
   }, 120_000);
+
+  it("that unpack to nothing end their job, which then keeps nobody else from its place", async () => {
+    // Blocks of three bytes, all of them empty.
+    const nothing = await submit("nothing.zst", Buffer.concat([head(0x88), Buffer.alloc(40 << 20), LAST]));
+    expect(await server.ended("jobs", nothing)).toMatchObject({
+      ...{ status: "status_enqueue_failed", reason: { code: "input_unreadable" } },
+    });
+    const stopped = await submit("again.zst", Buffer.concat([head(0x88), Buffer.alloc(40 << 20), LAST]));
+    await server.fetch(`/jobs/${stopped}`, { method: "DELETE" });
+    expect((await server.ended("jobs", stopped)).status).toBe("status_stopped");
+    const controller = server.child("controller");
+    const open = () => readdirSync(`/proc/${controller}/fd`).filter((fd) => isAgain(controller, fd));
+    await eventually("its file is closed", () => open().length === 0);
+  });
 });
+
+function isAgain(pid: number, fd: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`).endsWith("again.zst");
+  } catch {
+    return false;
+  }
+}

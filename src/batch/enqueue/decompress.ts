@@ -5,10 +5,14 @@
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { ServiceError } from "../../contracts/errors.ts";
-import { COMPRESSION_FREE_BYTES, COMPRESSION_RATIO_MAX } from "../../contracts/limits/input-files.ts";
+import {
+  COMPRESSED_SILENT_BYTES_MAX,
+  COMPRESSION_FREE_BYTES,
+  COMPRESSION_RATIO_MAX,
+} from "../../contracts/limits/input-files.ts";
 import { ObjectChanged, type OpenObject } from "../../object-store/object-store.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
-import { ZstdReader } from "../zstd/reader.ts";
+import { type WindowWait, ZstdReader } from "../zstd/reader.ts";
 
 export type Compression = "gz" | "zst";
 
@@ -19,11 +23,7 @@ export function compressionOf(path: string): Compression | undefined {
   return path.endsWith(".zst") ? "zst" : undefined;
 }
 
-export function decompressed(object: OpenObject, compression: Compression): OpenObject {
-  return new DecompressedObject(object, compression);
-}
-
-class DecompressedObject implements OpenObject {
+export class DecompressedObject implements OpenObject {
   readonly path: string;
   readonly bytes: number;
   readonly etag: string;
@@ -31,19 +31,28 @@ class DecompressedObject implements OpenObject {
   private readonly chunks: AsyncIterator<Uint8Array>;
   private chunk: Uint8Array = new Uint8Array(0);
   private taken = 0;
+  private readonly signal: AbortSignal;
   private bytesIn = 0;
+  /** `bytesIn` when the last chunk came. */
+  private bytesInBefore = 0;
   private bytesOut = 0;
   private position = 0;
   private readonly zstd: ZstdReader | undefined;
 
-  constructor(object: OpenObject, compression: Compression) {
+  constructor(object: OpenObject, compression: Compression, wait: WindowWait) {
     this.object = object;
+    this.signal = wait.signal;
     this.path = object.path;
     this.bytes = object.bytes;
     this.etag = object.etag;
-    this.zstd = compression === "zst" ? new ZstdReader(object.path) : undefined;
+    this.zstd = compression === "zst" ? new ZstdReader(object.path, wait) : undefined;
     const unpacked = this.zstd?.unpack(this.compressedBytes()) ?? this.gunzipped();
     this.chunks = unpacked[Symbol.asyncIterator]();
+  }
+
+  /** Whether another file waits for the memory that this one holds. */
+  get isAwaited(): boolean {
+    return this.zstd?.isAwaited ?? false;
   }
 
   async read(into: Buffer, offset: number, position: number, length: number): Promise<number> {
@@ -70,6 +79,7 @@ class DecompressedObject implements OpenObject {
       if (done) return 0;
       this.chunk = value as Uint8Array;
       this.taken = 0;
+      this.bytesInBefore = this.bytesIn;
       this.bytesOut += this.chunk.length;
       if (this.bytesOut > COMPRESSION_FREE_BYTES && this.bytesOut > this.bytesIn * COMPRESSION_RATIO_MAX)
         throw tooDense(this.path);
@@ -89,6 +99,8 @@ class DecompressedObject implements OpenObject {
 
   private async *compressedBytes(): AsyncGenerator<Buffer> {
     for (;;) {
+      this.signal.throwIfAborted();
+      if (this.bytesIn - this.bytesInBefore > COMPRESSED_SILENT_BYTES_MAX) throw tooSilent(this.path);
       const buffer = Buffer.allocUnsafe(READ_BYTES);
       const read = await this.object.read(buffer, 0, this.bytesIn, READ_BYTES);
       if (read === 0) return;
@@ -103,6 +115,15 @@ function damaged(path: string, cause: Error): EnqueueError {
     "input_unreadable",
     `${path} cannot be decompressed: ${cause.message}`,
     "the file is damaged, cut off, or does not match its name; write it again and submit the job again",
+  );
+}
+
+function tooSilent(path: string): EnqueueError {
+  const mib = COMPRESSED_SILENT_BYTES_MAX / 1024 ** 2;
+  return new EnqueueError(
+    "input_unreadable",
+    `${path} has ${mib} MiB that unpack to nothing`,
+    "the file is damaged, or was made to keep the server busy; decompress it yourself if you trust it",
   );
 }
 

@@ -14,7 +14,7 @@ import { type StoredInput, storedInput } from "../records/stored-input.ts";
 import { EnqueueCommits, type EnqueueCursor, type EnqueueTarget } from "./enqueue-commits.ts";
 import { LineEnqueuer } from "./enqueue-lines.ts";
 import { enqueuePaths } from "./enqueue-paths.ts";
-import { committedPosition, EnqueuePause, type Position } from "./enqueue-position.ts";
+import { committedPosition, EnqueuePause, type IsTurnOver, type Position } from "./enqueue-position.ts";
 import { SegmentMaker } from "./make-segments.ts";
 
 export interface EnqueueJobOptions extends EnqueueTarget {
@@ -24,10 +24,12 @@ export interface EnqueueJobOptions extends EnqueueTarget {
   itemsPath: string;
   /** Called now and then: true ends the work early. */
   isCancelled: () => boolean;
-  /** Called now and then: true ends this turn. `hasProgress`: it has come further than the turn before. */
-  isTurnOver: (hasProgress: boolean) => boolean;
-  /** Aborted when the job is ending: a listing that finds nothing for long ends then, by an error. */
+  /** Called now and then: true ends this turn. */
+  isTurnOver: IsTurnOver;
+  /** Aborted when the job is ending: a listing or a compressed file that yields nothing ends then, by an error. */
   signal: AbortSignal;
+  /** Called with what the job waits for in its turn; with undefined when that is over. */
+  onWait: (reason: string | undefined) => void;
   /** What the last turn kept. */
   kept: KeptTurn | undefined;
 }
@@ -100,20 +102,21 @@ function enqueue(
   { position: from }: KeptTurn,
   progress: Progress,
 ): Promise<Position | undefined> {
-  const { store, input, isCancelled, isTurnOver, signal } = options;
+  const { store, input, isCancelled, isTurnOver, signal, onWait } = options;
   const { reached, file } = from;
+  const wait = { signal, onWait };
   const common = { ...progress, pause: new EnqueuePause(isCancelled, isTurnOver, from) };
   if (stored.kind === "items")
     return new LineEnqueuer({
       ...common,
-      input,
+      ...{ input, wait },
       file,
       pages: itemsFileOnly(from),
       mustBeObjects: false,
     }).run();
   const pages = selectPages(store, stored, { sizes: false, from: reached, signal });
   if (stored.kind === "paths") return enqueuePaths({ ...common, pages });
-  return new LineEnqueuer({ ...common, input, file, pages, mustBeObjects: true }).run();
+  return new LineEnqueuer({ ...common, input, wait, file, pages, mustBeObjects: true }).run();
 }
 
 async function* itemsFileOnly({ reached: { entry, path } }: Position): AsyncGenerator<SelectedPage> {

@@ -10,7 +10,8 @@ import type { SelectedPage } from "../../object-store/select/select-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { ITEMS_ETAG, ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
 import type { JobInput } from "../records/job-input.ts";
-import { compressionOf, decompressed } from "./decompress.ts";
+import type { WindowWait } from "../zstd/reader.ts";
+import { compressionOf, DecompressedObject } from "./decompress.ts";
 import { type EnqueueCommits, endCursor } from "./enqueue-commits.ts";
 import type { EnqueuePause, FilePosition, Position } from "./enqueue-position.ts";
 import { LineScanner } from "./line-scanner.ts";
@@ -31,6 +32,7 @@ export interface EnqueueLinesOptions {
   commits: EnqueueCommits;
   own: ItemsFileWriter;
   pause: EnqueuePause;
+  wait: WindowWait;
 }
 
 /** A file that is being read. */
@@ -40,6 +42,8 @@ interface Source {
   etag: string;
   /** Its lines are copied, so that positions are those of the job's own file. */
   isCopied: boolean;
+  /** Whether another file waits for memory that this one holds. */
+  isAwaited: () => boolean;
 }
 
 /** Whole lines of a source that are in the buffer. */
@@ -88,10 +92,13 @@ export class LineEnqueuer {
   ): Promise<Position | undefined> {
     const compression = compressionOf(path);
     const opened = await this.options.input.open(path);
-    const object = compression === undefined ? opened : decompressed(opened, compression);
+    const unpacked =
+      compression === undefined ? undefined : new DecompressedObject(opened, compression, this.options.wait);
+    const object = unpacked ?? opened;
     try {
       if (resumed !== undefined && resumed.etag !== object.etag) throw changed(path);
-      const source = { entry, path, etag: object.etag, isCopied: compression !== undefined };
+      const isAwaited = () => unpacked?.isAwaited ?? false;
+      const source = { entry, path, etag: object.etag, isCopied: unpacked !== undefined, isAwaited };
       return await this.enqueueLines(object, source, resumed?.offset ?? 0, resumed?.line ?? 0);
     } catch (error) {
       throw error instanceof ObjectChanged ? changed(path) : error;
@@ -131,7 +138,7 @@ export class LineEnqueuer {
       }
       kept = filled - end;
       const at = isEnd ? after : { ...after, file: { entry, path, etag, offset: position, line } };
-      if (pause.isDue(at)) stopped = at;
+      if (pause.isDue(at, source.isAwaited())) stopped = at;
     }
     maker.endFile();
     return stopped;

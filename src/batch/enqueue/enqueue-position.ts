@@ -20,24 +20,30 @@ export function committedPosition(cursor: EnqueueCursor | undefined, isPaths: bo
   return { reached: { entry, path }, file: isInFile ? { entry, path, etag, offset, line } : undefined };
 }
 
+/**
+ * Whether a turn is over. `hasProgress`: it has come further than the turn before. `isAwaited`: the job holds something
+ * that another one waits for.
+ */
+export type IsTurnOver = (hasProgress: boolean, isAwaited: boolean) => boolean;
+
 /** Asked wherever enqueuing can stop. */
 export class EnqueuePause {
   private readonly isCancelled: () => boolean;
-  private readonly isTurnOver: (hasProgress: boolean) => boolean;
+  private readonly isTurnOver: IsTurnOver;
   private readonly from: Position;
   private hasProgress = false;
 
   /** `from`: where the turn begins. */
-  constructor(isCancelled: () => boolean, isTurnOver: (hasProgress: boolean) => boolean, from: Position) {
+  constructor(isCancelled: () => boolean, isTurnOver: IsTurnOver, from: Position) {
     this.isCancelled = isCancelled;
     this.isTurnOver = isTurnOver;
     this.from = from;
   }
 
-  /** Whether to stop at this position. */
-  isDue(at: Position): boolean {
+  /** Whether to stop at this position. `isAwaited`: the job holds something that another one waits for. */
+  isDue(at: Position, isAwaited = false): boolean {
     this.hasProgress ||= isElsewhere(at, this.from);
-    return this.isCancelled() || this.isTurnOver(this.hasProgress);
+    return this.isCancelled() || this.isTurnOver(this.hasProgress, isAwaited);
   }
 }
 

@@ -70,11 +70,14 @@ export class EnqueueTurns {
     return true;
   }
 
-  /** To be asked where the job can stop. `hasProgress`: it is further than at the beginning of this turn. */
-  isOver(hasProgress: boolean): boolean {
+  /**
+   * To be asked where the job can stop. `hasProgress`: it is further than at the beginning of this turn. `isAwaited`: it
+   * holds something else that another job waits for.
+   */
+  isOver(hasProgress: boolean, isAwaited = false): boolean {
     const nowMs = this.nowMs();
     if (hasProgress) this.turn.progressed(nowMs);
-    return this.turn.isOver(nowMs) && this.places.isAwaited(this.api);
+    return this.turn.isOver(nowMs) && (isAwaited || this.places.isAwaited(this.api));
   }
 
   /** May be repeated. */

@@ -3,6 +3,7 @@
  * frames of a file may have different windows.
  */
 import { type BlockHead, blockHead, type FrameHead, nextHead, ZstdInput } from "./heads.ts";
+import { isSliceOver, nextSlice } from "./slices.ts";
 
 /** Passed on at once: a file may have millions of blocks of three bytes each. */
 const PIECE_BYTES = 64 * 1024;
@@ -22,6 +23,7 @@ export async function* admitFrames(
     const head = await nextHead(input);
     if (!("skippedBytes" in head)) await onHead(head);
     for await (const count of "skippedBytes" in head ? piecesOf(head.skippedBytes) : blocks(input, head)) {
+      if (isSliceOver()) await nextSlice();
       await input.take(count);
       if (input.keptBytes >= PIECE_BYTES) yield input.takeKept();
     }

@@ -3,15 +3,12 @@
  * only on demand. It holds one window, which grows with what was unpacked. Checksums are not verified.
  */
 
-import { OneEachTurn } from "../../base/clock.ts";
 import { damaged } from "./bits.ts";
 import { type BlockState, decodeBlock, firstState, type History, ZSTD_BLOCK_BYTES_MAX } from "./block.ts";
-
 import { blockHead, type FrameHead, nextHead, ZstdInput } from "./heads.ts";
+import { isSliceOver, nextSlice } from "./slices.ts";
 
 const PIECE_BYTES = 256 * 1024;
-/** A block takes one or two milliseconds. */
-const TURN_MS = 5;
 
 /**
  * The last bytes of a frame, up to its window: a ring of pieces, each allocated when it is first reached. One buffer
@@ -74,15 +71,6 @@ export async function* unpackZstd(
   }
 }
 
-/** Shared by all streams. */
-const turns = new OneEachTurn();
-let turnBeganMs = 0;
-
-async function letOthersRun(): Promise<void> {
-  await turns.turn();
-  turnBeganMs = performance.now();
-}
-
 async function* unpackFrame(
   input: ZstdInput,
   head: FrameHead,
@@ -93,7 +81,7 @@ async function* unpackFrame(
   const state = firstState();
   const most = Math.min(head.windowBytes, ZSTD_BLOCK_BYTES_MAX);
   for (let isLast = false; !isLast; ) {
-    if (performance.now() - turnBeganMs > TURN_MS) await letOthersRun();
+    if (isSliceOver()) await nextSlice();
     // Await only if necessary: there may be millions of blocks of three bytes each.
     const block = blockHead(input.now(3) ?? (await input.take(3)));
     const { type, size, count } = block;

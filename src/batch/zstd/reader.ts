@@ -11,9 +11,9 @@ import {
 } from "../../contracts/limits/input-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
 import { admitFrames } from "./admit.ts";
-import { damaged } from "./bits.ts";
 import { unpackZstd } from "./frames.ts";
 import type { FrameHead } from "./heads.ts";
+import { largeWindows } from "./large-windows.ts";
 
 /** Node has it since 22.15. */
 const { createZstdDecompress, constants } = zlib as unknown as {
@@ -21,13 +21,29 @@ const { createZstdDecompress, constants } = zlib as unknown as {
   constants: { ZSTD_d_windowLogMax: number };
 };
 
+const HELD = `${LARGE_WINDOWS_MAX} other files with windows of more than 8 MiB are being unpacked, which is the limit`;
+
+/** What a file that waits for memory says, and when it leaves. */
+export interface WindowWait {
+  /** Aborted when nobody reads the file any more. */
+  signal: AbortSignal;
+  /** The reason of a wait that begins; undefined once it is over. */
+  onWait: (reason: string | undefined) => void;
+}
+
 export class ZstdReader {
   private readonly path: string;
+  private readonly wait: WindowWait;
   private hasLarge = false;
-  private isClosed = false;
 
-  constructor(path: string) {
+  constructor(path: string, wait: WindowWait) {
     this.path = path;
+    this.wait = wait;
+  }
+
+  /** Whether another file waits for the memory that this one holds. */
+  get isAwaited(): boolean {
+    return this.hasLarge && largeWindows.isAwaited;
   }
 
   unpack(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
@@ -38,7 +54,6 @@ export class ZstdReader {
   }
 
   close(): void {
-    this.isClosed = true;
     if (this.hasLarge) largeWindows.release();
     this.hasLarge = false;
   }
@@ -46,11 +61,11 @@ export class ZstdReader {
   private async admit({ windowBytes }: FrameHead): Promise<void> {
     if (windowBytes > ZSTD_WINDOW_BYTES_MAX) throw tooLarge(this.path, windowBytes);
     if (windowBytes <= ZSTD_COMMON_WINDOW_BYTES || this.hasLarge) return;
-    await largeWindows.take();
+    const { signal, onWait } = this.wait;
+    if (!largeWindows.isFree) onWait(`${this.path} waits to be unpacked: ${HELD}`);
+    await largeWindows.take(signal);
     this.hasLarge = true;
-    // The file may have been closed during the wait.
-    if (this.isClosed) this.close();
-    if (this.isClosed) damaged("reading was cancelled");
+    onWait(undefined);
   }
 }
 
@@ -61,29 +76,6 @@ async function* unpackByNode(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<
   source.on("error", (error) => inflate.destroy(error));
   yield* source.pipe(inflate) as AsyncIterable<Uint8Array>;
 }
-
-/** Lets `free` callers run at once; others wait in the order of their arrival. */
-class Turns {
-  private free: number;
-  private readonly waiting: (() => void)[] = [];
-
-  constructor(free: number) {
-    this.free = free;
-  }
-
-  async take(): Promise<void> {
-    if (this.free > 0) this.free--;
-    else await new Promise<void>((resolve) => this.waiting.push(resolve));
-  }
-
-  release(): void {
-    const next = this.waiting.shift();
-    if (next === undefined) this.free++;
-    else next();
-  }
-}
-
-const largeWindows = new Turns(LARGE_WINDOWS_MAX);
 
 function tooLarge(path: string, windowBytes: number): EnqueueError {
   const mib = (bytes: number) => Math.ceil(bytes / 1024 ** 2);

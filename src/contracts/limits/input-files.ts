@@ -9,6 +9,11 @@ export const COMPRESSION_RATIO_MAX = 1100;
 /** ... and is checked once it has produced this many bytes. */
 export const COMPRESSION_FREE_BYTES = 64 * 1024 * 1024;
 /**
+ * So many bytes of a compressed file must unpack to at least one. Unpacking nothing takes up to 0.45 s for a megabyte:
+ * blocks and frames may be empty, and frames may be there to be skipped. Indexes at the end of files are shorter.
+ */
+export const COMPRESSED_SILENT_BYTES_MAX = 16 * 1024 * 1024;
+/**
  * Zstandard: how far back a file may refer. All of this window is held in memory. `zstd --long` needs 128 MiB. Every
  * level without `--ultra` needs at most 8 MiB, which any decompressor should support (RFC 8878). At most two larger
  * windows are held at once: 256 MiB.

@@ -139,6 +139,7 @@ describe("the input of a job that enqueues in turns", () => {
         itemsPath,
         signal,
         isCancelled: () => false,
+        onWait: () => {},
       },
     };
     const isTurnOver = (hasProgress: boolean) => hasProgress && mayStop();
