@@ -8,7 +8,7 @@ const OWN = ["duckdb>=1.3", "numpy>=1.22"];
 /** The packages that predictors of tests import. */
 const MODELS = ["scikit-learn", "xgboost-cpu", "boto3"];
 /** What the guide about outputs reads them with. Apart, because `awscli` wants versions of its own. */
-const READERS = ["awscli", "duckdb>=1.3", "pandas"];
+const READERS = ["awscli", "duckdb>=1.3", "pandas", "zstandard"];
 /** The last TensorFlow with estimators. */
 const TENSORFLOW = "tensorflow-cpu==2.15.*";
 

@@ -88,7 +88,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   "batch/isolate": ["batch/letters", "batch/records", "batch/rows"],
   "batch/zstd": ["batch/records"],
   "batch/rows": ["batch/records"],
-  "batch/output": ["batch/isolate", "batch/records", "batch/rows", "batch/workers"],
+  "batch/output": ["batch/isolate", "batch/records", "batch/rows", "batch/workers", "batch/zstd"],
   "batch/results": ["batch/isolate", "batch/output", "batch/records", "batch/rows"],
   "batch/submit": ["batch/output", "batch/records"],
   "batch/enqueue": ["batch/records", "batch/zstd"],

@@ -78,6 +78,7 @@ function addSubmit(job: Command, run: RunVerb): void {
     .description("submit a job from a JSON file (- is stdin); prints its id")
     .option("--wait", "wait until it has ended")
     .option("--output-path <path>", "keep the predictions below this path (quern: is in the server)")
+    .option("--output-compression <how>", "with --output-path: none, or zstd to compress the parts")
     .option("--dry-run", "check it and list the files that it selects; submit nothing")
     .option(
       "--idempotency-key <key>",

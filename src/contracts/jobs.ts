@@ -24,7 +24,7 @@ const deadLetterQueueSchema = z.strictObject({
 /** Where a job keeps what `predict()` returns (docs/contract/output.md). */
 export const outputSchema = z.strictObject({
   store_path: z.string().min(1, "must not be empty").optional(),
-  compression: z.enum(["none"], "must be none; a later release compresses").optional(),
+  compression: z.enum(["none", "zstd"], 'must be "none" or "zstd"').optional(),
 });
 
 /**

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { Manifest } from "../../src/batch/output/manifest.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
+import { unzstd } from "./decompress.ts";
 
 export interface OutputRow {
   batch_index: number;
@@ -58,11 +59,13 @@ async function contentOf(store: ObjectStore, path: string, bytes: number): Promi
 /** All rows in the order of the parts. Each part must be as the manifest says, and nothing else may be there. */
 function checked(objects: ReadonlyMap<string, Buffer>): Output {
   const manifest = JSON.parse(objects.get("manifest.json")!.toString()) as Manifest;
+  const isCompressed = manifest.compression === "zstd";
   const rows = manifest.parts.flatMap((part) => {
     const bytes = objects.get(part.path)!;
     expect(bytes.length, part.path).toBe(part.bytes);
     expect(createHash("sha256").update(bytes).digest("hex"), part.path).toBe(part.sha256);
-    const lines = parseRows(bytes.toString());
+    expect(part.path).toMatch(isCompressed ? /\.jsonl\.zst$/ : /\.jsonl$/);
+    const lines = parseRows((isCompressed ? unzstd(bytes) : bytes).toString());
     expect(lines.length, part.path).toBe(part.rows);
     return lines;
   });

@@ -22,7 +22,7 @@ export interface JobView {
     };
   };
   waiting?: string;
-  output?: { rows: number; has_manifest: boolean };
+  output?: { batches: number; rows: number; bytes: number; has_manifest: boolean };
   config: unknown;
 }
 

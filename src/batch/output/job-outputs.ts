@@ -1,11 +1,14 @@
 /** Where jobs keep what `predict()` returned: one row for each job with an output. */
 import { first, type Statements } from "../../database/database.ts";
 
+export type OutputCompression = "none" | "zstd";
+
 export interface OutputRow {
   job_id: string;
   /** The address below which its objects are; it ends with a slash. */
   prefix: string;
-  compression: "none" | "zstd";
+  /** It never changes: each round writes its parts like the first. */
+  compression: OutputCompression;
   /** The version of the last manifest; null before the first. */
   manifest_etag: string | null;
   /** The round of the job whose end wrote it; null before the first. */

@@ -1,5 +1,6 @@
 /** The manifest of a job's output, by which readers go (docs/contract/output.md#manifest). Pure. */
 import type { JobStatus } from "../../contracts/jobs.ts";
+import type { OutputCompression } from "./job-outputs.ts";
 import type { Part } from "./part-rows.ts";
 
 /** Its name below the output's prefix. */
@@ -11,16 +12,20 @@ export interface Manifest {
   status: JobStatus;
   /** From 1; a redrive writes the manifest of the next round in place of this one. */
   round: number;
+  /** Missing if the parts are plain JSON lines. */
+  compression?: "zstd";
   parts: { path: string; rows: number; bytes: number; sha256: string }[];
   /** `partial`: those of the failed ones that have rows, of items that are not guilty; missing if there are none. */
   batches: { total: number; succeeded: number; failed: number; partial?: number };
   rows: number;
 }
 
+/** What the database has of a job and its output. */
 export interface ManifestSource {
   job_id: string;
   api_name: string;
   round: number;
+  compression: OutputCompression;
   total_batch_count: number;
   succeeded: number;
   failed_batches: number;
@@ -61,6 +66,7 @@ export function manifestOf(
     api_name: job.api_name,
     status,
     round: job.round,
+    ...(job.compression === "none" ? {} : { compression: job.compression }),
     parts: parts.map(({ name: path, rows, bytes, sha256 }) => ({ path, rows, bytes, sha256 })),
     batches: {
       ...{ total: job.total_batch_count, succeeded: job.succeeded, failed: job.failed_batches },

@@ -6,7 +6,8 @@ import { Spool } from "../rows/spool.ts";
 import { JobOutput, type JobOutputOptions } from "./job-output.ts";
 import { findOutput } from "./job-outputs.ts";
 
-export interface OpenOutputOptions extends Omit<JobOutputOptions, "prefix" | "spool" | "index"> {
+export interface OpenOutputOptions
+  extends Omit<JobOutputOptions, "prefix" | "compression" | "spool" | "index"> {
   dataDir: string;
   diskWait: DiskWait;
 }
@@ -15,11 +16,12 @@ export async function openOutput(options: OpenOutputOptions): Promise<JobOutput 
   const { db, jobId, dataDir, diskWait } = options;
   const output = await findOutput(db, jobId);
   if (output === undefined) return undefined;
+  const place = { prefix: output.prefix, compression: output.compression };
   return whenDiskHasSpace(async () => {
     const directory = rowsDirectory(dataDir, jobId);
     makeDirectories(directory);
     const index = await RowsIndex.open(directory, options.epoch);
     const spool = Spool.open(directory, { lastFile: index.lastFile, epoch: options.epoch }, diskWait);
-    return new JobOutput({ ...options, prefix: output.prefix, spool, index });
+    return new JobOutput({ ...options, ...place, spool, index });
   }, diskWait);
 }

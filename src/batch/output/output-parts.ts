@@ -8,6 +8,7 @@ import type { Database } from "../../database/database.ts";
 import { FormerOwner } from "../records/owned-job.ts";
 import type { SpoolFiles } from "../rows/spool-files.ts";
 import { InOrder } from "./in-order.ts";
+import type { OutputCompression } from "./job-outputs.ts";
 import { lastPart, type Part, parts, savePart } from "./part-rows.ts";
 import { type PartRange, PartSizes } from "./part-sizes.ts";
 import { type PartSources, writePart } from "./part-writer.ts";
@@ -23,6 +24,7 @@ export interface OutputPartsOptions extends PartSources {
   reach: ReachKillPoint;
   /** The address below which the parts are. */
   prefix: string;
+  compression: OutputCompression;
   files: SpoolFiles;
   totalBatches: number;
 }
@@ -90,7 +92,7 @@ export class OutputParts {
   private async writeOne(range: PartRange): Promise<void> {
     const number = this.nextNumber;
     const name = this.nameOf(number);
-    const content = await writePart(this.options, range, `${this.options.prefix}${name}`);
+    const content = await writePart(this.options, range, name);
     await this.save({ ...content, number, name, first_batch: range.first, next_batch: range.next });
     this.nextNumber++;
     await this.options.files.removeBefore(range.next);
@@ -130,6 +132,7 @@ export class OutputParts {
   }
 
   private nameOf(number: number): string {
-    return `part-${number}-${this.options.round}.${this.options.epoch}.jsonl`;
+    const { round, epoch, compression } = this.options;
+    return `part-${number}-${round}.${epoch}.jsonl${compression === "zstd" ? ".zst" : ""}`;
   }
 }

@@ -1,20 +1,102 @@
-/** Reads a part from its store, a chunk at a time. */
-import type { ObjectStore } from "../../object-store/object-store.ts";
+/**
+ * Reads a part from its store, a chunk at a time, unpacked if it is compressed. Somebody may have replaced a compressed
+ * part, so no more of it is read and unpacked than what was written, and with no more memory.
+ */
+import { PART_WINDOW_BYTES } from "../../contracts/limits/outputs.ts";
+import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts";
+import type { FrameHead } from "../zstd/heads.ts";
+import { unpacked } from "../zstd/unpack.ts";
+import type { Part } from "./part-rows.ts";
+import { NotRows } from "./row-scanner.ts";
 
 const READ_BYTES = 1024 * 1024;
+/** Fewer of a compressed part: they become many more. */
+const READ_PACKED_BYTES = 128 * 1024;
 
-/** The chunks of the object, in order. Each is new memory. Throws ObjectMissing if it is not there. */
-export async function* chunksOf(store: ObjectStore, path: string): AsyncGenerator<Buffer> {
-  const object = await store.open(path);
+type OnStored = (bytes: Buffer) => void;
+
+/**
+ * The chunks of the part, in order. Each is new memory. `onStored` sees the bytes of the object as they come. Throws
+ * ObjectMissing if it is not there, and NotRows if it does not unpack to as many bytes as were written.
+ */
+export async function* chunksOf(
+  store: ObjectStore,
+  prefix: string,
+  { name, bytes, unpacked_bytes }: Pick<Part, "name" | "bytes" | "unpacked_bytes">,
+  onStored: OnStored = () => {},
+): AsyncGenerator<Buffer> {
+  const object = await store.open(`${prefix}${name}`);
   try {
-    for (let position = 0; ; ) {
-      const buffer = Buffer.allocUnsafe(READ_BYTES);
-      const bytes = await object.read(buffer, 0, position, READ_BYTES);
-      if (bytes === 0) return;
-      yield buffer.subarray(0, bytes);
-      position += bytes;
-    }
+    if (unpacked_bytes === null) yield* read(object, READ_BYTES, onStored);
+    else yield* unpack(object, { bytes, unpacked_bytes }, onStored);
   } finally {
     await object.close();
   }
+}
+
+async function* read(object: OpenObject, length: number, onStored: OnStored): AsyncGenerator<Buffer> {
+  for (let position = 0; ; ) {
+    const buffer = Buffer.allocUnsafe(length);
+    const bytes = await object.read(buffer, 0, position, length);
+    if (bytes === 0) return;
+    position += bytes;
+    const chunk = buffer.subarray(0, bytes);
+    onStored(chunk);
+    yield chunk;
+  }
+}
+
+async function* unpack(
+  object: OpenObject,
+  written: { bytes: number; unpacked_bytes: number },
+  onStored: OnStored,
+): AsyncGenerator<Buffer> {
+  const source = new PackedSource(object, written.bytes, onStored);
+  let bytes = 0;
+  try {
+    for await (const chunk of unpacked(source.chunks(), admit)) {
+      bytes += chunk.length;
+      if (bytes > written.unpacked_bytes) break;
+      yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    }
+  } catch (error) {
+    throw source.failure ?? new NotRows(`it cannot be decompressed: ${(error as Error).message}`);
+  }
+  if (bytes === written.unpacked_bytes) return;
+  const found = bytes > written.unpacked_bytes ? "more" : bytes;
+  throw new NotRows(`it unpacks to ${found} bytes, and ${written.unpacked_bytes} were written`);
+}
+
+/** The bytes of a compressed part, as many as were written at most. */
+class PackedSource {
+  /** What ended the reading, if that was not the decompressor. */
+  failure: unknown;
+  private readonly object: OpenObject;
+  private readonly most: number;
+  private readonly onStored: OnStored;
+
+  constructor(object: OpenObject, most: number, onStored: OnStored) {
+    this.object = object;
+    this.most = most;
+    this.onStored = onStored;
+  }
+
+  async *chunks(): AsyncGenerator<Buffer> {
+    let bytes = 0;
+    try {
+      for await (const chunk of read(this.object, READ_PACKED_BYTES, this.onStored)) {
+        bytes += chunk.length;
+        if (bytes > this.most) throw new NotRows(`it has more than the ${this.most} bytes that were written`);
+        yield chunk;
+      }
+    } catch (error) {
+      this.failure = error;
+      throw error;
+    }
+  }
+}
+
+function admit({ windowBytes }: FrameHead): void {
+  if (windowBytes > PART_WINDOW_BYTES)
+    throw new Error(`a window of ${windowBytes} bytes is more than the ${PART_WINDOW_BYTES} that were used`);
 }

@@ -16,6 +16,8 @@ export interface Part {
   /** As it is stored, so after compression. */
   bytes: number;
   sha256: string;
+  /** Before compression; null if it is not compressed. */
+  unpacked_bytes: number | null;
 }
 
 export interface PartTotals {
@@ -27,16 +29,16 @@ export interface PartTotals {
 }
 
 const PARTS_A_PAGE = 1000;
-const COLUMNS = "number, first_batch, next_batch, batches, name, rows, bytes, sha256";
+const COLUMNS = "number, first_batch, next_batch, batches, name, rows, bytes, sha256, unpacked_bytes";
 
 /** Adds a part, or replaces the one with its number. False if the job has another owner. */
 export async function savePart(tx: Statements, jobId: string, epoch: number, part: Part): Promise<boolean> {
-  const { number, first_batch, next_batch, batches, name, rows, bytes, sha256 } = part;
+  const { number, first_batch, next_batch, batches, name, rows, bytes, sha256, unpacked_bytes } = part;
   await tx.run("DELETE FROM output_parts WHERE job_id = ? AND number = ?", [jobId, number]);
   const changed = await tx.run(
-    `INSERT INTO output_parts (job_id, ${COLUMNS}) SELECT job_id, ?, ?, ?, ?, ?, ?, ?, ? FROM jobs
+    `INSERT INTO output_parts (job_id, ${COLUMNS}) SELECT job_id, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM jobs
      WHERE job_id = ? AND epoch = ?`,
-    [number, first_batch, next_batch, batches, name, rows, bytes, sha256, jobId, epoch],
+    [number, first_batch, next_batch, batches, name, rows, bytes, sha256, unpacked_bytes, jobId, epoch],
   );
   return changed === 1;
 }

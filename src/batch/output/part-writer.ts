@@ -2,35 +2,34 @@
  * Writes one part of a job's output: the rows of its batches, in order, from the spool into an object of the store. In
  * memory are a page of the index and one read.
  */
-import type { ObjectStore } from "../../object-store/object-store.ts";
 import type { RowsIndex } from "../rows/rows-by-batch.ts";
 import type { RowsPlace } from "../rows/rows-place.ts";
 import { adjacentRuns } from "../rows/rows-runs.ts";
 import type { Spool } from "../rows/spool.ts";
 import type { Part } from "./part-rows.ts";
 import type { PartRange } from "./part-sizes.ts";
-import { PartUpload } from "./part-upload.ts";
+import { type PartPlace, PartUpload } from "./part-upload.ts";
 
 const ENTRIES_A_PAGE = 4096;
 const READ_BYTES = 1024 * 1024;
 
-export interface PartSources {
-  store: ObjectStore;
+export interface PartSources extends PartPlace {
   spool: Spool;
   index: RowsIndex;
 }
 
 /** What a part has, as it is written. */
-type PartContent = Pick<Part, "batches" | "rows" | "bytes" | "sha256">;
+type PartContent = Pick<Part, "batches" | "rows" | "bytes" | "sha256" | "unpacked_bytes">;
 
-/** Writes the rows of the range to `path`. The object is durable then. */
+/** Writes the rows of the range to the object `name`. It is durable then. */
 export function writePart(
-  { store, spool, index }: PartSources,
+  sources: PartSources,
   { first, next }: PartRange,
-  path: string,
+  name: string,
 ): Promise<PartContent> {
+  const { spool, index } = sources;
   const buffer = Buffer.allocUnsafe(READ_BYTES);
-  return PartUpload.write(store, path, async (part) => {
+  return PartUpload.write(sources, name, async (part) => {
     const content = { batches: 0, rows: 0 };
     for (let from = first; from < next; from += ENTRIES_A_PAGE) {
       const places = await index.read(from, Math.min(ENTRIES_A_PAGE, next - from));

@@ -28,12 +28,13 @@ export async function publishOutput(deps: PublishDeps, job: JobRow, status: JobS
   const { job_id, total_batch_count } = job;
   const output = await findOutput(db, job_id);
   if (output === undefined || total_batch_count === null) return;
+  const { compression } = output;
   if (job.succeeded + job.failed_batches < total_batch_count) return;
   const written = await allParts(db, job_id);
   const partial = job.isolates === 1 ? await countPartial(db, job_id) : 0;
   // The rest of the parts could not be written, which is the reason of this end.
   if (status === "status_unexpected_error" && !hasAll(written, job, partial)) return;
-  const manifest = manifestOf({ ...job, total_batch_count }, status, written, partial);
+  const manifest = manifestOf({ ...job, total_batch_count, compression }, status, written, partial);
   reach("manifest-before-put");
   const etag = await putManifest(deps.store, output, manifestBytes(manifest));
   reach("manifest-after-put");

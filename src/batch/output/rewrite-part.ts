@@ -2,32 +2,24 @@
  * Writes a part anew, with the rows of batches that failed in an earlier round and have succeeded since, all or some of
  * their items. They come to their place in the order of batches; all other rows stay as they were.
  */
-import type { ObjectStore } from "../../object-store/object-store.ts";
-import type { RowsIndex } from "../rows/rows-by-batch.ts";
 import type { SettledRows } from "../rows/rows-place.ts";
-import type { Spool } from "../rows/spool.ts";
 import { chunksOf } from "./part-chunks.ts";
 import type { Part } from "./part-rows.ts";
 import { PartUpload } from "./part-upload.ts";
-import { copyRows } from "./part-writer.ts";
+import { copyRows, type PartSources } from "./part-writer.ts";
 import { countLines, RowScanner } from "./row-scanner.ts";
 
 const ENTRIES_A_PAGE = 4096;
 const READ_BYTES = 1024 * 1024;
 
-export interface RewriteSources {
-  store: ObjectStore;
-  spool: Spool;
-  index: RowsIndex;
-  prefix: string;
+export interface RewriteSources extends PartSources {
   /** Whether a batch is settled. The index may also have entries that were never committed. */
   isSettled: (batchIndex: number) => boolean;
 }
 
 /** `name`: of the new object. The old one stays until the manifest is replaced. */
 export function rewritePart(sources: RewriteSources, part: Part, name: string): Promise<Part> {
-  const { store, prefix } = sources;
-  return PartUpload.write(store, `${prefix}${name}`, async (upload) => {
+  return PartUpload.write(sources, name, async (upload) => {
     const merge = new Merge(sources, part, upload);
     await merge.run();
     return { ...part, name, rows: part.rows + merge.rows, batches: part.batches + merge.batches };
@@ -58,7 +50,7 @@ class Merge {
     const { store, prefix } = this.sources;
     await this.advance();
     const scanner = new RowScanner();
-    for await (const chunk of chunksOf(store, `${prefix}${this.part.name}`))
+    for await (const chunk of chunksOf(store, prefix, this.part))
       for (const { batchIndex, bytes } of scanner.scan(chunk)) {
         await this.addUpTo(batchIndex);
         if (batchIndex === this.last.batchIndex) this.leaveOut(bytes);

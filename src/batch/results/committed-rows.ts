@@ -65,7 +65,7 @@ async function* fromPart(
   end: number,
 ): AsyncGenerator<CommittedRows> {
   const range = new RowRange(first, end);
-  for await (const chunk of chunksOf(store, `${prefix}${part.name}`)) {
+  for await (const chunk of chunksOf(store, prefix, part)) {
     // Also if it has no rows of the range: whoever reads them may have left.
     yield { bytes: range.cut(chunk), next: range.next };
     if (range.isDone) return yield { bytes: NOTHING, next: end };

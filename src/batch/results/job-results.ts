@@ -9,7 +9,7 @@ import { countPartial } from "../isolate/isolated-rows.ts";
 import { compareObject, type Found } from "../output/compare-object.ts";
 import { findOutput, type OutputRow } from "../output/job-outputs.ts";
 import { MANIFEST, type Manifest, manifestBytes, manifestOf } from "../output/manifest.ts";
-import { allParts, partTotals } from "../output/part-rows.ts";
+import { allParts, type Part, partTotals } from "../output/part-rows.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
 import { type CommittedRows, committedRows } from "./committed-rows.ts";
@@ -39,6 +39,7 @@ function removed({ job_id, pruned_time }: JobRow, { prefix }: OutputRow): Servic
 /** An output as the database has it. `stored`: what is in the place of its manifest. */
 export interface WrittenOutput {
   prefix: string;
+  parts: readonly Part[];
   manifest: Manifest;
   stored: Found["is"];
 }
@@ -77,14 +78,14 @@ export class JobResults {
    */
   async written(job: JobRow): Promise<WrittenOutput> {
     const { db, store } = this.source;
-    const { prefix, manifest_round } = await this.assertOutput(job);
+    const { prefix, compression, manifest_round } = await this.assertOutput(job);
     const { total_batch_count } = job;
     if (manifest_round !== job.round || total_batch_count === null) throw noManifest(job);
     const partial = job.isolates === 1 ? await countPartial(db, job.job_id) : 0;
-    const written = await allParts(db, job.job_id);
-    const manifest = manifestOf({ ...job, total_batch_count }, job.status, written, partial);
+    const parts = await allParts(db, job.job_id);
+    const manifest = manifestOf({ ...job, total_batch_count, compression }, job.status, parts, partial);
     const stored = await compareObject(store, `${prefix}${MANIFEST}`, manifestBytes(manifest));
-    return { prefix, manifest, stored: stored.is };
+    return { prefix, parts, manifest, stored: stored.is };
   }
 
   /**
@@ -93,11 +94,12 @@ export class JobResults {
    */
   async *verify({
     prefix,
+    parts,
     manifest,
     stored,
   }: WrittenOutput): AsyncGenerator<CheckedPart | CheckedOutput | undefined> {
     const check = new OutputCheck(this.source.store, prefix);
-    for (const named of manifest.parts) yield yield* check.part(named);
+    for (const part of parts) yield yield* check.part(part);
     yield check.whole(manifest, stored);
   }
 

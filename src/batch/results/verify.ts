@@ -7,10 +7,14 @@ import { ObjectMissing, type ObjectStore } from "../../object-store/object-store
 import type { Found } from "../output/compare-object.ts";
 import { MANIFEST, type Manifest } from "../output/manifest.ts";
 import { chunksOf } from "../output/part-chunks.ts";
+import type { Part } from "../output/part-rows.ts";
 import { countLines, NotRows, RowScanner } from "../output/row-scanner.ts";
 
 /** Of batches that come in a wrong order, only the first are told. */
 const DIFFERENCES_MAX = 10;
+
+/** A part as it was written. */
+type WrittenPart = Pick<Part, "name" | "rows" | "bytes" | "sha256" | "unpacked_bytes">;
 
 /** What was found in one part; `differences` is empty if it is as it should be. */
 export interface CheckedPart {
@@ -44,11 +48,11 @@ export class OutputCheck {
   }
 
   /** Call it for each part, in order. Yields after each chunk. */
-  async *part(named: Manifest["parts"][number]): AsyncGenerator<undefined, CheckedPart> {
-    const found: CheckedPart = { path: named.path, rows: 0, bytes: 0, differences: [] };
+  async *part(part: WrittenPart): AsyncGenerator<undefined, CheckedPart> {
+    const found: CheckedPart = { path: part.name, rows: 0, bytes: 0, differences: [] };
     try {
-      const sha256 = yield* this.read(found);
-      found.differences.push(...differences(named, { ...found, sha256 }));
+      const sha256 = yield* this.read(part, found);
+      found.differences.push(...differences(part, { ...found, sha256 }));
     } catch (error) {
       if (error instanceof ObjectMissing) found.differences.push("it is missing");
       else if (error instanceof NotRows) found.differences.push(error.message);
@@ -74,12 +78,14 @@ export class OutputCheck {
   }
 
   /** Returns the hash of the part. */
-  private async *read(found: CheckedPart): AsyncGenerator<undefined, string> {
+  private async *read(part: WrittenPart, found: CheckedPart): AsyncGenerator<undefined, string> {
     const hash = createHash("sha256");
     const scanner = new RowScanner();
-    for await (const chunk of chunksOf(this.store, `${this.prefix}${found.path}`)) {
-      hash.update(chunk);
-      found.bytes += chunk.length;
+    const onStored = (bytes: Buffer) => {
+      hash.update(bytes);
+      found.bytes += bytes.length;
+    };
+    for await (const chunk of chunksOf(this.store, this.prefix, part, onStored)) {
       found.rows += countLines(chunk);
       for (const { batchIndex } of scanner.scan(chunk)) this.saw(batchIndex, found);
       yield;
@@ -98,7 +104,7 @@ export class OutputCheck {
 }
 
 function differences(
-  named: Manifest["parts"][number],
+  named: WrittenPart,
   found: Pick<CheckedPart, "rows" | "bytes"> & { sha256: string },
 ): string[] {
   return (["rows", "bytes", "sha256"] as const)

@@ -2,24 +2,15 @@
  * Unpacks one Zstandard file, in pieces on demand. Its window is bounded. This process uses few large windows at once:
  * other files wait.
  */
-import { Readable, type Transform } from "node:stream";
-import * as zlib from "node:zlib";
 import {
   LARGE_WINDOWS_MAX,
   ZSTD_COMMON_WINDOW_BYTES,
   ZSTD_WINDOW_BYTES_MAX,
 } from "../../contracts/limits/input-files.ts";
 import { EnqueueError } from "../records/enqueue-error.ts";
-import { admitFrames } from "./admit.ts";
-import { unpackZstd } from "./frames.ts";
 import type { FrameHead } from "./heads.ts";
 import { largeWindows } from "./large-windows.ts";
-
-/** Node has it since 22.15. */
-const { createZstdDecompress, constants } = zlib as unknown as {
-  createZstdDecompress?: (options: { params: Record<number, number> }) => Transform;
-  constants: { ZSTD_d_windowLogMax: number };
-};
+import { unpacked } from "./unpack.ts";
 
 const HELD = `${LARGE_WINDOWS_MAX} other files with windows of more than 8 MiB are being unpacked, which is the limit`;
 
@@ -47,10 +38,7 @@ export class ZstdReader {
   }
 
   unpack(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-    const onHead = (head: FrameHead) => this.admit(head);
-    return createZstdDecompress === undefined
-      ? unpackZstd(chunks, onHead)
-      : unpackByNode(admitFrames(chunks, onHead));
+    return unpacked(chunks, (head) => this.admit(head));
   }
 
   close(): void {
@@ -67,14 +55,6 @@ export class ZstdReader {
     this.hasLarge = true;
     onWait(undefined);
   }
-}
-
-async function* unpackByNode(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const params = { [constants.ZSTD_d_windowLogMax]: Math.log2(ZSTD_WINDOW_BYTES_MAX) };
-  const inflate = createZstdDecompress!({ params });
-  const source = Readable.from(chunks);
-  source.on("error", (error) => inflate.destroy(error));
-  yield* source.pipe(inflate) as AsyncIterable<Uint8Array>;
 }
 
 function tooLarge(path: string, windowBytes: number): EnqueueError {

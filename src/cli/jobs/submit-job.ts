@@ -5,14 +5,19 @@ import { printStream } from "../terminal/print-stream.ts";
 import type { ShownJob } from "./job-tables.ts";
 import { waitForJob } from "./wait-for-job.ts";
 
+interface OutputOptions {
+  outputPath?: string;
+  outputCompression?: string;
+}
+
 export async function submitJob(
   context: CliContext,
   api: string,
   file: string,
-  options: { wait?: boolean; dryRun?: boolean; idempotencyKey?: string; outputPath?: string },
+  options: { wait?: boolean; dryRun?: boolean; idempotencyKey?: string } & OutputOptions,
 ): Promise<number> {
   const { client, output, out, err } = context;
-  const body = withOutput(readFileSync(file === "-" ? 0 : file), options.outputPath);
+  const body = withOutput(readFileSync(file === "-" ? 0 : file), options);
   if (options.dryRun === true) return previewJob(context, api, body);
   const key = options.idempotencyKey;
   const { value, text } = await client.json<{ job_id: string }>(await client.apiPath(api), {
@@ -29,13 +34,20 @@ export async function submitJob(
 }
 
 /** Adds `output` as the object's last member, which wins. All other bytes stay as they are. */
-function withOutput(body: Buffer, path: string | undefined): Buffer {
-  if (path === undefined) return body;
+function withOutput(body: Buffer, { outputPath, outputCompression }: OutputOptions): Buffer {
+  if (outputPath === undefined) {
+    if (outputCompression === undefined) return body;
+    throw new CliError(
+      "--output-compression needs --output-path (quern: keeps the output in the server)",
+      EXIT.usage,
+    );
+  }
   const end = body.lastIndexOf("}");
   if (end < 0)
     throw new CliError("the submission must be a JSON object to add --output-path to it", EXIT.usage);
+  const request = { store_path: outputPath, compression: outputCompression };
   const isEmpty = body.toString("latin1", 0, Math.min(end, 100)).trim() === "{" && end < 100;
-  const output = `${isEmpty ? "" : ","}"output":${JSON.stringify({ store_path: path })}`;
+  const output = `${isEmpty ? "" : ","}"output":${JSON.stringify(request)}`;
   return Buffer.concat([body.subarray(0, end), Buffer.from(output), body.subarray(end)]);
 }
 

@@ -42,4 +42,8 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // The first of the items in the message, if it is not about a whole batch.
     "ALTER TABLE letters ADD COLUMN first_item INTEGER",
   ],
+  [
+    // The bytes of a part before compression; null if it is not compressed.
+    "ALTER TABLE output_parts ADD COLUMN unpacked_bytes INTEGER",
+  ],
 ];

@@ -1,7 +1,7 @@
 /** An output is read again in pieces, between which whoever asked for it may leave. */
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { Manifest } from "../../../src/batch/output/manifest.ts";
+import type { Part } from "../../../src/batch/output/part-rows.ts";
 import { OutputCheck } from "../../../src/batch/results/verify.ts";
 import type { ObjectStore, OpenObject } from "../../../src/object-store/object-store.ts";
 
@@ -30,8 +30,8 @@ function storeWith(content: Buffer): { store: ObjectStore; seen: { read: number;
 const line = (batch: number) =>
   `${JSON.stringify({ batch_index: batch, prediction: "x".repeat(MIB - 100) })}\n`;
 const CONTENT = Buffer.from([0, 1, 2, 3].map(line).join(""));
-const NAMED: Manifest["parts"][number] = {
-  ...{ path: "part-0", rows: 4, bytes: CONTENT.length },
+const NAMED: Pick<Part, "name" | "rows" | "bytes" | "sha256" | "unpacked_bytes"> = {
+  ...{ name: "part-0", rows: 4, bytes: CONTENT.length, unpacked_bytes: null },
   sha256: createHash("sha256").update(CONTENT).digest("hex"),
 };
 

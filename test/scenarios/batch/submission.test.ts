@@ -97,10 +97,10 @@ describe("a submission", () => {
       "at least 1",
     ],
     [
-      "a compressed output, until a later release",
-      { workers: 1, ...items, output: { compression: "zstd" } },
+      "a compression that there is not",
+      { workers: 1, ...items, output: { compression: "gzip" } },
       "/output/compression",
-      "none",
+      'must be "none" or "zstd"',
     ],
     [
       "an unknown on_failure",
