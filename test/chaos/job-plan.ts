@@ -16,6 +16,7 @@ export interface JobPlan {
   maxAttempts: number;
   hasQueue: boolean;
   place: OutputPlace;
+  isCompressed: boolean;
   /** The bytes of each prediction. Some outputs have several parts. */
   rowBytes: number;
   /** How each batch fails. */
@@ -51,6 +52,7 @@ export function planJob(random: () => number): JobPlan {
     maxAttempts: hasQueue ? 1 + Math.floor(random() * 3) : 1,
     hasQueue,
     place: PLACES[Math.floor(random() * PLACES.length)]!,
+    isCompressed: random() < 0.5,
     rowBytes: random() < 0.3 ? Math.floor(random() * 4_000) : 40,
     fails,
   };

@@ -93,9 +93,20 @@ export class ChaosJob {
   }
 
   describe(): string {
-    const { isInline, isSlow, batchSize, workers, maxAttempts, hasQueue, fails, place, rowBytes } = this.plan;
+    const {
+      isInline,
+      isSlow,
+      batchSize,
+      workers,
+      maxAttempts,
+      hasQueue,
+      fails,
+      place,
+      isCompressed,
+      rowBytes,
+    } = this.plan;
     const bad = fails.filter(Boolean).length;
-    return `job ${this.number} ${this.id} (${fails.length} batches of ${batchSize}, ${bad} bad, ${isInline ? "inline" : "file"}${isSlow ? ", slow" : ""}, ${workers} workers, ${maxAttempts} attempts${hasQueue ? ", queue" : ""}, output: ${place}, rows of ${rowBytes})`;
+    return `job ${this.number} ${this.id} (${fails.length} batches of ${batchSize}, ${bad} bad, ${isInline ? "inline" : "file"}${isSlow ? ", slow" : ""}, ${workers} workers, ${maxAttempts} attempts${hasQueue ? ", queue" : ""}, output: ${place}${isCompressed ? ", compressed" : ""}, rows of ${rowBytes})`;
   }
 
   private wrong(what: string): void {
@@ -112,7 +123,7 @@ export class ChaosJob {
     const items = plan.fails.flatMap((_, batch) => itemsOf(plan, batch));
     const config = { directory, size: batchSize, slow_s: isSlow ? SLOW_S : 0, row_bytes: plan.rowBytes };
     const queue = { queue_dead_letter_queue: { arn: this.queue, max_receive_count: maxAttempts } };
-    const output = this.places.output(plan.place);
+    const output = this.places.output(plan.place, plan.isCompressed);
     const base = { workers, config, output, ...(plan.hasQueue ? queue : {}) };
     if (plan.isInline) return { ...base, item_list: { items, batch_size: batchSize } };
     const file = join(this.server.inputs, `job-${this.number}.jsonl`);

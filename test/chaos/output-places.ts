@@ -17,10 +17,13 @@ export class OutputPlaces {
   }
 
   /** The `output` of a submission. */
-  output(place: OutputPlace): { store_path: string } | undefined {
+  output(
+    place: OutputPlace,
+    isCompressed: boolean,
+  ): { store_path: string; compression: "none" | "zstd" } | undefined {
     if (place === "none") return undefined;
     const paths = { server: "quern:", directory: `file://${this.local}`, bucket: `${this.bucket.base}/out` };
-    return { store_path: paths[place] };
+    return { store_path: paths[place], compression: isCompressed ? "zstd" : "none" };
   }
 
   /** The directory in which the store keeps the objects of a job as files. */

@@ -2,11 +2,13 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { unzstd } from "../harness/decompress.ts";
 import { itemsOf, type JobPlan } from "./job-plan.ts";
 
 interface Manifest {
   job_id: string;
   status: string;
+  compression?: "zstd";
   parts: { path: string; rows: number; bytes: number; sha256: string }[];
   batches: { total: number; succeeded: number; failed: number };
   rows: number;
@@ -26,6 +28,7 @@ export function outputFaults(directory: string, plan: JobPlan, failed: ReadonlyS
   const expected = { total, succeeded: total - failed.size, failed: failed.size };
   return [
     ...different("the counts of its manifest", manifest.batches, expected),
+    ...misnamed(plan, manifest),
     ...orphans(directory, manifest),
     ...partFaults(directory, manifest),
     ...rowFaults(rowsOf(directory, manifest), plan, failed),
@@ -44,6 +47,16 @@ function orphans(directory: string, { parts }: Manifest): string[] {
   return others.length === 0 ? [] : [`it has orphans: ${others.join(", ")}`];
 }
 
+/** Parts whose names do not say how they are stored. */
+function misnamed({ isCompressed }: JobPlan, { compression, parts }: Manifest): string[] {
+  const end = isCompressed ? ".jsonl.zst" : ".jsonl";
+  const others = parts.filter(({ path }) => !path.endsWith(end)).map(({ path }) => path);
+  return [
+    ...different("the names of its parts that do not fit", others, []),
+    ...((compression === "zstd") === isCompressed ? [] : [`its compression is ${compression}`]),
+  ];
+}
+
 function partFaults(directory: string, { parts }: Manifest): string[] {
   return parts.flatMap(({ path, bytes, sha256 }) => {
     if (!existsSync(join(directory, path))) return [`${path} is missing`];
@@ -54,10 +67,11 @@ function partFaults(directory: string, { parts }: Manifest): string[] {
 }
 
 /** All rows in the order of the parts. */
-function* rowsOf(directory: string, { parts }: Manifest): Generator<Row> {
+function* rowsOf(directory: string, { compression, parts }: Manifest): Generator<Row> {
   for (const { path } of parts) {
     if (!existsSync(join(directory, path))) continue;
-    for (const line of readFileSync(join(directory, path), "utf8").split("\n"))
+    const stored = readFileSync(join(directory, path));
+    for (const line of (compression === undefined ? stored : unzstd(stored)).toString().split("\n"))
       if (line !== "") yield JSON.parse(line) as Row;
   }
 }
