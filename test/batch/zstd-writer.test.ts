@@ -54,7 +54,7 @@ async function* once(bytes: Uint8Array) {
 }
 
 describe("the writer of a compressed part", () => {
-  const frames = "makes one frame with a window of 2 MiB, which is the same however its rows are appended";
+  const frames = "makes one frame with a window of 512 KiB, which is the same however its rows are appended";
   it.each(COMPRESSORS)(`${frames}, by $name`, async ({ open }) => {
     const frame = await frameOf(ROWS, MIB, open);
     expect(frame.length).toBeLessThan(ROWS.length / 3);
@@ -150,7 +150,7 @@ describe("the reader of a compressed part", () => {
 
   it("stops when more comes than was written, so that a few bytes are not unpacked to gigabytes", async () => {
     const blocks = Array<Buffer>(100_000).fill(REPEATED);
-    const bomb = Buffer.concat([Buffer.from([...MAGIC, 0x00, 0x58]), ...blocks]);
+    const bomb = Buffer.concat([Buffer.from([...MAGIC, 0x00, 0x48]), ...blocks]);
     const { bytes, error } = await sizeOf(bomb, { bytes: bomb.length, unpacked_bytes: MIB });
     expect(error).toBe(`it unpacks to more bytes, and ${MIB} were written`);
     expect(bytes).toBe(MIB);
@@ -159,7 +159,7 @@ describe("the reader of a compressed part", () => {
   it.each([
     [
       "less than was written",
-      Buffer.from([...MAGIC, 0x00, 0x58, 0x01, 0, 0]),
+      Buffer.from([...MAGIC, 0x00, 0x48, 0x01, 0, 0]),
       /unpacks to 0 bytes, and 9 were/,
     ],
     [
@@ -168,7 +168,7 @@ describe("the reader of a compressed part", () => {
       /a window of 16777216 bytes is more/,
     ],
     ["no Zstandard", Buffer.from('{"batch_index":0}'), /it does not begin like Zstandard/],
-    ["a frame without an end", Buffer.from([...MAGIC, 0x00, 0x58, 0x00, 0, 0]), /unexpected end of file/],
+    ["a frame without an end", Buffer.from([...MAGIC, 0x00, 0x48, 0x00, 0, 0]), /unexpected end of file/],
   ])("says that the part has %s", async (_what, content, message) => {
     const { error } = await sizeOf(content, { bytes: content.length, unpacked_bytes: 9 });
     expect(error).toMatch(message);

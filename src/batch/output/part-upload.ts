@@ -23,9 +23,9 @@ export class PartUpload {
   private readonly hash = createHash("sha256");
   private bytes = 0;
 
-  private constructor(upload: Upload, compression: OutputCompression) {
-    this.upload = upload;
+  private constructor(compression: OutputCompression, upload: Upload) {
     this.zstd = compression === "zstd" ? new ZstdWriter((packed) => this.store(packed)) : undefined;
+    this.upload = upload;
   }
 
   /**
@@ -50,15 +50,17 @@ export class PartUpload {
     name: string,
     fill: (part: PartUpload) => Promise<T>,
   ): Promise<Filled<T>> {
-    const part = new PartUpload(await store.create(`${prefix}${name}`), compression);
+    const upload = await store.create(`${prefix}${name}`);
+    let part: PartUpload | undefined;
     try {
+      part = new PartUpload(compression, upload);
       const content = await fill(part);
       return { ...content, ...(await part.complete()) };
     } catch (error) {
-      await part.upload.abort().catch(() => {});
+      await upload.abort().catch(() => {});
       throw error;
     } finally {
-      part.zstd?.close();
+      part?.zstd?.close();
     }
   }
 

@@ -1,6 +1,6 @@
 /**
  * Compresses one stream to one Zstandard frame: by Node's compressor if it has one, otherwise on a thread. Neither
- * blocks the event loop. The frame's window has 2 MiB, which is the default of level 3.
+ * blocks the event loop. The frame's window has PART_WINDOW_BYTES.
  */
 import { once } from "node:events";
 import type { Transform } from "node:stream";

@@ -13,9 +13,12 @@ export const SPOOL_WRITE_BYTES = 256 * 1024;
 export const SPOOL_FILE_BYTES = 64 * MIB;
 /** A part of the output has at least so many bytes, before compression; the last one has the rest. */
 export const PART_BYTES = 64 * MIB;
-/** How strongly parts are compressed: the default of Zstandard ... */
-export const ZSTD_LEVEL = 3;
-/** ... whose window has 2 MiB. A part that needs more memory to be read was not written by Quern. */
-export const PART_WINDOW_BYTES = 2 * MIB;
+/** How strongly parts are compressed: level 3 takes twice as long, and makes rows at most 2 % smaller ... */
+export const ZSTD_LEVEL = 1;
+/**
+ * ... and their windows are larger. Each reader of a part holds one: 540 readers (LISTS_MAX and STREAMS_MAX) hold
+ * 270 MiB. A part that needs more memory to be read was not written by Quern.
+ */
+export const PART_WINDOW_BYTES = MIB / 2;
 /** How often a reader that follows the results of a job looks for more. */
 export const RESULTS_POLL_MS = 200;

@@ -34,7 +34,7 @@ const inFours = (all: readonly Item[]) =>
 function bomb(head: string, blocks: number): Buffer {
   const raw = (text: string) => [(text.length << 3) & 0xff, text.length >> 5, 0, ...Buffer.from(text)];
   const repeated = [0x02, 0x00, 0x10, 0x78];
-  const frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58, ...raw(head)];
+  const frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x48, ...raw(head)];
   const all = Buffer.concat([Buffer.from(frame), ...Array<Buffer>(blocks).fill(Buffer.from(repeated))]);
   all[all.length - 4]! |= 1;
   return all;
