@@ -87,7 +87,7 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
   });
 
   it.runIf(isInstalled)(
-    "has every prediction also if it is compressed, as the library reads it",
+    "has every prediction also if it is compressed, as other programs read it",
     async () => {
       const prefix = `${bucket.base}/packed`;
       const read = (id: string) => readStoredOutput(store, `${prefix}/${id}/`);
@@ -109,7 +109,7 @@ describe("the server itself", () => {
     await expectEveryPrediction(server, { store_path: "quern:" }, read);
   });
 
-  it("has every prediction also if it is compressed, as the library reads it", async () => {
+  it("has every prediction also if it is compressed, as other programs read it", async () => {
     await expectEveryPrediction(server, { store_path: "quern:", compression: "zstd" }, read);
   });
 });

@@ -145,7 +145,11 @@ describe("a compressed output", () => {
         (part) => writeFileSync(part, readFileSync(part).subarray(0, 60)),
         /cannot be decompressed: unexpected end/,
       ],
-      ["empty", (part) => writeFileSync(part, ""), /unpacks to 0 bytes, and \d+ were written/],
+      [
+        "empty",
+        (part) => writeFileSync(part, ""),
+        /unpacks to 0 bytes, and \d+ were written|unexpected end of file/,
+      ],
       [
         "not compressed",
         (part) => writeFileSync(part, unzstd(readFileSync(part)).subarray(0, 90)),
