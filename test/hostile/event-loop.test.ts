@@ -75,6 +75,15 @@ describe("the event loop", () => {
         ),
       400,
     ],
+    // Each took 0.2 s of CPU, so that the check passed because no file was found in time.
+    [
+      "store_paths that are 2,000 directories deep",
+      () =>
+        files(
+          `"store_paths":[${numbered(200, (n) => `"file://${server.inputs}/${"a/".repeat(1900)}${n}"`).join(",")}]`,
+        ),
+      400,
+    ],
     ["paths of another type", () => files(`"store_paths":[${many("1", 3 * MIB)}]`), 400],
     ["700,000 unknown keys", () => `{"workers":1,${numbered(700_000, (n) => `"k${n}":1`).join(",")}}`, 400],
     ["a key of three megabytes", () => `{"workers":1,"${"k".repeat(3 * MIB)}":1}`, 400],

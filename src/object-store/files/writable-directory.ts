@@ -4,9 +4,9 @@
  */
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import type { AllowedPaths } from "./allowed-paths.ts";
-import { pathOfOpened, realOfOpened, realOrSelf } from "./real-path.ts";
+import { nearestExisting, pathOfOpened, realOfOpened, realOrSelf } from "./real-path.ts";
 
 /** The directory can be made. */
 const MISSING: ReadonlySet<string> = new Set(["ENOENT"]);
@@ -82,18 +82,29 @@ async function openExisting(
   return handle && WritableDirectory.of(handle, path, allowed, given);
 }
 
-/** Makes the directory, and those above it. */
+/** Makes the directory, and those above it that are missing, from the nearest existing one down. */
 async function make(path: string, allowed: AllowedPaths, given: string): Promise<WritableDirectory> {
-  const above = dirname(path);
-  const parent = (await openExisting(above, allowed, given)) ?? (await make(above, allowed, given));
+  const { real, missing } = await nearestExisting(path);
+  let directory = await WritableDirectory.of(await open(real, DIRECTORY), real, allowed, given);
+  for (const name of missing.split("/").filter(Boolean))
+    directory = await makeIn(directory, name, allowed, given);
+  return directory;
+}
+
+/** Closes `parent`. */
+async function makeIn(
+  parent: WritableDirectory,
+  name: string,
+  allowed: AllowedPaths,
+  given: string,
+): Promise<WritableDirectory> {
   try {
-    const name = basename(path);
     await mkdir(parent.at(name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
     await parent.sync();
     const made = await open(parent.at(name), DIRECTORY | constants.O_NOFOLLOW);
-    return await WritableDirectory.of(made, path, allowed, given);
+    return await WritableDirectory.of(made, join(parent.real, name), allowed, given);
   } finally {
     await parent.close();
   }

@@ -18,6 +18,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { resolveRoots } from "../../../src/object-store/files/allowed-paths.ts";
 import { FileStore } from "../../../src/object-store/files/file-store.ts";
+import { realOrSelf } from "../../../src/object-store/files/real-path.ts";
 import { sortedNames } from "../../../src/object-store/files/sorted-names.ts";
 import { ObjectChanged, type OpenObject } from "../../../src/object-store/object-store.ts";
 import {
@@ -267,6 +268,37 @@ describe("a directory that cannot exist", () => {
       expect(await select(under(prefix))).toEqual([]);
     },
   );
+});
+
+describe("the real path of a file that does not exist", () => {
+  const deep = "a/".repeat(1900);
+
+  it("is in its nearest existing directory, links followed", async () => {
+    write("in/1");
+    symlinkSync(join(root, "in"), join(root, "link"));
+    symlinkSync("nowhere", join(root, "broken"));
+    for (const [path, real] of [
+      ["none", "none"],
+      ["link", "in"],
+      ["link/none", "in/none"],
+      ["link/a/b/c/", "in/a/b/c"],
+      ["link/1/below", "in/1/below"],
+      ["broken/a", "broken/a"],
+      [`link/${deep}`, `in/${deep.slice(0, -1)}`],
+      [`${"long".repeat(100)}/name`, `${"long".repeat(100)}/name`],
+    ] as const)
+      expect(await realOrSelf(join(root, path))).toBe(join(root, real));
+    expect(await realOrSelf("/")).toBe("/");
+    expect(await realOrSelf("/no-such-directory")).toBe("/no-such-directory");
+  });
+
+  it("takes little CPU, however deep it is", async () => {
+    const before = process.cpuUsage();
+    for (let n = 0; n < 10; n++) await realOrSelf(join(root, `${deep}${n}`));
+    const { user, system } = process.cpuUsage(before);
+    // 1.2 s if each component is resolved, 0.03 s now.
+    expect((user + system) / 1000).toBeLessThan(400);
+  });
 });
 
 describe("a name that is not valid UTF-8", () => {
