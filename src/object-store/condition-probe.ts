@@ -2,9 +2,9 @@
  * Finds out by trying whether a store honours the conditions of writes. Some stores with the protocol of S3 ignore them
  * and overwrite. Output on such a store could be written twice, so callers refuse it.
  */
-import { newUlid } from "../base/ids.ts";
 import { STORE_PROBES_KEPT } from "../contracts/limits/stores.ts";
 import { ConditionFailed, type ObjectStore, type WriteCondition } from "./object-store.ts";
+import { newProbeName } from "./own-names.ts";
 
 export class ConditionProbe {
   private readonly store: ObjectStore;
@@ -21,7 +21,7 @@ export class ConditionProbe {
    * them again; whether the prefix may be written is tried each time.
    */
   async hasConditions(prefix: string): Promise<boolean> {
-    const path = `${prefix}.quern-probe-${newUlid()}`;
+    const path = `${prefix}${newProbeName()}`;
     const bucket = /^[^:]+:\/\/[^/]*/.exec(prefix)![0];
     let holds: boolean;
     try {

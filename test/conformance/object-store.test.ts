@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ObjectChanged, type ObjectStore } from "../../src/object-store/object-store.ts";
+import { newProbeName } from "../../src/object-store/own-names.ts";
 import { PatientStore } from "../../src/object-store/patient-store.ts";
 import { selectFiles } from "../../src/object-store/select/select-files.ts";
 import { eventually } from "../harness/eventually.ts";
@@ -89,6 +90,19 @@ describe.each(STORES)("$name", ({ start, isInstalled }) => {
     expect(await listed("images/", { after: `${server.base}/images/a b+c%20d.jpg` })).toEqual(
       (await listed("images/")).filter((key) => key !== "images/Z.jpg" && key !== "images/a b+c%20d.jpg"),
     );
+  });
+
+  it.runIf(isInstalled)("selects no probes of outputs", async () => {
+    for (const key of ["in.jsonl", newProbeName(), `below/${newProbeName()}`])
+      await server.put(`probed/${key}`, "x");
+    const paths: string[] = [];
+    for await (const page of selectFiles(
+      store,
+      { store_paths: [`${server.base}/probed/`] },
+      { sizes: false },
+    ))
+      paths.push(...page.map(({ path }) => path));
+    expect(paths).toEqual([`${server.base}/probed/in.jsonl`]);
   });
 
   it.runIf(isInstalled)("lists many prefixes in order, each key once", async () => {

@@ -6,10 +6,10 @@ import { isUtf8 } from "node:buffer";
 import { constants, type Dir, type Dirent } from "node:fs";
 import { open, opendir, realpath, stat } from "node:fs/promises";
 import { ServiceError } from "../../contracts/errors.ts";
+import { isTemporaryName } from "../own-names.ts";
 import type { AllowedPaths } from "./allowed-paths.ts";
 import { pathOfOpened, READ_AT_ONCE, realOfOpened } from "./real-path.ts";
 import { sortedNames } from "./sorted-names.ts";
-import { isTemporaryName } from "./temporary-file.ts";
 
 /** Names read from a directory at once. */
 const DIRECTORY_BUFFER = 512;

@@ -5,15 +5,17 @@
  */
 import { opendir, rm, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { wallMs } from "../../base/clock.ts";
 import { shortageOf } from "../../base/disk-full.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { FILE_PIECE_BYTES } from "../../contracts/limits/stores.ts";
 import type { Upload, WriteCondition, Written } from "../object-store.ts";
+import { isLeftProbe, isTemporaryName } from "../own-names.ts";
 import { type Piece, type PieceSink, PieceUpload } from "../piece-upload.ts";
 import { localPath } from "../store-path.ts";
 import { assertSmall } from "../write-limits.ts";
 import type { AllowedPaths } from "./allowed-paths.ts";
-import { isTemporaryName, TemporaryFile } from "./temporary-file.ts";
+import { TemporaryFile } from "./temporary-file.ts";
 import { WritableDirectory } from "./writable-directory.ts";
 
 /** Of a network file system whose server is away. */
@@ -122,7 +124,8 @@ async function removeTemporaryFiles(path: string, allowed: AllowedPaths, given: 
     for await (const entry of await opendir(directory.at("."))) {
       const isBelow = entry.isDirectory() && allowed.has(join(directory.real, entry.name));
       if (isBelow) await removeTemporaryFiles(join(path, entry.name), allowed, given);
-      else if (isTemporaryName(entry.name)) await rm(directory.at(entry.name), { force: true });
+      else if (isTemporaryName(entry.name) || isLeftProbe(entry.name, wallMs()))
+        await rm(directory.at(entry.name), { force: true });
     }
   } finally {
     await directory.close();

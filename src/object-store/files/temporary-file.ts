@@ -4,19 +4,14 @@
  */
 import { constants } from "node:fs";
 import { type FileHandle, link, lstat, open, rename, rm, stat } from "node:fs/promises";
-import { newUlid } from "../../base/ids.ts";
 import { ConditionFailed, UploadLost, type WriteCondition } from "../object-store.ts";
+import { newTemporaryName } from "../own-names.ts";
 import { etagOfInode } from "./open-file.ts";
 import type { WritableDirectory } from "./writable-directory.ts";
 
 const NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** The file system has no hard links, or no more for this file. */
 const NO_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
-
-/** Whether a name is that of a file that was not completed. */
-export function isTemporaryName(name: string): boolean {
-  return /^\.quern-[0-9a-z]{26}\.tmp$/.test(name);
-}
 
 export class TemporaryFile {
   private readonly directory: WritableDirectory;
@@ -35,7 +30,7 @@ export class TemporaryFile {
 
   /** `given`: the address that errors show. */
   static async create(directory: WritableDirectory, given: string): Promise<TemporaryFile> {
-    const path = directory.at(`.quern-${newUlid()}.tmp`);
+    const path = directory.at(newTemporaryName());
     return new TemporaryFile(directory, path, await open(path, NEW), given);
   }
 

@@ -1,13 +1,14 @@
 /**
  * Selects the files of a submission, in the order of its prefixes and then of key bytes
  * (docs/contract/submitting.md#file-order). A file that two prefixes select is taken once. Keys that end in `/` are
- * directory markers, which are skipped. Then `includes` apply, then `excludes`.
+ * directory markers, which are skipped, and so are probes of conditions. Then `includes` apply, then `excludes`.
  */
 import { TimeSlices } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
 import type { ListedObject, ObjectStore } from "../object-store.ts";
+import { isProbe } from "../own-names.ts";
 import { compileGlob, type Glob } from "./glob.ts";
 import { type Listing, listingsOf } from "./listings.ts";
 
@@ -78,7 +79,7 @@ export async function* selectPages(
     const selected: SelectedFile[] = [];
     for (const file of page) {
       const { path } = file;
-      if (path.endsWith("/") || (inside !== undefined && isInside(inside, path))) continue;
+      if (path.endsWith("/") || isProbe(path) || (inside !== undefined && isInside(inside, path))) continue;
       if (await isWanted(filter, path, slices)) selected.push({ ...file, entry });
     }
     const before = reached?.entry === entry ? reached.path : undefined;

@@ -21,6 +21,7 @@ import { FileStore } from "../../../src/object-store/files/file-store.ts";
 import { realOrSelf } from "../../../src/object-store/files/real-path.ts";
 import { sortedNames } from "../../../src/object-store/files/sorted-names.ts";
 import { ObjectChanged, type OpenObject } from "../../../src/object-store/object-store.ts";
+import { newProbeName } from "../../../src/object-store/own-names.ts";
 import {
   type FileSelection,
   type Reached,
@@ -144,6 +145,13 @@ describe("the files that a submission selects", () => {
       "x/1.jpg",
     ]);
     expect(await select({ ...under("x/"), excludes: ["**.{jpg,png}"] })).toEqual([]);
+  });
+
+  it("are never the probes of outputs beside them, which may be gone when the job reads", async () => {
+    const names = ["1.jsonl", ".quern-probe-x", ".quern-probe-01arz3ndektsv4rrffq69g5fav.jsonl"];
+    write(...names.map((name) => `in/${name}`), `in/${newProbeName()}`, `in/sub/${newProbeName()}`);
+    expect(await select(under("in/"))).toEqual(names.sort().map((name) => `in/${name}`));
+    expect(await select({ ...under("in/.quern-probe-"), includes: ["**"] })).toHaveLength(2);
   });
 
   it("resume after a given file", async () => {

@@ -19,6 +19,7 @@ import { createInterface } from "node:readline";
 import { Worker } from "node:worker_threads";
 import { buildSync } from "esbuild";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newUlid } from "../../../src/base/ids.ts";
 import { shortageOf } from "../../../src/base/disk-full.ts";
 import { resolveRoots } from "../../../src/object-store/files/allowed-paths.ts";
 import { FileStore } from "../../../src/object-store/files/file-store.ts";
@@ -330,6 +331,19 @@ describe("a process that is killed while it writes", () => {
       expect(content.length % MiB).toBe(0);
       expect(content.equals(Buffer.alloc(content.length, content[0]))).toBe(true);
     }
+  });
+});
+
+describe("a probe of conditions", () => {
+  it("is removed with unfinished files once it is so old that its server was killed", async () => {
+    const store = await storeOver(root);
+    const probes = [60, 120].map(
+      (minutes) => `.quern-probe-${newUlid(Date.now() - minutes * 60_000 + 10_000)}`,
+    );
+    mkdirSync(join(root, "out"));
+    for (const name of [...probes, "part"]) writeFileSync(join(root, "out", name), "1");
+    await store.removeUnfinished(`file://${root}/out/`);
+    expect(readdirSync(join(root, "out")).sort()).toEqual([probes[0], "part"]);
   });
 });
 
