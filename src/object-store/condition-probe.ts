@@ -16,11 +16,13 @@ export class ConditionProbe {
   }
 
   /**
-   * Writes an object whose address begins with `prefix`, and removes it. False if the store ignores conditions. Throws
-   * the store's error if it may not be written or removed there. A bucket that honours conditions is not asked about
-   * them again; whether the prefix may be written is tried each time.
+   * A store that knows the answer is asked, and nothing is left there. In others, this writes an object whose address
+   * begins with `prefix`, and removes it. False if the store ignores conditions. Throws the store's error if it may not
+   * be written or removed there. A bucket that honours conditions is not asked about them again; whether the prefix may
+   * be written is tried each time.
    */
   async hasConditions(prefix: string): Promise<boolean> {
+    if (await this.store.knowsConditions?.(prefix)) return true;
     const path = `${prefix}${newProbeName()}`;
     const bucket = /^[^:]+:\/\/[^/]*/.exec(prefix)![0];
     let holds: boolean;

@@ -85,6 +85,11 @@ export interface ObjectStore {
   /** Removes the object, durably. No error if there is none. */
   remove(path: string): Promise<void>;
   /**
+   * Whether writes below this address are known to have conditions, without a trial. Throws if nothing may be written
+   * there. It leaves nothing behind. A store without this method shows it only by a trial.
+   */
+  knowsConditions?(prefix: string): Promise<boolean>;
+  /**
    * Removes what uploads of killed processes have left under names that begin with `prefix`; none may be running. Google
    * and Azure need no help: they remove it after a week.
    */

@@ -38,5 +38,7 @@ export const STORE_SLOWEST_BYTES_PER_S = 128 * 1024;
 export const STORE_COMPLETE_MS = 60_000;
 /** Buckets of which this process remembers that they honour conditions. A forgotten one is tried again. */
 export const STORE_PROBES_KEPT = 1000;
+/** Directories that are checked at once before jobs write there. Each takes one of the four threads for files. */
+export const DIRECTORY_CHECKS_MAX = 2;
 /** Prefixes of a submission that are listed at the same time, if listing needs the network. */
 export const PARALLEL_LISTINGS = 8;

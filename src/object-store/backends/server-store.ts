@@ -46,6 +46,10 @@ export class ServerStore implements ObjectStore {
     return this.files.remove(this.address(path));
   }
 
+  knowsConditions(prefix: string) {
+    return this.files.knowsConditions(this.address(prefix));
+  }
+
   removeUnfinished(prefix: string) {
     return this.files.removeUnfinished(this.address(prefix));
   }

@@ -72,6 +72,10 @@ class Stores implements ObjectStore {
     return this.of(path).remove(path);
   }
 
+  async knowsConditions(prefix: string) {
+    return (await this.of(prefix).knowsConditions?.(prefix)) ?? false;
+  }
+
   removeUnfinished(prefix: string) {
     return this.of(prefix).removeUnfinished(prefix);
   }

@@ -101,6 +101,11 @@ export class FileStore implements ObjectStore {
     return this.writes.remove(path);
   }
 
+  async knowsConditions(prefix: string): Promise<boolean> {
+    await this.writes.assertWritable(prefix);
+    return true;
+  }
+
   removeUnfinished(prefix: string): Promise<void> {
     return this.writes.removeUnfinished(prefix);
   }

@@ -8,13 +8,14 @@ import { basename, dirname, join } from "node:path";
 import { wallMs } from "../../base/clock.ts";
 import { shortageOf } from "../../base/disk-full.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { FILE_PIECE_BYTES } from "../../contracts/limits/stores.ts";
+import { DIRECTORY_CHECKS_MAX, FILE_PIECE_BYTES } from "../../contracts/limits/stores.ts";
 import type { Upload, WriteCondition, Written } from "../object-store.ts";
 import { isLeftProbe, isTemporaryName } from "../own-names.ts";
 import { type Piece, type PieceSink, PieceUpload } from "../piece-upload.ts";
 import { localPath } from "../store-path.ts";
 import { assertSmall } from "../write-limits.ts";
 import type { AllowedPaths } from "./allowed-paths.ts";
+import { AtMost } from "./at-most.ts";
 import { TemporaryFile } from "./temporary-file.ts";
 import { WritableDirectory } from "./writable-directory.ts";
 
@@ -35,6 +36,7 @@ export class FileWrites {
   private readonly allowed: AllowedPaths;
   /** The last write to each real path that is being written. */
   private readonly turns = new Map<string, Promise<unknown>>();
+  private readonly checks = new AtMost(DIRECTORY_CHECKS_MAX);
 
   constructor(allowed: AllowedPaths) {
     this.allowed = allowed;
@@ -63,6 +65,29 @@ export class FileWrites {
       await directory.sync();
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw writeError(error, path);
+    } finally {
+      await directory.close();
+    }
+  }
+
+  /**
+   * Throws if files below this address cannot be written. Missing directories are not made: most callers only ask. So a
+   * file is written in the nearest existing directory, and removed.
+   */
+  async assertWritable(prefix: string): Promise<void> {
+    const local = localPath(prefix);
+    const path = local.endsWith("/") ? local : dirname(local);
+    try {
+      await this.checks.run(() => this.tryWriting(path, prefix));
+    } catch (error) {
+      throw writeError(error, prefix);
+    }
+  }
+
+  private async tryWriting(path: string, given: string): Promise<void> {
+    const directory = await WritableDirectory.open(path, "nearest", this.allowed, given);
+    try {
+      await (await TemporaryFile.create(directory, given)).close();
     } finally {
       await directory.close();
     }

@@ -12,6 +12,8 @@ import { nearestExisting, pathOfOpened, realOfOpened, realOrSelf } from "./real-
 const MISSING: ReadonlySet<string> = new Set(["ENOENT"]);
 /** There is no such directory, also because a file is in its place. */
 const NOT_THERE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR"]);
+/** A name of most file systems. A longer one below a missing directory is not noticed by the system. */
+const NAME_BYTES_MAX = 255;
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY;
 
 export class WritableDirectory {
@@ -25,20 +27,20 @@ export class WritableDirectory {
   }
 
   /**
-   * A missing directory is made, or undefined. `given`: the address that errors show. Throws `path_not_allowed`, or the
-   * system's error.
+   * A missing directory is made, or undefined, or the nearest existing one stands for it. `given`: the address that
+   * errors show. Throws `path_not_allowed`, or the system's error.
    */
-  static async open<T extends "made" | "existing">(
+  static async open<T extends "made" | "nearest" | "existing">(
     path: string,
     missing: T,
     allowed: AllowedPaths,
     given: string,
-  ): Promise<WritableDirectory | (T extends "made" ? never : undefined)> {
+  ): Promise<WritableDirectory | (T extends "existing" ? undefined : never)> {
     // Before anything is made or opened. Later checks are of what was opened.
     allowed.assertHas(await realOrSelf(path), given, "write");
-    const found = await openExisting(path, allowed, given, missing === "made" ? MISSING : NOT_THERE);
+    const found = await openExisting(path, allowed, given, missing === "existing" ? NOT_THERE : MISSING);
     if (found !== undefined || missing === "existing") return found as WritableDirectory;
-    return make(path, allowed, given);
+    return missing === "made" ? make(path, allowed, given) : openNearest(path, allowed, given);
   }
 
   /** Takes over the handle. */
@@ -80,6 +82,15 @@ async function openExisting(
     return undefined;
   });
   return handle && WritableDirectory.of(handle, path, allowed, given);
+}
+
+/** The nearest existing directory in which this one could be made. */
+async function openNearest(path: string, allowed: AllowedPaths, given: string): Promise<WritableDirectory> {
+  const { real, missing } = await nearestExisting(path);
+  const isTooLong = (name: string) => Buffer.byteLength(name) > NAME_BYTES_MAX;
+  if (missing.split("/").some(isTooLong))
+    throw Object.assign(new Error(`a name in ${given} is too long`), { code: "ENAMETOOLONG" });
+  return WritableDirectory.of(await open(real, DIRECTORY), real, allowed, given);
 }
 
 /** Makes the directory, and those above it that are missing, from the nearest existing one down. */

@@ -19,8 +19,9 @@ import { createInterface } from "node:readline";
 import { Worker } from "node:worker_threads";
 import { buildSync } from "esbuild";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { newUlid } from "../../../src/base/ids.ts";
 import { shortageOf } from "../../../src/base/disk-full.ts";
+import { newUlid } from "../../../src/base/ids.ts";
+import { ConditionProbe } from "../../../src/object-store/condition-probe.ts";
 import { resolveRoots } from "../../../src/object-store/files/allowed-paths.ts";
 import { FileStore } from "../../../src/object-store/files/file-store.ts";
 import { UploadLost } from "../../../src/object-store/object-store.ts";
@@ -335,6 +336,35 @@ describe("a process that is killed while it writes", () => {
 });
 
 describe("a probe of conditions", () => {
+  const entries = () => readdirSync(root, { recursive: true }).sort();
+
+  it("makes nothing, however deep the directory is, and refuses what no write could make", async () => {
+    const store = await storeOver(root);
+    const probe = new ConditionProbe(store);
+    mkdirSync(join(root, "out"));
+    writeFileSync(join(root, "file"), "1");
+    symlinkSync("nowhere", join(root, "broken"));
+    const before = entries();
+    const deep = `new/${"a/".repeat(300)}`;
+    const prefixes = ["", "out/", "out/new/", deep, "a/".repeat(1900)];
+    const held = await Promise.all(prefixes.map((prefix) => probe.hasConditions(`file://${root}/${prefix}`)));
+    expect(held).toEqual(prefixes.map(() => true));
+    for (const prefix of ["file/", "file/below/", `new/${"x".repeat(300)}/`, "data/new/", "../beside/"])
+      await expect(probe.hasConditions(`file://${root}/${prefix}`), prefix).rejects.toMatchObject({
+        code: "path_not_allowed",
+      });
+    expect(entries()).toEqual(before);
+    // The job's first write makes them.
+    await store.put(`file://${root}/${deep}1`, ONE, "absent");
+    expect(readFileSync(join(root, deep, "1"), "utf8")).toBe("1");
+  }, 60_000);
+
+  it.runIf(process.platform === "linux")("says that the directory may not be written", async () => {
+    const store = new FileStore([{ path: "/sys", isReadOnly: false }], tmpdir(), undefined);
+    const denied = new ConditionProbe(store).hasConditions("file:///sys/quern/new/");
+    await expect(denied).rejects.toMatchObject({ code: "store_forbidden" });
+  });
+
   it("is removed with unfinished files once it is so old that its server was killed", async () => {
     const store = await storeOver(root);
     const probes = [60, 120].map(

@@ -205,6 +205,20 @@ class PythonPredictor:
     expectRows(readOutput(join(`${directory}-2`, elsewhere)).rows, inBatches(ids(4), 2));
   });
 
+  it("is checked without making its directories: a dry run and a refused submission leave nothing", async () => {
+    server.deploy(project(WRITER));
+    const item_list = { items: [{ id: 0 }], batch_size: 1 };
+    const output = { store_path: `file://${server.inputs}/never/made` };
+    const entries = () => readdirSync(server.inputs, { recursive: true }).sort();
+    const before = entries();
+    const dryRun = await server.post("/jobs?dryRun=true", { workers: 1, item_list, output });
+    expect(dryRun.status).toBe(200);
+    const queue_dead_letter_queue = { arn: "no/such/queue" };
+    const refused = await server.post("/jobs", { workers: 1, item_list, output, queue_dead_letter_queue });
+    expect(refused.status).toBe(400);
+    expect(entries()).toEqual(before);
+  });
+
   it("is refused where it cannot be written, and a job without one has no results", async () => {
     server.deploy(project(WRITER));
     const item_list = { items: [{ id: 0 }], batch_size: 1 };
