@@ -73,7 +73,7 @@ export function buildControl(
     jobLogDirectory: (jobId) => jobLogDirectory(dataDir, jobId),
     specOf: async (name, apiId) => {
       const version = await findVersion(db, name, apiId);
-      return version === undefined ? {} : exactSpec(version);
+      return version === undefined ? undefined : () => exactSpec(version);
     },
   });
   return listenerOf(app);

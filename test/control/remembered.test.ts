@@ -1,4 +1,5 @@
 /** Data of a request or a configuration that is read once, however often it is used. */
+import { decode } from "@msgpack/msgpack";
 import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
 import type { Keys } from "../../src/access/keys.ts";
@@ -34,7 +35,16 @@ describe("the configuration of an API version", () => {
       },
       predictor: { config: { password: "p" }, env: { A: "1" } },
     };
-    const app = new Hono().get("/:id", (c) => c.json(shown.spec(c, c.req.param("id"), spec) as object));
+    const app = new Hono().get("/:id", (c) =>
+      c.json(
+        decode(
+          Buffer.from(
+            shown.spec(c, c.req.param("id"), () => spec),
+            "base64",
+          ),
+        ) as object,
+      ),
+    );
     const ask = async (id: string) => (await app.request(`/${id}`)).json();
     const hidden = { name: "echo", predictor: { config: { password: "***" }, env: { A: "***" } } };
     expect([await ask("v0"), await ask("v0"), reads]).toEqual([hidden, hidden, 1]);

@@ -21,7 +21,16 @@ describe("a name", () => {
   it.each([
     ...["max_tokens", "tokenizer", "token_count", "author", "key", "keys", "monkey", "primary_key", "signal"],
     ...["passes", "pin", "code", "compass", ""],
+    ...["passWord", "dbToken x", "api", "keyApi", "sécret", "code pin"],
   ])("%s names no secret", (name) => expect(names.has(name)).toBe(false));
+
+  it("may be given in any script, with words that end in s", () => {
+    const more = new SecretNames(["ΟΔΟΣ", "pass codes"]);
+    expect(["ΟΔΟΣ", "my-οδος", "pass_codes", "my.pass.codes"].map((name) => more.has(name))).not.toContain(
+      false,
+    );
+    expect(["ΟΔΟ", "pass code", "passCodess"].map((name) => more.has(name))).not.toContain(true);
+  });
 });
 
 describe("a text", () => {

@@ -4,7 +4,6 @@ import { stringifyExact, stringifyWithRaw } from "../../base/json/exact.ts";
 import type { Jobs } from "../../batch/jobs.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { jobRecord, jobStatus } from "../../batch/records/read-job.ts";
-import { encodeExact } from "../answers/message-pack.ts";
 import type { ShownConfig } from "../answers/shown-config.ts";
 import { jsonText } from "../answers/stream-text.ts";
 import { baseUrl, forwarded } from "../requests/forwarded.ts";
@@ -12,8 +11,8 @@ import { baseUrl, forwarded } from "../requests/forwarded.ts";
 export interface JobAnswerDeps {
   jobs: Jobs;
   shown: ShownConfig;
-  /** The configuration of the API version that a job uses. */
-  specOf: (apiName: string, apiId: string) => Promise<unknown>;
+  /** Parses the configuration of the API version that a job uses; undefined if it was removed. */
+  specOf: (apiName: string, apiId: string) => Promise<(() => unknown) | undefined>;
 }
 
 export type StatusDeps = Pick<JobAnswerDeps, "jobs" | "shown">;
@@ -49,10 +48,11 @@ function statusOf(c: Context, { jobs, shown }: StatusDeps, row: JobRow) {
 export async function statusResponse(c: Context, deps: JobAnswerDeps, row: JobRow): Promise<Response> {
   const spec = await deps.specOf(row.api_name, row.api_id);
   const envelope = {
-    api_spec: encodeExact(deps.shown.spec(c, row.api_id, spec)).toString("base64"),
+    api_spec: deps.shown.spec(c, row.api_id, spec),
     endpoint: jobAddress(c, row),
   };
-  const config = deps.shown.ofJob(c, row.job_id, await deps.jobs.records.configText(row.job_id));
+  const sent = () => deps.jobs.records.configText(row.job_id);
+  const config = await deps.shown.ofJob(c, row.job_id, sent);
   const output = await deps.jobs.results.progress(row);
   const job_status = stringifyWithRaw({ ...statusOf(c, deps, row), output }, { config });
   return jsonText(stringifyWithRaw(envelope, { job_status }));
