@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { admitFrames } from "../../src/batch/zstd/admit.ts";
 import { unpackZstd } from "../../src/batch/zstd/frames.ts";
 import { type WindowWait, ZstdReader } from "../../src/batch/zstd/reader.ts";
 
@@ -44,6 +45,19 @@ describe("Zstandard in TypeScript", () => {
     const skipped = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
     const text = '{"id": 5}\n{"id": 6}\n';
     expect(String(await unpack(Buffer.concat([skipped, short, skipped, short])))).toBe(text + text);
+  });
+
+  it.each([
+    ["unpacked", unpackZstd],
+    ["checked", admitFrames],
+  ])("lets others run while empty frames are %s, though all came in one chunk", async (_what, read) => {
+    const skipped = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]);
+    const bytes = Buffer.alloc(1 << 21, skipped);
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    for await (const _ of read(pieces(bytes, bytes.length), () => {}));
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(3);
   });
 
   it.each([

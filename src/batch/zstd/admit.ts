@@ -18,6 +18,8 @@ export async function* admitFrames(
 ): AsyncGenerator<Uint8Array> {
   const input = new ZstdInput(chunks, true);
   while (!(await input.isOver())) {
+    // A frame may be empty, or skipped: a chunk has 32,768 of them.
+    if (isSliceOver()) await nextSlice();
     // `onHead` may take long: pass on what is complete.
     yield input.takeKept();
     const head = await nextHead(input);

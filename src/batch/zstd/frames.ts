@@ -65,6 +65,8 @@ export async function* unpackZstd(
 ): AsyncGenerator<Buffer> {
   const input = new ZstdInput(chunks);
   while (!(await input.isOver())) {
+    // A frame may be empty, or skipped: a chunk has 32,768 of them.
+    if (isSliceOver()) await nextSlice();
     const head = await nextHead(input);
     if ("skippedBytes" in head) await input.drop(head.skippedBytes);
     else yield* unpackFrame(input, head, onHead);
