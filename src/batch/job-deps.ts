@@ -29,6 +29,8 @@ export interface JobDeps {
   epoch: number;
   log: Log;
   reach: ReachKillPoint;
+  /** Aborted when the controller stops. */
+  stopping?: AbortSignal;
   /** The machine's reservations. Workers that do not fit wait. */
   account: ComputeAccount;
   solitude: Solitude;

@@ -25,16 +25,17 @@ export class Jobs implements Service {
   readonly records: JobRecords;
   readonly results: JobResults;
   private readonly deps: JobDeps;
+  private readonly stopping = new AbortController();
   private readonly lostWorkers: ReadonlyMap<string, number>;
   private readonly runs: RunsInProgress;
   private readonly newRounds: NewRounds;
 
   /** `lostWorkers`: how many workers each job had when the machine went down, if it did. */
   constructor(deps: JobDeps, lostWorkers: ReadonlyMap<string, number>) {
-    this.deps = deps;
+    this.deps = { ...deps, stopping: this.stopping.signal };
     this.records = new JobRecords(deps);
     this.results = new JobResults(deps);
-    this.runs = new RunsInProgress(deps);
+    this.runs = new RunsInProgress(this.deps);
     this.lostWorkers = lostWorkers;
     this.newRounds = new NewRounds(deps.db);
   }
@@ -49,6 +50,7 @@ export class Jobs implements Service {
   }
 
   stop(): Promise<void> {
+    this.stopping.abort();
     return this.runs.stopAll();
   }
 

@@ -91,9 +91,9 @@ export interface ObjectStore {
   knowsConditions?(prefix: string): Promise<boolean>;
   /**
    * Removes what uploads of killed processes have left under names that begin with `prefix`; none may be running. Google
-   * and Azure need no help: they remove it after a week.
+   * and Azure need no help: they remove it after a week. `signal`: aborted when nobody waits for it any more.
    */
-  removeUnfinished(prefix: string): Promise<void>;
+  removeUnfinished(prefix: string, signal?: AbortSignal): Promise<void>;
 }
 
 /** The object has changed since its etag was taken. */

@@ -89,8 +89,8 @@ export class PatientStore implements ObjectStore {
     return this.again(() => this.store.remove(path));
   }
 
-  removeUnfinished(prefix: string): Promise<void> {
-    return this.again(() => this.store.removeUnfinished(prefix));
+  removeUnfinished(prefix: string, signal?: AbortSignal): Promise<void> {
+    return this.again(() => this.store.removeUnfinished(prefix, signal));
   }
 
   private async again<T>(work: () => Promise<T>): Promise<T> {

@@ -22,12 +22,11 @@ export interface EndDeps {
   /** Where the manifest of an output is written. */
   store: ObjectStore;
   reach: ReachKillPoint;
+  /** Aborted when the server stops. */
+  stopping?: AbortSignal | undefined;
   /** Writes a line to the job's own log. */
   jobLog: (jobId: string, line: string) => void;
 }
-
-/** An end is never given up. */
-const NEVER = new AbortController().signal;
 
 /** True if `cause` decided the end; false if another cause was first. */
 export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): Promise<boolean> {
@@ -100,9 +99,9 @@ async function publishClosing(deps: EndDeps, jobId: string): Promise<void> {
   if (job === undefined || job.closing === null || job.end_time !== null) return;
   const onWait = (error: Error, pauseMs: number) =>
     deps.jobLog(jobId, `${error.message}; trying again in ${pauseMs} ms`);
-  const store = new PatientStore(deps.store, { onWait, signal: NEVER });
+  const patient = (signal: AbortSignal) => new PatientStore(deps.store, { onWait, signal });
   try {
-    await publishOutput({ ...deps, store }, job, job.closing);
+    await publishOutput({ ...deps, patient }, job, job.closing);
   } catch (error) {
     const reason = named(outputFailed(error as Error), job);
     deps.jobLog(jobId, reason.message);

@@ -5,6 +5,7 @@
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import type { JobStatus } from "../../contracts/jobs.ts";
+import { STORE_LEFTOVERS_MS, STORE_REMOVALS_AT_ONCE } from "../../contracts/limits/stores.ts";
 import type { Database } from "../../database/database.ts";
 import { ConditionFailed, type ObjectStore, type WriteCondition } from "../../object-store/object-store.ts";
 import { countPartial } from "../isolate/isolated-rows.ts";
@@ -16,11 +17,19 @@ import { allParts } from "./part-rows.ts";
 
 export interface PublishDeps {
   db: Database;
-  store: ObjectStore;
+  /** The store of the output. It waits for one that does not respond until the signal is aborted. */
+  patient: (signal: AbortSignal) => ObjectStore;
+  /** Aborted when the server stops: leftovers are not removed any more. */
+  stopping?: AbortSignal | undefined;
+  /** How long leftovers are removed; for tests. */
+  leftoversMs?: number;
   reach: ReachKillPoint;
   /** Writes a line to the job's own log. */
   jobLog: (jobId: string, line: string) => void;
 }
+
+/** A manifest is never given up. */
+const NEVER = new AbortController().signal;
 
 /** Does nothing for a job without output, or with batches that are not settled. Throws `output_conflict`. */
 export async function publishOutput(deps: PublishDeps, job: JobRow, status: JobStatus): Promise<void> {
@@ -36,13 +45,40 @@ export async function publishOutput(deps: PublishDeps, job: JobRow, status: JobS
   if (status === "status_unexpected_error" && !hasAll(written, job, partial)) return;
   const manifest = manifestOf({ ...job, total_batch_count, compression }, status, written, partial);
   reach("manifest-before-put");
-  const etag = await putManifest(deps.store, output, manifestBytes(manifest));
+  const etag = await putManifest(deps.patient(NEVER), output, manifestBytes(manifest));
   reach("manifest-after-put");
   await setManifest(db, job_id, { etag, round: job.round });
   const names = new Set(written.map(({ name }) => name));
-  await removeOthers(deps.store, output.prefix, names).catch((error: Error) =>
+  await removeInTime(deps, output.prefix, names).catch((error: Error) =>
     deps.jobLog(job_id, `parts that the manifest does not name could not be removed: ${error.message}`),
   );
+}
+
+/** The output is complete already: a store that lists without end must not keep the job from its end. */
+async function removeInTime(
+  { patient, stopping, leftoversMs = STORE_LEFTOVERS_MS }: PublishDeps,
+  prefix: string,
+  named: ReadonlySet<string>,
+): Promise<void> {
+  const late = new AbortController();
+  const leave = (why: string) => late.abort(new Error(why));
+  const timer = setTimeout(leave, leftoversMs, `it took more than ${leftoversMs / 1000} s`);
+  const onStop = () => leave("the server stops");
+  stopping?.addEventListener("abort", onStop);
+  if (stopping?.aborted === true) onStop();
+  const { signal } = late;
+  const ended = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason as Error));
+    if (signal.aborted) reject(signal.reason as Error);
+  });
+  ended.catch(() => {});
+  try {
+    // Some requests cannot be aborted. They end by their own limits.
+    await Promise.race([removeOthers(patient(signal), prefix, named, signal), ended]);
+  } finally {
+    clearTimeout(timer);
+    stopping?.removeEventListener("abort", onStop);
+  }
 }
 
 /** Resolves to the manifest's etag. A put whose response was lost has written it: what is there is compared. */
@@ -72,8 +108,20 @@ function conflict(path: string, cause?: unknown): ServiceError {
 }
 
 /** Parts of kills, and of the rounds before. */
-async function removeOthers(store: ObjectStore, prefix: string, named: ReadonlySet<string>): Promise<void> {
-  for await (const page of store.list(`${prefix}part-`, { sizes: false }))
-    for (const { path } of page) if (!named.has(path.slice(prefix.length))) await store.remove(path);
-  await store.removeUnfinished(prefix);
+async function removeOthers(
+  store: ObjectStore,
+  prefix: string,
+  named: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const page of store.list(`${prefix}part-`, { sizes: false, signal })) {
+    const others = page.filter(({ path }) => !named.has(path.slice(prefix.length)));
+    for (let at = 0; at < others.length; at += STORE_REMOVALS_AT_ONCE) {
+      signal.throwIfAborted();
+      const some = others.slice(at, at + STORE_REMOVALS_AT_ONCE);
+      await Promise.all(some.map(({ path }) => store.remove(path)));
+    }
+    signal.throwIfAborted();
+  }
+  await store.removeUnfinished(prefix, signal);
 }

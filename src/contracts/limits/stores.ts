@@ -40,5 +40,14 @@ export const STORE_COMPLETE_MS = 60_000;
 export const STORE_PROBES_KEPT = 1000;
 /** Directories that are checked at once before jobs write there. Each takes one of the four threads for files. */
 export const DIRECTORY_CHECKS_MAX = 2;
+/**
+ * How long the end of a job waits until parts and uploads that its manifest does not name are removed. A store removes
+ * an object in 20 ms, and 16 at once: some 20,000.
+ */
+export const STORE_LEFTOVERS_MS = 30_000;
+/** Removed at the same time. */
+export const STORE_REMOVALS_AT_ONCE = 16;
+/** Pages of 50 unfinished uploads that are read at once. Each killed process leaves a few. */
+export const STORE_UPLOAD_PAGES_MAX = 200;
 /** Prefixes of a submission that are listed at the same time, if listing needs the network. */
 export const PARALLEL_LISTINGS = 8;

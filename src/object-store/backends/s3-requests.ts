@@ -2,6 +2,7 @@
 import { subtle } from "node:crypto";
 import type { ListMultipartUploadsCommandOutput, S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { ServiceError } from "../../contracts/errors.ts";
+import { STORE_UPLOAD_PAGES_MAX } from "../../contracts/limits/stores.ts";
 import { ObjectMissing, UploadLost, type WriteCondition, type Written } from "../object-store.ts";
 import { storeError } from "../store-errors.ts";
 import { bucketAndKey } from "../store-path.ts";
@@ -54,29 +55,53 @@ export class S3Requests {
     return { etag: await this.ask(path, (client) => client.send(command, options).then(etagOf)) };
   }
 
-  /** Removes the uploads to keys that begin with that of `prefix`, if `isUnwanted`. */
-  async removeUploads(prefix: string, isUnwanted: (key: string, id: string) => boolean): Promise<void> {
+  /**
+   * Removes the uploads to keys that begin with that of `prefix`, if `isUnwanted`. Throws if the store lists without
+   * end: more than STORE_UPLOAD_PAGES_MAX, or a page that does not continue after the one before.
+   */
+  async removeUploads(
+    prefix: string,
+    isUnwanted: (key: string, id: string) => boolean,
+    abortSignal?: AbortSignal,
+  ): Promise<void> {
     const { AbortMultipartUploadCommand, ListMultipartUploadsCommand } = await import("@aws-sdk/client-s3");
     const { Bucket, Key: Prefix } = placeOf(prefix);
     let from: UploadMarkers | undefined = {};
-    while (from !== undefined) {
+    for (let pages = 0; from !== undefined; pages++) {
+      if (pages === STORE_UPLOAD_PAGES_MAX)
+        throw new Error(
+          `the store lists more than ${pages} pages of uploads; remove them by a lifecycle rule`,
+        );
+      abortSignal?.throwIfAborted();
       const command = new ListMultipartUploadsCommand({ Bucket, Prefix, MaxUploads: UPLOADS_PAGE, ...from });
       const page: ListMultipartUploadsCommandOutput = await this.ask(prefix, (client) =>
-        client.send(command),
+        client.send(command, { abortSignal }),
       );
       for (const { Key = "", UploadId = "" } of page.Uploads ?? []) {
         if (!Key.startsWith(Prefix) || !isUnwanted(Key, UploadId)) continue;
+        abortSignal?.throwIfAborted();
         const abort = new AbortMultipartUploadCommand({ Bucket, Key, UploadId });
-        await this.ask(prefix, (client) => client.send(abort)).catch(unlessLost);
+        await this.ask(prefix, (client) => client.send(abort, { abortSignal })).catch(unlessLost);
       }
-      const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
-      const isNext: boolean = KeyMarker !== from.KeyMarker || UploadIdMarker !== from.UploadIdMarker;
-      from =
-        page.IsTruncated && KeyMarker && isNext
-          ? { KeyMarker, ...(UploadIdMarker ? { UploadIdMarker } : {}) }
-          : undefined;
+      from = markersAfter(from, page);
     }
   }
+}
+
+/** Where the next page begins; undefined after the last one. Ids of uploads to one key are in no order. */
+function markersAfter(
+  from: UploadMarkers,
+  {
+    IsTruncated,
+    NextKeyMarker: KeyMarker,
+    NextUploadIdMarker: UploadIdMarker,
+  }: ListMultipartUploadsCommandOutput,
+): UploadMarkers | undefined {
+  if (IsTruncated !== true || !KeyMarker) return undefined;
+  const order = Buffer.compare(Buffer.from(KeyMarker), Buffer.from(from.KeyMarker ?? ""));
+  if (order < 0 || (order === 0 && UploadIdMarker === from.UploadIdMarker))
+    throw new Error("the store's listing of uploads does not continue after the page before");
+  return { KeyMarker, ...(UploadIdMarker ? { UploadIdMarker } : {}) };
 }
 
 export function placeOf(path: string): { Bucket: string; Key: string } {

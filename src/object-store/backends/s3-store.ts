@@ -83,8 +83,8 @@ export class S3Store implements ObjectStore {
     return this.writes.remove(path);
   }
 
-  removeUnfinished(prefix: string): Promise<void> {
-    return this.writes.removeUnfinished(prefix);
+  removeUnfinished(prefix: string, signal?: AbortSignal): Promise<void> {
+    return this.writes.removeUnfinished(prefix, signal);
   }
 
   private async page(

@@ -54,8 +54,8 @@ export class S3Writes {
     }
   }
 
-  removeUnfinished(prefix: string): Promise<void> {
-    return this.requests.removeUploads(prefix, () => true);
+  removeUnfinished(prefix: string, signal?: AbortSignal): Promise<void> {
+    return this.requests.removeUploads(prefix, () => true, signal);
   }
 }
 

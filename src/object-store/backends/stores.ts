@@ -76,8 +76,8 @@ class Stores implements ObjectStore {
     return (await this.of(prefix).knowsConditions?.(prefix)) ?? false;
   }
 
-  removeUnfinished(prefix: string) {
-    return this.of(prefix).removeUnfinished(prefix);
+  removeUnfinished(prefix: string, signal?: AbortSignal) {
+    return this.of(prefix).removeUnfinished(prefix, signal);
   }
 
   private of(address: string): ObjectStore {
