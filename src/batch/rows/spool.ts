@@ -2,10 +2,11 @@
  * The rows that workers returned, on the server's disk until they are in a part of the output. What was computed ahead
  * of a slow batch waits here, not in memory. Each worker writes files of its own.
  */
-import { type FileHandle, open, readdir, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { DiskWait } from "../../base/disk-full.ts";
+import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
 import { syncDirectory } from "../records/items-file.ts";
+import { ReadHandles } from "./read-handles.ts";
 import type { RowsPlace } from "./rows-place.ts";
 import { SpoolFile } from "./spool-file.ts";
 import { SpoolStream } from "./spool-stream.ts";
@@ -18,7 +19,7 @@ export class Spool {
   private readonly directory: string;
   private readonly diskWait: DiskWait;
   private readonly streams = new Set<SpoolStream>();
-  private readonly reading = new Map<number, Promise<FileHandle>>();
+  private readonly reading = new ReadHandles();
   lastFile: number;
   /** Since the directory was synced. */
   private hasNewFiles = true;
@@ -77,42 +78,36 @@ export class Spool {
     await Promise.all([...this.streams].map((stream) => stream.sync()));
     if (!this.hasNewFiles) return;
     this.hasNewFiles = false;
-    await syncDirectory(this.directory);
+    await whenDiskHasSpace(() => syncDirectory(this.directory), this.diskWait).catch((error: Error) => {
+      this.hasNewFiles = true;
+      throw error;
+    });
   }
 
-  /** Reads `length` bytes of a file into `into`. Throws if they are not there. */
-  async read(file: RowsPlace["file"], offset: number, into: Buffer, length: number): Promise<void> {
-    const handle = await this.opened(file);
-    for (let filled = 0; filled < length; ) {
-      const { bytesRead } = await handle.read(into, filled, length - filled, offset + filled);
-      if (bytesRead === 0) throw new Error(`${this.path(file)} ends at ${offset + filled}`);
-      filled += bytesRead;
-    }
+  /** Reads `length` bytes of a file into `into`. Throws if they are not there. Waits while no file can be opened. */
+  read(file: RowsPlace["file"], offset: number, into: Buffer, length: number): Promise<void> {
+    const path = this.path(file);
+    const read = () =>
+      this.reading.with(path, async (handle) => {
+        for (let filled = 0; filled < length; ) {
+          const { bytesRead } = await handle.read(into, filled, length - filled, offset + filled);
+          if (bytesRead === 0) throw new Error(`${path} ends at ${offset + filled}`);
+          filled += bytesRead;
+        }
+      });
+    return whenDiskHasSpace(read, this.diskWait);
   }
 
   /** Removes a file whose rows are all in parts. */
   async remove(file: number): Promise<void> {
-    const handle = this.reading.get(file);
-    this.reading.delete(file);
-    await (await handle)?.close();
+    await this.reading.close(this.path(file));
     await rm(this.path(file), { force: true });
   }
 
   async close(): Promise<void> {
-    for (const handle of this.reading.values()) await (await handle).close();
-    this.reading.clear();
+    await this.reading.closeAll();
     for (const stream of this.streams) await stream.close();
     this.streams.clear();
-  }
-
-  private opened(file: number): Promise<FileHandle> {
-    let handle = this.reading.get(file);
-    if (handle === undefined) {
-      handle = open(this.path(file), "r");
-      handle.catch(() => this.reading.delete(file));
-      this.reading.set(file, handle);
-    }
-    return handle;
   }
 
   private path(file: number): string {
