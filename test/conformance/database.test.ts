@@ -380,7 +380,7 @@ describe.each([
       (json) => !json.includes("item 6"),
     );
     expect(others).toEqual([]);
-    await reopen(db, "split", reopened!);
+    await reopen(db, "split", reopened!, async () => {});
     expect(await partsOf(db, "split", 7)).toEqual([
       good,
       { ...open, next: 6, attempts: 0 },

@@ -5,7 +5,7 @@
  *
  * A job may have millions of failed batches, so that a redrive takes many commits, each with its counts. The last one
  * begins the round. If the server ends before it, the job is one with batches that were never settled: `resume`
- * continues it.
+ * continues it. If it ends while a split batch is prepared, that batch is still failed, and the next redrive continues.
  */
 import { timestamp } from "../../base/clock.ts";
 import { quotedBeginning } from "../../base/printable.ts";
@@ -14,7 +14,7 @@ import { describeFault } from "../../contracts/faults.ts";
 import type { Database, Statements } from "../../database/database.ts";
 import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
-import { type ReopenedBatch, reopen, reopenedBatches } from "../isolate/reopen-batches.ts";
+import { isReopened, type ReopenedBatch, reopen, reopenedBatches } from "../isolate/reopen-batches.ts";
 import { findOutput } from "../output/job-outputs.ts";
 import { forgetBatches } from "../records/batch-rows.ts";
 import { failedBatches } from "../records/failed-batches.ts";
@@ -22,9 +22,9 @@ import { beginRound, countFewerFailed } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
 
-/** Few: an error has up to 97 KiB. Of a job that isolates, fewer: a batch may have thousands of parts. */
+/** Few: an error has up to 97 KiB. Of a job that isolates, one: a batch may have thousands of parts. */
 const BATCHES_A_PIECE = 20;
-const SPLIT_BATCHES_A_PIECE = 2;
+const SPLIT_BATCHES_A_PIECE = 1;
 
 export class NewRounds {
   private readonly db: Database;
@@ -132,7 +132,7 @@ async function putBackMatching(
     const known = new Set(split.map(({ batchIndex }) => batchIndex));
     const whole = rows.filter((row) => !known.has(row.batch_index) && isWanted(row.error_json));
     const wanted = new Set(whole.map(({ batch_index }) => batch_index));
-    const opened = split.filter(({ firstItems }) => firstItems.length > 0);
+    const opened = split.filter(isReopened);
     for (const { batchIndex } of opened) wanted.add(batchIndex);
     const batches = [...wanted].sort((a, b) => a - b);
     if (batches.length > 0) await putBack(db, jobId, batches, opened);
@@ -146,8 +146,8 @@ function isMatch(errorJson: string, error: string | undefined): boolean {
 }
 
 /**
- * One commit: the batches have never run, but for the good items of those that were split, and the job has so many fewer
- * failed ones.
+ * In the last commit, the batches have never run, but for the good items of those that were split, and the job has so
+ * many fewer failed ones.
  */
 async function putBack(
   db: Database,
@@ -155,9 +155,9 @@ async function putBack(
   batches: readonly number[],
   split: readonly ReopenedBatch[],
 ): Promise<void> {
+  for (const batch of split) await reopen(db, jobId, batch, (tx) => endedJob(tx, jobId));
   await db.transaction(async (tx) => {
     await endedJob(tx, jobId);
-    for (const batch of split) await reopen(tx, jobId, batch);
     await unsettle(tx, jobId, batches);
     await forgetBatches(tx, jobId, batches);
     await countFewerFailed(tx, jobId, batches.length);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { NewRounds } from "../../../src/batch/end/new-round.ts";
+import { partsOf, saveFailedItems, saveParts } from "../../../src/batch/isolate/isolated-rows.ts";
 import { saveFailedAttempt } from "../../../src/batch/records/batch-rows.ts";
 import { insertJob, jobById } from "../../../src/batch/records/job-rows.ts";
 import type { Database, Statements } from "../../../src/database/database.ts";
@@ -76,6 +77,76 @@ describe("a redrive", () => {
       [BATCHES, BATCHES],
     );
   }
+
+  /** The first batch was split: its items are guilty, but for the first. */
+  async function splitBatch(items: number): Promise<void> {
+    await db.run("UPDATE jobs SET isolates = 1", []);
+    const fault = { type: "E", message: "x", traceback: "x".repeat(32 * 1024), stage: "predict" as const };
+    await db.transaction(async (tx) => {
+      const parts = Array.from({ length: items }, (_, first) => {
+        const state = first === 0 ? ("good" as const) : ("guilty" as const);
+        return { first, next: first + 1, state, attempts: 1 };
+      });
+      await saveParts(tx, JOB, 0, parts);
+      for (let first = 1; first < items; first++) {
+        const failed = { first, next: first + 1, attempts: 1, cause: "fault" as const, fault };
+        await saveFailedItems(tx, JOB, 1, 0, { ...failed, source: undefined });
+      }
+    });
+  }
+
+  /** The database, which says how many rows of `failed_items` each commit deletes. It fails after `left` commits. */
+  function counted(deleted: number[], left = Number.POSITIVE_INFINITY): Database {
+    return {
+      ...{ all: db.all.bind(db), run: db.run.bind(db), close: db.close.bind(db) },
+      transaction: (work) => {
+        if (left-- === 0) return Promise.reject(new Error("cut off"));
+        return db.transaction(async (tx) => {
+          let rows = 0;
+          const run: Statements["run"] = async (sql, values) => {
+            const changes = await tx.run(sql, values);
+            if (sql.includes("DELETE FROM failed_items")) rows += changes;
+            return changes;
+          };
+          const result = await work({ all: tx.all.bind(tx), run });
+          deleted.push(rows);
+          return result;
+        });
+      },
+    };
+  }
+
+  const failedItemRows = async () => (await db.all("SELECT first_item FROM failed_items")).length;
+
+  it("forgets the failures of a split batch few at a time", async () => {
+    await splitBatch(5_000);
+    const deleted: number[] = [];
+    expect(await new NewRounds(counted(deleted)).redrive(JOB, undefined)).toBe(BATCHES);
+    expect(deleted.reduce((sum, rows) => sum + rows, 0)).toBe(4_999);
+    expect(Math.max(...deleted)).toBeLessThanOrEqual(100);
+    expect(await failedItemRows()).toBe(0);
+    expect(await partsOf(db, JOB, 0)).toMatchObject([
+      { first: 0, next: 1, state: "good" },
+      { first: 1, next: 5_000, state: "open" },
+    ]);
+  }, 30_000);
+
+  it.each([0, 1, 2, 4, 5])("continues with a split batch after it was cut off at commit %i", async (left) => {
+    await splitBatch(400);
+    await expect(new NewRounds(counted([], left)).redrive(JOB, "x")).rejects.toThrow("cut off");
+    expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: BATCHES });
+    expect(await failedRows()).toBe(BATCHES);
+    // Also if its error is not the one that the next redrive is about.
+    const other = left === 0 ? "x" : "none has this";
+    expect(await new NewRounds(db).redrive(JOB, other)).toBe(1);
+    expect(await failedItemRows()).toBe(0);
+    expect(await partsOf(db, JOB, 0)).toMatchObject([
+      { state: "good" },
+      { first: 1, next: 400, state: "open" },
+    ]);
+    expect(await unsettled()).toBe(1);
+    expect(await jobById(db, JOB)).toMatchObject({ status: "status_running", failed_batches: BATCHES - 1 });
+  });
 
   const unsettled = async () =>
     (await unsettledSegments(db, JOB, 0, BATCHES)).reduce(
