@@ -68,6 +68,25 @@ it("a huge export is refused before it fills the disk, and leaves nothing", asyn
   expect(existsSync(join(dir, "filled")) ? readdirSync(join(dir, "filled")) : []).toEqual([]);
 });
 
+it("verify leaves a server that sends an endless line, or none of its lines", async () => {
+  const foreign = /verify is not one of a Quern server of this release/;
+  const endless = (response: ServerResponse) => sendForEver(response, '{"path":"');
+  const lines = (text: string) => (response: ServerResponse) => void response.end(text);
+  for (const send of [
+    endless,
+    lines("<html>\n"),
+    lines("7\n"),
+    lines('{"differences":{}}\n'),
+    lines("\n\n"),
+  ]) {
+    answer = (response) =>
+      response.req.method === "POST" ? send(response) : response.end('{"path":"/x"}');
+    const { code, err } = await quern("job", "verify", "x", "1");
+    expect([code, err]).toEqual([1, expect.stringMatching(foreign)]);
+    expect(err).not.toMatch(/ {4}at |Unexpected token/);
+  }
+});
+
 it.each([
   [200, "null"],
   [200, "7"],

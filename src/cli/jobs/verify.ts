@@ -1,6 +1,7 @@
 /** `quern job verify`: has an output read again, and says what differs from its manifest. */
-import { createInterface } from "node:readline";
+import { objectIn } from "../server/client.ts";
 import { type CliContext, EXIT } from "../server/context.ts";
+import { linesOf } from "../server/lines.ts";
 import { size } from "../terminal/table.ts";
 
 interface Part {
@@ -20,8 +21,9 @@ export async function verifyOutput(
   const path = `${await client.jobPath(api, jobId)}/verify`;
   const response = await client.request(path, { method: "POST" });
   let whole: Whole | undefined;
-  for await (const line of createInterface({ input: response })) {
-    const checked = JSON.parse(line) as Part | Whole;
+  for await (const line of linesOf(response)) {
+    const checked = checkedIn(line);
+    if (checked === undefined) throw client.foreign(path);
     if (output === "json") await out(`${line}\n`);
     for (const difference of checked.differences)
       err(`${"path" in checked ? `${checked.path}: ` : ""}${difference}\n`);
@@ -30,6 +32,12 @@ export async function verifyOutput(
   }
   if (output !== "json" && whole !== undefined) await out(summary(whole));
   return whole?.ok === true ? EXIT.success : EXIT.failed;
+}
+
+/** Undefined if the line is not one of a Quern server. */
+function checkedIn(line: string | undefined): Part | Whole | undefined {
+  const value = line === undefined ? undefined : (objectIn(line) as Part | Whole | undefined);
+  return Array.isArray(value?.differences) ? value : undefined;
 }
 
 function summary({ ok, parts, rows, batches, bytes }: Whole): string {

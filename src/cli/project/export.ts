@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { extract } from "tar";
 import { CONFIG_FILE_BYTES_MAX } from "../../contracts/limits/configuration.ts";
-import { PROJECT_BYTES_LIMIT } from "../../contracts/limits/projects.ts";
+import { PROJECT_BYTES_LIMIT, PROJECT_ENTRIES_MAX } from "../../contracts/limits/projects.ts";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
 import { projectFiles } from "./pack-project.ts";
 
@@ -13,6 +13,8 @@ const CONFIG = "quern.yaml";
 const OTHER_CONFIG = "quern.exported.yaml";
 /** The largest archive that can be deployed. An untrusted server may send more. */
 const ARCHIVE_BYTES_MAX = PROJECT_BYTES_LIMIT + CONFIG_FILE_BYTES_MAX;
+/** Files and directories of such an archive, with the configuration and the directory of the project. */
+const ARCHIVE_ENTRIES_MAX = PROJECT_ENTRIES_MAX + 2;
 const IGNORE = ".quernignore";
 const LINKS: ReadonlySet<string> = new Set(["SymbolicLink", "Link"]);
 
@@ -64,17 +66,20 @@ function unpack(archive: IncomingMessage, cwd: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error) =>
       reject(new CliError(`the archive was cut off (${error.message}); try again`, EXIT.failed));
-    let bytes = 0;
+    let [bytes, entries] = [0, 0];
     const filter = (path: string, entry: { mode?: number | undefined; size: number; type?: string }) => {
       // Removes the setuid, setgid and sticky bits, so that no file runs as the user who exports it.
       entry.mode = (entry.mode ?? 0o644) & 0o777;
       bytes += entry.size;
       if (bytes > ARCHIVE_BYTES_MAX)
         archive.destroy(new Error(`the unpacked archive has more than ${ARCHIVE_BYTES_MAX} bytes`));
+      entries++;
+      if (entries > ARCHIVE_ENTRIES_MAX)
+        archive.destroy(new Error(`the archive has more than ${ARCHIVE_ENTRIES_MAX} files and directories`));
       // No server stores links. tar judges them by where they are unpacked, and they are moved after that.
       const isLink = LINKS.has(entry.type ?? "");
       if (isLink) archive.destroy(new Error(`${path} is a link`));
-      return bytes <= ARCHIVE_BYTES_MAX && !isLink;
+      return bytes <= ARCHIVE_BYTES_MAX && entries <= ARCHIVE_ENTRIES_MAX && !isLink;
     };
     archive.on("error", failed);
     archive.pipe(extract({ cwd, strict: true, filter }).on("close", resolve).on("error", failed));

@@ -168,7 +168,8 @@ export class Client {
     }
   }
 
-  private foreign(path: string, detail = ""): CliError {
+  /** The error about a response that no Quern server of this release sends. */
+  foreign(path: string, detail = ""): CliError {
     const message = `the response of ${this.baseUrl} to ${path} is not one of a Quern server of this release${detail}; check the address (\`quern env list\`, -e, QUERN_HOST) and \`quern version\``;
     return new CliError(message, EXIT.failed);
   }
@@ -216,7 +217,7 @@ async function textOf(answer: IncomingMessage, most: number): Promise<string | u
 }
 
 /** The JSON object or array in a text; undefined if it has none. All responses of a server are objects or arrays. */
-function objectIn(text: string): object | undefined {
+export function objectIn(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? value : undefined;
