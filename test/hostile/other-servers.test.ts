@@ -79,8 +79,7 @@ it("verify leaves a server that sends an endless line, or none of its lines", as
     lines('{"differences":{}}\n'),
     lines("\n\n"),
   ]) {
-    answer = (response) =>
-      response.req.method === "POST" ? send(response) : response.end('{"path":"/x"}');
+    answer = (response) => (response.req.method === "POST" ? send(response) : response.end('{"path":"/x"}'));
     const { code, err } = await quern("job", "verify", "x", "1");
     expect([code, err]).toEqual([1, expect.stringMatching(foreign)]);
     expect(err).not.toMatch(/ {4}at |Unexpected token/);
