@@ -1,12 +1,12 @@
 /** Compares an object of a store with what should be there. */
-import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
+import { ObjectChanged, ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
 
 export type Found = { is: "missing" | "other" } | { is: "same"; etag: string };
 
 /** Whether an object has these bytes. Reads one more of them at most. */
 export async function compareObject(store: ObjectStore, path: string, body: Buffer): Promise<Found> {
-  const object = await store.open(path).catch(undefinedIfMissing);
-  if (object === undefined) return { is: "missing" };
+  const object = await store.open(path).catch(notAnObject);
+  if ("is" in object) return object;
   try {
     const there = Buffer.alloc(body.length + 1);
     let filled = 0;
@@ -19,6 +19,9 @@ export async function compareObject(store: ObjectStore, path: string, body: Buff
   }
 }
 
-function undefinedIfMissing(error: unknown): undefined {
-  if (!(error instanceof ObjectMissing)) throw error;
+/** A directory or a pipe in the place of the object is another one. */
+function notAnObject(error: unknown): Found {
+  if (error instanceof ObjectMissing) return { is: "missing" };
+  if (error instanceof ObjectChanged) return { is: "other" };
+  throw error;
 }

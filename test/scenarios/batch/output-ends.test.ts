@@ -1,4 +1,5 @@
 /** The end of an output: what a person sees of it, what disturbs it, and how it is put right. */
+import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
   existsSync,
@@ -120,6 +121,23 @@ describe("an output that ends", () => {
     expect(readOutput(join(directory, id)).rows).toHaveLength(40);
     // Nothing is left to do then.
     expect((await server.fetch(`/jobs/${id}/resume`, { method: "POST" })).status).toBe(409);
+  });
+
+  it.each([
+    ["directory", (path: string) => void mkdirSync(path)],
+    ["pipe", (path: string) => void execFileSync("mkfifo", [path])],
+  ])("does not replace a %s in the place of its manifest", async (_what, make) => {
+    server.deploy(project(WAITER));
+    const go = join(server.dir, "go");
+    const id = await server.submit("jobs", submission(toDirectory(), { go }));
+    const manifest = join(directory, id, "manifest.json");
+    mkdirSync(join(directory, id), { recursive: true });
+    make(manifest);
+    writeFileSync(go, "");
+    expect(await server.ended("jobs", id)).toMatchObject({ reason: { code: "output_conflict" } });
+    renameSync(manifest, join(server.dir, "moved"));
+    server.cli(["job", "resume", "jobs", id]);
+    expect((await server.ended("jobs", id)).status).toBe("status_succeeded");
   });
 
   it("writes its manifest anew if somebody removed the one of the round before", async () => {
