@@ -11,37 +11,49 @@ import { NotRows } from "./row-scanner.ts";
 
 const READ_BYTES = 1024 * 1024;
 /** Fewer of a compressed part: they become many more. */
-const READ_PACKED_BYTES = 128 * 1024;
+const READ_PACKED_BYTES = 16 * 1024;
 
-type OnStored = (bytes: Buffer) => void;
+/** How a part is read. */
+export interface Reading {
+  /** The longest chunk, unless the part is compressed. */
+  length?: number;
+  /** Awaited after each read. Many reads may return in one turn of the event loop, and each chunk is work. */
+  turn?: () => Promise<void>;
+  /** Sees the bytes of the object as they come. */
+  onStored?: (bytes: Buffer) => void;
+}
 
 /**
- * The chunks of the part, in order. Each is new memory. `onStored` sees the bytes of the object as they come. Throws
- * ObjectMissing if it is not there, and NotRows if it does not unpack to as many bytes as were written.
+ * The chunks of the part, in order. Each is new memory. Throws ObjectMissing if it is not there, and NotRows if it does
+ * not unpack to as many bytes as were written.
  */
 export async function* chunksOf(
   store: ObjectStore,
   prefix: string,
   { name, bytes, unpacked_bytes }: Pick<Part, "name" | "bytes" | "unpacked_bytes">,
-  onStored: OnStored = () => {},
+  reading: Reading = {},
 ): AsyncGenerator<Buffer> {
   const object = await store.open(`${prefix}${name}`);
   try {
-    if (unpacked_bytes === null) yield* read(object, READ_BYTES, onStored);
-    else yield* unpack(object, { bytes, unpacked_bytes }, onStored);
+    if (unpacked_bytes === null) yield* read(object, reading);
+    else yield* unpack(object, { bytes, unpacked_bytes }, reading);
   } finally {
     await object.close();
   }
 }
 
-async function* read(object: OpenObject, length: number, onStored: OnStored): AsyncGenerator<Buffer> {
+async function* read(
+  object: OpenObject,
+  { length = READ_BYTES, turn, onStored }: Reading,
+): AsyncGenerator<Buffer> {
   for (let position = 0; ; ) {
     const buffer = Buffer.allocUnsafe(length);
     const bytes = await object.read(buffer, 0, position, length);
     if (bytes === 0) return;
     position += bytes;
     const chunk = buffer.subarray(0, bytes);
-    onStored(chunk);
+    await turn?.();
+    onStored?.(chunk);
     yield chunk;
   }
 }
@@ -49,14 +61,15 @@ async function* read(object: OpenObject, length: number, onStored: OnStored): As
 async function* unpack(
   object: OpenObject,
   written: { bytes: number; unpacked_bytes: number },
-  onStored: OnStored,
+  reading: Reading,
 ): AsyncGenerator<Buffer> {
-  const source = new PackedSource(object, written.bytes, onStored);
+  const source = new PackedSource(object, written.bytes, reading);
   let bytes = 0;
   try {
     for await (const chunk of unpacked(source.chunks(), admit)) {
       bytes += chunk.length;
       if (bytes > written.unpacked_bytes) break;
+      await reading.turn?.();
       yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     }
   } catch (error) {
@@ -73,18 +86,18 @@ class PackedSource {
   failure: unknown;
   private readonly object: OpenObject;
   private readonly most: number;
-  private readonly onStored: OnStored;
+  private readonly reading: Reading;
 
-  constructor(object: OpenObject, most: number, onStored: OnStored) {
+  constructor(object: OpenObject, most: number, reading: Reading) {
     this.object = object;
     this.most = most;
-    this.onStored = onStored;
+    this.reading = { ...reading, length: READ_PACKED_BYTES };
   }
 
   async *chunks(): AsyncGenerator<Buffer> {
     let bytes = 0;
     try {
-      for await (const chunk of read(this.object, READ_PACKED_BYTES, this.onStored)) {
+      for await (const chunk of read(this.object, this.reading)) {
         bytes += chunk.length;
         if (bytes > this.most) throw new NotRows(`it has more than the ${this.most} bytes that were written`);
         yield chunk;

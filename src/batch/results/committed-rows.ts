@@ -2,6 +2,8 @@
  * Reads the predictions of a job that are committed, in the order of batches: from its parts, and from the spool what
  * is in no part yet. It works while the job runs, and after it has ended.
  */
+
+import { RESULTS_READ_BYTES } from "../../contracts/limits/outputs.ts";
 import type { Database } from "../../database/database.ts";
 import { findSegment } from "../../database/segment-rows.ts";
 import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
@@ -65,7 +67,7 @@ async function* fromPart(
   end: number,
 ): AsyncGenerator<CommittedRows> {
   const range = new RowRange(first, end);
-  for await (const chunk of chunksOf(store, prefix, part)) {
+  for await (const chunk of chunksOf(store, prefix, part, { length: RESULTS_READ_BYTES })) {
     // Also if it has no rows of the range: whoever reads them may have left.
     yield { bytes: range.cut(chunk), next: range.next };
     if (range.isDone) return yield { bytes: NOTHING, next: end };

@@ -3,12 +3,18 @@
  * once, in order (docs/contract/output.md#verify).
  */
 import { createHash } from "node:crypto";
+import { OneEachTurn } from "../../base/clock.ts";
 import { ObjectMissing, type ObjectStore } from "../../object-store/object-store.ts";
 import type { Found } from "../output/compare-object.ts";
 import { MANIFEST, type Manifest } from "../output/manifest.ts";
 import { chunksOf } from "../output/part-chunks.ts";
 import type { Part } from "../output/part-rows.ts";
 import { countLines, NotRows, RowScanner } from "../output/row-scanner.ts";
+
+/** What is read of a part, and looked at in one turn of the event loop: 3 ms if its rows are as short as possible. */
+const CHECKED_EACH_TURN_BYTES = 256 * 1024;
+/** All checks take turns: ten that read at the same time looked at what they had read in one turn. */
+const TURNS = new OneEachTurn();
 
 /** Of batches that come in a wrong order, only the first are told. */
 const DIFFERENCES_MAX = 10;
@@ -85,7 +91,8 @@ export class OutputCheck {
       hash.update(bytes);
       found.bytes += bytes.length;
     };
-    for await (const chunk of chunksOf(this.store, this.prefix, part, onStored)) {
+    const reading = { length: CHECKED_EACH_TURN_BYTES, turn: () => TURNS.turn(), onStored };
+    for await (const chunk of chunksOf(this.store, this.prefix, part, reading)) {
       found.rows += countLines(chunk);
       for (const { batchIndex } of scanner.scan(chunk)) this.saw(batchIndex, found);
       yield;

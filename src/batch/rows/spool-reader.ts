@@ -1,12 +1,13 @@
 /** Reads rows from the spool beside the run that writes it, or after that has ended. */
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
+import { RESULTS_READ_BYTES } from "../../contracts/limits/outputs.ts";
 import { RowsIndex } from "./rows-by-batch.ts";
 import type { RowsPlace } from "./rows-place.ts";
 import { adjacentRuns, type RowsRun } from "./rows-runs.ts";
 
-const ENTRIES_A_PAGE = 4096;
-const READ_BYTES = 256 * 1024;
+/** A reader that does not read on holds a page: 100 KiB. */
+const ENTRIES_A_PAGE = 1024;
 
 export class SpoolReader {
   private readonly directory: string;
@@ -39,7 +40,7 @@ export class SpoolReader {
   private async *run({ file, offset, bytes, firstBatch, nextBatch }: RowsRun) {
     const handle = await this.opened(file);
     for (let read = 0; read < bytes; ) {
-      const length = Math.min(READ_BYTES, bytes - read);
+      const length = Math.min(RESULTS_READ_BYTES, bytes - read);
       const piece = Buffer.allocUnsafe(length);
       const { bytesRead } = await handle.read(piece, 0, length, offset + read);
       if (bytesRead === 0) throw new Error(`${file}.jsonl ends at ${offset + read}`);

@@ -9,6 +9,8 @@ import { blockHead, type FrameHead, nextHead, ZstdInput } from "./heads.ts";
 import { isSliceOver, nextSlice } from "./slices.ts";
 
 const PIECE_BYTES = 256 * 1024;
+/** What is unpacked at once goes out in pieces, each created on demand: a reader that does not read on holds three. */
+const OUT_BYTES = 32 * 1024;
 
 /**
  * The last bytes of a frame, up to its window: a ring of pieces, each allocated when it is first reached. One buffer
@@ -46,6 +48,20 @@ class Window implements History {
     }
   }
 
+  /** A copy of what begins `back` bytes before the end. */
+  copied(back: number, length: number): Buffer {
+    const into = Buffer.allocUnsafeSlow(length);
+    let place = (this.total - back) % this.bytes;
+    for (let done = 0; done < length; ) {
+      const count = Math.min(length - done, this.untilEnd(place));
+      const from = place % PIECE_BYTES;
+      into.set(this.pieceAt(place).subarray(from, from + count), done);
+      done += count;
+      place = (place + count) % this.bytes;
+    }
+    return into;
+  }
+
   private pieceAt(place: number): Uint8Array {
     const index = Math.floor(place / PIECE_BYTES);
     this.pieces[index] ??= new Uint8Array(Math.min(PIECE_BYTES, this.bytes - index * PIECE_BYTES));
@@ -58,7 +74,7 @@ class Window implements History {
   }
 }
 
-/** Unpacks the chunks, in pieces of at most 128 KiB. `onHead` may refuse a frame, or make it wait. */
+/** Unpacks the chunks, in pieces of at most 32 KiB. `onHead` may refuse a frame, or make it wait. */
 export async function* unpackZstd(
   chunks: AsyncIterable<Uint8Array>,
   onHead: (head: FrameHead) => void | Promise<void>,
@@ -89,10 +105,16 @@ async function* unpackFrame(
     const { type, size, count } = block;
     isLast = block.isLast;
     if (type === 3 || size > (type === 2 ? ZSTD_BLOCK_BYTES_MAX : most)) damaged("a block is too large");
-    const content = input.now(count) ?? (await input.take(count));
-    const bytes = unpackBlock(content, { type, size, most }, state, window);
-    window.add(bytes);
-    if (bytes.length > 0) yield Buffer.from(bytes);
+    let unpacked = 0;
+    {
+      const content = input.now(count) ?? (await input.take(count));
+      const bytes = unpackBlock(content, { type, size, most }, state, window);
+      window.add(bytes);
+      unpacked = bytes.length;
+    }
+    // From the window, which holds any block, so that nothing else of the block is held meanwhile.
+    for (let left = unpacked; left > 0; left -= OUT_BYTES)
+      yield window.copied(left, Math.min(left, OUT_BYTES));
   }
   if (head.hasChecksum) await input.take(4);
 }

@@ -28,7 +28,8 @@ export function unpacked(
 async function* unpackByNode(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const params = { [constants.ZSTD_d_windowLogMax]: Math.log2(ZSTD_WINDOW_BYTES_MAX) };
   const inflate = createZstdDecompress!({ params });
-  const source = Readable.from(chunks);
+  // By default it would read sixteen chunks ahead.
+  const source = Readable.from(chunks, { highWaterMark: 1 });
   source.on("error", (error) => inflate.destroy(error));
   yield* source.pipe(inflate) as AsyncIterable<Uint8Array>;
 }

@@ -22,3 +22,8 @@ export const ZSTD_LEVEL = 1;
 export const PART_WINDOW_BYTES = MIB / 2;
 /** How often a reader that follows the results of a job looks for more. */
 export const RESULTS_POLL_MS = 200;
+/**
+ * Bytes of results that are read at once. A reader that does not read on holds three: one in the socket, one that waits
+ * for it, and one in the stream. 540 readers hold 200 MiB.
+ */
+export const RESULTS_READ_BYTES = 128 * 1024;

@@ -32,8 +32,8 @@ export function streamText(
   whenClosed(c, giveUp);
   const encoder = new TextEncoder();
   let endMs = 0;
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
+  const source = {
+    async pull(controller: ReadableStreamDefaultController<Uint8Array>) {
       for (;;) {
         if (performance.now() >= endMs) {
           await TURNS.turn();
@@ -46,7 +46,9 @@ export function streamText(
       }
     },
     cancel: giveUp,
-  });
+  };
+  // Nothing is read ahead, because a client that does not read holds it.
+  const body = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 });
   return new Response(body, { headers: { "content-type": type, ...headers } });
 }
 
