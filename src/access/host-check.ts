@@ -2,6 +2,8 @@
  * Keeps web pages from controlling a server on someone's laptop (docs/contract/addresses.md#host-check). On a loopback
  * listener the Host header must be a loopback name or the public URL's. A mutation must not come from a foreign Origin.
  */
+/** A scheme, the longest name of a host, and a port. Converting a longer name takes milliseconds (IDNA). */
+const ORIGIN_LENGTH_MAX = 300;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 export interface HostRules {
@@ -39,7 +41,7 @@ export function isAllowedOrigin(
   hosts: readonly (string | undefined)[],
   rules: HostRules,
 ): boolean {
-  if (!URL.canParse(origin)) return false;
+  if (origin.length > ORIGIN_LENGTH_MAX || !URL.canParse(origin)) return false;
   const originHost = new URL(origin).host;
   return originHost === rules.publicHost || hosts.some((host) => originHost === host?.toLowerCase());
 }

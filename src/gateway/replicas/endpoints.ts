@@ -15,6 +15,8 @@ export type Endpoint = { address: AddressRoute } & (
 export class Endpoints {
   private readonly byPath = new Map<string, Endpoint>();
   private readonly byName = new Map<string, Endpoint>();
+  /** The length of the longest address: no longer beginning of a path is looked up, however many segments it has. */
+  private longest = 0;
   /** Whether this server needs keys. If it does, callers without one do not learn what is deployed. */
   readonly asksForKeys: boolean;
 
@@ -38,7 +40,7 @@ export class Endpoints {
   find(path: string): Endpoint | undefined {
     const exact = this.byPath.get(path);
     if (exact !== undefined) return exact;
-    for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
+    for (let end = path.lastIndexOf("/", this.longest); end > 0; end = path.lastIndexOf("/", end - 1)) {
       const found = this.byPath.get(path.slice(0, end));
       if (found !== undefined)
         return found.kind === "BatchAPI" || end === path.length - 1 ? found : undefined;
@@ -58,6 +60,7 @@ export class Endpoints {
 
   private add(endpoint: Endpoint): void {
     this.byPath.set(endpoint.address.endpoint, endpoint);
+    this.longest = Math.max(this.longest, endpoint.address.endpoint.length);
     const { address } = endpoint;
     this.byName.set(address.name, { ...endpoint, address: { ...address, needs_key: false } });
   }
