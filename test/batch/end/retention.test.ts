@@ -131,7 +131,7 @@ describe("the retention", () => {
         await db.run("INSERT INTO job_configs VALUES (?, '{\"a\":1}')", [id(job)]);
         await db.run("INSERT INTO job_submissions VALUES (?, '{}')", [id(job)]);
         await db.run("INSERT INTO job_outputs VALUES (?, 'here/', 'none', NULL, NULL)", [id(job)]);
-        await db.run("INSERT INTO output_parts VALUES (?, 1, 0, 1, 1, 'part', 1, 1, 'x')", [id(job)]);
+        await db.run("INSERT INTO output_parts VALUES (?, 1, 0, 1, 1, 'part', 1, 1, 'x', NULL)", [id(job)]);
       }
       await db.run("DELETE FROM jobs WHERE job_id > ?", [id(1)]);
       await db.run("UPDATE jobs SET end_time = '2026-01-30T00:00:00.000Z' WHERE job_id = ?", [id(1)]);
