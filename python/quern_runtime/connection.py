@@ -153,6 +153,11 @@ class Connection:
     def wants_write(self) -> bool:
         return bool(self._unsent) or bool(self._outgoing)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the socket took only a part of the last flush."""
+        return bool(self._unsent)
+
     def flush(self) -> None:
         """Sends as much as the socket takes, in one write where possible."""
         pieces = [self._unsent, *self._outgoing] if self._unsent else self._outgoing

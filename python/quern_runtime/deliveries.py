@@ -52,8 +52,10 @@ class Deliveries:
         self._needs_values = needs_values
 
     def __bool__(self) -> bool:
-        """Whether a batch can run now."""
-        return bool(self._waiting) and not self._is_held
+        """Whether a batch can run now. None does while the socket has not taken what earlier ones returned: nothing
+        is sent during predict(), so a long one would keep finished batches from the controller.
+        """
+        return bool(self._waiting) and not self._is_held and not self._waiting[0][0].is_full
 
     def welcome(self, connection: Connection) -> None:
         self._progress[connection.number] = Progress()

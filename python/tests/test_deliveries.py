@@ -1,10 +1,11 @@
 """Batches and parts of them, on their way through predict()."""
 
 import json
+import socket
 import struct
 import unittest
 
-from quern_runtime import protocol
+from quern_runtime import connection, protocol
 from quern_runtime.deliveries import Deliveries
 from quern_runtime.load_predictor import Predictor
 
@@ -19,6 +20,7 @@ class Note:
 
 class Connection:
     number = 1
+    is_full = False
 
     def __init__(self):
         self.sent = []
@@ -75,3 +77,25 @@ class Parts(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class Batches(unittest.TestCase):
+    def test_wait_while_the_socket_has_not_taken_the_rows_of_the_one_before(self):
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        ours.setblocking(False)
+        controller = connection.Connection(ours, 1)
+        deliveries = Deliveries(Note(), lambda: None, lambda fault, what: None)
+        deliveries.welcome(controller)
+        deliveries.set_up(Predictor(Recorder()), "job", True, False)
+        for delivery in (1, 2):
+            deliveries.take_part(controller, delivery, lease_part(delivery, 0, ["x" * 2**20]))
+        deliveries.run_one()
+        deliveries.acknowledge(controller)
+        controller.flush()
+        self.assertFalse(deliveries)
+        while controller.wants_write:
+            theirs.recv(2**20)
+            controller.flush()
+        self.assertTrue(deliveries)
