@@ -10,11 +10,13 @@ const DIALECT: readonly (readonly [RegExp, string])[] = [
   [/\) STRICT, WITHOUT ROWID$/, ")"],
   [/\) STRICT$/, ")"],
   [/\bINTEGER\b/g, "BIGINT"],
+  [/\bREAL\b/g, "DOUBLE PRECISION"],
   [/\bBLOB\b/g, "BYTEA"],
   [/\bTEXT\b/g, 'TEXT COLLATE "C"'],
 ];
 
-const INT8 = 20;
+/** `bigint`, and `numeric`, which is what PostgreSQL sums `bigint` up to. */
+const INTEGERS = [20, 1700];
 
 /** `url`: `postgres://user:password@host:port/database`. Throws, with the cure, when the client is not installed. */
 export async function openPostgresDatabase(url: string): Promise<Database> {
@@ -25,7 +27,9 @@ export async function openPostgresDatabase(url: string): Promise<Database> {
     connectionString: url,
     types: {
       getTypeParser: (type, format) =>
-        Number(type) === INT8 ? exactInteger : pg.types.getTypeParser(type as number, format as "text"),
+        INTEGERS.includes(Number(type))
+          ? exactInteger
+          : pg.types.getTypeParser(type as number, format as "text"),
     },
   });
   await client.connect();
@@ -45,12 +49,14 @@ export async function openPostgresDatabase(url: string): Promise<Database> {
 function rewritten(sql: string): string {
   let count = 0;
   const numbered = sql.replace(/\?/g, () => `$${++count}`);
-  const isSchema = /^\s*CREATE /.test(sql);
+  const isSchema = /^\s*(CREATE|ALTER) /.test(sql);
   return isSchema ? DIALECT.reduce((text, [pattern, by]) => text.replace(pattern, by), numbered) : numbered;
 }
 
 function toParameter(value: SqlValue): string | number | null | Buffer {
-  return value instanceof Uint8Array ? Buffer.from(value) : value;
+  if (value instanceof Uint8Array) return Buffer.from(value);
+  // PostgreSQL keeps no NUL in a text.
+  return typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 }
 
 /** As with SQLite's drivers, an integer that a number cannot hold is an error, not another number. */

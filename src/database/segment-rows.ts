@@ -54,16 +54,25 @@ interface SegmentRow extends ProgressRow {
 /** Without the ranges, which are up to megabytes of text to parse. */
 const PROGRESS = "first_batch, batch_count, settled, settled_count";
 
-export async function appendSegment(
+/** One statement for many: PostgreSQL then needs one round trip. SQLite keeps each text of a statement, so few exist. */
+const APPENDED_AT_ONCE = 50;
+
+export async function appendSegments(
   tx: Statements,
   jobId: string,
-  segment: Omit<Segment, "settled" | "settled_count">,
+  segments: readonly Omit<Segment, "settled" | "settled_count">[],
 ): Promise<void> {
-  const { first_batch, batch_count, item_count, ranges, has_blank_lines } = segment;
-  await tx.run(
-    "INSERT INTO segments (job_id, first_batch, batch_count, item_count, ranges_json, has_blank_lines) VALUES (?, ?, ?, ?, ?, ?)",
-    [jobId, first_batch, batch_count, item_count, JSON.stringify(ranges), has_blank_lines ? 1 : 0],
-  );
+  for (let at = 0; at < segments.length; at += APPENDED_AT_ONCE) {
+    const some = segments.slice(at, at + APPENDED_AT_ONCE);
+    await tx.run(
+      `INSERT INTO segments (job_id, first_batch, batch_count, item_count, ranges_json, has_blank_lines)
+       VALUES ${some.map(() => "(?, ?, ?, ?, ?, ?)").join(", ")}`,
+      some.flatMap(({ first_batch, batch_count, item_count, ranges, has_blank_lines }) => [
+        ...[jobId, first_batch, batch_count, item_count],
+        ...[JSON.stringify(ranges), has_blank_lines ? 1 : 0],
+      ]),
+    );
+  }
 }
 
 /** Up to `limit` segments from `fromBatch` on that still have batches to settle, in order. */

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { addReport, readMetrics } from "../../src/apis/records/api-metrics.ts";
 import {
   countPartial,
   failedItems,
@@ -17,6 +18,7 @@ import {
 import { reopen, reopenedBatches } from "../../src/batch/isolate/reopen-batches.ts";
 import { deleteLetters, lettersOf, makeLetter, saveLetter } from "../../src/batch/letters/letters.ts";
 import { letterTotals, queueCounts, queueExists, queueNames } from "../../src/batch/letters/queue-counts.ts";
+import { partTotals, savePart } from "../../src/batch/output/part-rows.ts";
 import {
   chargedAttempts,
   forgetBatches,
@@ -41,6 +43,7 @@ import { insertJob, jobById } from "../../src/batch/records/job-rows.ts";
 import { jobSummary } from "../../src/batch/records/job-totals.ts";
 import { addSettled, claimJob, saveEnqueued, setRunning } from "../../src/batch/records/owned-job.ts";
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/submit/idempotency.ts";
+import { emptyTally, type Report, type Tally } from "../../src/contracts/reports.ts";
 import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
 import { allKeys, saveKey } from "../../src/database/key-rows.ts";
 import { migrate } from "../../src/database/migrations.ts";
@@ -48,7 +51,7 @@ import { takeEpoch } from "../../src/database/owner-row.ts";
 import { openPostgresDatabase } from "../../src/database/postgres.ts";
 import {
   afterUnsettled,
-  appendSegment,
+  appendSegments,
   findSegment,
   findWholeSegment,
   isSettled,
@@ -167,6 +170,8 @@ describe.each([
         content,
         number: Number.MAX_SAFE_INTEGER,
       });
+      const nul = await db.all("SELECT name FROM things WHERE name = ?", ["a\0b"]);
+      expect(nul).toEqual([]);
       await db.run("UPDATE things SET number = number + 10");
       await expect(db.all("SELECT number FROM things")).rejects.toThrow();
       const [real] = await db.all(
@@ -214,13 +219,15 @@ describe.each([
   it.runIf(isHere)("keeps segments with their bitmaps", async () => {
     for (const first_batch of [0, 10]) {
       const ranges = [{ path: "file:///a", etag: "e", start: first_batch, end: first_batch + 10 }];
-      await appendSegment(db, "job-1", {
-        first_batch,
-        batch_count: 10,
-        item_count: 10,
-        ranges,
-        has_blank_lines: false,
-      });
+      await appendSegments(db, "job-1", [
+        {
+          first_batch,
+          batch_count: 10,
+          item_count: 10,
+          ranges,
+          has_blank_lines: false,
+        },
+      ]);
     }
     const [segment] = await unsettledSegments(db, "job-1", 0, 1);
     for (let batch = 0; batch < 9; batch++) expect(markSettled(segment!, batch)).toBe(true);
@@ -241,6 +248,55 @@ describe.each([
     expect(await segmentsWithSettled(db, "job-1", 0, 10)).toEqual([progress]);
     const whole = { item_count: 10, has_blank_lines: false, ranges: [expect.anything()] };
     expect(await findWholeSegment(db, "job-1", 9)).toMatchObject({ ...progress, ...whole });
+  });
+
+  it.runIf(isHere)("appends many segments at once", async () => {
+    const counts = { batch_count: 1, item_count: 1, ranges: [], has_blank_lines: true };
+    const many = Array.from({ length: 120 }, (_, first_batch) => ({ first_batch, ...counts }));
+    await db.transaction((tx) => appendSegments(tx, "many", many));
+    const read = await unsettledSegments(db, "many", 0, 1_000);
+    expect(read.map(({ first_batch }) => first_batch)).toEqual(many.map(({ first_batch }) => first_batch));
+    expect(read[119]).toMatchObject({ has_blank_lines: true, settled_count: 0 });
+  });
+
+  it.runIf(isHere)("replaces the parts of an output, for the job's owner only", async () => {
+    const part = {
+      number: 0,
+      first_batch: 0,
+      next_batch: 3,
+      batches: 2,
+      name: "p",
+      rows: 7,
+      bytes: 9,
+      sha256: "s",
+      unpacked_bytes: 2 ** 40,
+    };
+    const epoch = (await jobById(db, "job-1"))!.epoch;
+    for (const rows of [7, 8]) expect(await savePart(db, "job-1", epoch, { ...part, rows })).toBe(true);
+    expect(await savePart(db, "job-1", epoch + 1, part)).toBe(false);
+    expect(await savePart(db, "job-1", epoch, { ...part, number: 1, first_batch: 3, next_batch: 4 })).toBe(
+      true,
+    );
+    expect(await partTotals(db, "job-1")).toEqual({ parts: 1, rows: 7, bytes: 9, batches: 4 });
+  });
+
+  it.runIf(isHere)("adds up the numbers of gateways, also beyond the largest one", async () => {
+    const most = Number.MAX_VALUE;
+    const tally = (values: Tally["values"]): Tally => ({ ...emptyTally(), answers: { "2xx": 3 }, values });
+    const report = (gateway: string, values: Tally["values"], hour: string) => {
+      const api = { name: "sums", tally: tally(values), in_flight: 0, waiting: 0 };
+      const talliesText = JSON.stringify([[api.name, api.tally]]);
+      return addReport(db, { gateway, apis: [api] } as unknown as Report, talliesText, new Date(hour));
+    };
+    const large = { count: 1, sum: most, least: most, most };
+    for (const gateway of ["one", "two"]) {
+      await report(gateway, large, "2026-01-01T00:00:00Z");
+      await report(`${gateway} later`, large, "2026-01-01T01:00:00Z");
+    }
+    expect(await readMetrics(db, "sums")).toMatchObject({
+      requests: { "2xx": 12 },
+      values: { count: 4, avg: most / 4, min: most, max: most },
+    });
   });
 
   it.runIf(isHere)("counts attempts and interruptions of batches", async () => {

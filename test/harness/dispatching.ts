@@ -21,7 +21,7 @@ import { WorkerLosses } from "../../src/batch/workers/worker-losses.ts";
 import { itemsFile } from "../../src/contracts/data-layout.ts";
 import type { Database, Statements } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrations.ts";
-import { appendSegment } from "../../src/database/segment-rows.ts";
+import { appendSegments } from "../../src/database/segment-rows.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { LocalEngine } from "../../src/engine/local/local-engine.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
@@ -101,7 +101,7 @@ export class Dispatching {
     const ranges = [{ path: "", etag: "own", start: 0, end: lines.length }];
     const totalBatches = Math.ceil(items.length / batchSize);
     const counts = { batch_count: totalBatches, item_count: items.length };
-    await appendSegment(this.db, JOB, { first_batch: 0, ...counts, ranges, has_blank_lines: false });
+    await appendSegments(this.db, JOB, [{ first_batch: 0, ...counts, ranges, has_blank_lines: false }]);
     await saveParts(this.db, JOB, 0, parts);
     for (const batch of charged) await saveInHand(this.db, JOB, 1, batch, "alone");
     // Nothing but the job's own file is read.

@@ -27,8 +27,10 @@ interface Grown {
 }
 
 const CLASSES_SHOWN = 20;
-/** SQLite adds up to infinity, which JSON cannot express. */
+/** JSON cannot express infinity, to which SQLite adds up; PostgreSQL refuses such a sum. */
 const MOST = Number.MAX_VALUE;
+/** More than the hours of METRICS_KEPT_MS. A power of two, so that dividing by it loses no digit. */
+const ROWS_SUMMED_MAX = 1024;
 
 /**
  * Adds the growth of a gateway's totals since its last report. `talliesText` is the totals as JSON, in pairs with the
@@ -60,10 +62,11 @@ export async function addReport(
 
 export async function readMetrics(db: Database, api: string): Promise<ApiMetricsView> {
   const rows = await db.all<Grown>(
-    `SELECT kind, label, SUM(count) AS count, SUM(sum) AS sum, MIN(least) AS least, MAX(most) AS most
+    `SELECT kind, label, SUM(count) AS count, SUM(sum / ${ROWS_SUMMED_MAX}) AS sum, MIN(least) AS least, MAX(most) AS most
      FROM api_metrics WHERE api_name = ? GROUP BY kind, label ORDER BY count DESC, label`,
     [api],
   );
+  for (const row of rows) row.sum = finite(row.sum * ROWS_SUMMED_MAX);
   const answers = (label: string) =>
     rows.find((row) => row.kind === "answers" && row.label === label)?.count ?? 0;
   const duration = rows.find((row) => row.kind === "duration");
@@ -122,10 +125,12 @@ function growth(now: Tally, before: Tally): Grown[] {
 async function addRow(tx: Statements, api: string, hour: string, grown: Grown): Promise<void> {
   await tx.run(
     `INSERT INTO api_metrics (api_name, hour, kind, label, count, sum, least, most) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (api_name, hour, kind, label) DO UPDATE SET count = count + excluded.count,
-       sum = CASE WHEN sum + excluded.sum > ${MOST} THEN ${MOST} WHEN sum + excluded.sum < -${MOST} THEN -${MOST} ELSE sum + excluded.sum END,
-       least = CASE WHEN excluded.least < least THEN excluded.least ELSE least END,
-       most = CASE WHEN excluded.most > most THEN excluded.most ELSE most END`,
+     ON CONFLICT (api_name, hour, kind, label) DO UPDATE SET count = api_metrics.count + excluded.count,
+       sum = CASE WHEN excluded.sum > 0 AND api_metrics.sum > ${MOST} - excluded.sum THEN ${MOST}
+         WHEN excluded.sum < 0 AND api_metrics.sum < -${MOST} - excluded.sum THEN -${MOST}
+         ELSE api_metrics.sum + excluded.sum END,
+       least = CASE WHEN excluded.least < api_metrics.least THEN excluded.least ELSE api_metrics.least END,
+       most = CASE WHEN excluded.most > api_metrics.most THEN excluded.most ELSE api_metrics.most END`,
     [api, hour, grown.kind, grown.label, grown.count, grown.sum, grown.least, grown.most],
   );
 }

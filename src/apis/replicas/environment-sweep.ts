@@ -11,13 +11,11 @@ import { environmentUser } from "../../engine/environments/environment-uses.ts";
 import type { PythonEnvironments } from "../../engine/environments/python-environment.ts";
 
 const NEEDED = `
-  SELECT v.project_id,
-    CASE WHEN json_valid(v.spec_json) THEN json_extract(v.spec_json, '$.config.predictor.python') END AS python
-  FROM api_versions v WHERE
+  SELECT v.project_id, v.spec_json FROM api_versions v WHERE
     EXISTS (SELECT 1 FROM apis a WHERE a.name = v.name AND a.api_id = v.api_id)
     OR EXISTS (SELECT 1 FROM jobs j WHERE j.api_name = v.name AND j.api_id = v.api_id AND j.end_time IS NULL)
     OR EXISTS (SELECT 1 FROM workers w WHERE w.api_name = v.name AND w.api_id = v.api_id)
-  UNION SELECT project_id, NULL FROM applications`;
+  UNION ALL SELECT project_id, '{}' FROM applications`;
 
 export interface EnvironmentSweepOptions {
   db: Database;
@@ -32,13 +30,23 @@ export async function sweepEnvironments(options: EnvironmentSweepOptions): Promi
   const { db, log, environments, keepMs } = options;
   // Environments that are prepared from now on are newer than this time.
   const nowMs = wallMs();
-  const rows = await db.all<{ project_id: string; python: string | null }>(NEEDED);
+  const rows = await db.all<{ project_id: string; spec_json: string }>(NEEDED);
   const users = new Set(
-    rows.map(({ project_id, python }) => environmentUser(project_id, python ?? undefined)),
+    rows.map(({ project_id, spec_json }) => environmentUser(project_id, pythonOf(spec_json))),
   );
   const workers = await allWorkers(db);
   const programs = workers.map(({ pid }) => programOf(pid)).filter((program) => program !== undefined);
   const gone = await environments.sweep({ users, programs }, { nowMs, keepMs });
   if (gone.length > 0) log.info({ environments: gone }, "removed unused Python environments");
   return gone;
+}
+
+/** The Python that a version names; undefined if it names none, or cannot be read. */
+function pythonOf(specJson: string): string | undefined {
+  try {
+    const { config } = JSON.parse(specJson) as { config?: { predictor?: { python?: string } } };
+    return config?.predictor?.python ?? undefined;
+  } catch {
+    return undefined;
+  }
 }

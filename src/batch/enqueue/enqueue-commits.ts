@@ -6,7 +6,7 @@ import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { ENQUEUE_COMMIT_BYTES } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
-import { appendSegment } from "../../database/segment-rows.ts";
+import { appendSegments } from "../../database/segment-rows.ts";
 import { ITEMS_PATH, type ItemsFileWriter } from "../records/items-file.ts";
 import { FormerOwner, saveEnqueued } from "../records/owned-job.ts";
 import { type NewSegment, rangeRowBytes } from "./make-segments.ts";
@@ -80,7 +80,7 @@ export class EnqueueCommits {
     await this.flush();
     const last = segments[segments.length - 1]!;
     await db.transaction(async (tx) => {
-      for (const segment of segments) await appendSegment(tx, jobId, segment);
+      await appendSegments(tx, jobId, segments);
       if (!(await saveEnqueued(tx, jobId, epoch, last.first_batch + last.batch_count, this.cursor ?? null)))
         throw new FormerOwner();
       reach("segment-before-commit");

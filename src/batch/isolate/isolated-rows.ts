@@ -156,7 +156,7 @@ export async function failSplitBatch(
 ): Promise<void> {
   await tx.run(
     `INSERT INTO batches (job_id, batch_index, round, attempts, failed, by_death, by_oom, error_json, error_group)
-     SELECT job_id, batch_index, CAST(? AS INTEGER), attempts, 1, by_death, by_oom, error_json, error_group
+     SELECT job_id, batch_index, CAST(? AS BIGINT), attempts, 1, by_death, by_oom, error_json, error_group
      FROM failed_items WHERE job_id = ? AND batch_index = ? ORDER BY by_oom DESC, by_death DESC, first_item LIMIT 1
      ON CONFLICT (job_id, batch_index) DO UPDATE SET round = excluded.round, failed = 1, by_death = excluded.by_death,
        by_oom = excluded.by_oom, error_json = excluded.error_json, error_group = excluded.error_group, in_hand = 0`,

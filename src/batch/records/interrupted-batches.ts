@@ -49,7 +49,7 @@ export async function addInterruptions(
   for (const { job_id, batch_index } of noted)
     await tx.run(
       `INSERT INTO batches (job_id, batch_index, round, interruptions)
-       SELECT job_id, CAST(? AS INTEGER), round, 1 FROM jobs WHERE job_id = ? AND closing IS NULL
+       SELECT job_id, CAST(? AS BIGINT), round, 1 FROM jobs WHERE job_id = ? AND closing IS NULL
        ON CONFLICT (job_id, batch_index) DO UPDATE SET interruptions = batches.interruptions + 1
        WHERE batches.in_hand = 0`,
       [batch_index, job_id],

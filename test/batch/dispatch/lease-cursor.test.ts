@@ -9,7 +9,12 @@ import { openItemsFile, writeItemsFile } from "../../../src/batch/records/items-
 import { InputError, type JobInput } from "../../../src/batch/records/job-input.ts";
 import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
-import { appendSegment, findSegment, markSettled, writeSettled } from "../../../src/database/segment-rows.ts";
+import {
+  appendSegments,
+  findSegment,
+  markSettled,
+  writeSettled,
+} from "../../../src/database/segment-rows.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 
 const LINE_BYTES = 16;
@@ -74,7 +79,7 @@ async function cursorOver(sizes: readonly number[], settled: readonly number[] =
     for (const size of sizes) {
       const ranges = [{ path: "", etag: "own", start: first * LINE_BYTES, end: (first + size) * LINE_BYTES }];
       const counts = { batch_count: size, item_count: size };
-      await appendSegment(tx, job, { first_batch: first, ...counts, ranges, has_blank_lines: false });
+      await appendSegments(tx, job, [{ first_batch: first, ...counts, ranges, has_blank_lines: false }]);
       first += size;
     }
     for (const batch of settled) {

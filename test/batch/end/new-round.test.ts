@@ -10,7 +10,7 @@ import { insertJob, jobById } from "../../../src/batch/records/job-rows.ts";
 import type { Database, Statements } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import {
-  appendSegment,
+  appendSegments,
   findSegment,
   markSettled,
   unsettledSegments,
@@ -56,7 +56,7 @@ describe("a redrive", () => {
     for (let first_batch = 0; first_batch < BATCHES; first_batch += SEGMENT) {
       const batch_count = Math.min(SEGMENT, BATCHES - first_batch);
       const counts = { batch_count, item_count: batch_count };
-      await appendSegment(tx, JOB, { first_batch, ...counts, ranges: [], has_blank_lines: false });
+      await appendSegments(tx, JOB, [{ first_batch, ...counts, ranges: [], has_blank_lines: false }]);
       const segment = (await findSegment(tx, JOB, first_batch))!;
       for (let batch = first_batch; batch < first_batch + batch_count; batch++) {
         markSettled(segment, batch);
