@@ -15,6 +15,7 @@ import { packageRoot } from "./contracts/package-root.ts";
 import { configDirectory, givenHost, isPlainOutput, setting } from "./settings/environment.ts";
 import { version } from "./settings/installation.ts";
 import {
+  readServerOption,
   readServerOptions,
   SERVER_SETTING_NAMES,
   type ServerOptions,
@@ -94,6 +95,7 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
 
 function contextOf(options: GlobalOptions): CliContext {
   const dataDir = setting("dataDir");
+  const database = () => readServerOption("database", setting("database"));
   const environments = join(configDirectory(), "environments.json");
   const { name, ...target } = targetOf(options.env, dataDir, environments);
   const output = new Output(options.quiet === true);
@@ -114,8 +116,9 @@ function contextOf(options: GlobalOptions): CliContext {
     isWatch: options.watch === true,
     files: { environments, dataDir, examples: join(packageRoot, "examples") },
     python: setting("python"),
-    databaseFault: async () => (await import("./database/open-database.ts")).findFault(dataDir),
-    createKeyOffline: async (...args) => (await import("./offline-keys.ts")).createKeyOffline(...args),
+    checkDatabase: async () => (await import("./database-check.ts")).checkDatabase(dataDir, database()),
+    createKeyOffline: async (...args) =>
+      (await import("./offline-keys.ts")).createKeyOffline(...args, database()),
   };
 }
 

@@ -30,7 +30,7 @@ export async function up(options: ServerOptions): Promise<number> {
   if (refused !== undefined) {
     say(
       `quern: refusing to listen on ${refused}: anyone who reaches it could use your APIs.\n` +
-        `  Create a key first: quern keys create --scope predict --data-dir ${dataDir}\n` +
+        `  Create a key first${options.database === undefined ? "" : " (with the same QUERN_DATABASE)"}: quern keys create --scope predict --data-dir ${dataDir}\n` +
         "  Or accept the risk with --insecure-no-auth.",
     );
     return 1;
@@ -62,7 +62,7 @@ async function openHost(options: ServerOptions): Promise<string | undefined> {
   const hosts = [listen.host, ...(controlListen === undefined ? [] : [controlListen.host])];
   const open = hosts.find((host) => !isLoopbackAddress(host));
   if (open === undefined || options.insecureNoAuth || options.jwt !== undefined) return undefined;
-  return (await hasAnyKey(dataDir)) ? undefined : open;
+  return (await hasAnyKey(dataDir, options.database)) ? undefined : open;
 }
 
 /**

@@ -110,6 +110,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   "control/jobs": ["control/answers", "control/requests"],
   "control/requests": [],
   database: ["database/schema"],
+  "database/postgres": ["database"],
   "database/schema": [],
   engine: ["engine/environments"],
   "engine/environments": [],

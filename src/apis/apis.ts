@@ -8,6 +8,7 @@ import { timestamp } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
+import type { Database } from "../database/database.ts";
 import { ApiReader, apiNotFound } from "./api-reader.ts";
 import { assertHasReplicas, assertNotSplitTo, assertOwn } from "./change-rules.ts";
 import {
@@ -28,6 +29,8 @@ import type { ReplicasOwner } from "./replicas/replica-outcomes.ts";
 import type { Replicas } from "./replicas/replicas.ts";
 
 export interface ApisDeps extends DeployDeps {
+  /** Waits for as long as it cannot be reached: a change that is recorded must get to the gateways. */
+  patientDb: Database;
   replicas: Replicas;
   routes: RoutePublisher;
   keys: Keys;
@@ -45,10 +48,10 @@ export class Apis implements Service, ReplicasOwner {
   private deployApplication: DeployApplication = async () => undefined;
 
   constructor(deps: ApisDeps) {
-    const { db, replicas, routes, keys } = deps;
+    const { db, patientDb, replicas, routes, keys } = deps;
     this.deps = deps;
     this.deployed = new ApiReader(db, replicas);
-    this.routes = new DeployedRoutes({ db, replicas, routes, keys, deployed: this.deployed });
+    this.routes = new DeployedRoutes({ db: patientDb, replicas, routes, keys, deployed: this.deployed });
     keys.serve(this.routes);
     replicas.serve(this);
   }

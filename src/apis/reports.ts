@@ -36,6 +36,8 @@ export class Reports implements Service {
   /** Totals of gateways that are gone. */
   private readonly gone = new Map<string, Tally>();
   private writing: Promise<void> = Promise.resolve();
+  /** The newest report of each gateway whose numbers wait for the write before. */
+  private readonly waiting = new Map<string, Known>();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(db: Database, log: Log) {
@@ -55,13 +57,25 @@ export class Reports implements Service {
     await this.writing;
   }
 
-  /** Resolves when its numbers are durable. */
+  /**
+   * Resolves when its numbers are durable, or at once if an earlier report of the gateway still waits for the database:
+   * totals only grow, so that write saves the newest.
+   */
   async take(report: Report): Promise<void> {
     const talliesText = JSON.stringify(report.apis.map(({ name, tally }) => [name, tally]));
     const before = this.known.get(report.gateway);
-    this.known.set(report.gateway, { report, talliesText, atMs: performance.now() });
+    const known = { report, talliesText, atMs: performance.now() };
+    this.known.set(report.gateway, known);
     if (before?.talliesText === talliesText) return;
-    await this.write(() => addReport(this.db, report, talliesText, new Date(wallMs())));
+    const isWaiting = this.waiting.has(report.gateway);
+    this.waiting.set(report.gateway, known);
+    if (!isWaiting) await this.write(() => this.save(report.gateway));
+  }
+
+  private save(gateway: string): Promise<void> {
+    const { report, talliesText } = this.waiting.get(gateway)!;
+    this.waiting.delete(gateway);
+    return addReport(this.db, report, talliesText, new Date(wallMs()));
   }
 
   /** Sums over all gateways, by API: totals since this controller started to listen, and requests in flight. */

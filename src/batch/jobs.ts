@@ -6,6 +6,7 @@ import { wallMs } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
+import type { Database } from "../database/database.ts";
 import { finishJob } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
@@ -29,6 +30,8 @@ export class Jobs implements Service {
   private readonly lostWorkers: ReadonlyMap<string, number>;
   private readonly runs: RunsInProgress;
   private readonly newRounds: NewRounds;
+  /** For what follows a change that is recorded: it must happen once the database can be reached again. */
+  private readonly patientDeps: JobDeps;
 
   /** `lostWorkers`: how many workers each job had when the machine went down, if it did. */
   constructor(deps: JobDeps, lostWorkers: ReadonlyMap<string, number>) {
@@ -38,6 +41,7 @@ export class Jobs implements Service {
     this.runs = new RunsInProgress(this.deps);
     this.lostWorkers = lostWorkers;
     this.newRounds = new NewRounds(deps.db);
+    this.patientDeps = this.runs.patientDeps;
   }
 
   async start(): Promise<void> {
@@ -160,23 +164,27 @@ export class Jobs implements Service {
    * Records that the unfinished jobs of an API are stopped. They go on until `stopJobsOf`; after a kill in between, the
    * next controller ends them. Resolves to their ids, oldest first.
    */
-  async closeJobsOf(apiName: string): Promise<string[]> {
-    const rows = (await unfinishedJobs(this.deps.db)).filter((row) => row.api_name === apiName);
-    const ids = rows.map(({ job_id }) => job_id);
-    await closeStopped(this.deps.db, ids);
-    return ids;
+  closeJobsOf(apiName: string): Promise<string[]> {
+    return closeJobsOf(this.deps.db, apiName);
   }
 
   /** Stops the unfinished jobs of an API, durably before the first of them ends. */
   async stopJobsOf(apiName: string): Promise<void> {
-    const ids = await this.closeJobsOf(apiName);
+    const ids = await closeJobsOf(this.patientDeps.db, apiName);
     // Newest first, so that jobs that wait do not get the compute of those that end.
     for (const id of ids.reverse()) await this.endStopped(id);
   }
 
   private async endStopped(jobId: string): Promise<void> {
     const run = this.runs.of(jobId);
-    if (run === undefined) await finishJob(this.deps, jobId, { kind: "stopped" });
+    if (run === undefined) await finishJob(this.patientDeps, jobId, { kind: "stopped" });
     else await run.stopJob();
   }
+}
+
+async function closeJobsOf(db: Database, apiName: string): Promise<string[]> {
+  const rows = (await unfinishedJobs(db)).filter((row) => row.api_name === apiName);
+  const ids = rows.map(({ job_id }) => job_id);
+  await closeStopped(db, ids);
+  return ids;
 }

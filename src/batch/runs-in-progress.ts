@@ -3,7 +3,8 @@
  * server shuts down. A run that cannot begin ends its own job only.
  */
 import { contain, reportFault } from "../base/boundary.ts";
-import { describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { patientDatabase } from "../database/patient-database.ts";
 import { finishJob, makeTerminal } from "./end/finish-job.ts";
 import { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
 import type { JobDeps } from "./job-deps.ts";
@@ -23,9 +24,14 @@ export class RunsInProgress {
     ticker: new RunTicker(),
   };
   private readonly gone = new AbortController();
+  /** With a database that waits until it can be reached, or until the server shuts down. */
+  readonly patientDeps: JobDeps;
 
   constructor(deps: JobDeps) {
     this.deps = deps;
+    const onWait = (error: unknown) =>
+      deps.log.error(`${describeShortage(error)}: waiting for free resources`);
+    this.patientDeps = { ...deps, db: patientDatabase(deps.db, { onWait, signal: this.gone.signal }) };
   }
 
   get count(): number {
@@ -55,15 +61,15 @@ export class RunsInProgress {
   private endSoon(jobId: string): void {
     contain(
       "a job's end",
-      () => this.waitingForDisk(jobId, () => makeTerminal(this.deps, jobId)),
+      () => whenDiskHasSpace(() => makeTerminal(this.patientDeps, jobId), this.diskWait(jobId)),
       (error) => contain("a job's end", () => this.endUnexpected(jobId, error)),
     );
   }
 
   async begin(jobId: string, lostWorkers = 0): Promise<void> {
-    const { db, epoch } = this.deps;
+    const { epoch } = this.deps;
     // The job is recorded already, so its submission must not fail here.
-    const row = await this.waitingForDisk(jobId, () => claimJob(db, jobId, epoch));
+    const row = await claimJob(patientDatabase(this.deps.db, this.diskWait(jobId)), jobId, epoch);
     if (row === undefined) return;
     // An exception here ends the job. The submission does not fail, because the job is recorded as promised.
     try {
@@ -100,14 +106,14 @@ export class RunsInProgress {
   /** Ends a job that could not begin, so that the next one can. If this fails too, the next start tries again. */
   private async endUnexpected(jobId: string, error: Error): Promise<void> {
     this.deps.log.error({ job_id: jobId, err: error }, "a job could not be started");
-    await finishJob(this.deps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
+    await finishJob(this.patientDeps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
       (again: unknown) => reportFault(again, `the end of job ${jobId}`),
     );
   }
 
-  private waitingForDisk<T>(jobId: string, work: () => Promise<T>): Promise<T> {
+  private diskWait(jobId: string): DiskWait {
     const onWait = (error: unknown) =>
       this.deps.jobLog(jobId, `${describeShortage(error)}: the job waits for free resources`);
-    return whenDiskHasSpace(work, { onWait, signal: this.gone.signal });
+    return { onWait, signal: this.gone.signal };
   }
 }

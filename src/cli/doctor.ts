@@ -111,13 +111,9 @@ function dataDirectory(path: string): Finding {
 }
 
 /** Checks whether the database belongs to its directory. A server refuses another one. */
-async function database({ databaseFault, files }: CliContext): Promise<Finding> {
-  const check = "database";
-  const file = join(files.dataDir, "quern.db");
-  const fault = await databaseFault();
-  if (fault === undefined) return { check, result: "ok", detail: existsSync(file) ? file : "none yet" };
-  const [detail, ...cure] = fault.split(". ");
-  return { check, result: "fail", detail: detail!, cure: cure.join(". ") };
+async function database({ checkDatabase }: CliContext): Promise<Finding> {
+  const found = await checkDatabase();
+  return { check: "database", result: found.cure === undefined ? "ok" : "fail", ...found };
 }
 
 /** The disk use of each part of the data directory. It only sums up sizes, because a million jobs have many files. */

@@ -7,8 +7,12 @@ export const CANNOT_START = {
   data_directory_in_use: "another running Quern uses the data directory",
   data_directory_unusable: "this user cannot create, open or write the data directory",
   data_directory_newer: "a newer Quern wrote the database",
-  database_missing: "the database is missing, empty or new, but the data directory has other data",
+  database_missing:
+    "the database is missing, empty, new or another directory's, but the data directory has other data",
   database_damaged: "the database cannot be read, or fails its check",
+  database_in_use: "another running Quern uses the database",
+  database_unusable: "PostgreSQL refuses the user or the database, or is not one that Quern can use",
+  no_postgres_client: "the package of PostgreSQL's client is not installed",
   no_sqlite: "this Node has no SQLite",
   option_unusable: "an option names something that does not exist or is not valid",
 } as const;

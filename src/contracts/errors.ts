@@ -47,6 +47,7 @@ export const ERRORS = {
   api_not_ready: [503, "The API is starting"],
   queue_timeout: [503, "No replica was free in time"],
   queue_full: [503, "Too many requests are waiting"],
+  database_unavailable: [503, "The database cannot be reached"],
   server_unavailable: [503, "The server is starting or stopping"],
   prediction_timeout: [504, "The prediction took too long"],
   disk_full: [507, "The server's disk is full"],

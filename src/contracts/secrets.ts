@@ -66,6 +66,12 @@ export function hideOwnKeys(text: string): string {
   return text.includes("quern_") ? text.replace(OWN_KEY, `quern_${HIDDEN}`) : text;
 }
 
+/** The address of a database without its password and parameters. */
+export function shownDatabase(url: string): string {
+  const { protocol, username, host, pathname } = new URL(url);
+  return `${protocol}//${username === "" ? "" : `${username}@`}${host}${pathname}`;
+}
+
 export class SecretNames {
   /** All names in one expression, for the words of a name between single spaces. */
   private readonly secret: RegExp;

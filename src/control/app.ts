@@ -1,7 +1,6 @@
 /** The controller's HTTP, behind the gateway. It combines one file per resource, and adds admin keys and errors. */
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
-import { shortageOf } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
@@ -9,6 +8,7 @@ import { type Report, readReport } from "../contracts/reports.ts";
 import { appliedSchema, type RefusedRoute, type SnapshotStamp } from "../contracts/routes.ts";
 import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
+import { databaseError, outOfReach, shortageError } from "./answers/shortages.ts";
 import { streamText } from "./answers/stream-text.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
@@ -35,6 +35,8 @@ export interface ControlDeps
   hasControlListener: boolean;
   memoryLimits: MemoryLimits;
   compute: () => ComputeShown;
+  /** Why the database does not serve now; undefined if it does. */
+  databaseFault: () => string | undefined;
   /** Problems of APIs that serve, but not as they were deployed. */
   warnings: () => string[];
   /** The log of changes and refused requests, with their callers. */
@@ -56,7 +58,7 @@ export function controlApp(deps: ControlDeps): Hono {
   });
   const faults = new FaultLog(({ level, msg, ...line }) => deps.log[level](line, msg));
   app.onError((thrown, c) => {
-    const error = shortageError(thrown) ?? asServiceError(thrown);
+    const error = shortageError(thrown) ?? databaseError(thrown) ?? asServiceError(thrown);
     // Not a fault: the body ended because its client left.
     if (!hasLeft(c)) faults.record(error, { requestId: requestId(c), method: c.req.method, url: c.req.path });
     return new Response(JSON.stringify(toProblem(error, requestId(c))), {
@@ -85,16 +87,18 @@ export function controlApp(deps: ControlDeps): Hono {
     await next();
   });
   app.get("/-/version", (c) => c.json({ version: deps.version }));
-  app.get("/-/healthz", async (c) =>
-    c.json({
+  app.get("/-/healthz", async (c) => {
+    const fault = deps.databaseFault();
+    if (fault !== undefined) throw outOfReach(`the database cannot be reached: ${fault}`);
+    return c.json({
       status: "ok",
       memory_limits: deps.memoryLimits,
       compute: deps.compute(),
       warnings: deps.warnings(),
       event_loops: loopsOf(deps),
       apis: (await deps.apis.deployed.list()).map(({ name, kind, status }) => ({ name, kind, status })),
-    }),
-  );
+    });
+  });
   app.post("/-/jobs/unpause", async (c) => {
     const count = await deps.jobs.unpauseAll();
     return c.json({ message: count === 1 ? "continued 1 job" : `continued ${count} jobs` });
@@ -108,20 +112,6 @@ export function controlApp(deps: ControlDeps): Hono {
   app.route("/", jobRoutes(deps));
   refuseOtherMethods(app, deps);
   return app;
-}
-
-function shortageError(cause: unknown): ServiceError | undefined {
-  const shortage = shortageOf(cause);
-  if (shortage === undefined) return undefined;
-  if (shortage === "handles") {
-    const cure =
-      "raise the limits of its service (LimitNOFILE, TasksMax; `ulimit -n`), or try again when it is less busy";
-    const message = `the server cannot open more files or start more processes, so nothing was recorded; ${cure}`;
-    return new ServiceError("server_unavailable", message, { cause, retryAfterS: 1 });
-  }
-  const message =
-    "the server's disk is full, so nothing was recorded; free disk space (`quern doctor` on the server shows what uses it) and try again";
-  return new ServiceError("disk_full", message, { cause });
 }
 
 export interface InternalDeps {

@@ -42,7 +42,7 @@ export function buildAudit({ options }: Infrastructure): Audit {
 }
 
 export function buildControl(
-  { db, log, options, workerDeps, account }: Infrastructure,
+  { db, databaseFault, log, options, workerDeps, account }: Infrastructure,
   rooms: {
     apis: Apis;
     applications: Applications;
@@ -61,6 +61,7 @@ export function buildControl(
     hasControlListener: controlListen !== undefined,
     memoryLimits: workerDeps.engine.memoryLimits,
     compute: () => shownCompute(account, machine),
+    databaseFault,
     warnings: () => rooms.routes.warnings,
     ...rooms,
     streams: new OpenStreams(rooms.keys),

@@ -30,7 +30,7 @@ export type StoresAndQueues = Pick<JobDeps, "store" | "isQueueMissing" | "hasCon
 
 /** Builds the connections of jobs beyond this machine: stores, and queues with their outbox. */
 export function buildStoresAndQueues(
-  { db, log, options }: Infrastructure,
+  { workerDeps, log, options }: Infrastructure,
   roots: readonly LocalRoot[],
 ): { outbox: Outbox; storesAndQueues: StoresAndQueues } {
   const { dataDir, serverEnv } = options;
@@ -42,7 +42,8 @@ export function buildStoresAndQueues(
   });
   const sqs = new Sqs();
   const outbox = new Outbox({
-    db,
+    // A message that was sent and not deleted is sent again. So the deletion waits for the database.
+    db: workerDeps.db,
     log,
     send: (queue, letters) => sqs.send(queue, letters),
     jobLog: jobLogOf(dataDir),
@@ -67,7 +68,8 @@ export function buildJobs(
   const workerDeps = { ...infrastructure.workerDeps, capabilities };
   const { dataDir } = options;
   const findApiVersion = async (name: string, apiId: string) => {
-    const version = await findVersion(db, name, apiId);
+    // A job and its workers ask: they wait for the database.
+    const version = await findVersion(workerDeps.db, name, apiId);
     if (version === undefined || !hasPredictor(version))
       throw new Error(`version ${apiId} of ${name} is gone`);
     return version;

@@ -62,13 +62,13 @@ export function buildReplicas(
   capabilities: Capabilities,
   orphans: WorkerRecord[],
 ): Replicas {
-  const { db, epoch, log, account } = infrastructure;
+  const { epoch, log, account } = infrastructure;
   const workerDeps = { ...infrastructure.workerDeps, capabilities };
   const deps = {
     epoch,
     log,
     versions: async () => {
-      const { versions, unreadable } = await readDeployed(db);
+      const { versions, unreadable } = await readDeployed(workerDeps.db);
       return { versions: versions.filter(hasPredictor), unreadable: unreadable.map(({ name }) => name) };
     },
     account,

@@ -71,6 +71,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const { python } = options;
   const keys = buildKeys(infrastructure);
   const apis = new Apis({
+    patientDb: workerDeps.db,
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
     pythons: infrastructure.workerDeps.environments.pythons,
     ...{ projects, replicas, routes, keys },

@@ -5,7 +5,7 @@
 
 import { realpathSync } from "node:fs";
 import type { StartWorkerDeps } from "../apis/replicas/start-worker.ts";
-import { describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { describeShortage } from "../base/disk-full.ts";
 import { type Log, openLog } from "../base/log.ts";
 import { processStartTime } from "../base/process-identity.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
@@ -13,10 +13,8 @@ import { environmentsDirectory } from "../contracts/data-layout.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { type DataDirectory, lockDataDirectory } from "../database/data-directory.ts";
 import type { Database } from "../database/database.ts";
-import { assertFits, checkAfterUncleanStop, markInUse, openOwnDatabase } from "../database/open-database.ts";
 import { takeEpoch } from "../database/owner-row.ts";
 import { patientDatabase } from "../database/patient-database.ts";
-import type { OnLocked } from "../database/sqlite.ts";
 import { ComputeAccount } from "../engine/compute-account.ts";
 import { PythonEnvironments } from "../engine/environments/python-environment.ts";
 import { findGpus } from "../engine/gpus.ts";
@@ -24,6 +22,7 @@ import { LocalEngine } from "../engine/local/local-engine.ts";
 import { watchLog } from "../observe/log-watch.ts";
 import type { ChildOptions } from "../settings/child-options.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
+import { openChosenDatabase } from "./choose-database.ts";
 import { settleInstance } from "./settle-instance.ts";
 
 export type ControllerOptions = ChildOptions & { serverEnv: NodeJS.ProcessEnv };
@@ -33,6 +32,8 @@ export interface Infrastructure {
   options: ControllerOptions;
   log: Log;
   db: Database;
+  /** Why the database does not serve now; undefined if it does. */
+  databaseFault: () => string | undefined;
   /** Higher than the epoch of every former controller. */
   epoch: number;
   workerDeps: StartWorkerDeps;
@@ -66,15 +67,8 @@ export async function openInfrastructure(
     onWait: (error: unknown) => log.error(`${describeShortage(error)}: waiting for free resources`),
     signal: new AbortController().signal,
   };
-  assertFits(dataDir);
-  const inUse = await whenDiskHasSpace(async () => markInUse(dataDir), diskWait);
-  if (inUse.wasUnclean)
-    await checkAfterUncleanStop(dataDir, (error) => log.error({ err: error }, "the database is damaged"));
-  const onMoved = (rows: number) =>
-    log.info(
-      `migrating the database of an older Quern: ${rows} jobs moved; the control plane starts after that`,
-    );
-  const db = await whenDiskHasSpace(() => openOwnDatabase(dataDir, tellOfLock(log), onMoved), diskWait);
+  const chosen = await openChosenDatabase({ dataDir, database: options.database, log, diskWait });
+  const { db } = chosen;
   const patientDb = patientDatabase(db, diskWait);
   const instance = await settleInstance({
     dataDir,
@@ -98,8 +92,7 @@ export async function openInfrastructure(
   const account = new ComputeAccount({ ...accountOf(options), gpus });
   const close = async () => {
     await engine.settled();
-    await db.close();
-    inUse.clear();
+    await chosen.close();
     directory.release();
   };
   const refusal = await refusing;
@@ -111,6 +104,7 @@ export async function openInfrastructure(
     options,
     log,
     db,
+    databaseFault: chosen.fault,
     epoch: await takeEpoch(patientDb),
     workerDeps,
     account,
@@ -125,13 +119,4 @@ export async function openInfrastructure(
  */
 function accountOf({ cpus, memory, machine }: ControllerOptions) {
   return { cpuMillis: cpus ?? machine.cpuMillis, memoryBytes: memory ?? machine.memoryBytes };
-}
-
-function tellOfLock(log: Log): OnLocked {
-  return ({ isOver, waitedMs }) => {
-    const seconds = Math.round(waitedMs / 1000);
-    if (isOver) log.warn(`another process had locked the database for ${seconds} s; continuing`);
-    else
-      log.warn("another process has locked the database (a shell, a backup): jobs and changes wait for it");
-  };
 }

@@ -33,10 +33,13 @@ export async function settleInstance(options: SettleOptions): Promise<SettledIns
   // A directory of a release without instances has neither id. A restored older database has none.
   const isCopy = found?.isCopy === true || (recorded !== "" && recorded !== found?.id);
   const id = isCopy || found === undefined ? newInstanceId() : found.id;
-  const write = () => whenDiskHasSpace(async () => writeInstance(dataDir, id), diskWait);
+  const write = (formerId?: string) =>
+    whenDiskHasSpace(async () => writeInstance(dataDir, id, formerId), diskWait);
   if (isCopy) {
-    // The database is written first: if this start is interrupted, the next one detects the copy again.
-    await disown(options, id);
+    // The id in the database comes last: if this start is interrupted, the next one finds two ids, and does this again.
+    await disown(options);
+    await write(recorded);
+    await recordInstance(db, id);
     await write();
   } else {
     if (found === undefined || found.isStale) await write();
@@ -50,9 +53,8 @@ export async function settleInstance(options: SettleOptions): Promise<SettledIns
  * The workers in the copied rows belong to the original. The copied jobs would write to the original's outputs and
  * queues.
  */
-async function disown({ db, dataDir, continueJobs, log }: SettleOptions, id: string): Promise<void> {
+async function disown({ db, dataDir, continueJobs, log }: SettleOptions): Promise<void> {
   const paused = await db.transaction(async (tx) => {
-    await recordInstance(tx, id);
     await disownWorkers(tx);
     return continueJobs ? 0 : pauseAll(tx, "copy", timestamp());
   });

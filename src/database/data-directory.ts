@@ -2,11 +2,28 @@
  * The data directory: mode 0700, one owner at a time. The lock is the kernel's, held through SQLite on a separate file,
  * so a killed process releases it at once.
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { delay } from "../base/clock.ts";
 import { shortageOf } from "../base/disk-full.ts";
 import { CannotStart, isNotForUs } from "../contracts/cannot-start.ts";
-import { lockFile, lockOwnerFile, temporaryDirectory } from "../contracts/data-layout.ts";
+import {
+  applicationsDirectory,
+  instanceFile,
+  jobsDirectory,
+  lockFile,
+  lockOwnerFile,
+  projectsDirectory,
+  temporaryDirectory,
+} from "../contracts/data-layout.ts";
 import { openSqlite, type SqliteDriver } from "./sqlite-drivers.ts";
 
 export interface DataDirectory {
@@ -15,6 +32,8 @@ export interface DataDirectory {
 }
 
 const RETRY_MS = 50;
+/** Directories whose content only the database can distinguish from waste. */
+const KNOWN_BY_DATABASE = [jobsDirectory, projectsDirectory, applicationsDirectory];
 
 /**
  * Makes and locks `path`. If the lock is held and the holder's parent is alive, throws at once. If that parent is dead,
@@ -97,4 +116,23 @@ export function makeTemporaryDirectory(dataDir: string): string {
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { mode: 0o700 });
   return directory;
+}
+
+/** The first path that only exists if a database has existed beside it. */
+export function dataBeside(dataDir: string): string | undefined {
+  for (const directoryOf of KNOWN_BY_DATABASE) {
+    const path = directoryOf(dataDir);
+    if (entriesOf(path).length > 0) return path;
+  }
+  const instance = instanceFile(dataDir);
+  return existsSync(instance) ? instance : undefined;
+}
+
+function entriesOf(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }

@@ -17,7 +17,30 @@ export interface Statements {
 export interface Database extends Statements {
   /** Commits if `work` resolves, rolls back if it rejects. Transactions and single statements run one after another. */
   transaction<T>(work: (tx: Statements) => Promise<T>): Promise<T>;
+  /**
+   * The same database for work that waits for as long as it cannot be reached, until `signal` is aborted. Only a
+   * database that is another program has this. Work of the other kind is refused after a while (`DatabaseUnavailable`).
+   */
+  patient?(signal: AbortSignal): Database;
   close(): Promise<void>;
+}
+
+/** A database that is another program was not reached for so long that the work was given up. */
+export class DatabaseUnavailable extends Error {
+  /** A change was to be committed, and nobody knows whether it was. So nothing may be undone because of this error. */
+  readonly isOutcomeUnknown: boolean;
+
+  constructor(why: string, isOutcomeUnknown: boolean, cause?: unknown) {
+    super(`the database cannot be reached: ${why}`, { cause });
+    this.name = "DatabaseUnavailable";
+    this.isOutcomeUnknown = isOutcomeUnknown;
+  }
+}
+
+/** The `DatabaseUnavailable` that `error` is, or that caused it. */
+export function unavailabilityOf(error: unknown): DatabaseUnavailable | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof DatabaseUnavailable) return at;
+  return undefined;
 }
 
 /** The first row, or undefined. */

@@ -19,6 +19,8 @@ import { instanceFile } from "../contracts/data-layout.ts";
 
 export interface Instance {
   id: string;
+  /** The id that its database had when the directory got a new one. The start that changed it may not have gone on. */
+  formerId: string | undefined;
   /** It was made somewhere else: workers and jobs of the original do not belong to it. */
   isCopy: boolean;
   /** The file was written in another boot, so device numbers may differ from it. */
@@ -27,6 +29,7 @@ export interface Instance {
 
 interface InstanceRecord {
   instance_id: string;
+  former_id?: string | undefined;
   inode: string;
   device: string;
   /** The boot of the machine; empty if the system does not identify boots. */
@@ -45,6 +48,7 @@ export function readInstance(dataDir: string): Instance | undefined {
   const isMoved = isSameBoot && record.device !== String(dev);
   return {
     id: record.instance_id,
+    formerId: record.former_id,
     isCopy: record.inode !== String(ino) || isMoved,
     isStale: !isSameBoot,
   };
@@ -67,15 +71,16 @@ export function newInstanceId(): string {
 }
 
 /**
- * The content is synced before the file is renamed into place. A rename keeps the inode that is written in the file.
+ * `formerId`: the id that the database still has. The content is synced before the file is renamed into place. A rename keeps the inode that is written in the file.
  */
-export function writeInstance(dataDir: string, id: string): void {
+export function writeInstance(dataDir: string, id: string, formerId?: string): void {
   const file = instanceFile(dataDir);
   const fd = openSync(`${file}.new`, "w", 0o600);
   try {
     const { ino, dev } = fstatSync(fd, { bigint: true });
     const record: InstanceRecord = {
       instance_id: id,
+      former_id: formerId,
       inode: String(ino),
       device: String(dev),
       boot: bootId() ?? "",

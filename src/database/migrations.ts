@@ -6,7 +6,7 @@ import type { MovingStep } from "./schema/schema-step.ts";
 import { SCHEMA_STEPS } from "./schema-steps.ts";
 
 /** 0 if there are no tables yet. Changes nothing. */
-export async function schemaVersion(db: Database): Promise<number> {
+export async function schemaVersion(db: Statements): Promise<number> {
   try {
     return (await first<{ version: number }>(db, "SELECT version FROM schema_version"))?.version ?? 0;
   } catch (error) {

@@ -3,37 +3,19 @@
  * that it should know, or damaged. Then nothing is changed: a new database would know no job, API or key, and unknown
  * data would be removed.
  */
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, existsSync, openSync, readSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { Worker } from "node:worker_threads";
 import { CannotStart } from "../contracts/cannot-start.ts";
-import {
-  applicationsDirectory,
-  databaseFile,
-  databaseInUseFile,
-  instanceFile,
-  jobsDirectory,
-  projectsDirectory,
-} from "../contracts/data-layout.ts";
+import { databaseFile, databaseInUseFile } from "../contracts/data-layout.ts";
 import { QUICK_CHECK_WAIT_BYTES } from "../contracts/limits/database.ts";
+import { dataBeside } from "./data-directory.ts";
 import type { Database } from "./database.ts";
 import { migrate, type OnMoved, schemaVersion } from "./migrations.ts";
 import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";
 import { isDamaged } from "./sqlite-drivers.ts";
 
 const HEADER = "SQLite format 3\0";
-/** Directories whose content only the database can distinguish from waste. */
-const KNOWN_BY_DATABASE = [jobsDirectory, projectsDirectory, applicationsDirectory];
-
 /** Opens the database, and brings it to this release's schema. Throws `CannotStart` with file, finding and cure. */
 export async function openOwnDatabase(
   dataDir: string,
@@ -84,29 +66,10 @@ function headOf(file: string): string | undefined {
   }
 }
 
-/** The first path that only exists if a database has existed beside it. */
-function dataBeside(dataDir: string): string | undefined {
-  for (const directoryOf of KNOWN_BY_DATABASE) {
-    const path = directoryOf(dataDir);
-    if (entriesOf(path).length > 0) return path;
-  }
-  const instance = instanceFile(dataDir);
-  return existsSync(instance) ? instance : undefined;
-}
-
-function entriesOf(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
-}
-
 function refusal(dataDir: string, what: string): string {
   return (
     `the database ${databaseFile(dataDir)} ${what}, but ${dataBeside(dataDir)} is there, and a new database would not match it. ` +
-    "Nothing was changed. Restore the database (from a backup, with its -wal file if it has one); " +
+    "Nothing was changed. Restore the database (from a backup, with its -wal file if it has one), or give the --database that it was used with; " +
     "to start without it, give another --data-dir, or move this directory away first"
   );
 }

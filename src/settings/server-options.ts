@@ -24,18 +24,22 @@ export const SERVER_SETTING_NAMES = Object.keys(SERVER_SETTINGS) as ServerSettin
 
 /** Throws an error that names the option, what was given and what is allowed. */
 export function readServerOptions(texts: SettingTexts): ServerOptions {
-  const values = Object.fromEntries(SERVER_SETTING_NAMES.map((name) => [name, settingOf(name, texts[name])]));
+  const values = Object.fromEntries(
+    SERVER_SETTING_NAMES.map((name) => [name, readServerOption(name, texts[name])]),
+  );
   const options = values as unknown as Values;
   return { ...options, tls: tlsOf(options), jwt: jwtOf(options), sigv4: sigv4Of(options) };
 }
 
-function settingOf(name: ServerSetting, text: string): unknown {
-  const { option, env, parse } = SERVER_SETTINGS[name];
+/** Throws an error that names the option, what was given (but no secret) and what is allowed. */
+export function readServerOption<Name extends ServerSetting>(name: Name, text: string): Values[Name] {
+  const { option, env, parse, unit } = SERVER_SETTINGS[name];
   try {
-    return parse(text);
+    return parse(text) as Values[Name];
   } catch (error) {
     const [called] = (option || env).split(" ");
-    throw new Error(`${called} ${(error as Error).message} (got "${text}")`, { cause: error });
+    const got = unit === "secret" ? "" : ` (got "${text}")`;
+    throw new Error(`${called} ${(error as Error).message}${got}`, { cause: error });
   }
 }
 

@@ -7,6 +7,7 @@ import {
   bytes,
   command,
   cpuMillis,
+  databaseUrl,
   days,
   directories,
   directory,
@@ -35,6 +36,14 @@ export const SERVER_SETTINGS = {
     unit: "directory",
     help: "directory of the database, files and logs",
     parse: directory,
+  },
+  database: {
+    env: "QUERN_DATABASE",
+    option: "--database <url>",
+    default: "",
+    unit: "secret",
+    help: "PostgreSQL database to use instead of SQLite, such as postgres://quern@db.internal/quern; other users of the machine see options, but not variables",
+    parse: optional(databaseUrl),
   },
   python: {
     env: "QUERN_PYTHON",

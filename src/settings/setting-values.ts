@@ -96,6 +96,14 @@ export function url(text: string): string {
   return text;
 }
 
+/** Reads the address of a PostgreSQL database. It may have a password, so no error shows it. */
+export function databaseUrl(text: string): string {
+  const form = "must be postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) throw new Error(form);
+  if (new URL(text).pathname.length < 2) throw new Error(`${form}: the name of the database is missing`);
+  return text;
+}
+
 /** Reads a URL for use in headers: always ASCII, and without a trailing slash. */
 export function publicUrl(text: string): string {
   if (!/^https?:\/\/[^?#@]+$/.test(text) || !URL.canParse(text))

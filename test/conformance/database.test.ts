@@ -48,7 +48,7 @@ import type { Database, SqlValue, Statements } from "../../src/database/database
 import { allKeys, saveKey } from "../../src/database/key-rows.ts";
 import { migrate } from "../../src/database/migrations.ts";
 import { takeEpoch } from "../../src/database/owner-row.ts";
-import { openPostgresDatabase } from "../../src/database/postgres.ts";
+import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
 import {
   afterUnsettled,
   appendSegments,
@@ -82,7 +82,7 @@ async function openSqlite(): Promise<Opened> {
 
 async function openPostgres(): Promise<Opened> {
   const postgres = await startPostgres();
-  const db = await openPostgresDatabase(postgres.url);
+  const db = await connectPostgres({ url: postgres.url });
   return {
     db,
     close: async () => {

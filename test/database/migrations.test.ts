@@ -8,7 +8,7 @@ import { configText } from "../../src/batch/records/job-rows.ts";
 import { inputIfKept, storedInput } from "../../src/batch/records/stored-input.ts";
 import type { Database } from "../../src/database/database.ts";
 import { migrate, schemaVersion } from "../../src/database/migrations.ts";
-import { openPostgresDatabase } from "../../src/database/postgres.ts";
+import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
 import { SCHEMA_STEPS } from "../../src/database/schema-steps.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { isPostgresInstalled, startPostgres } from "../harness/postgres.ts";
@@ -150,7 +150,7 @@ describe("the migration of jobs with large submissions", () => {
 
   it.runIf(isPostgresInstalled)("does the same on PostgreSQL", async () => {
     const postgres = await startPostgres();
-    const db = await openPostgresDatabase(postgres.url);
+    const db = await connectPostgres({ url: postgres.url });
     close = async () => {
       await db.close();
       postgres.stop();

@@ -7,7 +7,7 @@ import { timestamp, wallMs } from "../../base/clock.ts";
 import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { itemsFile, jobDirectory } from "../../contracts/data-layout.ts";
-import type { Database } from "../../database/database.ts";
+import { type Database, unavailabilityOf } from "../../database/database.ts";
 import { insertOutput } from "../output/job-outputs.ts";
 import { writeItemsFile } from "../records/items-file.ts";
 import { insertJob, type NewJob } from "../records/job-rows.ts";
@@ -65,7 +65,8 @@ export async function submitJob(
     return record(deps.db, toNewJob(jobId, api, submission), output, key);
   };
   const recorded = await make().catch(async (error) => {
-    await forget();
+    // The job may be recorded, and needs its items then. If it is not, the next start removes them.
+    if (unavailabilityOf(error)?.isOutcomeUnknown !== true) await forget();
     throw error;
   });
   // Another submission with the same key was faster.

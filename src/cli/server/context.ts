@@ -32,8 +32,8 @@ export interface CliContext {
   files: { environments: string; dataDir: string; examples: string };
   /** The interpreter that predictors run with. */
   python: string;
-  /** The error of the data directory's database; undefined if it is valid or does not exist yet. */
-  databaseFault: () => Promise<string | undefined>;
+  /** What the data directory's database is; `cure` if something is wrong with it. */
+  checkDatabase: () => Promise<{ detail: string; cure?: string }>;
   /** Creates a key in a data directory that no server uses. */
   createKeyOffline: (dataDir: string, scope: KeyScope, api: string | null) => Promise<CreatedKey>;
 }

@@ -8,7 +8,11 @@ import { jsonSchema, type Operation, type Parameter } from "./operation.ts";
 import { OPERATIONS } from "./operations.ts";
 
 /** Errors that every operation may return. */
-const EVERYWHERE: readonly ErrorCode[] = ["misdirected_request", "server_unavailable"];
+const EVERYWHERE: readonly ErrorCode[] = [
+  "misdirected_request",
+  "database_unavailable",
+  "server_unavailable",
+];
 /**
  * A segment of a path (gateway/door/request-target.ts): no control characters, and neither `.` nor `..`. No name begins
  * with a dot.

@@ -13,3 +13,31 @@ export const QUICK_CHECK_WAIT_BYTES = 1024 ** 3;
 export const MOVED_AT_ONCE_MS = 100;
 /** A migration that moves rows logs its progress this often. */
 export const MOVED_TOLD_MS = 5_000;
+
+/** PostgreSQL. A connection that is not ready after this time is given up: a paused server accepts and says nothing. */
+export const POSTGRES_CONNECT_MS = 5_000;
+/**
+ * A statement that has no answer after this time loses its connection, so a half-open one is noticed. The server itself
+ * cancels statements after the shorter time, so a slow one keeps its connection. The slowest of Quern's own take 0.1 s.
+ */
+export const POSTGRES_STATEMENT_MS = 20_000;
+export const POSTGRES_SLOW_STATEMENT_MS = 15_000;
+/** The same during a migration, which may change each row of a table. */
+export const POSTGRES_MIGRATION_MS = 3_600_000;
+/** A session of PostgreSQL that waits for us within a transaction holds locks, and ends after this time. */
+export const POSTGRES_IDLE_MS = 30_000;
+/** Keepalive, on both sides. The server gives up a dead client after 10 + 3 × 5 s, and frees its locks. */
+export const POSTGRES_KEEPALIVE_S = 10;
+export const POSTGRES_KEEPALIVE_INTERVAL_S = 5;
+export const POSTGRES_KEEPALIVE_COUNT = 3;
+/** Pauses between attempts to connect, and before work that was rolled back runs again. They grow. */
+export const POSTGRES_RECONNECT = { firstMs: 50, maxMs: 2_000 };
+export const POSTGRES_AGAIN = { firstMs: 5, maxMs: 1_000 };
+/** How long a request waits for a database that cannot be reached. Clients and proxies wait for 30 s or more. */
+export const DATABASE_WAIT_MS = 10_000;
+/** The same for work that shuts down. A controller must leave within 20 s. */
+export const DATABASE_LEAVING_MS = 3_000;
+/** A statement without an answer for this long is reported: the database hangs. */
+export const DATABASE_HANGS_MS = 3_000;
+/** How long a start waits for the session of a former controller: after a kill -9 it ends within its statement. */
+export const DATABASE_TAKEN_WAIT_MS = 30_000;

@@ -1,0 +1,117 @@
+/**
+ * Opens the PostgreSQL database of a data directory, as open-database.ts opens the file of SQLite. Refuses one that is
+ * in use, is not this directory's, or is of a newer release; then nothing is changed.
+ */
+import { CannotStart } from "../../contracts/cannot-start.ts";
+import {
+  DATABASE_TAKEN_WAIT_MS,
+  POSTGRES_MIGRATION_MS,
+  POSTGRES_SLOW_STATEMENT_MS,
+  POSTGRES_STATEMENT_MS,
+} from "../../contracts/limits/database.ts";
+import { shownDatabase } from "../../contracts/secrets.ts";
+import type { Database } from "../database.ts";
+import { migrate, type OnMoved } from "../migrations.ts";
+import { ConnectionLost, inWords, isSetUpWrong } from "./faults.ts";
+import { Link, type OnReach } from "./link.ts";
+import { Ownership, Taken } from "./ownership.ts";
+import { PostgresDatabase } from "./postgres-database.ts";
+import { mismatchOf } from "./read-postgres.ts";
+import { Session, type StatementLimits } from "./session.ts";
+
+/** Earlier ones lack no statement that is used, but no test runs on them. */
+const LEAST_VERSION = 130_000;
+const USUAL: StatementLimits = { serverMs: POSTGRES_SLOW_STATEMENT_MS, clientMs: POSTGRES_STATEMENT_MS };
+const MIGRATING: StatementLimits = { serverMs: POSTGRES_MIGRATION_MS, clientMs: 2 * POSTGRES_MIGRATION_MS };
+
+export interface PostgresOptions {
+  /** It may have a password, so no message has it. */
+  url: string;
+  onReach?: OnReach;
+  onMoved?: OnMoved;
+  /** Shorter limits, for tests. */
+  limits?: StatementLimits;
+}
+
+/** Connects and takes the database. Its tables are as they were found. Throws `CannotStart` if a person must act. */
+export async function connectPostgres({
+  url,
+  onReach,
+  limits = { ...USUAL },
+}: PostgresOptions): Promise<PostgresDatabase> {
+  const ownership = new Ownership();
+  const untilMs = performance.now() + DATABASE_TAKEN_WAIT_MS;
+  const link = new Link({
+    open: async () => checked(await Session.open(url, limits)),
+    take: (session) => ownership.take(session),
+    isFinal: (error) => isSetUpWrong(error) || (error instanceof Taken && performance.now() > untilMs),
+    onReach: onReach ?? (() => {}),
+  });
+  try {
+    await link.start();
+    return PostgresDatabase.over(link, ownership);
+  } catch (error) {
+    await link.close();
+    throw refusalOf(url, error);
+  }
+}
+
+function refusalOf(url: string, error: unknown): unknown {
+  if (error instanceof CannotStart) return error;
+  const database = `the database ${shownDatabase(url)}`;
+  if (error instanceof Taken)
+    return new CannotStart(
+      "database_in_use",
+      `${database} is in use by another Quern: stop that one, or give this one a database of its own`,
+    );
+  return new CannotStart(
+    "database_unusable",
+    `${database} cannot be used: ${inWords(error)}; correct --database (or QUERN_DATABASE), or create the database and make its user the owner`,
+    error,
+  );
+}
+
+/** A standby takes no changes. Another encoding cannot keep every text. */
+async function checked(session: Session): Promise<Session> {
+  try {
+    const [found] = await session.all<{ version: number; encoding: string; read_only: string }>(
+      "SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only",
+    );
+    const { version, encoding, read_only } = found!;
+    if (version < LEAST_VERSION)
+      throw new CannotStart("database_unusable", "the database's PostgreSQL is older than 13: upgrade it");
+    if (encoding !== "UTF8")
+      throw new CannotStart(
+        "database_unusable",
+        `the database's encoding is ${encoding}: create one with ENCODING 'UTF8'`,
+      );
+    if (read_only === "on") throw new ConnectionLost(new Error("the server is read-only: a standby"));
+    return session;
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+}
+
+/** Opens the database of a data directory, and brings it to this release's schema. */
+export async function openOwnPostgres(dataDir: string, options: PostgresOptions): Promise<PostgresDatabase> {
+  const limits = { ...MIGRATING };
+  const db = await connectPostgres({ ...options, limits });
+  try {
+    await assertBelongs(db, dataDir, shownDatabase(options.url));
+    await migrate(db.patient(new AbortController().signal), options.onMoved);
+    Object.assign(limits, options.limits ?? USUAL);
+    await db.run(`SET statement_timeout = ${limits.serverMs}`);
+    return db;
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+}
+
+async function assertBelongs(db: Database, dataDir: string, shown: string): Promise<void> {
+  const found = await mismatchOf(db, dataDir);
+  if (found === undefined) return;
+  const message = `the database ${shown} ${found.what}. Nothing was changed. ${found.cure}`;
+  throw new CannotStart("database_missing", message);
+}
