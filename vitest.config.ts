@@ -31,6 +31,7 @@ class LongFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: [SUITES[process.env.QUERN_TEST_SUITE ?? ""]!],
+    globalSetup: process.env.QUERN_TEST_DATABASE === "postgres" ? ["test/harness/postgres-setup.ts"] : [],
     testTimeout: 120_000,
     hookTimeout: 120_000,
     maxWorkers: 3,

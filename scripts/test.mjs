@@ -1,6 +1,6 @@
 /**
- * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow` or
- * `--own-kernel` as the first argument, the tests that need it. Ends with one line over all stages: `N passed, N
+ * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow`,
+ * `--own-kernel` or `--postgres` as the first argument, the tests that need it. Ends with one line over all stages: `N passed, N
  * failed, N skipped`.
  */
 import { spawnSync } from "node:child_process";
@@ -21,7 +21,9 @@ const OWN_KERNEL = "--own-kernel";
 const OTHER_NODE = "--other-node";
 /** The folder of the tests that run in a kernel of their own. */
 const MEMORY_GROUPS = join("test", "memory-groups");
-const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE];
+/** With PostgreSQL as the database of each server, tests of what depends on it most. */
+const POSTGRES = "--postgres";
+const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE, POSTGRES];
 const scenarios = (folder, ...names) => names.map((name) => `test/scenarios/${folder}/${name}.test.ts`);
 /**
  * Leaves out tests that do not depend on the version of Node: decisions, Python, applications, guides, the rules of
@@ -42,6 +44,13 @@ const OF_NODE = [
   ...scenarios("batch", "compressed-outputs", "survival"),
   ...scenarios("operations", "server"),
   ...scenarios("realtime", "payloads", "realtime", "rude-clients", "streams"),
+];
+
+/** Durability, counts and rows of each kind. Everything else is the same code above the same port. */
+const OF_DATABASE = [
+  ...scenarios("batch", "kill-points", "survival", "output-ends", "isolation"),
+  ...scenarios("access", "keys"),
+  ...scenarios("applications", "applications"),
 ];
 
 const total = { passed: 0, failed: 0, skipped: 0 };
@@ -167,6 +176,8 @@ function sum(all) {
 
 if (process.argv[2] === TENSORFLOW) await stage("TensorFlow", tensorflow);
 else if (process.argv[2] === OWN_KERNEL) await stage("a kernel of its own", ownKernel);
+else if (process.argv[2] === POSTGRES)
+  await stage("PostgreSQL", () => vitest({ QUERN_TEST_DATABASE: "postgres" }, OF_DATABASE));
 else if (process.argv[2] === OTHER_NODE) await stage("TypeScript", () => vitest({}, OF_NODE));
 else {
   await stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));

@@ -14,7 +14,9 @@ import { dirname, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { jobRecordSchema } from "../../src/contracts/http/answers.ts";
+import type { Database } from "../../src/database/database.ts";
 import { runtimeDirectory } from "../../src/settings/runtime-directory.ts";
+import { dropTestDatabase, newTestDatabase, openTestDatabase } from "./databases.ts";
 import { eventually } from "./eventually.ts";
 import { processes } from "./processes.ts";
 import { expectPublished } from "./published-schema.ts";
@@ -61,6 +63,8 @@ export class TestServer {
   /** The directory in which `quern up` is started. */
   workingDirectory = root;
   private readonly env: NodeJS.ProcessEnv;
+  /** The PostgreSQL database of its own; undefined on SQLite. */
+  private readonly database = newTestDatabase();
 
   /** The control group of the server, if it gets one of its own. */
   private readonly group: string | undefined;
@@ -70,7 +74,7 @@ export class TestServer {
     mkdirSync(this.inputs);
     // Many small APIs on a machine of two cores; tests about compute set the capacity.
     const own = { QUERN_HOST: undefined, QUERN_DATA_DIR: this.dataDir, QUERN_CPUS: "16", NO_COLOR: "1" };
-    this.env = { ...process.env, ...own, ...env };
+    this.env = { ...process.env, ...own, ...this.ownDatabase, ...env };
     this.env.XDG_CONFIG_HOME = join(this.dir, "config");
   }
 
@@ -229,6 +233,16 @@ export class TestServer {
     return Number(new RegExp(`^quern_requests_in_flight\\{api="${api}"\\} (\\d+)$`, "m").exec(text)?.[1]);
   }
 
+  /** The variable that names its database, for commands of a test's own. */
+  get ownDatabase(): { QUERN_DATABASE?: string } {
+    return this.database === undefined ? {} : { QUERN_DATABASE: this.database };
+  }
+
+  /** Its database, also while it runs. */
+  openDatabase(): Database {
+    return openTestDatabase(this.dataDir, this.database);
+  }
+
   writeInput(name: string, text: string): string {
     writeFileSync(join(this.inputs, name), text);
     return `file://${join(this.inputs, name)}`;
@@ -260,6 +274,7 @@ export class TestServer {
   async stop(): Promise<void> {
     await noteVitals(this).catch((error: Error) => console.error(`no vitals: ${error.message}`));
     await this.stopProcesses();
+    dropTestDatabase(this.database);
     rmSync(runtimeDirectory(this.dataDir), { recursive: true, force: true });
     // Packages that were being installed when the server stopped still come for a moment.
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

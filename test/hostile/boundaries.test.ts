@@ -5,7 +5,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { eventually } from "../harness/eventually.ts";
 import { OBEDIENT } from "../harness/projects.ts";
 import { root, TestServer } from "../harness/server.ts";
@@ -122,7 +121,7 @@ describe("a job that throws", () => {
         ({ status }) => status === "status_running",
       ),
     );
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    const db = server.openDatabase();
     await db.run("UPDATE job_submissions SET submission_json = '{' WHERE job_id = ?", [broken]);
     await db.close();
     process.kill(children[1]!, "SIGKILL");
@@ -225,7 +224,7 @@ describe("an API that throws", () => {
   it("keeps serving if its row cannot be read, and the server starts", async () => {
     throwAt("");
     await eventually("it serves", async () => (await server.post("/victim", { id: 1 })).status === 200);
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    const db = server.openDatabase();
     await db.run("UPDATE api_versions SET spec_json = '{' WHERE name = 'victim'");
     await db.close();
     process.kill(children[1]!, "SIGKILL");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../src/contracts/limits/configuration.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { isOnSqlite } from "../harness/databases.ts";
 import { peakMiB } from "../harness/peak-memory.ts";
 import { ECHO, project } from "../harness/projects.ts";
 import { TestServer } from "../harness/server.ts";
@@ -164,7 +165,7 @@ describe("a configuration beyond a limit", () => {
 });
 
 /** Rows as a release without this limit may have left them. */
-describe("jobs with configurations of megabytes", () => {
+describe.runIf(isOnSqlite)("jobs with configurations of megabytes", () => {
   const JOBS = 25;
   const MEGABYTES = 4;
 

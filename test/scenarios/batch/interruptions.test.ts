@@ -5,7 +5,6 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { killAll, processes } from "../../harness/processes.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -101,7 +100,7 @@ async function crashMachine(): Promise<void> {
   rmSync(crash);
   const notes = join(server.dataDir, "notes");
   for (const name of readdirSync(notes)) writeFileSync(join(notes, name), Buffer.alloc(32));
-  const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+  const db = server.openDatabase();
   await db.run("UPDATE owner SET boot = 'the boot before'");
   await db.close();
 }

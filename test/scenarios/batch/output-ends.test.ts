@@ -14,7 +14,6 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
 import { jobLogDirectory, outputDirectory } from "../../../src/contracts/data-layout.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { readOutput, WRITER } from "../../harness/outputs.ts";
 import { project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -32,8 +31,9 @@ class PythonPredictor:
 `;
 
 /** Does what the server does hours after the end of jobs. */
-async function prune(dataDir: string): Promise<void> {
-  const db = openSqliteDatabase(join(dataDir, "quern.db"));
+async function prune(server: TestServer): Promise<void> {
+  const { dataDir } = server;
+  const db = server.openDatabase();
   const logDirectory = (id: string) => jobLogDirectory(dataDir, id);
   const retention = new Retention({
     ...{ db, log: openLog("test", "/dev/null"), dataDir, logDirectory },
@@ -170,7 +170,7 @@ class PythonPredictor:
     const kept = outputDirectory(server.dataDir, inServer);
     expect(existsSync(join(kept, "manifest.json"))).toBe(true);
     await server.stopProcesses();
-    await prune(server.dataDir);
+    await prune(server);
     await server.start();
     expect(existsSync(kept)).toBe(false);
     expect(readOutput(join(directory, inStore)).rows).toHaveLength(40);

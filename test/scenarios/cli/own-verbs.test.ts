@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEMPLATES } from "../../../src/cli/project/init.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { changeSpecs } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { TestServer } from "../../harness/server.ts";
 
@@ -90,10 +90,10 @@ describe("quern doctor", () => {
     };
     server.deploy(deployment);
     // As a release with other settings might have left it.
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
-    await db.run(
-      `UPDATE api_versions SET spec_json = json_set(spec_json, '$.config.networking', json('{"cors_origins":[1]}')) WHERE name = 'ill'`,
-    );
+    const db = server.openDatabase();
+    await changeSpecs(db, "ill", (spec) => {
+      (spec.config as Record<string, unknown>).networking = { cors_origins: [1] };
+    });
     await db.close();
     expect(server.cli(["refresh", "well"]).code).toBe(0);
     await eventually("it is told", () =>

@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { archiveOf } from "../../harness/archives.ts";
+import { changeSpecs } from "../../harness/databases.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const server = new TestServer();
@@ -93,8 +93,8 @@ describe("quern export api", () => {
     expect(server.cli(["deploy", target("whole")]).out).toBe("whole is up to date\n");
     expect(readFileSync(join(target("whole"), "quern.yaml"), "utf8")).toContain("half: 1.50\n");
     // As an older release saved it; user code has written a file since.
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
-    await db.run("UPDATE api_versions SET spec_json = json_remove(spec_json, '$.submitted')");
+    const db = server.openDatabase();
+    await changeSpecs(db, "%", (spec) => delete spec.submitted);
     await db.close();
     expect(server.cli(["export", "api", "whole", first, target("first")]).code).toBe(0);
     expect(readdirSync(join(target("first"), "code")).sort()).toEqual(["other.py", "p.py"]);

@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { memberText } from "../../../src/base/json/spans.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { changeSpecs } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { root, TestServer } from "../../harness/server.ts";
@@ -71,8 +71,8 @@ describe("a program", () => {
 
   it("gets the entry of a version that an older release saved without it", async () => {
     const files = project(OBEDIENT);
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
-    await db.run("UPDATE api_versions SET spec_json = json_remove(spec_json, '$.submitted')");
+    const db = server.openDatabase();
+    await changeSpecs(db, "%", (spec) => delete spec.submitted);
     await db.close();
     expect(files["quern.yaml"]).toContain("- name: echo\n  predictor: {path: predictor.py}\n");
     const entry = (name: string) =>

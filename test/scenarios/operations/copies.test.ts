@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { QUICK_CHECK_WAIT_BYTES } from "../../../src/contracts/limits/database.ts";
 import { openSqlite } from "../../../src/database/sqlite-drivers.ts";
+import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -25,7 +26,7 @@ const BATCHES = 30;
 /** Of SQLite. */
 const PAGE_BYTES = 4096;
 
-describe("a copy of a data directory", () => {
+describe.runIf(isOnSqlite)("a copy of a data directory", () => {
   const original = new TestServer();
   const copy = new TestServer();
   const log = join(original.dir, "log");
@@ -111,7 +112,7 @@ function damagePages(file: string, from: number): void {
   closeSync(fd);
 }
 
-describe("a damaged or missing database", () => {
+describe.runIf(isOnSqlite)("a damaged or missing database", () => {
   const server = new TestServer();
   const file = join(server.dataDir, "quern.db");
   const kept = join(server.dir, "kept.db");

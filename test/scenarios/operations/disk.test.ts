@@ -9,8 +9,8 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
+import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { ECHO } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -39,9 +39,9 @@ function mount(path: string, options = ""): boolean {
   }
 }
 
-describe("a full disk", () => {
+describe.runIf(isOnSqlite)("a full disk", () => {
   const server = new TestServer();
-  const isMounted = mount(server.dataDir);
+  const isMounted = isOnSqlite && mount(server.dataDir);
   const filler = join(server.dataDir, "filler");
   const handled = join(server.dir, "handled");
   const fill = () => {
@@ -186,10 +186,10 @@ describe("a full disk", () => {
   );
 });
 
-describe("a disk without free inodes", () => {
+describe.runIf(isOnSqlite)("a disk without free inodes", () => {
   const server = new TestServer();
   const sockets = runtimeDirectory(server.dataDir);
-  const isMounted = [server.dataDir, sockets].every((path) => mount(path, ",nr_inodes=500"));
+  const isMounted = isOnSqlite && [server.dataDir, sockets].every((path) => mount(path, ",nr_inodes=500"));
   const handled = join(server.dir, "handled");
   const useUp = (directory: string) => {
     mkdirSync(join(directory, "filler"));
@@ -247,7 +247,7 @@ describe("a disk without free inodes", () => {
   );
 });
 
-describe("the retention", () => {
+describe.runIf(isOnSqlite)("the retention", () => {
   const server = new TestServer();
   const data = (id: string) => [join(server.dataDir, "jobs", id), join(server.dataDir, "logs", "jobs", id)];
   afterAll(() => server.stop());
@@ -267,7 +267,7 @@ describe("the retention", () => {
     const failed = await server.submit("jobs", job(true));
     for (const id of [fine, failed]) await server.ended("jobs", id);
     await server.stopProcesses();
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    const db = server.openDatabase();
     const log = openLog("test", "/dev/null");
     const day = 86_400_000;
     const logDirectory = (id: string) => join(server.dataDir, "logs", "jobs", id);

@@ -2,7 +2,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { BACKEND, PYPROJECT } from "../../harness/local-package.ts";
 import { killAll } from "../../harness/processes.ts";
@@ -81,7 +80,7 @@ describe("a server", () => {
     const input = { store_paths: [`file://${server.dir}/more/`], batch_size: 1 };
     const answer = await server.post("/jobs?dryRun=true", { workers: 1, file_path_lister: input });
     expect(await answer.json()).toMatchObject({ files: [`file://${server.dir}/more/x.txt`] });
-    expect(existsSync(join(server.dataDir, "quern.db"))).toBe(true);
+    expect(existsSync(join(server.dataDir, "instance.json"))).toBe(true);
   });
 
   it("reads several roots from the variable, with and without :ro", async () => {
@@ -151,7 +150,7 @@ describe("a server", () => {
     await server.start();
     server.parent!.kill("SIGTERM");
     await eventually("it has ended", () => server.parent!.exitCode === 0);
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    const db = server.openDatabase();
     await db.run("UPDATE schema_version SET version = 999");
     await db.close();
     expect(server.cli(["up", "--listen", "127.0.0.1:0"])).toMatchObject({

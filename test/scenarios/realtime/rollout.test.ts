@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { processStartTime } from "../../../src/base/process-identity.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import { saveWorker } from "../../../src/database/worker-rows.ts";
 import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { eventually } from "../../harness/eventually.ts";
@@ -189,7 +188,7 @@ describe("a rollout", () => {
       detached: true,
     });
     await eventually("it listens", () => existsSync(socket));
-    const db = openSqliteDatabase(join(server.dataDir, "quern.db"));
+    const db = server.openDatabase();
     const { api_id, predictor_id } = (
       await db.all<{ api_id: string; predictor_id: string }>(
         "SELECT * FROM api_versions WHERE name = 'v' ORDER BY deployed_time DESC",
