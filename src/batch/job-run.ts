@@ -9,6 +9,7 @@ import type { Service } from "../base/service.ts";
 import { itemsFile } from "../contracts/data-layout.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { STOP_GRACE_MS } from "../contracts/limits/jobs.ts";
+import { unavailabilityOf } from "../database/database.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
@@ -241,7 +242,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
   }
 
   unexpected(error: Error): void {
-    if (error instanceof FormerOwner) return contain("a job", () => this.stop());
+    // Only a server that shuts down gives up its database. The next controller continues the job.
+    if (error instanceof FormerOwner || unavailabilityOf(error)) return contain("a job", () => this.stop());
     this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed: internal error");
     this.endSoon({ kind: "unexpected", reason: unexpected(error) });
   }

@@ -4,6 +4,7 @@
  */
 import { contain, reportFault } from "../base/boundary.ts";
 import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { unavailabilityOf } from "../database/database.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import { finishJob, makeTerminal } from "./end/finish-job.ts";
 import { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
@@ -105,6 +106,8 @@ export class RunsInProgress {
 
   /** Ends a job that could not begin, so that the next one can. If this fails too, the next start tries again. */
   private async endUnexpected(jobId: string, error: Error): Promise<void> {
+    // The server shuts down.
+    if (unavailabilityOf(error) !== undefined) return;
     this.deps.log.error({ job_id: jobId, err: error }, "a job could not be started");
     await finishJob(this.patientDeps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
       (again: unknown) => reportFault(again, `the end of job ${jobId}`),

@@ -1,4 +1,4 @@
-/** The run of a job that is stopped while it prepares. */
+/** The run of a job that is stopped while it prepares, or loses its database. */
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import type { JobDeps } from "../../src/batch/job-deps.ts";
 import { JobRun } from "../../src/batch/job-run.ts";
 import type { JobRow } from "../../src/batch/records/job-rows.ts";
 import { RunTicker } from "../../src/batch/run-ticker.ts";
+import { DatabaseUnavailable } from "../../src/database/database.ts";
 
 const JOB = { job_id: "job", api_name: "api", status: "status_running", round: 1, timeout_s: null };
 
@@ -29,6 +30,12 @@ function openFiles(): string[] {
   });
 }
 
+function newRun(deps: object): JobRun {
+  const places = { items: new EnqueuePlaces(), files: new EnqueuePlaces() };
+  const all = { dataDir: directory, epoch: 1, jobLog: () => {}, ...deps } as unknown as JobDeps;
+  return new JobRun(all, JOB as JobRow, 0, { places, ticker: new RunTicker() });
+}
+
 /** A job with output. It looks for its output until `found` resolves, and for its API once the output is open. */
 function run(found: Promise<void>) {
   let onOpened = () => {};
@@ -47,10 +54,7 @@ function run(found: Promise<void>) {
     onOpened();
     return {};
   };
-  const deps = { ...{ db, findApi, dataDir: directory, epoch: 1 }, jobLog: () => {} } as unknown as JobDeps;
-  const places = { items: new EnqueuePlaces(), files: new EnqueuePlaces() };
-  const shared = { places, ticker: new RunTicker() };
-  return { run: new JobRun(deps, JOB as JobRow, 0, shared), opened };
+  return { run: newRun({ db, findApi }), opened };
 }
 
 it("closes an output that it opens after it was stopped", async () => {
@@ -66,4 +70,19 @@ it("closes an output that it opens after it was stopped", async () => {
   await opened;
   expect(readdirSync(directory, { recursive: true })).toContainEqual(expect.stringContaining("index.1"));
   expect(openFiles()).toEqual([]);
+});
+
+it("leaves its job to the next controller if the server shuts down while the database is away", async () => {
+  const asked: string[] = [];
+  const logged: string[] = [];
+  const give = async (sql: unknown) => {
+    asked.push(String(sql));
+    throw new DatabaseUnavailable("nothing listens", false);
+  };
+  const log = { error: (_: unknown, text: string) => logged.push(text) };
+  const left = newRun({ db: { run: give, all: give, transaction: give }, log });
+  await left.start();
+  await left.ended;
+  // It did not try to end the job, which could succeed if the database is back at this moment.
+  expect([asked, logged]).toEqual([[expect.stringContaining("start_time")], []]);
 });

@@ -5,7 +5,7 @@
 import { timestamp } from "../../base/clock.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
-import type { Database } from "../../database/database.ts";
+import { type Database, unavailabilityOf } from "../../database/database.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { PatientStore } from "../../object-store/patient-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
@@ -103,6 +103,8 @@ async function publishClosing(deps: EndDeps, jobId: string): Promise<void> {
   try {
     await publishOutput({ ...deps, patient }, job, job.closing);
   } catch (error) {
+    // The server shuts down, and the output may be complete. The next controller looks.
+    if (unavailabilityOf(error) !== undefined) throw error;
     const reason = named(outputFailed(error as Error), job);
     deps.jobLog(jobId, reason.message);
     await replaceClosing(deps.db, jobId, { status: "status_unexpected_error", reason });
