@@ -84,7 +84,9 @@ export class PostgresDatabase implements Database {
         const outcome = await this.tried(work, kind, patience);
         if ("result" in outcome) return outcome.result;
         if (patience.isOver) throw new DatabaseUnavailable(outcome.error.message, false, outcome.error);
-        if (outcome.error instanceof RolledBack) await pause(pauseMs(tries, POSTGRES_AGAIN, Math.random()));
+        // A connection that was lost is tried again at once, but not one that is lost each time.
+        if (tries > 0 || outcome.error instanceof RolledBack)
+          await pause(pauseMs(tries, POSTGRES_AGAIN, Math.random()));
       }
     } finally {
       patience.done();

@@ -85,6 +85,10 @@ export class Session implements Statements {
   private async setParameters(): Promise<void> {
     const all = { ...PARAMETERS, statement_timeout: this.limits.serverMs };
     for (const [name, value] of Object.entries(all)) await this.exec(`SET ${name} = ${value}`);
+    // What was acknowledged must survive a crash of the server. A stricter setting stays.
+    await this.exec(
+      "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
+    );
   }
 
   get isLost(): boolean {
