@@ -12,6 +12,7 @@ const SUITES: Record<string, string> = {
 const LONG = [
   "test/scenarios/batch/kill-points.test.ts",
   "test/fuzz/seeds.test.ts",
+  "test/scenarios/operations/postgres.test.ts",
   "test/scenarios/operations/random-kills.test.ts",
   "test/scenarios/applications/application-data.test.ts",
   "test/former-examples/former-examples.test.ts",

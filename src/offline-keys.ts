@@ -60,7 +60,7 @@ export async function createKeyOffline(
   const db =
     database === undefined
       ? await openOwnDatabase(dataDir)
-      : await openOwnPostgres(dataDir, { url: database });
+      : await openOwnPostgres(dataDir, { url: database, isImpatient: true });
   try {
     const { created, stored } = makeKey({ scope, api, rate: null, expiresInMs: null });
     await saveKey(db, stored);

@@ -34,8 +34,13 @@ export async function openChosenDatabase(options: ChooseOptions): Promise<Chosen
       `migrating the database of an older Quern: ${rows} jobs moved; the control plane starts after that`,
     );
   if (database === undefined) return openFile(options, onMoved);
-  const openIt = () =>
-    openOwnPostgres(dataDir, { url: database, onMoved, onReach: tellOfReach(log, shownDatabase(database)) });
+  const onTaken = (error: Error) => {
+    log.error(`${error.message}; this controller stops`);
+    // As if the parent had asked: workers stop too. The next start says what a person must do.
+    process.kill(process.pid, "SIGTERM");
+  };
+  const onReach = tellOfReach(log, shownDatabase(database));
+  const openIt = () => openOwnPostgres(dataDir, { url: database, onMoved, onReach, onTaken });
   const db = await whenDiskHasSpace(openIt, diskWait);
   return { db, fault: () => db.fault, close: () => db.close() };
 }

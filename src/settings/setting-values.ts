@@ -96,11 +96,22 @@ export function url(text: string): string {
   return text;
 }
 
+/** Those that mean the same in each version of the client. It takes `require` for `verify-full`, and will not always. */
+const SSL_MODES = ["disable", "verify-full", "no-verify"];
+
 /** Reads the address of a PostgreSQL database. It may have a password, so no error shows it. */
 export function databaseUrl(text: string): string {
   const form = "must be postgres://USER:PASSWORD@HOST:PORT/DATABASE";
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) throw new Error(form);
-  if (new URL(text).pathname.length < 2) throw new Error(`${form}: the name of the database is missing`);
+  const { hostname, pathname, searchParams } = new URL(text);
+  if (pathname.length < 2) throw new Error(`${form}: the name of the database is missing`);
+  if (hostname.includes(","))
+    throw new Error(`${form}, with one host: give a name that always leads to the primary server`);
+  const mode = searchParams.get("sslmode") ?? "disable";
+  if (!SSL_MODES.includes(mode))
+    throw new Error(
+      `has sslmode=${mode}; it must be one of ${SSL_MODES.join(", ")} (the latter encrypts, but trusts any server)`,
+    );
   return text;
 }
 

@@ -84,7 +84,7 @@ export class Postgres {
   /** Kills all its processes at once, as a crash of the machine does. */
   kill(): void {
     this.pause();
-    for (const pid of this.pids) process.kill(pid, "SIGKILL");
+    this.signal(this.pids, "SIGKILL");
     // pg_ctl starts no second one while the first may be there.
     rmSync(join(this.data, "postmaster.pid"), { force: true });
   }
@@ -92,12 +92,22 @@ export class Postgres {
   /** All its processes stand still: connections stay open, and nothing is answered. */
   pause(): void {
     // The first one first: it can start no other process then.
-    for (const pid of this.pids.slice(0, 1)) process.kill(pid, "SIGSTOP");
-    for (const pid of this.pids) process.kill(pid, "SIGSTOP");
+    this.signal(this.pids.slice(0, 1), "SIGSTOP");
+    this.signal(this.pids, "SIGSTOP");
   }
 
   resume(): void {
-    for (const pid of this.pids) process.kill(pid, "SIGCONT");
+    this.signal(this.pids, "SIGCONT");
+  }
+
+  /** A session may end at this moment. */
+  private signal(pids: readonly number[], signal: NodeJS.Signals): void {
+    for (const pid of pids)
+      try {
+        process.kill(pid, signal);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
   }
 
   get log(): string {

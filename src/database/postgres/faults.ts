@@ -17,7 +17,7 @@ const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "53200"]);
  * or starting (57P), too many connections, read-only because it is a standby, a session that was idle
  * or waited for us for too long.
  */
-const LOST = /^(08...|57P0.|53300|25006|25P03)$/;
+const LOST = /^(08...|57P0.|53300|25006|25P03|25P04)$/;
 /** Codes of Node's sockets; ENOENT if the server's socket is a file that is not there. */
 const SOCKET =
   /^(ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|ENOENT|EADDRNOTAVAIL|EPROTO)$/;
@@ -57,15 +57,19 @@ export function findCause<T extends Error>(error: unknown, kind: new (cause: unk
   return undefined;
 }
 
+/** Node's codes for a certificate that is not trusted, not valid, or another host's. */
+const CERTIFICATE = /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH)/;
+
 /**
- * Whether the first connection fails for a reason that a person must fix: a password, a name, a permission, an encoding.
- * Later the same errors are waited for, because a server that serves does not end itself.
+ * Whether the first connection fails for a reason that a person must fix: an address, a password, a name, a permission,
+ * a certificate. Later the same errors are waited for, because a server that serves does not end itself.
  */
 export function isSetUpWrong(error: unknown): boolean {
-  const { code, message } = (error ?? {}) as Record<string, unknown>;
-  return (
-    /^(28...|3D000|3F000|42501)$/.test(String(code)) || /SASL|does not support SSL/.test(String(message))
-  );
+  const { code, message, syscall } = (error ?? {}) as Record<string, unknown>;
+  // The client reads the address, and the files of certificates that it names.
+  if (error instanceof URIError || syscall === "open") return true;
+  if (/^(28...|3D000|3F000|42501)$/.test(String(code)) || CERTIFICATE.test(String(code))) return true;
+  return /SASL|does not support SSL/.test(String(message));
 }
 
 /** An error in words: Node reports an unreachable host of two addresses without a message. */

@@ -20,6 +20,8 @@ export interface LinkOptions {
   /** Whether the very first connection gives up because of this error, which is then thrown. */
   isFinal: (error: unknown) => boolean;
   onReach: OnReach;
+  /** Somebody else has taken the database, or it is another one now. No connection is made any more. */
+  onTaken: (error: Error) => void;
 }
 
 export interface Connected {
@@ -91,6 +93,13 @@ export class Link {
     this.outage ??= { why: error.message, sinceMs: performance.now(), isTold: true };
   }
 
+  /** What waits goes on waiting, as in every outage: a job must not end because of it. */
+  private giveUp(error: CannotStart): void {
+    this.isClosed = true;
+    this.outage = { why: error.message, sinceMs: performance.now(), isTold: true };
+    this.options.onTaken(error);
+  }
+
   private lost(connected: Connected, error: ConnectionLost): void {
     if (this.current !== connected || this.isClosed) return;
     this.current = undefined;
@@ -109,8 +118,9 @@ export class Link {
     } catch (error) {
       session?.close();
       if (this.isClosed) return;
-      if (error instanceof CannotStart || (!this.wasReached && this.options.isFinal(error)))
+      if (!this.wasReached && (error instanceof CannotStart || this.options.isFinal(error)))
         return this.end(error as Error);
+      if (error instanceof CannotStart) return this.giveUp(error);
       this.note(error);
       const waitMs = pauseMs(tries, POSTGRES_RECONNECT, Math.random());
       this.retry = setTimeout(() => inBackground(this.connect(tries + 1)), waitMs);

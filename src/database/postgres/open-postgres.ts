@@ -10,7 +10,7 @@ import {
   POSTGRES_STATEMENT_MS,
 } from "../../contracts/limits/database.ts";
 import { shownDatabase } from "../../contracts/secrets.ts";
-import type { Database } from "../database.ts";
+import type { Statements } from "../database.ts";
 import { migrate, type OnMoved } from "../migrations.ts";
 import { ConnectionLost, inWords, isSetUpWrong } from "./faults.ts";
 import { Link, type OnReach } from "./link.ts";
@@ -31,21 +31,33 @@ export interface PostgresOptions {
   onMoved?: OnMoved;
   /** Shorter limits, for tests. */
   limits?: StatementLimits;
+  /** Gives up if it cannot be reached at once: for commands. A server waits. */
+  isImpatient?: boolean;
+  /** Another owner has taken the database while this one was not connected. It is out of reach from then on. */
+  onTaken?: (error: Error) => void;
 }
 
+/** Reads a database before it is taken. Throws if it is not the right one: its owner must notice nothing of that. */
+type Check = (session: Statements) => Promise<void>;
+
 /** Connects and takes the database. Its tables are as they were found. Throws `CannotStart` if a person must act. */
-export async function connectPostgres({
-  url,
-  onReach,
-  limits = { ...USUAL },
-}: PostgresOptions): Promise<PostgresDatabase> {
+export async function connectPostgres(
+  { url, onReach, onTaken, isImpatient = false, limits = { ...USUAL } }: PostgresOptions,
+  check: Check = async () => {},
+): Promise<PostgresDatabase> {
   const ownership = new Ownership();
   const untilMs = performance.now() + DATABASE_TAKEN_WAIT_MS;
   const link = new Link({
-    open: async () => checked(await Session.open(url, limits)),
-    take: (session) => ownership.take(session),
-    isFinal: (error) => isSetUpWrong(error) || (error instanceof Taken && performance.now() > untilMs),
+    open: async () => checked(await Session.open(url, limits), check),
+    take: async (session) => {
+      const tenure = await ownership.take(session);
+      check = async () => {};
+      return tenure;
+    },
+    isFinal: (error) =>
+      isSetUpWrong(error) || (error instanceof Taken ? performance.now() > untilMs : isImpatient),
     onReach: onReach ?? (() => {}),
+    onTaken: onTaken ?? (() => {}),
   });
   try {
     await link.start();
@@ -72,7 +84,7 @@ function refusalOf(url: string, error: unknown): unknown {
 }
 
 /** A standby takes no changes. Another encoding cannot keep every text. */
-async function checked(session: Session): Promise<Session> {
+async function checked(session: Session, check: Check): Promise<Session> {
   try {
     const [found] = await session.all<{ version: number; encoding: string; read_only: string }>(
       "SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only",
@@ -86,6 +98,7 @@ async function checked(session: Session): Promise<Session> {
         `the database's encoding is ${encoding}: create one with ENCODING 'UTF8'`,
       );
     if (read_only === "on") throw new ConnectionLost(new Error("the server is read-only: a standby"));
+    await check(session);
     return session;
   } catch (error) {
     session.close();
@@ -96,9 +109,11 @@ async function checked(session: Session): Promise<Session> {
 /** Opens the database of a data directory, and brings it to this release's schema. */
 export async function openOwnPostgres(dataDir: string, options: PostgresOptions): Promise<PostgresDatabase> {
   const limits = { ...MIGRATING };
-  const db = await connectPostgres({ ...options, limits });
+  const shown = shownDatabase(options.url);
+  const db = await connectPostgres({ ...options, limits }, (session) =>
+    assertBelongs(session, dataDir, shown),
+  );
   try {
-    await assertBelongs(db, dataDir, shownDatabase(options.url));
     await migrate(db.patient(new AbortController().signal), options.onMoved);
     Object.assign(limits, options.limits ?? USUAL);
     await db.run(`SET statement_timeout = ${limits.serverMs}`);
@@ -109,7 +124,7 @@ export async function openOwnPostgres(dataDir: string, options: PostgresOptions)
   }
 }
 
-async function assertBelongs(db: Database, dataDir: string, shown: string): Promise<void> {
+async function assertBelongs(db: Statements, dataDir: string, shown: string): Promise<void> {
   const found = await mismatchOf(db, dataDir);
   if (found === undefined) return;
   const message = `the database ${shown} ${found.what}. Nothing was changed. ${found.cure}`;

@@ -226,6 +226,12 @@ describe.runIf(isPostgresInstalled)("a server on PostgreSQL", () => {
     it.each([
       ["mysql://quern:hush-hush@h/d", 2, "--database must be postgres://USER:PASSWORD@HOST:PORT/DATABASE"],
       ["postgres://quern:hush-hush@h/", 2, "the name of the database is missing"],
+      ["postgres://quern:hush-hush@h,i/d", 2, "a name that always leads to the primary server"],
+      [
+        "postgres://quern:hush-hush@h/d?sslmode=require",
+        2,
+        "it must be one of disable, verify-full, no-verify",
+      ],
     ])("refuses the address %s", async (QUERN_DATABASE, status, message) => {
       const { code, err } = await refused({ QUERN_DATABASE });
       expect([code, err]).toEqual([status, expect.stringContaining(message)]);
