@@ -74,8 +74,8 @@ const REQUESTS: readonly LimitRow[] = [
     status: undefined,
   },
   {
-    what: "a TLS client's first message (ClientHello)",
-    most: `${bytes(requests.CLIENT_HELLO_BYTES_MAX)}, in ${requests.CLIENT_HELLO_PARTS_MAX} parts`,
+    what: "what a TLS client sends until its handshake is over",
+    most: bytes(requests.HANDSHAKE_BYTES_MAX),
     error: undefined,
     status: undefined,
   },

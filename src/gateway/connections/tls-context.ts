@@ -1,19 +1,11 @@
 /** What a TLS listener offers its clients. None of it lets a client cause work that no turn of the event loop bounds. */
 import { constants } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createSecureContext, DEFAULT_CIPHERS } from "node:tls";
+import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
 
 export interface TlsFiles {
   cert: string;
   key: string;
-}
-
-export interface TlsContext {
-  cert: Buffer;
-  key: Buffer;
-  ciphers: string;
-  ecdhCurve: string;
-  secureOptions: number;
 }
 
 /**
@@ -32,14 +24,15 @@ const POST_QUANTUM_GROUP = "X25519MLKEM768";
  * Without renegotiation in TLS 1.2: it is another handshake on an open connection, so its signature would have no turn.
  * No HTTP client needs it. Throws if a file cannot be read.
  */
-export function tlsContext({ cert, key }: TlsFiles): TlsContext {
-  return {
+export function tlsContext({ cert, key }: TlsFiles): SecureContext {
+  return createSecureContext({
     cert: readFileSync(cert),
     key: readFileSync(key),
     ciphers: CIPHERS,
+    honorCipherOrder: true,
     ecdhCurve: hasPostQuantum() ? `${POST_QUANTUM_GROUP}:${GROUPS}` : GROUPS,
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-  };
+  });
 }
 
 /** OpenSSL has it from version 3.5, which is in Node 24. */

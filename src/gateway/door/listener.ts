@@ -1,21 +1,18 @@
 /** One listening socket, plain or TLS: its limits on connections, and how it closes them. */
-import { statSync } from "node:fs";
-import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
-import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import { createServer, type RequestListener, type Server } from "node:http";
 import { type Socket, Server as TcpServer } from "node:net";
 import { reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
-import { say } from "../../observe/words.ts";
 import { boundHeaders } from "../connections/arriving-headers.ts";
-import { type HandshakeTurns, handshakeTurns } from "../connections/handshake-turns.ts";
+import { Certificate } from "../connections/certificate.ts";
+import { handshakeTurns } from "../connections/handshake-turns.ts";
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
-import { type TlsFiles, tlsContext } from "../connections/tls-context.ts";
-import { boundRecords } from "../connections/tls-records.ts";
+import type { TlsFiles } from "../connections/tls-context.ts";
 import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
-import { boundHandshakes } from "./handshakes.ts";
+import { serveTls } from "./handshakes.ts";
 import { endLateInTurns, endTooManyHeaders } from "./late-connections.ts";
 import { OpenConnections } from "./open-connections.ts";
 
@@ -27,16 +24,14 @@ const REQUEST_MS = 300_000;
 const CONNECTIONS_POLL_MS = 2_000;
 const IDLE_GRACE_MS = 500;
 const LAST_ANSWERS_MS = 1_000;
-const CERTIFICATE_POLL_MS = 1_000;
 
 /** "parent": the parent passes connections to `accept`. */
 export type ListenOn = { fd: number } | { host: string; port: number } | "parent";
 
 export class Listener implements Service {
   private readonly listenOn: ListenOn;
-  private readonly tls: TlsFiles | undefined;
-  private readonly server: Server | TlsServer;
-  private certificateTimer: NodeJS.Timeout | undefined;
+  private readonly server: Server;
+  private readonly certificate: Certificate | undefined;
   private isDraining = false;
   /** Connections that came through `accept`. */
   private readonly dealt = new Set<Socket>();
@@ -51,16 +46,14 @@ export class Listener implements Service {
     handshakes = handshakeTurns,
   ) {
     this.listenOn = listenOn;
-    this.tls = tls;
-    const limits = {
+    this.server = createServer({
       IncomingMessage: turns.Request,
       ServerResponse: followedResponse(this.askedAtOnce),
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,
       connectionsCheckingInterval: CONNECTIONS_POLL_MS,
-    };
-    this.server = tls === undefined ? createServer(limits) : tlsServer(limits, tls, handshakes);
+    });
     const listener: RequestListener = (request, response) => {
       if (!this.askedAtOnce.take(request, response)) return;
       if (this.isDraining) response.setHeader("connection", "close");
@@ -76,13 +69,17 @@ export class Listener implements Service {
     endLateInTurns(this.server);
     const open = new OpenConnections(mostConnections, (socket) => this.askedAtOnce.use(socket));
     const bound = { count: () => turns.count(), refuse: endTooManyHeaders };
-    // Handshakes have a bound of their own, and requests name the socket that comes after them.
-    this.server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+    // With TLS these come after the handshake: requests name the socket that comes then.
+    this.server.on("connection", (socket: Socket) => {
       open.add(socket);
       turns.add(socket);
       boundHeaders(socket, bound);
-      if (tls !== undefined) boundRecords(socket, (parts) => turns.count(parts));
     });
+    if (tls === undefined) return;
+    const certificate = new Certificate(tls);
+    this.certificate = certificate;
+    const context = () => certificate.context;
+    serveTls(this.server, { context, turns: handshakes, count: (parts) => turns.count(parts) });
   }
 
   async start(): Promise<void> {
@@ -95,7 +92,7 @@ export class Listener implements Service {
         this.server.listen(listenOn, resolve);
       });
     this.server.on("error", (error) => reportFault(error, "a listening socket"));
-    if (this.tls !== undefined) this.followCertificate(this.tls);
+    this.certificate?.follow();
   }
 
   async stop(): Promise<void> {
@@ -119,7 +116,7 @@ export class Listener implements Service {
   async drain(isIdle: () => boolean): Promise<void> {
     if (this.isDraining) return;
     this.isDraining = true;
-    clearInterval(this.certificateTimer);
+    this.certificate?.stop();
     // Not http's own `close`, which closes idle connections at once.
     const closed =
       this.listenOn === "parent"
@@ -135,35 +132,5 @@ export class Listener implements Service {
 
   private async allDealtAreGone(): Promise<void> {
     while (this.dealt.size > 0) await delay(10);
-  }
-
-  /** Uses a renewed certificate without a restart. If it cannot be read, this is reported and the old one stays. */
-  private followCertificate(tls: TlsFiles): void {
-    let known = changedAt(tls);
-    this.certificateTimer = setInterval(() => {
-      const now = changedAt(tls);
-      if (now === known) return;
-      known = now;
-      try {
-        (this.server as TlsServer).setSecureContext(tlsContext(tls));
-      } catch (error) {
-        say(`quern: the new certificate cannot be used: ${(error as Error).message}`);
-      }
-    }, CERTIFICATE_POLL_MS).unref();
-  }
-}
-
-function tlsServer(limits: ServerOptions, tls: TlsFiles, handshakes: HandshakeTurns): TlsServer {
-  const server = createTlsServer({ ...limits, ...tlsContext(tls) });
-  boundHandshakes(server, handshakes);
-  return server;
-}
-
-/** Empty while a file is being replaced. */
-function changedAt({ cert, key }: TlsFiles): string {
-  try {
-    return [cert, key].map((file) => `${statSync(file).mtimeMs} ${statSync(file).ino}`).join();
-  } catch {
-    return "";
   }
 }

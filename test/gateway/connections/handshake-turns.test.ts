@@ -1,4 +1,4 @@
-/** Which TLS handshakes each turn of the event loop begins. */
+/** Which TLS handshakes each turn of the event loop works on. */
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -18,14 +18,7 @@ describe("a turn of the event loop", () => {
 
   beforeEach(() => {
     [next, nowMs, begun, msOfOne] = [[], 0, [], 0];
-    turns = new HandshakeTurns({
-      nextTurn: (begin) => next.push(begin),
-      afterStep: (step) => {
-        nowMs += msOfOne;
-        step();
-      },
-      nowMs: () => nowMs,
-    });
+    turns = new HandshakeTurns({ nextTurn: (begin) => next.push(begin), nowMs: () => nowMs });
   });
 
   class FakeSocket extends EventEmitter {
@@ -41,11 +34,12 @@ describe("a turn of the event loop", () => {
   }
   function push(address: string, name: string, begin = () => {}): FakeSocket {
     const socket = new FakeSocket(address);
-    const onBegin = () => {
+    const give = () => {
       begun.push(name);
+      nowMs += msOfOne;
       begin();
     };
-    turns.push(socket as unknown as Socket, onBegin, () => {});
+    turns.push(address, socket as unknown as Socket, give);
     return socket;
   }
   const pushMany = (count: number, address = "10.0.0.1") => {

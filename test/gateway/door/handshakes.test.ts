@@ -1,4 +1,4 @@
-/** Handshakes of many TLS clients that send their ClientHello at once, through a real listener. */
+/** Handshakes of many TLS clients that send the same message at once, through a real listener. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -7,20 +7,25 @@ import { Duplex } from "node:stream";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
+  HANDSHAKE_BYTES_MAX,
   HANDSHAKES_OF_A_TURN_MAX,
-  HANDSHAKES_RETRIED_MAX,
   HANDSHAKING_OF_A_TURN_MS,
 } from "../../../src/contracts/limits/requests.ts";
 import { HandshakeTurns } from "../../../src/gateway/connections/handshake-turns.ts";
 import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
 import type { TlsFiles } from "../../../src/gateway/connections/tls-context.ts";
 import { Listener } from "../../../src/gateway/door/listener.ts";
-import { makeCertificate } from "../../harness/certificates.ts";
+import { makeCertificate, RSA } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { HeldTlsClient } from "../../harness/held-tls-client.ts";
+import { longestTurnCpuMs } from "../../harness/turns.ts";
 
 const CLIENTS = 100;
 /** What a server that answers a ClientHello writes at least: its certificate is in it. */
 const ANSWER_BYTES = 400;
+/** Of a handshake. */
+const EMPTY_RECORD = Buffer.from([22, 3, 1, 0, 0]);
+const LARGE = 500_000;
 
 describe("TLS clients that begin together", () => {
   let dir: string;
@@ -30,31 +35,35 @@ describe("TLS clients that begin together", () => {
   let server: Server;
   let accepted: Socket[];
   let clients: { socket: Socket; received: number; isClosed: boolean }[];
-  /** The handshakes that each turn began, and when each ended by its clock. */
+  /** How many parts of handshakes each turn gave to TLS, and how long each took by its clock. */
   let turns: number[];
   let msOfOne: number;
+  let nowMs: number;
+  class CountedTurns extends HandshakeTurns {
+    override push(owner: string, socket: Socket, give: () => void): void {
+      super.push(owner, socket, () => {
+        turns[turns.length - 1]!++;
+        nowMs += msOfOne;
+        give();
+      });
+    }
+  }
 
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), "quern-handshakes-"));
-    tls = makeCertificate(dir);
+    // With a key of P-256, only clients that support this group could use TLS 1.2.
+    tls = makeCertificate(dir, "quern", RSA);
     hello = await firstMessage();
   });
   afterAll(() => rmSync(dir, { recursive: true }));
 
   beforeEach(async () => {
-    [accepted, clients, turns, msOfOne] = [[], [], [], 0];
-    let nowMs = 0;
-    const handshakes = new HandshakeTurns({
+    [accepted, clients, turns, msOfOne, nowMs] = [[], [], [], 0, 0];
+    const handshakes = new CountedTurns({
       nextTurn: (begin) =>
         setImmediate(() => {
           turns.push(0);
           begin();
-        }),
-      afterStep: (next) =>
-        process.nextTick(() => {
-          turns[turns.length - 1]!++;
-          nowMs += msOfOne;
-          next();
         }),
       nowMs: () => nowMs,
     });
@@ -84,6 +93,7 @@ describe("TLS clients that begin together", () => {
     await eventually("the connections", () => accepted.length === count);
   }
   const send = (part: Buffer) => clients.map(({ socket }) => socket.write(part));
+  const given = () => turns.reduce((sum, each) => sum + each, 0);
   const answered = () => clients.filter(({ received }) => received >= ANSWER_BYTES).length;
 
   it("are answered in many turns, each of a few handshakes", async () => {
@@ -91,7 +101,7 @@ describe("TLS clients that begin together", () => {
     send(hello);
     await eventually("the answers", () => answered() === CLIENTS);
     expect(Math.max(...turns)).toBeLessThanOrEqual(HANDSHAKES_OF_A_TURN_MAX);
-    expect(turns.reduce((sum, each) => sum + each)).toBe(CLIENTS);
+    expect(given()).toBe(CLIENTS);
   });
 
   it("are answered one in each turn if signatures take long", async () => {
@@ -102,23 +112,56 @@ describe("TLS clients that begin together", () => {
     expect(Math.max(...turns)).toBe(1);
   });
 
-  it("wait for a turn too if they had sent all but the last byte before", async () => {
+  it("wait for a turn with each part of their ClientHello", async () => {
     await openMany(CLIENTS);
     send(hello.subarray(0, -1));
-    await eventually("its arrival", () => accepted.every(({ bytesRead }) => bytesRead > 0));
-    expect(turns).toHaveLength(0);
+    await eventually("the first parts", () => given() === CLIENTS);
+    expect(answered()).toBe(0);
     send(hello.subarray(-1));
     await eventually("the answers", () => answered() === CLIENTS);
+    expect(given()).toBe(2 * CLIENTS);
     expect(Math.max(...turns)).toBeLessThanOrEqual(HANDSHAKES_OF_A_TURN_MAX);
   });
 
-  it("and without a key that suits the server may be few, because the next ClientHello has no turn", async () => {
+  it("wait for a turn with their ClientHello after an empty record", async () => {
     await openMany(CLIENTS);
-    send(withUnknownKey(hello));
-    const closed = () => clients.filter(({ isClosed }) => isClosed).length;
-    await eventually("the end of the others", () => closed() >= CLIENTS - HANDSHAKES_RETRIED_MAX);
-    expect(closed()).toBe(CLIENTS - HANDSHAKES_RETRIED_MAX);
-    expect(clients.slice(-HANDSHAKES_RETRIED_MAX).every(({ isClosed }) => !isClosed)).toBe(true);
+    send(EMPTY_RECORD);
+    await eventually("the empty records", () => given() === CLIENTS);
+    send(hello);
+    await eventually("the answers", () => answered() === CLIENTS);
+    expect(given()).toBe(2 * CLIENTS);
+    expect(Math.max(...turns)).toBeLessThanOrEqual(HANDSHAKES_OF_A_TURN_MAX);
+  });
+
+  it.each([
+    ["ClientKeyExchange (TLS 1.2)", { maxVersion: "TLSv1.2", ecdhCurve: "P-384" }, 2],
+    ["Finished (TLS 1.3)", { minVersion: "TLSv1.3" }, 2],
+    // The server supports no P-521.
+    ["second ClientHello (TLS 1.3)", { minVersion: "TLSv1.3", ecdhCurve: "P-521:P-384" }, 3],
+  ] as const)("wait for a turn with their %s", async (_, offer, messages) => {
+    const held = Array.from({ length: CLIENTS }, () => new HeldTlsClient(port(), offer));
+    await eventually("their next messages", () => held.every(({ isHolding }) => isHolding));
+    expect(given()).toBe(CLIENTS);
+    for (const client of held) client.release();
+    await eventually("the end of all handshakes", () => held.every(({ isSecure }) => isSecure));
+    await eventually("the server knows", () => given() >= messages * CLIENTS);
+    expect(Math.max(...turns)).toBeLessThanOrEqual(HANDSHAKES_OF_A_TURN_MAX);
+    for (const client of held) client.destroy();
+  });
+
+  it("are closed if they send too much before their handshake is over", async () => {
+    await openMany(2);
+    const [one, other] = clients;
+    one!.socket.write(Buffer.alloc(HANDSHAKE_BYTES_MAX + 1, hello));
+    for (let sent = 0; sent <= HANDSHAKE_BYTES_MAX; sent += EMPTY_RECORD.length)
+      other!.socket.write(EMPTY_RECORD);
+    await eventually("they are closed", () => clients.every(({ isClosed }) => isClosed));
+  });
+
+  it.each(["GET / HTTP/1.1\r\n\r\n", ""])("are closed if they send %j and end", async (sent) => {
+    await openMany(1);
+    clients[0]!.socket.end(sent);
+    await eventually("it is closed", () => accepted[0]!.destroyed);
   });
 
   it("get no cipher whose key the server would have to decrypt", async () => {
@@ -140,10 +183,43 @@ describe("TLS clients that begin together", () => {
     expect(String(error)).toMatch(/handshake failure/);
   });
 
-  it.each(["P-256", "P-384", "X25519"])("may have a key of %s only", async (ecdhCurve) => {
-    const socket = await open({ ecdhCurve });
-    expect(socket.getProtocol()).toBe("TLSv1.3");
+  it.each(
+    ["P-256", "P-384", "X25519"].flatMap((curve) =>
+      (["TLSv1.2", "TLSv1.3"] as const).map((version) => [curve, version] as const),
+    ),
+  )("may have a key of %s only, with %s", async (ecdhCurve, maxVersion) => {
+    const socket = await open({ ecdhCurve, maxVersion });
+    expect(socket.getProtocol()).toBe(maxVersion);
+    expect(await livez(socket)).toBe("HTTP/1.1 200 OK");
     socket.destroy();
+  });
+
+  it.each(["TLSv1.2", "TLSv1.3"] as const)("may resume a session of %s", async (maxVersion) => {
+    const first = await open({ maxVersion });
+    await livez(first);
+    const again = await open({ maxVersion, session: first.getSession()! });
+    expect(again.isSessionReused()).toBe(true);
+    expect(await livez(again)).toBe("HTTP/1.1 200 OK");
+    first.destroy();
+    again.destroy();
+  });
+
+  it.each(["TLSv1.2", "TLSv1.3"] as const)("may send byte by byte with %s", async (maxVersion) => {
+    const client = new HeldTlsClient(port(), { maxVersion }, 1);
+    client.release();
+    await eventually("the handshake", () => client.isSecure);
+    expect(await livez(client.tls)).toBe("HTTP/1.1 200 OK");
+    client.destroy();
+  });
+
+  it("may send a large request with the end of the handshake", async () => {
+    const client = new HeldTlsClient(port(), { minVersion: "TLSv1.3" });
+    client.tls.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${LARGE}\r\n\r\n`);
+    client.tls.write(Buffer.alloc(LARGE));
+    await eventually("the end of the handshake", () => client.isHolding && client.isSecure);
+    client.release();
+    expect(await firstLine(client.tls)).toBe("HTTP/1.1 200 OK");
+    client.destroy();
   });
 
   it("cannot begin another one on an open connection, also after a change of the certificate", async () => {
@@ -160,6 +236,28 @@ describe("TLS clients that begin together", () => {
     expect(await renegotiate()).toBe("ERR_SSL_NO_RENEGOTIATION");
   });
 
+  it("cause no long turn", async () => {
+    const offer = { maxVersion: "TLSv1.2", ecdhCurve: "P-384" } as const;
+    const held = Array.from({ length: 2 * CLIENTS }, () => new HeldTlsClient(port(), offer));
+    await eventually("their next messages", () => held.every(({ isHolding }) => isHolding));
+    // Four messages fill a turn.
+    msOfOne = 3;
+    const longestMs = await longestTurnCpuMs(async () => {
+      for (const client of held) client.release();
+      await eventually("the end of all handshakes", () => held.every(({ isSecure }) => isSecure));
+    });
+    expect(longestMs).toBeLessThan(150);
+    for (const client of held) client.destroy();
+  });
+
+  /** The first line of the response. */
+  async function livez(socket: TLSSocket): Promise<string> {
+    socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    return firstLine(socket);
+  }
+  function firstLine(socket: TLSSocket): Promise<string> {
+    return new Promise((resolve) => socket.once("data", (data) => resolve(String(data).split("\r\n")[0]!)));
+  }
   function open(offer: ConnectionOptions = {}): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
       const to = { port: port(), rejectUnauthorized: false, ...offer };
@@ -184,17 +282,4 @@ function firstMessage(): Promise<Buffer> {
     const socket = new Duplex({ read: () => {}, write: (sent: Buffer) => resolve(sent) });
     connectTls({ socket, ecdhCurve: "X25519:P-256" });
   });
-}
-
-/** The same with the key of a group that no server knows. The client has to name the group among its own. */
-function withUnknownKey(hello: Buffer): Buffer {
-  const changed = Buffer.from(hello);
-  // After the length of the groups: X25519 and P-256.
-  const groups = changed.indexOf(Buffer.from([0, 29, 0, 23]));
-  changed.writeUInt16BE(0x1a1a, groups + changed.readUInt16BE(groups - 2) - 2);
-  // Type, length, length of the keys, and the group of the first and only key.
-  const keys = changed.indexOf(Buffer.from([0, 51, 0, 38, 0, 36, 0, 29]));
-  expect([groups > 0, keys > 0]).toEqual([true, true]);
-  changed.writeUInt16BE(0x1a1a, keys + 6);
-  return changed;
 }
