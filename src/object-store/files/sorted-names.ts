@@ -7,7 +7,10 @@
  */
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { TimeSlices } from "../../base/clock.ts";
 import { newUlid } from "../../base/ids.ts";
+import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
+import { sortInSlices } from "../sort-in-slices.ts";
 
 /** About 7 MiB of short names. */
 const RUN_NAMES = 100_000;
@@ -27,18 +30,22 @@ export async function* sortedNames(
     for await (const name of names) {
       run.push(name);
       if (run.length < runNames) continue;
-      runs.push(await RunReader.write(run.sort(), temporaryDirectory));
+      runs.push(await RunReader.write(await sort(run), temporaryDirectory));
       run = [];
     }
-    run.sort();
-    if (runs.length === 0) yield* pages(run);
+    const last = await sort(run);
+    if (runs.length === 0) yield* pages(last);
     else {
-      if (run.length > 0) runs.push(await RunReader.write(run, temporaryDirectory));
+      if (last.length > 0) runs.push(await RunReader.write(last, temporaryDirectory));
       yield* merge(runs);
     }
   } finally {
     await Promise.all(runs.map((run) => run.close()));
   }
+}
+
+function sort(run: readonly string[]): Promise<string[]> {
+  return sortInSlices(run, new TimeSlices(SLICE_MS));
 }
 
 async function* pages(names: string[]): AsyncGenerator<string[]> {

@@ -28,6 +28,7 @@ import {
   selectFiles,
   selectPages,
 } from "../../../src/object-store/select/select-files.ts";
+import { longestTurnCpuMs } from "../../harness/turns.ts";
 
 let directory: string;
 let root: string;
@@ -346,5 +347,23 @@ describe("sorted names", () => {
       ),
     );
     expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  it("take no long turn of the event loop", async () => {
+    const count = 100_000;
+    // Not in order, and all begin alike.
+    const nameOf = (n: number) => `part-of-an-input-with-a-long-name-${(n * 7_919) % count}.jsonl`;
+    const given = (async function* () {
+      for (let n = 0; n < count; n++) {
+        if (n % 500 === 0) await new Promise((resolve) => setImmediate(resolve));
+        yield nameOf(n);
+      }
+    })();
+    let sorted = 0;
+    const longestMs = await longestTurnCpuMs(async () => {
+      for await (const page of sortedNames(given, temporary)) sorted += page.length;
+    });
+    expect(sorted).toBe(count);
+    expect(longestMs).toBeLessThan(45);
   });
 });
