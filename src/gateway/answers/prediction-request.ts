@@ -9,6 +9,7 @@ import { sendError } from "./send-error.ts";
 import { bodyFormat } from "./stream-format.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 import { unreadAnswers } from "./unread-answers.ts";
+import { writeHead } from "./write-head.ts";
 
 const NO_BODY: readonly Buffer[] = [];
 /** A larger body is not copied: the copy costs more than a second buffer in the write. */
@@ -153,7 +154,7 @@ export class PredictionRequest {
     if (response === undefined) return;
     const hasBody = !WITHOUT_BODY.has(status);
     try {
-      response.writeHead(status, [
+      writeHead(response, status, [
         ...answerHeaders(headers, this.requestId, false),
         ...(hasBody ? ["content-length", String(body.length)] : []),
       ]);

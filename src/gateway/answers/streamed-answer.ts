@@ -25,6 +25,7 @@ import {
 } from "./stream-format.ts";
 import { textTurn } from "./text-turn.ts";
 import { unreadAnswers } from "./unread-answers.ts";
+import { writeHead } from "./write-head.ts";
 
 export class StreamedAnswer {
   /** All pieces have come, and the body has its length. */
@@ -57,7 +58,7 @@ export class StreamedAnswer {
     this.response = response;
     this.format = format;
     this.onTaken = onTaken;
-    response.writeHead(status, [...headers, ...CONTENT_TYPES[format]]);
+    writeHead(response, status, [...headers, ...CONTENT_TYPES[format]]);
     this.left = announcedLength(headers);
     response.on("drain", () => this.taken());
     if (this.isPlain) return;

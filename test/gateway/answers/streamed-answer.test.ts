@@ -12,6 +12,7 @@ function stream(format: "events" | "lines" | "raw") {
     destroyed: false,
     writableNeedDrain: false,
     writableLength: 0,
+    getHeaderNames: () => [],
     writeHead: () => {},
     on: () => {},
     write: (bytes: Buffer) => writes.push(bytes.toString()),

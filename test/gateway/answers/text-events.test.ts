@@ -97,6 +97,7 @@ function stream() {
     writableNeedDrain: false,
     writableLength: 0,
     req: { socket: { remoteAddress: "::1" } },
+    getHeaderNames: () => [],
     writeHead: () => {},
     on: (_name: string, listener: () => void) => onDrain.push(listener),
     write: (bytes: Buffer | string) => writes.push(Buffer.from(bytes as string)),

@@ -65,6 +65,7 @@ describe("a replica", () => {
       destroyed: false,
       writableNeedDrain: true,
       writableLength: 0,
+      getHeaderNames: () => [],
       writeHead: () => {},
       on: () => {},
       write: (bytes: Buffer) => {
