@@ -99,7 +99,7 @@ export class Inside {
     const { capability, url } = split(request.url!);
     // From here on no other code can see the capability.
     request.url = url;
-    const wrong = headFault(request.rawHeaders);
+    const wrong = headFault(request);
     if (wrong !== undefined) return refuseLast(request, exchange.response, wrong, exchange.requestId);
     if (!isOurHost(host, RULES)) throw misdirected(host);
     // A request with an Origin header comes from a web page. Programs do not send the header.

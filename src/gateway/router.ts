@@ -46,7 +46,7 @@ export class Router {
   private route(visit: Visit): void {
     const { request, entrance } = visit;
     const { routes, authorization } = this.deps;
-    const wrong = headFault(request.rawHeaders);
+    const wrong = headFault(request);
     if (wrong !== undefined) return refuseLast(request, visit.response, wrong, visit.requestId);
     if (!isOurHost(request.headers.host, entrance.rules))
       return refuseVisit(visit, misdirected(request.headers.host));

@@ -1,7 +1,9 @@
 /**
  * Checks how many headers a request has, and those that decide where it ends and for whom it is (RFC 9112, sections 3.2
- * and 6.1). Node accepts more: it leaves out all beyond 2,000, it decodes only the last of several transfer codings, and drops every Host header but the first.
+ * and 6.1). Node accepts more: it leaves out all beyond 2,000, and drops every Host header but the first. It decodes
+ * only the last of several transfer codings, and one of HTTP/1.0.
  */
+import type { IncomingMessage } from "node:http";
 import { ServiceError } from "../../contracts/errors.ts";
 import { HEADERS_OF_A_REQUEST_MAX } from "../../contracts/limits/requests.ts";
 
@@ -12,7 +14,10 @@ const CODING = "transfer-encoding";
  * Why a request is refused; undefined if it is accepted. On the hot path. Reads the raw headers, because Node leaves
  * out of `headers` what it drops.
  */
-export function headFault(rawHeaders: readonly string[]): ServiceError | undefined {
+export function headFault({
+  rawHeaders,
+  httpVersion,
+}: Pick<IncomingMessage, "rawHeaders" | "httpVersion">): ServiceError | undefined {
   if (rawHeaders.length > 2 * HEADERS_OF_A_REQUEST_MAX) return tooMany(rawHeaders.length / 2);
   let hosts = 0;
   let coding: string | undefined;
@@ -24,8 +29,16 @@ export function headFault(rawHeaders: readonly string[]): ServiceError | undefin
   }
   if (hosts > 1)
     return new ServiceError("invalid_request", `the request has ${hosts} Host headers; send exactly one`);
-  if (coding === undefined || coding.toLowerCase() === "chunked") return undefined;
-  const message = `Transfer-Encoding ${JSON.stringify(coding)} is not supported; use \`chunked\` alone, or Content-Length`;
+  return coding === undefined ? undefined : codingFault(coding, httpVersion);
+}
+
+/** HTTP/1.0 has no transfer codings: a proxy between may take the body to end elsewhere. */
+function codingFault(coding: string, httpVersion: string): ServiceError | undefined {
+  const isOld = httpVersion < "1.1";
+  if (!isOld && coding.toLowerCase() === "chunked") return undefined;
+  const message = isOld
+    ? `HTTP/${httpVersion} has no Transfer-Encoding; use HTTP/1.1, or Content-Length`
+    : `Transfer-Encoding ${JSON.stringify(coding)} is not supported; use \`chunked\` alone, or Content-Length`;
   return new ServiceError("transfer_encoding_not_supported", message);
 }
 

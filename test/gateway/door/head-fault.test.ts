@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { HEADERS_OF_A_REQUEST_MAX } from "../../../src/contracts/limits/requests.ts";
 import { headFault } from "../../../src/gateway/door/head-fault.ts";
 
-const statusOf = (...rawHeaders: string[]) => headFault(rawHeaders)?.status;
+const statusOf = (...rawHeaders: string[]) => headFault({ rawHeaders, httpVersion: "1.1" })?.status;
 
 describe("the head of a request", () => {
   it.each([
@@ -28,5 +28,11 @@ describe("the head of a request", () => {
     [431, Array<string>(2 * HEADERS_OF_A_REQUEST_MAX + 2).fill("a")],
   ])("is a %s with %j", (status, headers) => {
     expect(statusOf(...headers)).toBe(status);
+  });
+
+  it("has no transfer coding with HTTP/1.0", () => {
+    const rawHeaders = ["Transfer-Encoding", "chunked"];
+    expect(headFault({ rawHeaders, httpVersion: "1.0" })?.status).toBe(501);
+    expect(headFault({ rawHeaders: ["Content-Length", "2"], httpVersion: "1.0" })).toBeUndefined();
   });
 });

@@ -189,6 +189,11 @@ describe("clients that are rude", () => {
       head("transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
       PROBLEM_501,
     ],
+    [
+      "a Transfer-Encoding of HTTP/1.0",
+      head("connection: keep-alive\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n").replace("1.1", "1.0"),
+      PROBLEM_501,
+    ],
     ["too many headers", head(`${"a:b\r\n".repeat(200)}content-length: 2\r\n\r\n{}`), /^HTTP\/1.1 431/],
     ["two Hosts", head("host: localhost\r\ncontent-length: 2\r\n\r\n{}"), PROBLEM_400],
     [
