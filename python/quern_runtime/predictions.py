@@ -145,11 +145,12 @@ class Predictions:
         return None
 
     def _note_begin(self, unit: Unit) -> None:
-        """Notes up to which id requests of a connection may have begun.
+        """Notes that user code is called, and up to which id requests of a connection may have begun.
 
         A long body begins later than its id says.
         """
         if type(unit) is Stream:
+            self._note.continue_earlier()
             return
         requests = (unit,) if type(unit) is Request else unit
         for request in requests:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import struct
 import tempfile
 import textwrap
+import time
 import unittest
 
 from quern_runtime.answers import encode_answer
@@ -213,6 +215,24 @@ class Notes(unittest.TestCase):
         note.take_in_hand(1, 5, 41)
         note.put_down()
         self.assertIsNone(Note(path).died_in)
+
+    def test_it_says_since_when_user_code_runs_also_for_a_piece_of_a_stream(self):
+        path = os.path.join(tempfile.mkdtemp(), "note")
+        note = Note(path)
+
+        def since():
+            with open(path, "rb") as file:
+                return struct.unpack_from("<B3xQ", file.read(), 20)
+
+        times = [time.monotonic_ns()]
+        for begin in (lambda: note.take_in_hand(1, 5, 41), note.continue_earlier):
+            begin()
+            busy, at = since()
+            self.assertEqual(busy, 1)
+            times += [at, time.monotonic_ns()]
+            note.put_down()
+            self.assertEqual(since()[0], 0)
+        self.assertEqual(times, sorted(times))
 
 
 if __name__ == "__main__":

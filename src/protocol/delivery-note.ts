@@ -15,8 +15,10 @@ export interface DeliveryNote {
   /** The last delivery or request that was started. */
   delivery: number;
   batch_index: number;
-  /** Whether predict() was still running. */
+  /** Whether predict() was still running, or making a piece of a stream. */
   busy: boolean;
+  /** When it was last called, in nanoseconds of the system's monotonic clock (`process.hrtime.bigint()`). */
+  since: bigint;
 }
 
 /** Undefined if there is no note, or if the process died before it made one. */
@@ -27,12 +29,22 @@ export function readDeliveryNote(path: string): DeliveryNote | undefined {
   } catch {
     return undefined;
   }
-  if (bytes.length < 21 || bytes.readUInt32LE(0) !== MAGIC) return undefined;
+  if (bytes.length < NOTE_BYTES || bytes.readUInt32LE(0) !== MAGIC) return undefined;
   return {
     epoch: bytes.readUInt32LE(4),
     connection: bytes.readUInt32LE(8),
     delivery: bytes.readUInt32LE(12),
     batch_index: bytes.readUInt32LE(16),
     busy: bytes[20] !== 0,
+    since: bytes.readBigUInt64LE(24),
   };
+}
+
+/**
+ * How long the call of user code that is running has run, in milliseconds: 0 if none is. Without a note, nothing is
+ * known, and it counts as having run forever.
+ */
+export function runsForMs(note: DeliveryNote | undefined, now = process.hrtime.bigint()): number {
+  if (note === undefined) return Number.POSITIVE_INFINITY;
+  return note.busy ? Number(now - note.since) / 1e6 : 0;
 }

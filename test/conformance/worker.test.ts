@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STREAM_PIECE_BYTES, STREAM_WINDOW_BYTES } from "../../src/contracts/limits/frames.ts";
 import { decodeAck } from "../../src/protocol/ack.ts";
-import { readDeliveryNote } from "../../src/protocol/delivery-note.ts";
+import { readDeliveryNote, runsForMs } from "../../src/protocol/delivery-note.ts";
 import {
   decodeRelease,
   decodeResult,
@@ -376,6 +376,18 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     const late = caller("gateway");
     expect((await controller.next("ACK")).id).toBe(1);
     expect((await late).connection.welcome.state).toBe("ready");
+  });
+
+  it("notes for how long user code has run", async () => {
+    const gateway = (await ready()) && (await caller("gateway"));
+    expect(runsForMs(readDeliveryNote(note))).toBe(0);
+    const sentMs = performance.now();
+    gateway.predict(1, { do: "hold", seconds: 1.5 });
+    await eventually("it has run for a second", () => runsForMs(readDeliveryNote(note)) > 1_000);
+    expect(runsForMs(readDeliveryNote(note))).toBeLessThan(performance.now() - sentMs);
+    await gateway.result(1);
+    await eventually("it runs no more", () => runsForMs(readDeliveryNote(note)) === 0);
+    expect(runsForMs(undefined)).toBe(Number.POSITIVE_INFINITY);
   });
 
   it("finishes its requests when it is drained", async () => {

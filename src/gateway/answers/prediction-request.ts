@@ -17,6 +17,8 @@ const JOINED_BYTES_MAX = 4096;
 /** The replica that has a request. */
 export interface ServingReplica {
   readonly route: ReplicaRoute;
+  /** How long the call of user code that runs there has run, for a replica that runs one at a time; 0 if none runs. */
+  readonly runsForMs: number;
   has(prediction: PredictionRequest): boolean;
   /** Nobody waits for the response any more. */
   abandon(prediction: PredictionRequest): void;
@@ -47,6 +49,8 @@ export class PredictionRequest {
   readonly wantsEvents: boolean;
   /** The deadline (performance.now()), set by `Deadlines`. */
   deadlineMs = Number.POSITIVE_INFINITY;
+  /** When it was last sent to a replica (performance.now()). */
+  sentMs = Number.NEGATIVE_INFINITY;
   isAnswered = false;
   /** The client left before the response. */
   isAbandoned = false;

@@ -12,7 +12,7 @@ import { OpenRequests, type ReplicaEnds } from "./open-requests.ts";
 import { apiDeleted, noReplicaStarts, queueFull, workerDied } from "./pool-errors.ts";
 import { ReplicaClient } from "./replica-client.ts";
 import { RequestTally } from "./tally.ts";
-import { WaitingQueue } from "./waiting-queue.ts";
+import { WaitingRequests } from "./waiting-requests.ts";
 
 /** How long to wait before a busy replica is tried again. */
 const RETRY_MS = 60;
@@ -31,7 +31,7 @@ export class ApiPool {
   readonly tally = new RequestTally();
   private readonly deps: ApiPoolDeps;
   private clients: ReplicaClient[] = [];
-  private readonly waiting = new WaitingQueue();
+  private readonly waiting = new WaitingRequests();
   private readonly open: OpenRequests;
   private retryTimer: NodeJS.Timeout | undefined;
 
@@ -114,15 +114,15 @@ export class ApiPool {
   }
 
   private dispatch(): void {
-    for (let next = this.waiting.first; next !== undefined; next = this.waiting.first) {
-      if (!next.isAnswered) {
-        const client = this.choose();
-        if (client === undefined) return this.waiting.compact();
-        next.replica = client;
-        this.tally.began(performance.now() - next.startedMs);
-        client.send(next);
-      }
-      this.waiting.shift();
+    while (!this.waiting.isEmpty) {
+      const client = this.choose();
+      if (client === undefined) return;
+      const nowMs = performance.now();
+      const next = this.waiting.take(nowMs + client.predictMs)!;
+      next.replica = client;
+      next.sentMs = nowMs;
+      this.tally.began(nowMs - next.startedMs);
+      client.send(next);
     }
   }
 

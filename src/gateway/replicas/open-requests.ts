@@ -7,14 +7,14 @@ import { asServiceError, revoked } from "../../contracts/errors.ts";
 import { CANCEL_GRACE_MS, WAKE_UP_MS } from "../../contracts/limits/predictions.ts";
 import { STREAM_POLL_MS } from "../../contracts/limits/responses.ts";
 import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";
-import type { PredictionRequest } from "../answers/prediction-request.ts";
+import type { PredictionRequest, ServingReplica } from "../answers/prediction-request.ts";
 import { Deadlines } from "./deadlines.ts";
 import { neverStarted, tooLong } from "./pool-errors.ts";
 import type { RequestTally } from "./tally.ts";
 
 /** What is done with a replica that goes on with a request which has ended. */
 export interface ReplicaEnds {
-  /** Kills a replica: a request there is past its deadline, and nothing else ends it. */
+  /** Kills a replica: a call there has run too long, and nothing else ends it. */
   kill: (replica: ReplicaRoute) => void;
   /** Replaces a replica, which finishes its other requests first. */
   replace: (replica: ReplicaRoute) => void;
@@ -28,6 +28,8 @@ export class OpenRequests {
   private readonly deadlines = new Deadlines();
   /** Requests that came while there was no replica: their timeout starts when there is one. */
   private readonly asleep = new Deadlines();
+  /** Requests past their deadline that a replica still has which runs one call at a time: when to look at it again. */
+  private readonly overdue = new Deadlines();
   private readonly streaming = new Set<PredictionRequest>();
   /** When the keys of streams were last checked (performance.now()). */
   private keysLookedMs = 0;
@@ -95,6 +97,7 @@ export class OpenRequests {
   forget(prediction: PredictionRequest): void {
     this.deadlines.delete(prediction);
     this.asleep.delete(prediction);
+    this.overdue.delete(prediction);
   }
 
   /** The client has left. */
@@ -106,19 +109,21 @@ export class OpenRequests {
 
   /**
    * Fails requests past their deadline. If a replica works on one, it gets CANCEL, and is replaced if it goes on. A
-   * replica whose `predict` blocks is killed. Returns false if no request is left.
+   * replica whose `predict` blocks is killed once the call that runs there has run for the whole timeout: the request's
+   * own time may have passed in the queue, or while its body came. Returns false if no request is left.
    */
   expire(nowMs: number): boolean {
-    this.deadlines.expire(nowMs, (prediction) => this.expireOne(prediction));
-    this.asleep.expire(nowMs, (prediction) => this.expireOne(prediction));
+    this.deadlines.expire(nowMs, (prediction) => this.expireOne(prediction, nowMs));
+    this.asleep.expire(nowMs, (prediction) => this.expireOne(prediction, nowMs));
+    this.overdue.expire(nowMs, (prediction) => this.endOverdue(prediction, nowMs));
     for (const prediction of this.streaming) {
       if (prediction.stream!.lastTakenMs + this.route.timeout_ms < nowMs) this.expireStream(prediction);
     }
     if (nowMs - this.keysLookedMs >= STREAM_POLL_MS) this.endRevoked(nowMs);
-    return this.pending > 0 || this.deadlines.size > 0 || this.asleep.size > 0;
+    return [this.deadlines, this.asleep, this.overdue].some(({ size }) => size > 0) || this.pending > 0;
   }
 
-  private expireOne(prediction: PredictionRequest): void {
+  private expireOne(prediction: PredictionRequest, nowMs: number): void {
     const replica = prediction.replica?.has(prediction) ? prediction.replica : undefined;
     const error = replica === undefined ? neverStarted(this.route) : tooLong(this.route, "in predict()");
     this.settle(prediction, () => {
@@ -127,8 +132,24 @@ export class OpenRequests {
     });
     if (replica === undefined) return;
     replica.abandon(prediction);
-    if (this.route.is_blocking) return this.ends.kill(replica.route);
-    this.replaceUnlessEnded(prediction);
+    if (this.route.is_blocking) return this.killOrWait(prediction, replica, nowMs);
+    const leftMs = prediction.sentMs + this.route.timeout_ms - nowMs;
+    this.replaceUnlessEnded(prediction, CANCEL_GRACE_MS + Math.max(leftMs, 0));
+  }
+
+  /** Whichever request it is that runs too long: it holds up all others. */
+  private killOrWait(prediction: PredictionRequest, replica: ServingReplica, nowMs: number): void {
+    const leftMs = this.route.timeout_ms - replica.runsForMs;
+    if (leftMs <= 0) return this.ends.kill(replica.route);
+    this.overdue.add(prediction, nowMs + leftMs);
+  }
+
+  /** A replica that runs no call has read the CANCEL long ago; if it has not replied, it hangs outside of user code. */
+  private endOverdue(prediction: PredictionRequest, nowMs: number): void {
+    const { replica } = prediction;
+    if (!replica?.has(prediction)) return;
+    if (replica.runsForMs === 0) return this.ends.replace(replica.route);
+    this.killOrWait(prediction, replica, nowMs);
   }
 
   /** Cuts off a client that does not read, or ends a producer that stands still. */
@@ -169,12 +190,12 @@ export class OpenRequests {
     this.deadlines.add(prediction, atMs);
   }
 
-  private replaceUnlessEnded(prediction: PredictionRequest): void {
+  private replaceUnlessEnded(prediction: PredictionRequest, graceMs = CANCEL_GRACE_MS): void {
     const replace = () => {
       const { replica } = prediction;
       if (replica?.has(prediction)) this.ends.replace(replica.route);
     };
     const unit = `requests of API ${this.route.name}`;
-    setTimeout(() => contain(unit, replace), CANCEL_GRACE_MS).unref();
+    setTimeout(() => contain(unit, replace), graceMs).unref();
   }
 }

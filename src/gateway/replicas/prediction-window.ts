@@ -15,14 +15,22 @@ export class PredictionWindow {
   /** How many requests may be outstanding, however few the replica runs at once. */
   size = 1;
   private predictUs = FAST_US;
+  /** The same average, without a first guess. */
+  private usualUs: number | undefined;
 
   get isFast(): boolean {
     return this.predictUs < FAST_US;
   }
 
+  /** How long a prediction takes, on average, in milliseconds; 0 before the first. */
+  get predictMs(): number {
+    return (this.usualUs ?? 0) / 1000;
+  }
+
   /** A prediction took so long. */
   learn(predictUs: number): void {
     this.predictUs += (predictUs - this.predictUs) / 8;
+    this.usualUs = this.usualUs === undefined ? predictUs : this.usualUs + (predictUs - this.usualUs) / 8;
     if (this.predictUs >= PREFETCH_US) this.size = 1;
     else if (this.predictUs >= FAST_US) this.size = PREFETCHED;
     else this.size = Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));

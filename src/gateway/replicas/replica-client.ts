@@ -9,7 +9,7 @@
 import { contain, reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { ReplicaRoute } from "../../contracts/routes.ts";
-import { readDeliveryNote } from "../../protocol/delivery-note.ts";
+import { readDeliveryNote, runsForMs } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
 import {
   type AnswerHead,
@@ -79,6 +79,16 @@ export class ReplicaClient {
 
   get isFast(): boolean {
     return this.window.isFast;
+  }
+
+  /** How long a prediction takes here. */
+  get predictMs(): number {
+    return this.window.predictMs;
+  }
+
+  /** How long the call of user code that runs there has run, for a replica that runs one at a time; 0 if none runs. */
+  get runsForMs(): number {
+    return runsForMs(readDeliveryNote(this.route.note));
   }
 
   send(prediction: PredictionRequest): void {

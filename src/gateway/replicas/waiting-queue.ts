@@ -1,4 +1,4 @@
-/** The requests of one API that wait for a replica, first come, first served. */
+/** Requests in the order in which they came. Those that are answered meanwhile are dropped. */
 import type { PredictionRequest } from "../answers/prediction-request.ts";
 
 /** The front is cut off when at least this many requests, and half of all, have left it. */
@@ -12,29 +12,28 @@ export class WaitingQueue {
     return this.requests.length - this.head;
   }
 
-  /** The request that waits the longest. */
+  /** The request that waits the longest. Drops answered ones before it. */
   get first(): PredictionRequest | undefined {
     // A read past the end of an array is slow.
-    return this.head < this.requests.length ? this.requests[this.head] : undefined;
+    while (this.head < this.requests.length) {
+      const first = this.requests[this.head]!;
+      if (!first.isAnswered) return first;
+      this.shift();
+    }
+    return undefined;
   }
 
+  /** Also drops answered requests from the front: a queue from which nobody takes does not grow without end. */
   push(prediction: PredictionRequest): void {
+    if (this.first !== undefined) this.compact();
     this.requests.push(prediction);
   }
 
-  /** Removes the first. */
-  shift(): void {
-    this.head++;
-    if (this.head < this.requests.length) return;
-    this.requests.length = 0;
-    this.head = 0;
-  }
-
-  /** Drops requests that have left from the front of the list. */
-  compact(): void {
-    if (this.head < COMPACT_AFTER || this.head * 2 < this.requests.length) return;
-    this.requests = this.requests.slice(this.head);
-    this.head = 0;
+  /** Removes and returns the first. */
+  take(): PredictionRequest | undefined {
+    const { first } = this;
+    if (first !== undefined) this.shift();
+    return first;
   }
 
   /** Puts requests before all others. */
@@ -45,5 +44,21 @@ export class WaitingQueue {
 
   list(): PredictionRequest[] {
     return this.requests.slice(this.head);
+  }
+
+  private shift(): void {
+    this.head++;
+    if (this.head === this.requests.length) this.clear();
+  }
+
+  private clear(): void {
+    this.requests.length = 0;
+    this.head = 0;
+  }
+
+  private compact(): void {
+    if (this.head < COMPACT_AFTER || this.head * 2 < this.requests.length) return;
+    this.requests = this.requests.slice(this.head);
+    this.head = 0;
   }
 }

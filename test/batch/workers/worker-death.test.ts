@@ -8,7 +8,7 @@ import {
 } from "../../../src/batch/workers/worker-death.ts";
 import type { DeliveryNote } from "../../../src/protocol/delivery-note.ts";
 
-const NOTE: DeliveryNote = { epoch: 1, connection: 7, delivery: 3, batch_index: 5, busy: true };
+const NOTE: DeliveryNote = { epoch: 1, connection: 7, delivery: 3, batch_index: 5, busy: true, since: 0n };
 const note = (change: Partial<DeliveryNote> = {}) => ({ ...NOTE, ...change });
 const LEASED = { outstanding: [4, 5, 6], broken: undefined };
 

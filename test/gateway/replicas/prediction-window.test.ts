@@ -16,3 +16,13 @@ it.each([
   window.shrink();
   expect(window.size).toBe(1);
 });
+
+it("the first prediction tells how long they take, later ones change it slowly", () => {
+  const window = new PredictionWindow();
+  const known = [window.predictMs];
+  for (const predictUs of [8_000, 8_000, 16_000]) {
+    window.learn(predictUs);
+    known.push(window.predictMs);
+  }
+  expect(known).toEqual([0, 8, 8, 9]);
+});
