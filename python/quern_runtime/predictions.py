@@ -104,7 +104,7 @@ class Predictions:
         if request is None or request.stream is None:
             return
         was_parked = request.stream.credit <= 0
-        request.stream.credit += count
+        request.stream.grant(count)
         if was_parked and request.stream.credit > 0:
             request.stream.proceed()
 

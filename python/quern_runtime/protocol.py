@@ -21,6 +21,8 @@ HEADER_BYTES = HEADER.size
 FLAG_MORE = 1
 FRAME_BODY_BYTES_MAX = 256 * 1024
 STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX
+# The window of a stream before the first CREDIT: nobody may read it yet.
+STREAM_FIRST_BYTES = 16 * 1024
 # The cost of a stream piece in its window, in addition to its bytes.
 STREAM_PIECE_BYTES = 256
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024

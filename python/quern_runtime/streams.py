@@ -28,7 +28,9 @@ class Stream:
 
     def __init__(self, request: Request, streamed: Streamed) -> None:
         self.request = request
-        self.credit = protocol.STREAM_WINDOW_BYTES
+        self.credit = protocol.STREAM_FIRST_BYTES
+        # The rest of the window, until the first CREDIT.
+        self._closed = protocol.STREAM_WINDOW_BYTES - protocol.STREAM_FIRST_BYTES
         self.head = json.dumps(streamed.head).encode()
         # A function that is called when more bytes are granted; the owner sets it before the first piece is announced.
         self.proceed: Any = None
@@ -38,6 +40,11 @@ class Stream:
         self.is_slow = True
         self._pieces: Any = streamed.pieces
         self._encode = streamed.encode
+
+    def grant(self, count: int) -> None:
+        """The caller has taken so many bytes. Somebody reads the stream, so its whole window opens."""
+        self.credit += count + self._closed
+        self._closed = 0
 
     def begin(self) -> Stream:
         """Makes the first piece, so that an exception before it is an answer with a status of its own."""

@@ -21,6 +21,8 @@ import { OBEDIENT } from "../harness/projects.ts";
 import { root } from "../harness/server.ts";
 
 const TOKEN = "f00d";
+/** The window of a stream before the first CREDIT. */
+const STREAM_FIRST_BYTES = 16 * 1024;
 const NAMES = Object.fromEntries(Object.entries(MESSAGE).map(([name, type]) => [type, name]));
 
 interface Received {
@@ -268,7 +270,7 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     expect(JSON.parse(Buffer.concat(await gateway.streamed(1)).toString())).toBe(text);
   });
 
-  it("produces no more stream pieces than the window allows, however small they are", async () => {
+  it("produces no more stream pieces than the window allows, and few before the first are taken", async () => {
     writeFileSync(
       join(dir, "predictor.py"),
       "class PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload):\n    if payload: return payload\n    return iter(str, None)\n",
@@ -277,11 +279,20 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     const gateway = await caller("gateway");
     gateway.predict(1, 0);
     await gateway.next("STREAM", 1);
-    const room = Math.ceil(STREAM_WINDOW_BYTES / (STREAM_PIECE_BYTES + '""'.length));
-    await eventually("the window is full", () => gateway.received.length >= room);
-    gateway.predict(2, 7);
-    expect(await gateway.result(2)).toBe(7);
-    expect(gateway.received).toHaveLength(room);
+    const pieceBytes = STREAM_PIECE_BYTES + '""'.length;
+    const first = Math.ceil(STREAM_FIRST_BYTES / pieceBytes);
+    const room = Math.ceil(STREAM_WINDOW_BYTES / pieceBytes);
+    const full = async (id: number, pieces: number) => {
+      await eventually("the window is full", () => gateway.received.length >= pieces);
+      gateway.predict(id, 7);
+      expect(await gateway.result(id)).toBe(7);
+      expect(gateway.received).toHaveLength(pieces);
+    };
+    await full(2, first);
+    gateway.connection.send(MESSAGE.CREDIT, 1, encodeByteCount(first * pieceBytes));
+    await full(3, first + room);
+    gateway.connection.send(MESSAGE.CREDIT, 1, encodeByteCount(10 * pieceBytes));
+    await full(4, first + room + 10);
   });
 
   it("answers BUSY beyond its concurrency, and drops requests that are cancelled before they begin", async () => {

@@ -5,7 +5,10 @@
  * 0.1 ms.
  */
 export const FRAME_BODY_BYTES_MAX = 256 * 1024;
-/** How much of one long body a sender may have in flight before the receiver grants more: four frames. */
+/**
+ * How much of one long body a sender may have in flight before the receiver grants more: four frames. A worker sends
+ * only 16 KiB of a stream before the first CREDIT, because pipelined streams would fill the memory of the gateway.
+ */
 export const STREAM_WINDOW_BYTES = 4 * FRAME_BODY_BYTES_MAX;
 /**
  * What a piece of a stream uses of its window in addition to its bytes. Without it, half a million pieces of two bytes

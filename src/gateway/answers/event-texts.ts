@@ -14,26 +14,21 @@ export class EventTexts {
   private isBegun = false;
   private isAfterReturn = false;
   /** Bytes of text that are left. */
-  readableLength = 0;
+  private bytes = 0;
 
   get isEmpty(): boolean {
     return this.texts.length === 0;
   }
 
-  /** Named as in a readable stream, for `UnreadAnswers`. */
-  get readableEnded(): boolean {
-    return this.isEmpty;
-  }
-
   /** What these texts use of their worker's window. */
   get windowBytes(): number {
-    return this.readableLength + this.texts.length * STREAM_PIECE_BYTES;
+    return this.bytes + this.texts.length * STREAM_PIECE_BYTES;
   }
 
   /** `parts` together are one text. */
   push(parts: readonly Buffer[]): void {
     this.texts.push([...parts]);
-    for (const part of parts) this.readableLength += part.length;
+    for (const part of parts) this.bytes += part.length;
   }
 
   /** The next slice, to be written as it is, and the bytes of text in it. Call only if there is a text. */
@@ -43,7 +38,7 @@ export class EventTexts {
     const parts: Buffer[] = this.isBegun ? [] : [DATA];
     parts.push(eventLines(slice, this.isAfterReturn));
     if (slice.length > 0) this.isAfterReturn = slice.at(-1) === RETURN;
-    this.readableLength -= slice.length;
+    this.bytes -= slice.length;
     this.isBegun = text.length > 0;
     if (!this.isBegun) {
       parts.push(EVENT_END);

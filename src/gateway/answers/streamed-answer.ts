@@ -1,8 +1,7 @@
 /**
  * A response in pieces (docs/contract/predictor.md#streams): server-sent events, NDJSON, text, or the predictor's own
- * bytes. The worker gets credit for the pieces that the client has taken. So a slow reader slows the producer down, and
- * nothing piles up here. Pieces of one turn of the event loop leave in one write: a write for each small one would
- * block the event loop.
+ * bytes. The worker gets credit for what the client has taken, so a slow reader slows the producer down. What arrives
+ * meanwhile waits here, and counts as unread. Pieces of one turn leave in one write: many would block the event loop.
  */
 import type { ServerResponse } from "node:http";
 import { contain } from "../../base/boundary.ts";
@@ -13,7 +12,7 @@ import {
   STREAM_WRITE_BYTES,
 } from "../../contracts/limits/frames.ts";
 import { STREAM_HEARTBEAT_MS } from "../../contracts/limits/responses.ts";
-import { eventLines } from "./event-texts.ts";
+import { RESPONSE_TURN } from "../connections/response-turn.ts";
 import { HeldTexts } from "./held-texts.ts";
 import {
   CONTENT_TYPES,
@@ -25,6 +24,7 @@ import {
 } from "./stream-format.ts";
 import { textTurn } from "./text-turn.ts";
 import { unreadAnswers } from "./unread-answers.ts";
+import { WaitingParts } from "./waiting-parts.ts";
 import { writeHead } from "./write-head.ts";
 
 export class StreamedAnswer {
@@ -38,9 +38,8 @@ export class StreamedAnswer {
   private readonly heartbeat: NodeJS.Timeout | undefined;
   /** Bytes of the worker's window that the pieces use which the client has not taken yet. */
   private untaken = 0;
-  /** Written at the end of this turn of the event loop. */
-  private parts: Buffer[] = [];
-  private partsBytes = 0;
+  /** Written at the end of this turn of the event loop, or once the client has taken what was written before. */
+  private readonly parts = new WaitingParts();
   /** Made for the first text that must wait; while it has texts, all later pieces wait too. */
   private held: HeldTexts | undefined;
   /** Ends the response after the texts that wait. */
@@ -60,7 +59,9 @@ export class StreamedAnswer {
     this.onTaken = onTaken;
     writeHead(response, status, [...headers, ...CONTENT_TYPES[format]]);
     this.left = announcedLength(headers);
-    response.on("drain", () => this.taken());
+    for (const event of ["drain", RESPONSE_TURN]) response.on(event, () => this.proceed());
+    // So that this response counts as unread from its head on.
+    if (this.waitsForTurn) response.flushHeaders();
     if (this.isPlain) return;
     this.heartbeat = setInterval(() => this.beat(), STREAM_HEARTBEAT_MS).unref();
   }
@@ -69,25 +70,21 @@ export class StreamedAnswer {
     if (!this.accept(piece.length)) return;
     if (this.format === "text events" && (this.isHolding || !textTurn.take(piece.length)))
       return this.hold([piece]);
-    if (this.parts.length === 0) setImmediate(() => contain("the pieces of a stream", () => this.flush()));
-    if (this.isPlain) this.parts.push(piece);
-    else if (this.format === "lines") this.parts.push(piece, NEWLINE);
-    else this.parts.push(DATA, this.format === "events" ? piece : eventLines(piece), EVENT_END);
-    this.partsBytes += piece.length;
-    if (this.partsBytes >= STREAM_WRITE_BYTES) this.flush();
+    if (this.parts.isEmpty) setImmediate(() => contain("the pieces of a stream", () => this.flush()));
+    this.parts.push(piece, this.format);
+    if (this.parts.bytes >= STREAM_WRITE_BYTES) this.flush();
   }
 
   /** Writes a piece of several frames, without joining them: that would take 0.4 s for the longest. */
   writeLong(frames: readonly Buffer[]): void {
     if (!this.accept(frames.reduce((sum, frame) => sum + frame.length, 0))) return;
     if (this.format === "text events") return this.hold(frames);
-    this.flush();
+    this.writeParts();
     if (this.response.destroyed) return;
     if (this.format === "events") this.response.write(DATA);
     for (const frame of frames) this.response.write(frame);
     if (!this.isPlain) this.response.write(this.format === "events" ? EVENT_END : NEWLINE);
-    if (this.response.writableNeedDrain) unreadAnswers.add(this.response);
-    else this.taken();
+    this.written();
   }
 
   end(): void {
@@ -106,7 +103,9 @@ export class StreamedAnswer {
       if (this.hasEvents) this.response.write(`event: error\ndata: ${text}\n\n`);
       if (this.format === "lines") this.response.write(`{"error":${text}}\n`);
       // Ends the connection after what was written, without the body's last chunk.
-      this.response.socket?.end();
+      const endConnection = () => this.response.socket?.end();
+      if (this.waitsForTurn) this.response.once(RESPONSE_TURN, endConnection);
+      else endConnection();
       unreadAnswers.add(this.response);
     });
   }
@@ -118,12 +117,24 @@ export class StreamedAnswer {
 
   /** Whether there is something that the client has not yet taken. */
   get isFull(): boolean {
-    return this.response.writableNeedDrain || this.isHolding;
+    return !this.isTaken || this.isHolding;
+  }
+
+  /** Whether an earlier response of the same connection is not complete: it is that one which its client must take. */
+  get waitsForTurn(): boolean {
+    return this.response.socket === null;
+  }
+
+  /** Bytes that wait here, for `UnreadAnswers`. */
+  get waitingBytes(): number {
+    return this.parts.windowBytes + (this.held?.texts.windowBytes ?? 0);
   }
 
   /** Ends without a message: the client does not read, or the body does not have the length in its head. */
   cut(): void {
     this.response.destroy();
+    // A response that waits for its turn has no connection yet that would end with it.
+    if (this.waitsForTurn) this.response.req.socket.destroy();
   }
 
   /** Stops the heartbeat: the stream ends, or nobody listens any more. */
@@ -137,7 +148,7 @@ export class StreamedAnswer {
   }
 
   private get hasEvents(): boolean {
-    return this.format === "events" || this.format === "text events";
+    return this.format.endsWith("events");
   }
 
   /** Counts a piece; false if it may not be sent. */
@@ -155,14 +166,36 @@ export class StreamedAnswer {
     return this.left >= 0;
   }
 
+  /** Whether the client has taken all that was written. */
+  private get isTaken(): boolean {
+    return !this.response.writableNeedDrain && !this.waitsForTurn;
+  }
+
+  /** The client has taken something, or the response's turn has come. */
+  private proceed(): void {
+    if (!this.isTaken) return;
+    this.taken();
+    this.flush();
+  }
+
+  /** Writes the parts, unless they must wait for the client. */
   private flush(): void {
-    const { response, parts } = this;
-    if (parts.length === 0) return;
-    this.parts = [];
-    this.partsBytes = 0;
-    if (response.destroyed) return;
-    response.write(parts.length === 1 ? parts[0]! : Buffer.concat(parts));
-    if (!response.writableNeedDrain) this.taken();
+    if (this.parts.isEmpty) return;
+    if (!this.isTaken && !this.response.destroyed) return unreadAnswers.add(this.response, this);
+    this.writeParts();
+  }
+
+  private writeParts(): void {
+    if (this.parts.isEmpty) return;
+    const part = this.parts.take();
+    if (this.response.destroyed) return;
+    this.response.write(part);
+    this.written();
+  }
+
+  private written(): void {
+    if (this.isTaken) this.taken();
+    else unreadAnswers.add(this.response, this);
   }
 
   private get isHolding(): boolean {
@@ -174,20 +207,19 @@ export class StreamedAnswer {
     const isFirst = !this.isHolding;
     this.held ??= new HeldTexts(this.response, () => this.sliceWritten());
     this.held.texts.push(text);
-    this.flush();
+    this.writeParts();
     if (isFirst) this.held.begin();
   }
 
   private sliceWritten(): void {
-    if (!this.response.writableNeedDrain) this.taken();
-    // Its window bounds what else a stream holds for its client, but not the last piece.
-    if (this.isHolding) unreadAnswers.add(this.response, this.held!.texts);
+    this.written();
+    if (this.isHolding) unreadAnswers.add(this.response, this);
     else this.ending?.();
   }
 
   /** After the last piece. */
   private close(end: () => void): void {
-    this.flush();
+    this.writeParts();
     this.abandon();
     if (this.isHolding) this.ending = end;
     else end();
@@ -195,7 +227,7 @@ export class StreamedAnswer {
 
   private taken(): void {
     this.lastTakenMs = performance.now();
-    const bytes = this.untaken - (this.held?.texts.windowBytes ?? 0);
+    const bytes = this.untaken - this.waitingBytes;
     if (bytes === 0) return;
     this.untaken -= bytes;
     if (this.ending === undefined) this.onTaken(bytes);

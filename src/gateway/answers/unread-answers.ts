@@ -20,8 +20,8 @@ import { ownerOf } from "../connections/owners.ts";
 import { Shares } from "../connections/shares.ts";
 import { takenBytes } from "../connections/taken-bytes.ts";
 
-/** Where more of a response comes from: the controller, or texts that wait. */
-type Source = Pick<IncomingMessage, "readableEnded" | "readableLength">;
+/** Where more of a response comes from: the controller, or a stream of which pieces wait here. */
+type Source = Pick<IncomingMessage, "readableEnded" | "readableLength"> | { readonly waitingBytes: number };
 
 interface Unread {
   readonly owner: string;
@@ -151,7 +151,9 @@ export class UnreadAnswers {
 
   private heldBytes(response: ServerResponse, source: Source | undefined): number {
     const written = response.writableLength;
-    if (written === 0 || source === undefined || source.readableEnded) return written;
+    if (written === 0 || source === undefined) return written;
+    if ("waitingBytes" in source) return written + source.waitingBytes;
+    if (source.readableEnded) return written;
     return written + Math.max(source.readableLength, this.sourceBytes);
   }
 

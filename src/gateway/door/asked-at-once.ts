@@ -7,6 +7,7 @@ import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { REQUESTS_OF_A_CONNECTION_MAX } from "../../contracts/limits/requests.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
+import { RESPONSE_TURN } from "../connections/response-turn.ts";
 
 /** On the hot path: a client that waits for each response costs one check of its last response, and no listener. */
 interface Asked {
@@ -96,9 +97,18 @@ function abandon({ last, earlier }: Asked): void {
   }
 }
 
-/** The class of responses of a listener. Node detaches each from its connection when it is finished. */
+/**
+ * The class of responses of a listener. Node assigns the connection to each when its turn has come, and detaches it when
+ * it is finished.
+ */
 export function followedResponse(asked: AskedAtOnce): typeof ServerResponse {
   return class<Request extends IncomingMessage> extends ServerResponse<Request> {
+    override assignSocket(socket: Socket): void {
+      super.assignSocket(socket);
+      // Most have their turn at once, and have no head yet.
+      if (this.headersSent) this.emit(RESPONSE_TURN);
+    }
+
     override detachSocket(socket: Socket): void {
       super.detachSocket(socket);
       asked.finish(socket, this);

@@ -117,7 +117,10 @@ export class OpenRequests {
     this.asleep.expire(nowMs, (prediction) => this.expireOne(prediction, nowMs));
     this.overdue.expire(nowMs, (prediction) => this.endOverdue(prediction, nowMs));
     for (const prediction of this.streaming) {
-      if (prediction.stream!.lastTakenMs + this.route.timeout_ms < nowMs) this.expireStream(prediction);
+      const stream = prediction.stream!;
+      // One whose turn has not come depends on the response before it, which has a deadline of its own.
+      if (!stream.waitsForTurn && stream.lastTakenMs + this.route.timeout_ms < nowMs)
+        this.expireStream(prediction);
     }
     if (nowMs - this.keysLookedMs >= STREAM_POLL_MS) this.endRevoked(nowMs);
     return [this.deadlines, this.asleep, this.overdue].some(({ size }) => size > 0) || this.pending > 0;
