@@ -34,7 +34,8 @@ interface State {
 
 class Automaton implements Glob {
   private readonly steps: readonly GlobStep[];
-  private readonly start: State;
+  /** All states that are kept are reached from here. */
+  private start: State;
   private readonly states = new Map<string, State>();
   private readonly statesKept: number;
   /** The last walk that reached each step. */
@@ -101,6 +102,12 @@ class Automaton implements Glob {
     return to;
   }
 
+  /** Lets go of all states: the start would still reach those that are no longer found by their steps. */
+  private forget(): void {
+    this.states.clear();
+    this.start = { ...this.start, next: new Array<State | undefined>(ASCII) };
+  }
+
   /** The state of these steps and of all that forks lead to from there. */
   private stateOf(indices: readonly number[]): State {
     const reached = new Set<number>();
@@ -115,7 +122,7 @@ class Automaton implements Glob {
     const key = steps.join();
     const known = this.states.get(key);
     if (known !== undefined) return known;
-    if (this.states.size >= this.statesKept) this.states.clear();
+    if (this.states.size >= this.statesKept) this.forget();
     const isEnd = steps.some((index) => this.steps[index]!.kind === "end");
     const state: State = { steps, isEnd, next: new Array<State | undefined>(ASCII) };
     this.states.set(key, state);

@@ -81,6 +81,17 @@ describe("a glob pattern", () => {
     );
   });
 
+  it("keeps only so many sets of states, however many paths differ", () => {
+    const random = seeded(7);
+    const glob = compileGlob("**a??????????z", 8);
+    const path = () => Array.from({ length: 60 }, () => (random() < 0.5 ? "a" : "b")).join("");
+    for (let count = 0; count < 2_000; count++) glob.matches(path());
+    type Node = { next: (Node | undefined)[] };
+    const kept = new Set([(glob as unknown as { start: Node }).start]);
+    for (const { next } of kept) for (const node of next) if (node !== undefined) kept.add(node);
+    expect(kept.size).toBeLessThanOrEqual(9);
+  });
+
   it("matches long paths with the same result, without keeping every set of states", () => {
     const glob = compileGlob(`**a${"[ab]".repeat(12)}`);
     const random = seeded(7);
