@@ -113,10 +113,12 @@ describe("a replica", () => {
       [MESSAGE.STREAM, 0, id, encodeJson({ format: "raw" })],
       ...Array.from({ length: 50 }, (): SentFrame => [MESSAGE.CHUNK, 0, id, PIECE]),
     ];
-    ask();
+    const prediction = ask();
     await eventually("it broke the protocol", () => broken.length > 0);
     expect(broken).toEqual([expect.stringContaining("without credit")]);
-    expect(written).toBeLessThanOrEqual(STREAM_UNTAKEN_BYTES_MAX + FRAME_BODY_BYTES_MAX);
+    expect(written + prediction.stream!.waitingBytes).toBeLessThanOrEqual(
+      STREAM_UNTAKEN_BYTES_MAX + FRAME_BODY_BYTES_MAX + STREAM_PIECE_BYTES,
+    );
   });
 
   it("may send a piece of several frames, which the gateway never joins", async () => {
@@ -137,8 +139,11 @@ describe("a replica", () => {
       [MESSAGE.STREAM, 0, id, encodeJson({ format: "raw" })],
       ...Array.from({ length: pieces }, (): SentFrame => [MESSAGE.CHUNK, 0, id, PIECE]),
     ];
-    ask();
-    await eventually("all pieces are written", () => written === pieces * FRAME_BODY_BYTES_MAX);
-    expect(broken).toEqual([]);
+    const prediction = ask();
+    await eventually(
+      "all pieces wait for the client",
+      () => prediction.stream?.waitingBytes === pieces * (FRAME_BODY_BYTES_MAX + STREAM_PIECE_BYTES),
+    );
+    expect([broken, written]).toEqual([[], 0]);
   });
 });
