@@ -1,7 +1,7 @@
 /**
  * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow`,
- * `--own-kernel` or `--postgres` as the first argument, the tests that need it. Ends with one line over all stages: `N passed, N
- * failed, N skipped`.
+ * `--own-kernel` or `--postgres` as the first argument, the tests that need it. Ends with one line over all stages:
+ * `N passed, N failed, N skipped`.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -46,7 +46,7 @@ const OF_NODE = [
   ...scenarios("realtime", "payloads", "realtime", "rude-clients", "streams"),
 ];
 
-/** Durability, counts and rows of each kind, unless arguments choose others. All else is the same code above the same port. */
+/** Durability, counts and rows of each kind, unless arguments choose others. Everything else uses the same port. */
 const OF_DATABASE = [
   ...scenarios("batch", "kill-points", "survival", "output-ends", "isolation"),
   ...scenarios("access", "keys"),

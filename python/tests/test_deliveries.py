@@ -75,10 +75,6 @@ class Parts(unittest.TestCase):
             self.deliveries.take_part(self.connection, 1, b"\0\0\0\0")
 
 
-if __name__ == "__main__":
-    unittest.main()
-
-
 class Batches(unittest.TestCase):
     def test_wait_while_the_socket_has_not_taken_the_rows_of_the_one_before(self):
         ours, theirs = socket.socketpair()
@@ -99,3 +95,7 @@ class Batches(unittest.TestCase):
             theirs.recv(2**20)
             controller.flush()
         self.assertTrue(deliveries)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -71,7 +71,8 @@ export function newInstanceId(): string {
 }
 
 /**
- * `formerId`: the id that the database still has. The content is synced before the file is renamed into place. A rename keeps the inode that is written in the file.
+ * `formerId`: the id that the database still has. The content is synced before the file is renamed into place. A rename
+ * keeps the inode that is written in the file.
  */
 export function writeInstance(dataDir: string, id: string, formerId?: string): void {
   const file = instanceFile(dataDir);

@@ -16,6 +16,7 @@ import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";
 import { isDamaged } from "./sqlite-drivers.ts";
 
 const HEADER = "SQLite format 3\0";
+
 /** Opens the database, and brings it to this release's schema. Throws `CannotStart` with file, finding and cure. */
 export async function openOwnDatabase(
   dataDir: string,

@@ -1,6 +1,5 @@
-/** How long work waits for a database that cannot be reached: a request for a few seconds, a job for as long as it takes. */
+/** How long work waits for a database that cannot be reached: a request a few seconds, a job as long as it takes. */
 import { DATABASE_LEAVING_MS, DATABASE_WAIT_MS } from "../../contracts/limits/database.ts";
-
 import { DatabaseUnavailable } from "../database.ts";
 import { Later } from "./later.ts";
 
@@ -19,7 +18,10 @@ export class Patience {
   private readonly why: () => string;
   isOver = false;
 
-  /** Without a `signal` it ends after DATABASE_WAIT_MS, with one soon after that was aborted. `why`: what is waited for, when it ends. */
+  /**
+   * Without a `signal` it ends after DATABASE_WAIT_MS, with one soon after that was aborted. `why`: what is waited for,
+   * when it ends.
+   */
   constructor(signal: AbortSignal | undefined, why: () => string) {
     this.why = why;
     this.signal = signal;

@@ -7,7 +7,6 @@ import { setTimeout as pause } from "node:timers/promises";
 import { newToken } from "../../base/ids.ts";
 import { POSTGRES_AGAIN } from "../../contracts/limits/database.ts";
 import { type Database, DatabaseUnavailable, type SqlValue, type Statements } from "../database.ts";
-
 import { ConnectionLost, findCause, pauseMs, RolledBack } from "./faults.ts";
 import type { Connected, Link } from "./link.ts";
 import type { Ownership } from "./ownership.ts";
