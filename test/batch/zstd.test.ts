@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { admitFrames } from "../../src/batch/zstd/admit.ts";
 import { unpackZstd } from "../../src/batch/zstd/frames.ts";
 import { type WindowWait, ZstdReader } from "../../src/batch/zstd/reader.ts";
+import { eventually } from "../harness/eventually.ts";
 
 const samples = JSON.parse(readFileSync(new URL("zstd-samples.json", import.meta.url), "utf8")) as {
   name: string;
@@ -164,10 +165,11 @@ describe("Zstandard in TypeScript", () => {
     const begun: number[] = [];
     for (const [at, promise] of first.entries()) promise.then(() => begun.push(at)).catch(() => {});
     await Promise.all(first.slice(0, 2));
-    await new Promise((resolve) => setImmediate(resolve));
+    const waiting = () => waits.filter(([, isWaiting]) => isWaiting);
+    await eventually("the others wait", () => waiting().length >= 2);
     // Two that are admitted unpack side by side: either may be first.
     expect(begun.toSorted()).toEqual([0, 1]);
-    expect(waits.filter(([, isWaiting]) => isWaiting)).toEqual([
+    expect(waiting().toSorted()).toEqual([
       [2, true],
       [3, true],
     ]);
