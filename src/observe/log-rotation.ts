@@ -126,17 +126,20 @@ function moveToOlder(file: string, fd: number, keepBytes: number): void {
   const from = lineStart(fd, Math.max(0, fstatSync(fd).size - keepBytes));
   const dropped = older.dropped + older.size - older.headerBytes + from;
   const target = openSync(`${file}.1.new`, "w", 0o600);
+  const enough = fstatSync(fd).size + 16 * COPY_BYTES;
   let end: number;
   try {
     writeSync(
       target,
       line(`${dropped} bytes before this line were dropped; a worker's log keeps its newest 8 to 16 MiB`),
     );
-    end = copy(fd, from, target);
+    end = copy(fd, from, target, enough);
+    renameSync(`${file}.1.new`, `${file}.1`);
+    // What was written meanwhile. It is often the last line, which says why a process ended.
+    end = copy(fd, end, target, enough);
   } finally {
     closeSync(target);
   }
-  renameSync(`${file}.1.new`, `${file}.1`);
   const lost = fstatSync(fd).size - end;
   ftruncateSync(fd, 0);
   if (lost > 0)
@@ -151,10 +154,9 @@ function lineStart(fd: number, at: number): number {
   return found === -1 ? at : at + found;
 }
 
-/** Copies to the end; a writer that is faster than this is cut off. Returns the position reached. */
-function copy(fd: number, from: number, target: number): number {
+/** Copies to the end; a writer that is faster than this is cut off at `enough`. Returns the position reached. */
+function copy(fd: number, from: number, target: number, enough: number): number {
   const piece = Buffer.allocUnsafe(COPY_BYTES);
-  const enough = fstatSync(fd).size + 16 * COPY_BYTES;
   let at = from;
   while (at < enough) {
     const bytes = readSync(fd, piece, 0, piece.length, at);
