@@ -41,7 +41,7 @@ if (wants("start") || chosen.includes("idle")) await benchIdle();
 const project = {
   "predictor.py": NOOP,
   "quern.yaml":
-    "- name: noop\n  predictor: {path: predictor.py}\n- name: noop-batch\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
+    "- name: noop\n  predictor: {path: predictor.py}\n  autoscaling: {max_replicas: 1}\n- name: noop-batch\n  kind: BatchAPI\n  predictor: {path: predictor.py}\n",
 };
 mkdirSync(FILES_DIRECTORY, { recursive: true });
 const server = new TestServer({ QUERN_ALLOW_LOCAL_ROOT: `${directory}:${FILES_DIRECTORY}` });
