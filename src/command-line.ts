@@ -106,6 +106,7 @@ function contextOf(options: GlobalOptions): CliContext {
     output: options.output ?? "table",
     app: options.app,
     out: (text) => output.out(text),
+    outBytes: (bytes) => output.outBytes(bytes),
     outAnew: (text) => output.outAnew(text),
     err: (text) => output.err(text),
     errLine: (text) => output.errLine(text),
@@ -117,6 +118,7 @@ function contextOf(options: GlobalOptions): CliContext {
     files: { environments, dataDir, examples: join(packageRoot, "examples") },
     python: setting("python"),
     checkDatabase: async () => (await import("./database-check.ts")).checkDatabase(dataDir, database()),
+    savedBackups: () => import("./saved-backups.ts"),
     createKeyOffline: async (...args) =>
       (await import("./offline-keys.ts")).createKeyOffline(...args, database()),
   };

@@ -20,6 +20,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   database: { rooms: ["base", "contracts"], npm: ["better-sqlite3", "pg"] },
   "object-store": { rooms: ["base", "contracts"] },
   access: { rooms: ["base", "contracts"], npm: ["jose"] },
+  backup: { rooms: ["base", "contracts", "database"], npm: ["tar", "zod"] },
   observe: { rooms: ["base", "contracts"], npm: [] },
   engine: { rooms: ["base", "contracts", "protocol"], npm: [] },
   apis: {
@@ -52,12 +53,12 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
     rooms: ["base", "contracts", "protocol", "database", "object-store", "engine", "access", "observe"],
   },
   gateway: { rooms: ["base", "contracts", "protocol", "access", "observe"], npm: [] },
-  control: { rooms: ["base", "contracts", "apis", "batch", "legacy", "access", "observe"] },
+  control: { rooms: ["base", "contracts", "apis", "backup", "batch", "legacy", "access", "observe"] },
   cli: { rooms: ["base", "contracts"] },
   controller: {
     rooms: [
       ...["base", "contracts", "settings", "database", "object-store", "engine", "access", "observe"],
-      ...["apis", "batch", "legacy", "control"],
+      ...["apis", "backup", "batch", "legacy", "control"],
     ],
     npm: ["@hono/node-server"],
   },

@@ -33,6 +33,7 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
     .option("--key <id>", "only by this key, or this subject of a token")
     .option("--since <duration>", "not older than this, such as 1h")
     .action((options) => run(async (context) => (await import("./audit.ts")).showAudit(context, options)));
+  addBackupVerbs(program, run);
   program
     .command("doctor")
     .description("check the environment: Node, Python, disk, limits, the server")
@@ -45,6 +46,24 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
         await out((await import("./completion.ts")).completionScript(program, shell));
         return 0;
       }),
+    );
+}
+
+function addBackupVerbs(program: Command, run: RunVerb): void {
+  program
+    .command("backup <to>")
+    .description(
+      "save the state of a running server to a new file, a bucket (s3://, gs://, az://), or - for standard output",
+    )
+    .action((to) => run(async (context) => (await import("./backup.ts")).backup(context, to)));
+  program
+    .command("restore <from>")
+    .description(
+      "make a data directory from a backup: a file, an address in a bucket, or - for standard input",
+    )
+    .requiredOption("--data-dir <dir>", "a new or empty directory")
+    .action((from, options) =>
+      run(async (context) => (await import("./backup.ts")).restore(context, from, options)),
     );
 }
 

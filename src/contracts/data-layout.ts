@@ -7,6 +7,11 @@ export const databaseFile = (dataDir: string) => join(dataDir, "quern.db");
  * Exists while a server uses the database. If a server finds it at its start, the previous server did not stop cleanly.
  */
 export const databaseInUseFile = (dataDir: string) => join(dataDir, "quern.db.in-use");
+/** The database of an older release, as it was before it was migrated from this version of the schema. */
+export const formerDatabaseFile = (dataDir: string, schema: number) =>
+  `${databaseFile(dataDir)}.${schema}.bak`;
+/** Exists while the database is migrated. */
+export const migratingFile = (dataDir: string) => join(dataDir, "quern.db.migrating");
 /** Tells a copy of the directory from the original. */
 export const instanceFile = (dataDir: string) => join(dataDir, "instance.json");
 export const lockFile = (dataDir: string) => join(dataDir, "lock");
@@ -61,6 +66,9 @@ export const jobLogDirectory = (dataDir: string, jobId: string) =>
   join(logsDirectory(dataDir), "jobs", jobId);
 export const applicationLogDirectory = (dataDir: string, name: string) =>
   join(logsDirectory(dataDir), "applications", name);
+
+/** What a backup is made of, while it is sent. */
+export const backupsDirectory = (dataDir: string) => join(dataDir, "backups");
 
 /** Sockets in the runtime directory of a running server: one for the control plane, one for gateways only. */
 export const controllerSocket = (runtimeDir: string) => join(runtimeDir, "controller.sock");

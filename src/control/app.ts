@@ -1,6 +1,7 @@
 /** The controller's HTTP, behind the gateway. It combines one file per resource, and adds admin keys and errors. */
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
+import type { Backups } from "../backup/take-backup.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
 import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
@@ -13,6 +14,7 @@ import { streamText } from "./answers/stream-text.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
+import { backupRoutes } from "./backups.ts";
 import { docsRoutes } from "./docs.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
 import { keyRoutes } from "./keys.ts";
@@ -41,6 +43,7 @@ export interface ControlDeps
   warnings: () => string[];
   /** The log of changes and refused requests, with their callers. */
   audit: Audit;
+  backups: Backups;
   auditDirectory: string;
 }
 
@@ -104,6 +107,7 @@ export function controlApp(deps: ControlDeps): Hono {
     return c.json({ message: count === 1 ? "continued 1 job" : `continued ${count} jobs` });
   });
   app.get("/-/audit", (c) => auditResponse(c, deps, deps.auditDirectory));
+  app.route("/", backupRoutes(deps.backups));
   app.route("/", keyRoutes(deps.keys));
   app.route("/", apiRoutes(deps));
   app.route("/", applicationRoutes(deps));

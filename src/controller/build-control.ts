@@ -9,6 +9,7 @@ import { exactSpec, findVersion } from "../apis/records/api-rows.ts";
 import type { Autoscaling } from "../apis/replicas/autoscaling.ts";
 import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Reports } from "../apis/reports.ts";
+import { Backups } from "../backup/take-backup.ts";
 import { inBackground } from "../base/boundary.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { Queues } from "../batch/letters/queues.ts";
@@ -67,6 +68,10 @@ export function buildControl(
     streams: new OpenStreams(rooms.keys),
     lists: new OpenStreams(rooms.keys, LISTS),
     auditDirectory: logsDirectory(dataDir),
+    backups: new Backups({
+      ...{ dataDir, db, version: version() },
+      isOnPostgres: options.database !== undefined,
+    }),
     loop: new LoopDelayMeter(() => rooms.jobs.isBusy),
     queues: new Queues(db),
     shown: new ShownConfig(rooms.keys, new SecretNames(options.secretNames)),

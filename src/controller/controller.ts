@@ -10,6 +10,7 @@ import { Autoscaling } from "../apis/replicas/autoscaling.ts";
 import { sweepEnvironments } from "../apis/replicas/environment-sweep.ts";
 import type { Replicas } from "../apis/replicas/replicas.ts";
 import { Reports } from "../apis/reports.ts";
+import { removeLeftBackups } from "../backup/take-backup.ts";
 import { bootId } from "../base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "../base/service.ts";
 import { endFormerWorkers, type FormerWorkers } from "../batch/workers/former-workers.ts";
@@ -40,6 +41,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const infrastructure = await openInfrastructure(options);
   const { db, engine } = infrastructure.workerDeps;
   await removeCutOffUploads(dataDir);
+  await removeLeftBackups(dataDir);
   const left = await endFormerWorkers(db, engine, notesDirectory(dataDir), bootId());
   const { services, replicas } = buildServices(infrastructure, left, roots);
   await startInOrder(services);

@@ -32,12 +32,7 @@ interface Moved {
 /** Brings the schema to this release's version. Throws when the data directory is newer than the program. */
 export async function migrate(db: Database, onMoved: OnMoved = () => {}): Promise<void> {
   const version = await schemaVersion(db);
-  if (version > SCHEMA_STEPS.length) {
-    throw new CannotStart(
-      "data_directory_newer",
-      `the data directory has schema version ${version}, this Quern knows up to ${SCHEMA_STEPS.length}: start it with the newer Quern that wrote it`,
-    );
-  }
+  if (version > SCHEMA_STEPS.length) throw newerData(version);
   for (let next = version; next < SCHEMA_STEPS.length; next++) {
     const step = SCHEMA_STEPS[next]!;
     const statements = "move" in step ? [] : step;
@@ -49,6 +44,12 @@ export async function migrate(db: Database, onMoved: OnMoved = () => {}): Promis
       await tx.run("INSERT INTO schema_version VALUES (?)", [next + 1]);
     });
   }
+}
+
+/** `otherCure`: what may be done instead, as a sentence. */
+export function newerData(version: number, otherCure = ""): CannotStart {
+  const message = `the data directory has schema version ${version}, this Quern knows up to ${SCHEMA_STEPS.length}: start it with the newer Quern that wrote it${otherCure}`;
+  return new CannotStart("data_directory_newer", message);
 }
 
 async function moveRows(db: Database, step: MovingStep, onMoved: OnMoved): Promise<void> {

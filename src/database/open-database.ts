@@ -11,7 +11,8 @@ import { databaseFile, databaseInUseFile } from "../contracts/data-layout.ts";
 import { QUICK_CHECK_WAIT_BYTES } from "../contracts/limits/database.ts";
 import { dataBeside } from "./data-directory.ts";
 import type { Database } from "./database.ts";
-import { migrate, type OnMoved, schemaVersion } from "./migrations.ts";
+import { migrateKeeping } from "./migrate-keeping.ts";
+import { type OnMoved, schemaVersion } from "./migrations.ts";
 import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";
 import { isDamaged } from "./sqlite-drivers.ts";
 
@@ -29,7 +30,7 @@ export async function openOwnDatabase(
     db = openSqliteDatabase(databaseFile(dataDir), onLocked);
     if ((await schemaVersion(db)) === 0 && dataBeside(dataDir) !== undefined)
       throw new CannotStart("database_missing", refusal(dataDir, "has no tables"));
-    await migrate(db, onMoved);
+    await migrateKeeping(db, dataDir, onMoved);
     return db;
   } catch (error) {
     await db?.close();

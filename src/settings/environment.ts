@@ -3,7 +3,7 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { SETTINGS, type SettingName } from "./settings.ts";
 
-/** The server's environment, a part of which user code may see. */
+/** The environment of the server, a part of which user code may see, or of a command. */
 export const serverEnvironment: NodeJS.ProcessEnv = process.env;
 
 /** The text of a setting. A command-line option wins over its variable, which wins over the default. */

@@ -13,6 +13,8 @@ export interface CliContext {
   app: string | undefined;
   /** Prints data only. Resolves when more can be printed. */
   out: (text: string) => Promise<void>;
+  /** Writes bytes that no terminal shows. Resolves when more can be written. */
+  outBytes: (bytes: Uint8Array) => Promise<void>;
   /** Prints data in place of the previous output. */
   outAnew: (text: string) => Promise<void>;
   /** Prints progress, hints and messages. */
@@ -34,6 +36,15 @@ export interface CliContext {
   python: string;
   /** What the data directory's database is; `cure` if something is wrong with it. */
   checkDatabase: () => Promise<{ detail: string; cure?: string }>;
+  /** Saves and restores backups. */
+  savedBackups: () => Promise<{
+    targetProblem: (to: string) => string | undefined;
+    saveBackup: (to: string, chunks: AsyncIterable<Uint8Array>) => Promise<void>;
+    restoreFrom: (
+      from: string,
+      dataDir: string,
+    ) => Promise<{ taken_time: string; apis: number; jobs: number; unfinished: number }>;
+  }>;
   /** Creates a key in a data directory that no server uses. */
   createKeyOffline: (dataDir: string, scope: KeyScope, api: string | null) => Promise<CreatedKey>;
 }

@@ -23,6 +23,11 @@ export class Output {
     if (!process.stdout.write(printable(text))) await once(process.stdout, "drain");
   }
 
+  /** Writes bytes that no terminal shows. Resolves when more can be written. */
+  async outBytes(bytes: Uint8Array): Promise<void> {
+    if (!process.stdout.write(bytes)) await once(process.stdout, "drain");
+  }
+
   /** Prints a little data, such as help, without waiting. */
   print(text: string): void {
     process.stdout.write(printable(text));

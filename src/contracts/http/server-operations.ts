@@ -16,6 +16,17 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     errors: [...ADMIN_ERRORS, "origin_not_allowed"],
   },
   {
+    id: "takeBackup",
+    method: "post",
+    path: "/-/backups",
+    about:
+      "take a backup of the server's state: a tar archive that ends with the checksums of its files. It contains secrets",
+    scope: "admin",
+    parameters: [],
+    answers: { "application/x-tar": null },
+    errors: [...ADMIN_ERRORS, "origin_not_allowed", "wrong_state", "not_supported_yet", "disk_full"],
+  },
+  {
     id: "getMetrics",
     method: "get",
     path: "/-/metrics",
