@@ -3,6 +3,7 @@
  * all that are admitted may arrive at once; small ones count as they arrive. No caller gets everything: a sender may
  * hold twice as much as stays free for others, an API seven times as much.
  */
+import { Shares } from "../base/fair/shares.ts";
 
 /** The sender and the API to which a body is charged. */
 export interface BodyOwner {
@@ -87,26 +88,5 @@ class OwnerShares {
   add({ sender, api }: BodyOwner, bytes: number): void {
     this.senders.add(sender, bytes);
     this.apis.add(api, bytes);
-  }
-}
-
-class Shares {
-  private readonly held = new Map<string, number>();
-  private readonly share: number;
-
-  constructor(share: number) {
-    this.share = share;
-  }
-
-  /** `left`: what is free after it. An owner that holds nothing gets its first body, however large it is. */
-  fits(name: string, bytes: number, left: number): boolean {
-    const has = this.held.get(name);
-    return has === undefined || has + bytes <= this.share * left;
-  }
-
-  add(name: string, bytes: number): void {
-    const has = (this.held.get(name) ?? 0) + bytes;
-    if (has > 0) this.held.set(name, has);
-    else this.held.delete(name);
   }
 }

@@ -158,11 +158,11 @@ export class Apis implements Service, ReplicasOwner {
 
   /**
    * Exports the deployed version, or the one with this id, as an archive that can be deployed. Throws `wrong_state` if
-   * there is none.
+   * there is none. `sender`: see `exportVersion`.
    */
-  async export(name: string, apiId: string | undefined): Promise<Readable> {
+  async export(name: string, apiId: string | undefined, sender: string): Promise<Readable> {
     const current = await this.deployed.version(name);
     assertOwn(name, "exported");
-    return exportVersion(this.deps.dataDir, await currentOrFormer(this.deps.db, current, apiId));
+    return exportVersion(this.deps.dataDir, await currentOrFormer(this.deps.db, current, apiId), sender);
   }
 }

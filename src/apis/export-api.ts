@@ -14,10 +14,13 @@ import { deployedFiles } from "./projects/project-files.ts";
 import { type AnyVersion, identityOf } from "./records/api-rows.ts";
 import { submittedEntry } from "./records/submitted-entry.ts";
 
-/** Throws `wrong_state` if the files are missing or changed since the deployment. */
-export async function exportVersion(dataDir: string, version: AnyVersion): Promise<Readable> {
+/**
+ * Throws `wrong_state` if the files are missing or changed since the deployment. `sender`: a key, or a client's address;
+ * senders of long configurations take turns.
+ */
+export async function exportVersion(dataDir: string, version: AnyVersion, sender: string): Promise<Readable> {
   const { name, api_id, project_id } = version;
-  const config = Buffer.from(await configOf(version));
+  const config = Buffer.from(await configOf(version, sender));
   if (project_id === "") return archiveOf(config, ".", []);
   const directory = projectDirectory(dataDir, project_id);
   const files = await deployedFiles(directory, project_id);
@@ -44,16 +47,16 @@ function archiveOf(config: Buffer, cwd: string, files: readonly string[]): Reada
 }
 
 /** The entry as it was submitted, in YAML. If only JSON gives the same id, it is JSON, which is also YAML. */
-async function configOf(version: AnyVersion): Promise<string> {
+async function configOf(version: AnyVersion, sender: string): Promise<string> {
   const entry = [submittedEntry(version)];
   const yaml = writeYaml(entry);
   for (const text of [yaml, `${stringifyExact(entry)}\n`])
-    if ((await idOf(text, version.project_id)) === version.api_id) return text;
+    if ((await idOf(text, version.project_id, sender)) === version.api_id) return text;
   return `# This release of Quern gives it another id than ${version.api_id}: it has settings that the release that deployed it did not have.\n${yaml}`;
 }
 
-async function idOf(text: string, projectId: string): Promise<string | undefined> {
-  const { apis, errors } = await readLongConfig(Buffer.from(text).toString(), CONFIG);
+async function idOf(text: string, projectId: string, sender: string): Promise<string | undefined> {
+  const { apis, errors } = await readLongConfig(Buffer.from(text).toString(), CONFIG, sender);
   const [api] = apis;
   if (api === undefined || errors.length > 0) return undefined;
   return identityOf(api.config, api.configText, projectId).api_id;

@@ -20,6 +20,7 @@ import { unpauseAll } from "./records/paused-jobs.ts";
 import { JobResults } from "./results/job-results.ts";
 import { RunsInProgress } from "./runs-in-progress.ts";
 import { type Preview, previewSubmission } from "./submit/preview-submission.ts";
+import type { SentSubmission } from "./submit/read-submission.ts";
 import { type SubmitDeps, type SubmittedTo, submitJob } from "./submit/submit-job.ts";
 
 export class Jobs implements Service {
@@ -74,19 +75,8 @@ export class Jobs implements Service {
     return ids.length;
   }
 
-  async submit(
-    api: SubmittedTo,
-    body: Buffer,
-    idempotencyKey: string | undefined,
-    left?: AbortSignal,
-  ): Promise<{ row: JobRow; isReplay: boolean }> {
-    const { job_id, isReplay, olderNames } = await submitJob(
-      this.checksFor(api.name),
-      api,
-      body,
-      idempotencyKey,
-      left,
-    );
+  async submit(api: SubmittedTo, sent: SentSubmission): Promise<{ row: JobRow; isReplay: boolean }> {
+    const { job_id, isReplay, olderNames } = await submitJob(this.checksFor(api.name), api, sent);
     for (const { older, newer } of olderNames)
       this.deps.jobLog(
         job_id,
@@ -97,13 +87,8 @@ export class Jobs implements Service {
   }
 
   /** Shows which input a submission selects, without creating a job. */
-  preview(
-    api: SubmittedTo,
-    body: Buffer,
-    idempotencyKey: string | undefined,
-    left?: AbortSignal,
-  ): Promise<Preview> {
-    return previewSubmission(this.checksFor(api.name), api, body, idempotencyKey, left);
+  preview(api: SubmittedTo, sent: SentSubmission): Promise<Preview> {
+    return previewSubmission(this.checksFor(api.name), api, sent);
   }
 
   private checksFor(apiName: string): SubmitDeps {

@@ -13,7 +13,7 @@ export interface Forwarded {
   /** The address by which the client reached the gateway, for addresses in responses. */
   baseUrl: string;
   listener: ListenerName;
-  /** The address of the client's socket. Without a key, it decides whose share of the body budget a body takes. */
+  /** The client's address. It is the sender of a request without a key: whose share it takes, whose turn it has. */
   client?: string | undefined;
   /** The request began on this machine. */
   isLocal: boolean;

@@ -13,7 +13,7 @@ import { logsResponse } from "./answers/logs.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
 import { jsonText } from "./answers/stream-text.ts";
 import { tellAudit } from "./requests/audited.ts";
-import { assertStillOpen } from "./requests/authorization.ts";
+import { assertStillOpen, senderOf } from "./requests/authorization.ts";
 import { bodyOwner, readBody } from "./requests/body.ts";
 import { askForBody } from "./requests/connection.ts";
 import { baseUrl } from "./requests/forwarded.ts";
@@ -32,7 +32,7 @@ function deployRoutes(apis: Apis, keys: Keys): Hono {
   const app = new Hono();
   const answer = (c: Context, deployed: DeployedApi[]) => {
     const names = deployed.map(({ api, api_id }) => `${api} ${api_id}`).join(", ");
-    tellAudit(c, configRequest(c).dryRun ? `checked only: ${names}` : names);
+    tellAudit(c, flag(c, "dry_run") ? `checked only: ${names}` : names);
     return c.json(deployed.map((api) => ({ ...api, endpoint: `${baseUrl(c)}${api.endpoint}` })));
   };
 
@@ -42,21 +42,27 @@ function deployRoutes(apis: Apis, keys: Keys): Hono {
     const environment = c.req.query("environment") ?? "dev";
     return answer(
       c,
-      await apis.deploy({ ...configRequest(c), archive, onReceived: () => assertStillOpen(c), environment }),
+      await apis.deploy({
+        ...configRequest(c, keys),
+        archive,
+        onReceived: () => assertStillOpen(c),
+        environment,
+      }),
     );
   });
 
   app.post("/-/patch", async (c) => {
     const cure = "put large values into files of the project";
     const body = await readBody(c, bodyOwner(c, keys), { limit: CONFIG_FILE_BYTES_MAX + 1, cure });
-    return answer(c, await apis.patch(configRequest(c), body.toString()));
+    return answer(c, await apis.patch(configRequest(c, keys), body.toString()));
   });
 
   return app;
 }
 
-function configRequest(c: Context): ConfigRequest {
+function configRequest(c: Context, keys: Keys): ConfigRequest {
   return {
+    sender: senderOf(c, keys),
     configFile: c.req.query("config") ?? "quern.yaml",
     only: c.req.queries("api") ?? [],
     dryRun: flag(c, "dry_run"),
@@ -104,7 +110,8 @@ export function apiRoutes(deps: ApiRoutesDeps): Hono {
   });
 
   app.get("/-/apis/:name/export", async (c) => {
-    const archive = await apis.export(c.req.param("name"), c.req.query("api_id") || undefined);
+    const { name } = c.req.param();
+    const archive = await apis.export(name, c.req.query("api_id") || undefined, senderOf(c, keys));
     return new Response(Readable.toWeb(archive) as ReadableStream, {
       headers: { "content-type": "application/gzip" },
     });

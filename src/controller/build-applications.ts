@@ -34,8 +34,11 @@ export function buildApplications(
 
 /** Deploys an archive if it holds an application. */
 export function applicationDeploy(applications: Applications): DeployApplication {
-  return async ({ project_id, configText, directory }, { configFile, environment, force, dryRun }) => {
-    const read = await readApplication({ text: configText, file: configFile, directory });
+  return async (
+    { project_id, configText, directory },
+    { sender, configFile, environment, force, dryRun },
+  ) => {
+    const read = await readApplication({ text: configText, file: configFile, directory }, sender);
     if (read.kind === "none") return undefined;
     if (read.kind === "faulty") return { errors: read.errors };
     const application = { project_id, config_file: configFile, config_text: configText };

@@ -1,13 +1,15 @@
 /**
  * Runs work whose size callers choose in a thread, so that long input does not block the event loop. It runs one piece
- * at a time, with a time limit. The thread starts with the first piece, and ends after a while without work. Its
- * exceptions and its death are errors of the caller, not of the process. Waiting work is limited, and is dropped when
- * its caller leaves.
+ * at a time, with a time limit; senders take turns. The thread starts with the first piece, and ends after a while
+ * without work. Its exceptions and its death are errors of the caller, not of the process. Waiting work is limited, for
+ * each sender too, and is dropped when its caller leaves.
  */
 import { parentPort, type Transferable, Worker } from "node:worker_threads";
 import { inBackground } from "../base/boundary.ts";
+import { FairTurns, type Turn } from "../base/fair/fair-turns.ts";
+import { Shares } from "../base/fair/shares.ts";
 import { type ErrorCode, type ErrorDetails, ServiceError } from "../contracts/errors.ts";
-import { ASIDE_WAITING_BYTES_MAX } from "../contracts/limits/event-loop.ts";
+import { ASIDE_WAITING_BYTES_MAX, ASIDE_WAITING_OF_A_SENDER_MAX } from "../contracts/limits/event-loop.ts";
 import { ERRORS_SHOWN_MAX } from "../contracts/limits/responses.ts";
 
 /** A start takes some 100 ms. An idle thread is ended to free its memory. */
@@ -26,18 +28,17 @@ export interface SideThreadOptions {
 export interface PieceOptions {
   /** Bytes that the task holds while it waits. */
   bytes: number;
+  /** For whom it is done: a key, or a client's address. */
+  sender: string;
   /** Buffers that are transferred, and become empty here. */
   transfer?: Transferable[];
   /** Aborted once nobody waits for the result. A piece that has not started is then dropped. */
   left?: AbortSignal | undefined;
 }
 
-interface Piece<Task, Result> {
-  task: Task;
-  options: PieceOptions;
+interface Piece<Result> {
   resolve: (result: Result) => void;
   reject: (error: Error) => void;
-  drop: () => void;
 }
 
 type Reply<Result> =
@@ -45,11 +46,15 @@ type Reply<Result> =
   | { refused: { code: ErrorCode; message: string; details: Pick<ErrorDetails, "fields" | "fieldsTotal"> } }
   | { fault: string };
 
+/** A sender may have half of what may wait, and half of what others leave. */
+const SENDER_SHARE = 1;
+
 export class SideThread<Task, Result> {
   private readonly options: SideThreadOptions;
-  private readonly waiting = new Set<Piece<Task, Result>>();
+  private readonly turns = new FairTurns(ASIDE_WAITING_OF_A_SENDER_MAX);
+  private readonly ofSenders = new Shares(SENDER_SHARE);
   private waitingBytes = 0;
-  private current: Piece<Task, Result> | undefined;
+  private current: Piece<Result> | undefined;
   private worker: Worker | undefined;
   private timer: NodeJS.Timeout | undefined;
 
@@ -59,44 +64,45 @@ export class SideThread<Task, Result> {
 
   /** Throws what the program throws, or `queue_full` if too much waits or the caller has left. */
   async run(task: Task, options: PieceOptions): Promise<Result> {
-    const { bytes, left } = options;
-    if (left?.aborted) throw callerLeft();
-    if (this.current !== undefined && this.waitingBytes + bytes > ASIDE_WAITING_BYTES_MAX)
-      throw tooMuchWaits();
-    return new Promise((resolve, reject) => {
-      const drop = () => {
-        this.take(piece);
-        reject(callerLeft());
-      };
-      const piece = { task, options, resolve, reject, drop };
-      left?.addEventListener("abort", drop);
-      this.waiting.add(piece);
-      this.waitingBytes += bytes;
-      this.next();
-    });
-  }
-
-  /** Takes a piece out of the queue. */
-  private take(piece: Piece<Task, Result>): void {
-    const { bytes, left } = piece.options;
-    this.waiting.delete(piece);
-    this.waitingBytes -= bytes;
-    left?.removeEventListener("abort", piece.drop);
-  }
-
-  private next(): void {
-    if (this.current !== undefined) return;
-    clearTimeout(this.timer);
-    const [piece] = this.waiting;
-    if (piece !== undefined) this.take(piece);
-    this.current = piece;
-    if (this.current === undefined) {
+    const turn = await this.wait(options);
+    if (turn === "left") throw callerLeft();
+    if (turn === "full") throw tooMuchWaits();
+    try {
+      return await this.work(task, options.transfer);
+    } finally {
+      this.current = undefined;
+      clearTimeout(this.timer);
       this.timer = setTimeout(() => this.end(), IDLE_MS).unref();
-      return;
+      this.turns.end();
     }
+  }
+
+  private async wait({ sender, bytes, left }: PieceOptions): Promise<Turn> {
+    if (this.turns.isFree) return this.turns.take(sender, left);
+    const remaining = ASIDE_WAITING_BYTES_MAX - this.waitingBytes - bytes;
+    if (remaining < 0 || !this.ofSenders.fits(sender, bytes, remaining)) return "full";
+    this.hold(sender, bytes);
+    try {
+      return await this.turns.take(sender, left);
+    } finally {
+      this.hold(sender, -bytes);
+    }
+  }
+
+  private hold(sender: string, bytes: number): void {
+    this.waitingBytes += bytes;
+    this.ofSenders.add(sender, bytes);
+  }
+
+  private work(task: Task, transfer: Transferable[] | undefined): Promise<Result> {
+    clearTimeout(this.timer);
     this.worker ??= this.start();
     this.timer = setTimeout(() => this.giveUp(), this.options.limitMs);
-    this.worker.postMessage(this.current.task, this.current.options.transfer);
+    const { worker } = this;
+    return new Promise((resolve, reject) => {
+      this.current = { resolve, reject };
+      worker.postMessage(task, transfer);
+    });
   }
 
   private start(): Worker {
@@ -108,7 +114,7 @@ export class SideThread<Task, Result> {
     worker.on("message", (reply: Reply<Result>) => this.settle(reply));
     worker.on("error", (error: NodeJS.ErrnoException) => {
       this.worker = undefined;
-      this.fail(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? this.options.tooMuch() : error);
+      this.current?.reject(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? this.options.tooMuch() : error);
     });
     worker.unref();
     return worker;
@@ -116,26 +122,17 @@ export class SideThread<Task, Result> {
 
   private settle(reply: Reply<Result>): void {
     const { current } = this;
-    this.current = undefined;
     if ("result" in reply) current?.resolve(reply.result);
     else if ("fault" in reply) current?.reject(new Error(reply.fault));
     else {
       const { code, message, details } = reply.refused;
       current?.reject(new ServiceError(code, message, details));
     }
-    this.next();
   }
 
   private giveUp(): void {
     this.end();
-    this.fail(this.options.tooMuch());
-  }
-
-  private fail(error: Error): void {
-    const { current } = this;
-    this.current = undefined;
-    current?.reject(error);
-    this.next();
+    this.current?.reject(this.options.tooMuch());
   }
 
   private end(): void {
@@ -149,7 +146,7 @@ export class SideThread<Task, Result> {
 }
 
 function tooMuchWaits(): ServiceError {
-  const message = "too many bytes are waiting to be read in this process; try again later";
+  const message = "too much waits to be read in this process already; try again in a second";
   return new ServiceError("queue_full", message, { retryAfterS: 1 });
 }
 

@@ -6,7 +6,7 @@ import { BodyHash } from "../access/sigv4.ts";
 import { closeUnasked, discardRest } from "./answers/discard-rest.ts";
 import { sendError } from "./answers/send-error.ts";
 import { collectBody } from "./collect-body.ts";
-import { setOwner } from "./connections/owners.ts";
+import { addressOwner, setOwner } from "./connections/owners.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 import type { Authorization } from "./door/authorization.ts";
 import type { ClientAddress } from "./door/client-address.ts";
@@ -70,7 +70,7 @@ export class ControlPlane {
       if (!isAsked) closeUnasked(request, response);
       sendError(response, error, requestId);
     };
-    const sender = signer?.id ?? request.socket.remoteAddress ?? "";
+    const sender = signer?.id ?? addressOwner(request.socket.remoteAddress);
     const { path } = target;
     const held = new HeldBody(bodies, { sender, api: path.slice(0, pathEnd(path)).split("/")[1]! });
     response.once("close", () => held.release());
@@ -98,13 +98,13 @@ export class ControlPlane {
     const forwarded = {
       baseUrl: clients.baseUrl(request),
       listener: entrance.name,
-      client: request.socket.remoteAddress,
+      client: addressOwner(request.socket.remoteAddress),
       isLocal: clients.isLocal(request),
       ...{ principal, endpoint },
     };
     const known = principal?.id ?? authorization.keyPrincipal(request)?.id;
     if (known !== undefined) setOwner(request.socket, known);
-    const sender = known ?? request.socket.remoteAddress ?? "";
+    const sender = known ?? addressOwner(request.socket.remoteAddress);
     const options = { controller, bodies, sender, requestId, forwarded, body, path, onNothing };
     forward(request, response, options).catch(fail);
   }

@@ -4,8 +4,8 @@
  * sender.
  */
 import { connect, type Socket } from "node:net";
-import { FairQueue } from "../access/fair-queue.ts";
 import { delay } from "../base/clock.ts";
+import { FairQueue } from "../base/fair/fair-queue.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import {
   FORWARDED_AT_ONCE_MAX,

@@ -11,7 +11,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import type { Forwarded } from "../contracts/forwarded.ts";
 import type { Permission } from "../contracts/keys.ts";
 import { refuse, refuseLast } from "./answers/refuse.ts";
-import { setOwner } from "./connections/owners.ts";
+import { addressOwner, setOwner } from "./connections/owners.ts";
 import type { ControllerConnections } from "./controller-connections.ts";
 import { destinationOf } from "./destination.ts";
 import { foreignOrigin } from "./door/cors.ts";
@@ -150,7 +150,7 @@ export class Inside {
     const forwarded: Forwarded = {
       baseUrl,
       listener: "inside",
-      client: request.socket.remoteAddress,
+      client: addressOwner(request.socket.remoteAddress),
       isLocal: true,
       principal: { id: sender, permissions: OPENS, rate: null },
       endpoint: address.endpoint,

@@ -79,7 +79,7 @@ export class Workplace {
   private async loadGraph(record: ApplicationRecord): Promise<ResourceGraph> {
     const { config_text: text, config_file: file, environment, data_version: version } = record;
     const task = { text, file, directory: this.project(record), graph: { environment, version } };
-    const read = await readApplication(task);
+    const read = await readApplication(task, `application ${record.name}`);
     if (read.kind === "read") return read.graph!;
     throw new Error(`the files of the application ${record.name} are gone`);
   }

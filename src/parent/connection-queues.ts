@@ -2,7 +2,7 @@
  * The connections that the parent has accepted, and that no gateway has received yet: one queue for each gateway. It
  * decides which gateway gets a connection, which connection is next, and which listeners may accept more. Pure.
  */
-import { FairQueue } from "../access/fair-queue.ts";
+import { FairQueue } from "../base/fair/fair-queue.ts";
 
 interface Accepted {
   /** The number of the listener that accepted it. */

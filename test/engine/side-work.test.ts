@@ -1,7 +1,10 @@
-/** The queue of the thread for large work: in order, bounded, and no entry outlives its caller. */
+/** The queue of the thread for large work: in turn, bounded, and no entry outlives its caller. */
 import { expect, it } from "vitest";
 import { ServiceError } from "../../src/contracts/errors.ts";
-import { ASIDE_WAITING_BYTES_MAX } from "../../src/contracts/limits/event-loop.ts";
+import {
+  ASIDE_WAITING_BYTES_MAX,
+  ASIDE_WAITING_OF_A_SENDER_MAX,
+} from "../../src/contracts/limits/event-loop.ts";
 import { SideThread } from "../../src/engine/side-work.ts";
 
 interface Task {
@@ -29,7 +32,8 @@ function make() {
     tooMuch: () => new ServiceError("invalid_request", "too much"),
   });
   return {
-    run: (name: string, bytes: number, left?: AbortSignal) => thread.run({ name, gate }, { bytes, left }),
+    run: (name: string, bytes: number, left?: AbortSignal, sender = "a") =>
+      thread.run({ name, gate }, { bytes, sender, left }),
     open: () => {
       Atomics.store(gate, 0, 1);
       Atomics.notify(gate, 0);
@@ -57,11 +61,32 @@ it("work beyond the queue limit is refused, and accepted again once there is roo
   const { run, open } = make();
   const taken = [
     run("first", ASIDE_WAITING_BYTES_MAX),
-    run("second", ASIDE_WAITING_BYTES_MAX - 1),
-    run("third", 1),
+    run("second", ASIDE_WAITING_BYTES_MAX - 1, undefined, "b"),
+    run("third", 1, undefined, "c"),
   ];
   await expect(run("fourth", 1)).rejects.toMatchObject({ code: "queue_full", details: { retryAfterS: 1 } });
   open();
   expect((await Promise.all(taken)).at(-1)).toEqual(["first", "second", "third"]);
   expect(await run("fifth", ASIDE_WAITING_BYTES_MAX)).toHaveLength(4);
+});
+
+it("senders take turns, and the work of each is in order", async () => {
+  const { run, open } = make();
+  const byA = ["a1", "a2", "a3", "a4"].map((name) => run(name, 1));
+  const byB = ["b1", "b2"].map((name) => run(name, 1, undefined, "b"));
+  open();
+  expect((await Promise.all([...byB, ...byA])).at(-1)).toEqual(["a1", "b1", "a2", "b2", "a3", "a4"]);
+});
+
+it("a sender may have half of what may wait, and 500 pieces, so that others are accepted", async () => {
+  const { run, open } = make();
+  const half = ASIDE_WAITING_BYTES_MAX / 2;
+  const taken = [run("first", 1), run("second", half)];
+  await expect(run("refused", 1)).rejects.toMatchObject({ code: "queue_full" });
+  taken.push(run("b1", half / 2, undefined, "b"));
+  await expect(run("refused", half / 2, undefined, "b")).rejects.toMatchObject({ code: "queue_full" });
+  for (let i = 0; i < ASIDE_WAITING_OF_A_SENDER_MAX; i++) taken.push(run("small", 1, undefined, "c"));
+  await expect(run("refused", 1, undefined, "c")).rejects.toMatchObject({ code: "queue_full" });
+  open();
+  expect((await Promise.all(taken)).at(-1)).toHaveLength(3 + ASIDE_WAITING_OF_A_SENDER_MAX);
 });

@@ -49,9 +49,10 @@ const aside = new SideThread<ConfigTask, LocatedConfig>({
     ),
 });
 
-export async function readLongConfig(text: string, file: string): Promise<ReadConfig> {
+/** `sender`: a key, or a client's address. Senders of long configurations take turns. */
+export async function readLongConfig(text: string, file: string, sender: string): Promise<ReadConfig> {
   if (text.length <= CONFIG_READ_HERE_BYTES_MAX) return readConfig(text, file);
-  const { apis, errors } = await aside.run({ text, file }, { bytes: text.length });
+  const { apis, errors } = await aside.run({ text, file }, { bytes: text.length, sender });
   const located = apis.map(({ places, ...api }) => ({
     ...api,
     positionOf: (path: readonly (string | number)[]) => places[path.join(".")] ?? places[""]!,

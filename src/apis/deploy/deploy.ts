@@ -32,6 +32,8 @@ export type DeployApplication = (
 ) => Promise<{ name: string; message: string } | { errors: FieldError[] } | undefined>;
 
 export interface DeployRequest {
+  /** A key, or a client's address. Senders of long configurations take turns. */
+  sender: string;
   archive: Readable;
   /**
    * Called when the whole archive is here, before it is used. Throws if the sender is no longer permitted to deploy.
@@ -91,10 +93,10 @@ export function patch(deps: DeployDeps, request: ConfigRequest, configText: stri
 
 async function deployConfig(
   deps: DeployDeps,
-  { configFile, only, dryRun }: ConfigRequest,
+  { sender, configFile, only, dryRun }: ConfigRequest,
   { configText, errors: ofProject, filesOf }: Source,
 ): Promise<DeployedApi[]> {
-  const read = await readLongConfig(configText, configFile);
+  const read = await readLongConfig(configText, configFile, sender);
   const errors = [...read.errors, ...ofProject];
   // Reports the errors of the whole file, as far as each entry can be read.
   const apis = errors.length > 0 ? read.apis : selectApis(read.apis, only);

@@ -8,7 +8,7 @@ import { type FileSelection, selectFiles } from "../../object-store/select/selec
 import { inSentNames } from "./older-names.ts";
 import { type OutputRequest, outputPrefix } from "./output-request.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
-import { readSubmission } from "./read-submission.ts";
+import { readSubmission, type SentSubmission } from "./read-submission.ts";
 
 /** Paths and patterns that a message names. */
 const SHOWN_MAX = 5;
@@ -24,22 +24,21 @@ export interface CheckDeps {
 }
 
 /**
- * Throws ServiceError if the submission is not valid. `defaultOutput`: of the API, for a submission without one. `left`:
- * aborted when the client is gone; the checks end then.
+ * Throws ServiceError if the submission is not valid, or its client is gone. `defaultOutput`: of the API, for a
+ * submission without one.
  */
 export async function checkedSubmission(
   deps: CheckDeps,
-  body: Buffer,
+  sent: SentSubmission,
   defaultOutput: OutputRequest | undefined,
-  left?: AbortSignal,
 ): Promise<ParsedSubmission> {
   deps.assertMayBegin();
-  const parsed = await readSubmission(body, left);
+  const parsed = await readSubmission(sent);
   const output = parsed.output ?? defaultOutput;
   const submission = { ...parsed, output };
   const { input } = submission;
   await assertQueue(deps, submission);
-  if (input.kind !== "items") await assertAnyFile(deps.store, input, left);
+  if (input.kind !== "items") await assertAnyFile(deps.store, input, sent.left);
   if (output !== undefined) await assertOutput(deps, output);
   return submission;
 }

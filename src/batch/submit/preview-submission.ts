@@ -4,6 +4,7 @@ import type { Statements } from "../../database/database.ts";
 import { type SelectedFile, selectFiles } from "../../object-store/select/select-files.ts";
 import { type CheckDeps, checkedSubmission } from "./check-submission.ts";
 import { findSubmission, submissionKey } from "./idempotency.ts";
+import type { SentSubmission } from "./read-submission.ts";
 import type { SubmittedTo } from "./submit-job.ts";
 
 export interface Preview {
@@ -13,20 +14,17 @@ export interface Preview {
   batchCount: (files: number) => number | undefined;
 }
 
-/**
- * Throws what `submitJob` throws, and creates no job. `left`: aborted when the client is gone; the listing ends then.
- */
+/** Throws what `submitJob` throws, and creates no job. The listing ends when the client is gone. */
 export async function previewSubmission(
   deps: CheckDeps & { db: Statements },
   { name, output }: Omit<SubmittedTo, "api_id">,
-  body: Buffer,
-  idempotencyKey: string | undefined,
-  left?: AbortSignal,
+  sent: SentSubmission,
 ): Promise<Preview> {
+  const { body, idempotencyKey, left } = sent;
   // A key that was used for another body is refused.
   if (idempotencyKey !== undefined)
     await findSubmission(deps.db, await submissionKey(name, idempotencyKey, body), wallMs());
-  const { input } = await checkedSubmission(deps, body, output, left);
+  const { input } = await checkedSubmission(deps, sent, output);
   const { batch_size } = input;
   if (input.kind === "items")
     return { files: noFiles(), batchCount: () => Math.ceil(input.count / batch_size) };

@@ -19,12 +19,23 @@ const aside = new SideThread<Uint8Array, ParsedSubmission>({
     ),
 });
 
-/** `body` must not be used afterwards. `left`: aborted when the client is gone. Throws ServiceError with all errors. */
-export async function readSubmission(body: Buffer, left?: AbortSignal): Promise<ParsedSubmission> {
+/** A submission as it was sent. */
+export interface SentSubmission {
+  body: Buffer;
+  /** Its `Idempotency-Key`. */
+  idempotencyKey?: string | undefined;
+  /** A key, or a client's address. Senders of long submissions take turns. */
+  sender: string;
+  /** Aborted when the client is gone. */
+  left?: AbortSignal | undefined;
+}
+
+/** The body must not be used afterwards. Throws ServiceError with all errors. */
+export async function readSubmission({ body, sender, left }: SentSubmission): Promise<ParsedSubmission> {
   if (body.length <= READ_HERE_BYTES_MAX) return parseSubmission(body);
   const isWhole = body.length === body.buffer.byteLength;
   const transfer = isWhole ? [body.buffer as ArrayBuffer] : [];
-  const parsed = await aside.run(body, { bytes: body.length, transfer, left });
+  const parsed = await aside.run(body, { bytes: body.length, sender, transfer, left });
   const { input } = parsed;
   if (input.kind !== "items") return parsed;
   // A Buffer arrives from the thread as a plain array of bytes.

@@ -17,6 +17,7 @@ import { findSubmission, type SubmissionKey, saveSubmission, submissionKey } fro
 import type { OlderName } from "./older-names.ts";
 import { type OutputRequest, outputOfJob } from "./output-request.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
+import type { SentSubmission } from "./read-submission.ts";
 
 export interface SubmitDeps extends CheckDeps {
   db: Database;
@@ -41,20 +42,19 @@ export interface Submitted {
 }
 
 /**
- * Throws ServiceError if the submission is not valid, or if its key was used for another one. `left`: aborted when the
- * client is gone; a submission that is not checked by then creates no job.
+ * Throws ServiceError if the submission is not valid, or if its key was used for another one. If its client is gone
+ * before it is checked, it creates no job.
  */
 export async function submitJob(
   deps: SubmitDeps,
   api: SubmittedTo,
-  body: Buffer,
-  idempotencyKey: string | undefined,
-  left?: AbortSignal,
+  sent: SentSubmission,
 ): Promise<Submitted> {
+  const { body, idempotencyKey } = sent;
   const key = idempotencyKey === undefined ? undefined : await submissionKey(api.name, idempotencyKey, body);
   const before = key && (await findSubmission(deps.db, key, wallMs()));
   if (before !== undefined) return { job_id: before, isReplay: true, olderNames: [] };
-  const submission = await checkedSubmission(deps, body, api.output, left);
+  const submission = await checkedSubmission(deps, sent, api.output);
   const { input } = submission;
   const jobId = newUlid();
   const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });

@@ -6,6 +6,7 @@ import { QUANTITY_MAX_TEXT } from "../config/scalars.ts";
 import type { ErrorCode } from "../errors.ts";
 import * as authorization from "../limits/authorization.ts";
 import * as configuration from "../limits/configuration.ts";
+import * as eventLoop from "../limits/event-loop.ts";
 import * as jobs from "../limits/jobs.ts";
 import * as predictions from "../limits/predictions.ts";
 import * as projects from "../limits/projects.ts";
@@ -148,6 +149,12 @@ const SUBMISSIONS: readonly LimitRow[] = [
     status: 503,
   },
   { what: "body", most: bytes(submissions.SUBMISSION_BYTES_LIMIT - 1), error: "body_too_large", status: 413 },
+  {
+    what: `bodies of more than ${bytes(eventLoop.READ_HERE_BYTES_MAX)} of a key that wait to be read`,
+    most: `${eventLoop.ASIDE_WAITING_OF_A_SENDER_MAX}, and ${bytes(eventLoop.ASIDE_WAITING_BYTES_MAX / 2)}`,
+    error: "queue_full",
+    status: 503,
+  },
   invalid("nested arrays and objects, anywhere in the body", String(submissions.BODY_DEPTH_MAX)),
   invalid("`config`, as compact JSON", bytes(configuration.CONFIG_BYTES_MAX)),
   invalid("nested arrays and objects in `config`", String(configuration.CONFIG_DEPTH_MAX)),

@@ -13,9 +13,12 @@ export const READ_ASIDE_LIMIT_MS = 60_000;
 export const READ_ASIDE_HEAP_MIB = 384;
 /**
  * Bytes that wait for the thread: as many as all bodies that may be held (CONTROL_BODIES_BYTES_MAX). They are counted
- * separately, because a body whose connection has ended is no longer held but may still wait.
+ * separately, because a body whose connection has ended is no longer held but may still wait. A sender may have as many
+ * as stay free for others.
  */
 export const ASIDE_WAITING_BYTES_MAX = 128 * 1024 * 1024;
+/** Pieces of a sender that wait for the thread. The bytes of a sender are 1,000 of the shortest. */
+export const ASIDE_WAITING_OF_A_SENDER_MAX = 500;
 /** A configuration of more bytes is parsed in the thread: the parser reads 2 MB a second, and reads twice. */
 export const CONFIG_READ_HERE_BYTES_MAX = 8 * 1024;
 /**

@@ -67,16 +67,14 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     const key = c.req.header("idempotency-key");
     if (key !== undefined) assertLegalKey(key);
     const cure = "put the items into a file and submit it as delimited_files";
-    const body = await readBody(c, bodyOwner(c, keys, asked.config.name), {
-      limit: SUBMISSION_BYTES_LIMIT,
-      cure,
-    });
+    const owner = bodyOwner(c, keys, asked.config.name);
+    const body = await readBody(c, owner, { limit: SUBMISSION_BYTES_LIMIT, cure });
     // The API may have been deleted, or have come to need a key, since the request's head.
     const version = await batchApi(c, deps);
-    const left = clientLeft(c);
+    const sent = { body, idempotencyKey: key, sender: owner.sender, left: clientLeft(c) };
     if (isTrue(c.req.query("dryRun")))
-      return previewResponse(c, deps, await jobs.preview(submittedTo(version), body, key, left));
-    const { row, isReplay } = await jobs.submit(submittedTo(version), body, key, left);
+      return previewResponse(c, deps, await jobs.preview(submittedTo(version), sent));
+    const { row, isReplay } = await jobs.submit(submittedTo(version), sent);
     return jsonText(await recordText(c, jobs, row), 200, {
       location: jobAddress(c, row),
       ...(isReplay ? { "idempotent-replayed": "true" } : {}),

@@ -84,6 +84,11 @@ export function askedBy(c: Context, keys: Keys): string | null {
   return forwarded(c).principal?.id ?? (key === undefined ? null : (keys.find(sha256Of(key))?.id ?? null));
 }
 
+/** Who waits for a turn, or holds a share: `askedBy`, or the client's address. */
+export function senderOf(c: Context, keys: Keys): string {
+  return askedBy(c, keys) ?? forwarded(c).client ?? "";
+}
+
 function keyText(c: Context): string | undefined {
   return keyOf({ authorization: c.req.header("authorization"), "x-api-key": c.req.header("x-api-key") });
 }

@@ -9,9 +9,8 @@ import {
   CONTROL_SMALL_BODIES_BYTES,
   SMALL_BODY_BYTES,
 } from "../../contracts/limits/requests.ts";
-import { askedBy, assertStillOpen } from "./authorization.ts";
+import { assertStillOpen, senderOf } from "./authorization.ts";
 import { askForBody, whenClosed } from "./connection.ts";
-import { forwarded } from "./forwarded.ts";
 
 /** The budget of all bodies that this process holds. */
 const bodies = new BodyBudget({
@@ -22,7 +21,7 @@ const bodies = new BodyBudget({
 
 /** Whose share of the budget a request's body takes. */
 export function bodyOwner(c: Context, keys: Keys, api = ""): BodyOwner {
-  return { sender: askedBy(c, keys) ?? forwarded(c).client ?? "", api };
+  return { sender: senderOf(c, keys), api };
 }
 
 /**

@@ -3,8 +3,9 @@
  * handles a number of bytes for all streams. What is beyond it waits for later turns; the owners of the streams (a key,
  * or an address without one) take turns. One instance per process.
  */
-import { FairQueue } from "../../access/fair-queue.ts";
+
 import { contain } from "../../base/boundary.ts";
+import { FairQueue } from "../../base/fair/fair-queue.ts";
 import { TEXT_OF_A_TURN_BYTES } from "../../contracts/limits/frames.ts";
 
 interface Waiting {

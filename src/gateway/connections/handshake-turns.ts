@@ -5,8 +5,8 @@
  * given to TLS in its turn: by address. One instance per process.
  */
 import type { Socket } from "node:net";
-import { FairQueue } from "../../access/fair-queue.ts";
 import { contain } from "../../base/boundary.ts";
+import { FairQueue } from "../../base/fair/fair-queue.ts";
 import { HANDSHAKES_OF_A_TURN_MAX, HANDSHAKING_OF_A_TURN_MS } from "../../contracts/limits/requests.ts";
 
 /** How the turns are called, and what they measure. */

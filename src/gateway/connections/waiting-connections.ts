@@ -3,7 +3,7 @@
  * ones alternately, and every key and address in its turn. Pure.
  */
 import type { Socket } from "node:net";
-import { FairQueue } from "../../access/fair-queue.ts";
+import { FairQueue } from "../../base/fair/fair-queue.ts";
 import { CONNECTION_NEW_MS } from "../../contracts/limits/requests.ts";
 import { hasKey, ownerOf } from "./owners.ts";
 

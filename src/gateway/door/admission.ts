@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Need, Principal } from "../../access/permission.ts";
 import { BodyHash } from "../../access/sigv4.ts";
 import type { AddressRoute } from "../../contracts/routes.ts";
-import { setOwner } from "../connections/owners.ts";
+import { addressOwner, setOwner } from "../connections/owners.ts";
 import { type Authorization, refusal } from "./authorization.ts";
 
 /** If a body is complete this soon after its head, the key's expiry is not checked again. */
@@ -37,7 +37,7 @@ export class Admission {
 
   /** To whom the body is charged: the key, or the client's address without one. */
   get sender(): string {
-    return this.key ?? this.request.socket.remoteAddress ?? "";
+    return this.key ?? addressOwner(this.request.socket.remoteAddress);
   }
 
   /** The address needs no key. */

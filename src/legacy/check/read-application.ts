@@ -48,10 +48,11 @@ const aside = new SideThread<ApplicationTask, ReadApplication>({
     ),
 });
 
-export async function readApplication(task: ApplicationTask): Promise<ReadApplication> {
+/** `sender`: a key, a client's address, or an application whose graph is needed. Senders take turns. */
+export async function readApplication(task: ApplicationTask, sender: string): Promise<ReadApplication> {
   // Most configurations are lists of APIs, and short.
   if (task.text.length <= CONFIG_READ_HERE_BYTES_MAX && !isApplication(task.text)) return { kind: "none" };
-  return aside.run(task, { bytes: task.text.length });
+  return aside.run(task, { bytes: task.text.length, sender });
 }
 
 /** Runs on the thread. */

@@ -21,6 +21,7 @@ const EMPTY: ObjectStore = {
   list: async function* () {},
 };
 const items = { items: [{}], batch_size: 1 };
+const sent = (body: Buffer, idempotencyKey?: string) => ({ body, idempotencyKey, sender: "key" });
 const arn = (name: string) => `arn:aws:sqs:us-east-1:000000000000:${name}`;
 
 describe("a dry run and its submission", () => {
@@ -77,9 +78,9 @@ describe("a dry run and its submission", () => {
       "other",
       Date.now(),
     );
-    const refused = await refusal(submitJob(deps, api, body(), key));
+    const refused = await refusal(submitJob(deps, api, sent(body(), key)));
     expect(refused).toBeDefined();
-    expect(await refusal(previewSubmission(deps, { name: "jobs" }, body(), key))).toEqual(refused);
+    expect(await refusal(previewSubmission(deps, { name: "jobs" }, sent(body(), key)))).toEqual(refused);
   });
 
   it("refuse a store that ignores the conditions of writes, with the place and the cure", async () => {
@@ -87,14 +88,14 @@ describe("a dry run and its submission", () => {
     const body = Buffer.from(JSON.stringify(submission));
     const api = { name: "jobs" };
     const careless = { ...deps, hasConditions: async () => false };
-    const error = await previewSubmission(careless, api, body, undefined).catch((refused) => refused);
+    const error = await previewSubmission(careless, api, sent(body)).catch((refused) => refused);
     expect(error).toMatchObject({
       code: "invalid_request",
       details: {
         fields: [{ pointer: "/output/store_path", detail: expect.stringContaining('or "quern:"') }],
       },
     });
-    await previewSubmission(deps, api, body, undefined);
+    await previewSubmission(deps, api, sent(body));
   });
 
   it.each(["queue_dead_letter_queue", "sqs_dead_letter_queue"])(
@@ -108,8 +109,7 @@ describe("a dry run and its submission", () => {
       const error = await previewSubmission(
         deps,
         { name: "jobs" },
-        Buffer.from(JSON.stringify(submission)),
-        undefined,
+        sent(Buffer.from(JSON.stringify(submission))),
       ).catch((refused: ServiceError) => refused);
       expect(error).toMatchObject({ details: { fields: [{ pointer: `/${name}/arn` }] } });
     },
@@ -118,7 +118,7 @@ describe("a dry run and its submission", () => {
   it("are taken alike with a queue that exists; a dry run makes no job", async () => {
     const queue_dead_letter_queue = { arn: arn("letters"), max_receive_count: 1 };
     const body = Buffer.from(JSON.stringify({ workers: 1, queue_dead_letter_queue, item_list: items }));
-    const preview = await previewSubmission(deps, { name: "jobs" }, body, "new");
+    const preview = await previewSubmission(deps, { name: "jobs" }, sent(body, "new"));
     expect(preview.batchCount(0)).toBe(1);
     expect(await deps.db.all("SELECT job_id FROM jobs")).toEqual([]);
     expect(existsSync(join(directory, "jobs"))).toBe(false);

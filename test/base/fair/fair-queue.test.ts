@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FairQueue } from "../../src/access/fair-queue.ts";
+import { FairQueue } from "../../../src/base/fair/fair-queue.ts";
 
 describe("a fair queue", () => {
   const emptied = (queue: FairQueue<string>) => {
@@ -14,12 +14,12 @@ describe("a fair queue", () => {
     expect(emptied(queue)).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
   });
 
-  it("lets a new sender wait for only one request of each other sender", () => {
+  it("lets a new sender wait for no second request of another one", () => {
     const queue = new FairQueue<string>(10);
     for (const item of ["a1", "a2", "a3"]) queue.push("a", item);
     expect(queue.shift()).toBe("a1");
     queue.push("b", "b1");
-    expect(emptied(queue)).toEqual(["a2", "b1", "a3"]);
+    expect(emptied(queue)).toEqual(["b1", "a2", "a3"]);
   });
 
   it("takes no more requests of a sender than its share", () => {
@@ -28,5 +28,13 @@ describe("a fair queue", () => {
     expect(queue.push("b", "b1")).toBe(true);
     expect(emptied(queue)).toEqual(["a1", "b1", "a2"]);
     expect(queue.push("a", "a4")).toBe(true);
+  });
+
+  it("forgets an item that is removed", () => {
+    const queue = new FairQueue<string>(2);
+    for (const item of ["a1", "a2", "b1"]) queue.push(item[0]!, item);
+    for (const item of ["a1", "b1", "c1"]) queue.remove(item[0]!, item);
+    expect(queue.push("a", "a3")).toBe(true);
+    expect(emptied(queue)).toEqual(["a2", "a3"]);
   });
 });

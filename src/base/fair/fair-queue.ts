@@ -3,6 +3,8 @@ export class FairQueue<T> {
   private readonly mostOfSender: number;
   /** Senders in the order of their turns; each has something waiting. */
   private readonly bySender = new Map<string, T[]>();
+  /** The sender whose turn was the last one. It is last again only in the next turn, after those that came meanwhile. */
+  private last: string | undefined;
 
   constructor(mostOfSender: number) {
     this.mostOfSender = mostOfSender;
@@ -19,12 +21,28 @@ export class FairQueue<T> {
 
   /** The oldest of the sender whose turn it is; undefined if nothing waits. */
   shift(): T | undefined {
+    this.endTurn();
     const [next] = this.bySender;
     if (next === undefined) return undefined;
     const [sender, items] = next;
+    this.last = sender;
     const item = items.shift();
-    this.bySender.delete(sender);
-    if (items.length > 0) this.bySender.set(sender, items);
+    if (items.length === 0) this.bySender.delete(sender);
     return item;
+  }
+
+  /** Nothing waits for this item any more. */
+  remove(sender: string, item: T): void {
+    const items = this.bySender.get(sender);
+    if (items === undefined || !items.includes(item)) return;
+    items.splice(items.indexOf(item), 1);
+    if (items.length === 0) this.bySender.delete(sender);
+  }
+
+  private endTurn(): void {
+    const items = this.last === undefined ? undefined : this.bySender.get(this.last);
+    if (items === undefined) return;
+    this.bySender.delete(this.last!);
+    this.bySender.set(this.last!, items);
   }
 }
