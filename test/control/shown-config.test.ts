@@ -3,9 +3,12 @@ import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
 import type { Keys } from "../../src/access/keys.ts";
 import { parseExact, stringifyExact } from "../../src/base/json/exact.ts";
+import { encodeForwarded, FORWARDED_HEADER } from "../../src/contracts/forwarded.ts";
+import { CONFIGS_OF_A_SENDER_MAX } from "../../src/contracts/limits/responses.ts";
 import { SecretNames } from "../../src/contracts/secrets.ts";
 import { ShownConfig } from "../../src/control/answers/shown-config.ts";
 import { shownJson } from "../../src/control/answers/shown-json.ts";
+import { eventually } from "../harness/eventually.ts";
 import { seeded } from "../harness/random.ts";
 import { longestTurnCpuMs } from "../harness/turns.ts";
 
@@ -76,16 +79,25 @@ describe("the configurations of jobs", () => {
   const asked = () => {
     const config = new ShownConfig(noAdmin, names);
     const seen = { reads: 0 };
-    const app = new Hono().get("/:job", async (c) => {
-      const read = async () => {
-        seen.reads++;
-        return MANY.replace("1}", '"?sig=1"}');
+    const app = new Hono()
+      .onError((error, c) => c.text(error.message, 429))
+      .get("/:job", async (c) => {
+        const read = async () => {
+          seen.reads++;
+          return MANY.replace("1}", '"?sig=1"}');
+        };
+        return c.text(await config.ofJob(c, c.req.param("job"), read));
+      });
+    const ask = async (
+      job: string,
+      client = "a",
+      outgoing: object = { destroyed: false, once: () => {} },
+    ) => {
+      const headers = {
+        [FORWARDED_HEADER]: encodeForwarded({ baseUrl: "", listener: "main", isLocal: false, client }),
       };
-      return c.text(await config.ofJob(c, c.req.param("job"), read));
-    });
-    const ask = async (job: string) => {
-      const outgoing = { destroyed: false, once: () => {} };
-      return (await app.request(`/${job}`, {}, { outgoing })).text();
+      const answer = await app.request(`/${job}`, { headers }, { outgoing });
+      return answer.text();
     };
     return { ask, seen };
   };
@@ -94,7 +106,7 @@ describe("the configurations of jobs", () => {
     const { ask } = asked();
     const jobs = Array.from({ length: 40 }, (_, n) => `j${n}`);
     const longestMs = await longestTurnCpuMs(async () => {
-      for (const text of await Promise.all(jobs.map(ask))) expect(text).toContain('"?sig=***"');
+      for (const text of await Promise.all(jobs.map((job) => ask(job)))) expect(text).toContain('"?sig=***"');
     });
     expect(longestMs).toBeLessThan(60);
   });
@@ -106,6 +118,41 @@ describe("the configurations of jobs", () => {
     expect(seen.reads).toBe(21);
     await ask("j");
     expect(seen.reads).toBe(21);
+  });
+
+  it("are hidden in turn by caller, however many another caller asks for", async () => {
+    const { ask } = asked();
+    let answered = 0;
+    const ofA = Array.from({ length: 40 }, async (_, n) => {
+      await ask(`a${n}`);
+      answered++;
+    });
+    expect(await ask("b", "b")).toContain('"?sig=***"');
+    // One was in its turn, and the one of b comes next.
+    expect(answered).toBeLessThan(10);
+    await Promise.all(ofA);
+  });
+
+  it("are refused beyond the limit of one caller", async () => {
+    const { ask } = asked();
+    const texts = Array.from({ length: CONFIGS_OF_A_SENDER_MAX + 10 }, () => ask("j"));
+    expect(await ask("j", "b")).toContain('"?sig=***"');
+    const refused = (await Promise.all(texts)).filter((text) => text.includes("wait already"));
+    // The one in its turn does not wait.
+    expect(refused).toHaveLength(9);
+  });
+
+  it("are not hidden for a caller that leaves", async () => {
+    const { ask, seen } = asked();
+    const leaves: (() => void)[] = [];
+    const leaving = { destroyed: false, once: (_: string, leave: () => void) => leaves.push(leave) };
+    const first = ask("first");
+    const others = Array.from({ length: 5 }, (_, n) => ask(`left${n}`, "a", leaving));
+    await eventually("all wait", () => leaves.length === 5);
+    for (const leave of leaves) leave();
+    expect(await Promise.all(others)).toEqual(Array(5).fill("{}"));
+    await first;
+    expect(seen.reads).toBe(7);
   });
 });
 

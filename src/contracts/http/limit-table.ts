@@ -122,6 +122,12 @@ const REQUESTS: readonly LimitRow[] = [
     status: 429,
   },
   {
+    what: "requests of a key, or of an address without one, for jobs with a long `config` that wait until its secrets are hidden",
+    most: String(responses.CONFIGS_OF_A_SENDER_MAX),
+    error: "rate_limited",
+    status: 429,
+  },
+  {
     what: "requests of a key, or of an address without one, that wait for the controller",
     most: String(requests.FORWARDED_WAITING_OF_A_SENDER_MAX),
     error: "server_unavailable",

@@ -29,6 +29,11 @@ export const STREAMS_OF_A_KEY_MAX = 100;
 export const STREAMS_MAX = 500;
 /** How often the key of an open stream is checked: a revocation must end the stream within 2 s. */
 export const STREAM_POLL_MS = 500;
+/**
+ * Requests of one key (or of an address without one) that wait until the secrets of a long `config` are hidden. One takes
+ * up to 20 ms.
+ */
+export const CONFIGS_OF_A_SENDER_MAX = 200;
 /** A stream that is silent this long gets a comment or an empty line, before a proxy closes it (60 s is common). */
 export const STREAM_HEARTBEAT_MS = 15_000;
 /**

@@ -2,8 +2,11 @@
 import type { Context } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import { TimeSlices } from "../../base/clock.ts";
+import { FairTurns } from "../../base/fair/fair-turns.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import { CONFIGS_OF_A_SENDER_MAX } from "../../contracts/limits/responses.ts";
 import type { SecretNames } from "../../contracts/secrets.ts";
-import { isAdmin } from "../requests/authorization.ts";
+import { isAdmin, senderOf } from "../requests/authorization.ts";
 import { clientLeft } from "../requests/connection.ts";
 import { encodeExact } from "./message-pack.ts";
 import { shownJson } from "./shown-json.ts";
@@ -15,20 +18,13 @@ const AT_ONCE_CHARACTERS = 1024;
 /** The secrets of others are hidden in slices: the largest takes 30 ms. */
 const HIDING_SLICE_MS = 4;
 
-/** A configuration whose secrets are to be hidden, once, for all who ask for it meanwhile. */
-interface Hiding {
-  readers: AbortSignal[];
-  text: Promise<string>;
-}
-
 export class ShownConfig {
   private readonly keys: Keys;
   private readonly names: SecretNames;
   /** By job; undefined if nothing is hidden. */
   private readonly ofJobs = new Map<string, string | undefined>();
-  /** By job. One is read and parsed at a time, because a parsed one takes ten times the memory of its text. */
-  private readonly hiding = new Map<string, Hiding>();
-  private last: Promise<unknown> = Promise.resolve();
+  /** One long configuration is read and hidden at a time, because its parts take ten times the memory of its text. */
+  private readonly turns = new FairTurns(CONFIGS_OF_A_SENDER_MAX);
   /** As MessagePack in base64, by the id of an API's version, whose configuration never changes, and by who may see. */
   private readonly ofApis = new Map<string, string>();
 
@@ -52,44 +48,51 @@ export class ShownConfig {
     return this.ofApis.get(id)!;
   }
 
-  /** The configuration of a job, from the text that was sent. It never changes. */
+  /**
+   * The configuration of a job, from the text that was sent. It never changes. Throws `rate_limited` if too many long ones
+   * of the caller wait.
+   */
   async ofJob(c: Context, jobId: string, sent: () => Promise<string>): Promise<string> {
     if (isAdmin(c, this.keys)) return sent();
-    if (this.ofJobs.has(jobId)) return this.ofJobs.get(jobId) ?? sent();
-    const text = await sent();
-    if (text.length <= AT_ONCE_CHARACTERS) return this.kept(jobId, text, atOnce(shownJson(text, this.names)));
-    const left = clientLeft(c);
-    const running = this.hiding.get(jobId);
-    running?.readers.push(left);
-    return running?.text ?? this.begin(jobId, sent, left);
+    if (this.ofJobs.has(jobId)) return this.known(jobId, sent);
+    return (await this.short(jobId, sent)) ?? this.long(c, jobId, sent);
   }
 
-  private begin(jobId: string, sent: () => Promise<string>, left: AbortSignal): Promise<string> {
-    const readers = [left];
-    const text = this.last.then(async () => {
-      try {
-        return await this.hide(jobId, sent, readers);
-      } finally {
-        this.hiding.delete(jobId);
-      }
-    });
-    this.hiding.set(jobId, { readers, text });
-    this.last = text.catch(() => {});
-    return text;
+  private async known(jobId: string, sent: () => Promise<string>): Promise<string> {
+    return this.ofJobs.get(jobId) ?? sent();
   }
 
-  /** Reads the text again, so that those in the queue hold none. */
-  private async hide(jobId: string, sent: () => Promise<string>, readers: AbortSignal[]): Promise<string> {
-    // Nobody reads the response, and the next one in the queue should not wait for it.
-    if (readers.every(({ aborted }) => aborted)) return "{}";
+  /** Undefined if it is long. */
+  private async short(jobId: string, sent: () => Promise<string>): Promise<string | undefined> {
     const text = await sent();
-    return this.kept(jobId, text, await inSlices(shownJson(text, this.names)));
+    if (text.length > AT_ONCE_CHARACTERS) return undefined;
+    return this.kept(jobId, text, atOnce(shownJson(text, this.names)));
+  }
+
+  /** Reads the text again in its turn, so that those in the queue hold none. */
+  private async long(c: Context, jobId: string, sent: () => Promise<string>): Promise<string> {
+    const turn = await this.turns.take(senderOf(c, this.keys), clientLeft(c));
+    if (turn === "full") throw tooManyWait();
+    // Nobody reads the response.
+    if (turn === "left") return "{}";
+    try {
+      if (this.ofJobs.has(jobId)) return await this.known(jobId, sent);
+      const text = await sent();
+      return this.kept(jobId, text, await inSlices(shownJson(text, this.names)));
+    } finally {
+      this.turns.end();
+    }
   }
 
   private kept(jobId: string, text: string, hidden: string | undefined): string {
     if (text !== "{}") keep(this.ofJobs, jobId, hidden);
     return hidden ?? text;
   }
+}
+
+function tooManyWait(): ServiceError {
+  const message = `${CONFIGS_OF_A_SENDER_MAX} requests of this key or address for jobs with a long config wait already; wait for their responses first`;
+  return new ServiceError("rate_limited", message, { retryAfterS: 1 });
 }
 
 function packed(spec: unknown): string {
