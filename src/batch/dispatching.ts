@@ -11,7 +11,7 @@ import { LeaseCursor } from "./dispatch/lease-cursor.ts";
 import type { FormerDeaths } from "./dispatch/next-batches.ts";
 import { Settlements } from "./dispatch/settlements.ts";
 import type { Enqueuing } from "./enqueuing.ts";
-import { filesOfParts } from "./isolate/isolated-rows.ts";
+import { filesOfParts } from "./isolate/parts-of-job.ts";
 import { makeLetter } from "./letters/letters.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
 import { chargedAttempts } from "./records/batch-rows.ts";

@@ -5,16 +5,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addReport, readMetrics } from "../../src/apis/records/api-metrics.ts";
 import {
-  countPartial,
   failedItems,
   failSplitBatch,
-  filesOfParts,
   openBatches,
   partsOf,
   replaceParts,
   saveFailedItems,
   saveParts,
 } from "../../src/batch/isolate/isolated-rows.ts";
+import { countPartial, filesOfParts } from "../../src/batch/isolate/parts-of-job.ts";
 import { reopen, reopenedBatches } from "../../src/batch/isolate/reopen-batches.ts";
 import { deleteLetters, lettersOf, makeLetter, saveLetter } from "../../src/batch/letters/letters.ts";
 import { letterTotals, queueCounts, queueExists, queueNames } from "../../src/batch/letters/queue-counts.ts";

@@ -100,24 +100,6 @@ export async function openBatches(
   return rows.map(({ batch_index }) => batch_index);
 }
 
-/** The files of the spool that have rows of good parts: they stay until the job's data is removed. */
-export async function filesOfParts(db: Statements, jobId: string): Promise<number[]> {
-  const rows = await db.all<{ file: number }>(
-    "SELECT DISTINCT file FROM batch_parts WHERE job_id = ? AND file > 0",
-    [jobId],
-  );
-  return rows.map(({ file }) => file);
-}
-
-/** How many batches have failed with some of their items only, of a job with output whose batches are all settled. */
-export async function countPartial(db: Statements, jobId: string): Promise<number> {
-  const rows = await db.all<{ n: number }>(
-    "SELECT count(DISTINCT batch_index) AS n FROM batch_parts WHERE job_id = ? AND file > 0",
-    [jobId],
-  );
-  return Number(rows[0]!.n);
-}
-
 export async function saveFailedItems(
   tx: Statements,
   jobId: string,

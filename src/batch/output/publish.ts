@@ -8,7 +8,7 @@ import type { JobStatus } from "../../contracts/jobs.ts";
 import { STORE_LEFTOVERS_MS, STORE_REMOVALS_AT_ONCE } from "../../contracts/limits/stores.ts";
 import type { Database } from "../../database/database.ts";
 import { ConditionFailed, type ObjectStore, type WriteCondition } from "../../object-store/object-store.ts";
-import { countPartial } from "../isolate/isolated-rows.ts";
+import { countPartial } from "../isolate/parts-of-job.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { compareObject } from "./compare-object.ts";
 import { findOutput, type OutputRow, setManifest } from "./job-outputs.ts";

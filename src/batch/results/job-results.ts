@@ -5,7 +5,7 @@ import type { JobOutputProgress } from "../../contracts/jobs.ts";
 import type { Database } from "../../database/database.ts";
 import { SERVER_PREFIX } from "../../object-store/backends/server-store.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
-import { countPartial } from "../isolate/isolated-rows.ts";
+import { countPartial } from "../isolate/parts-of-job.ts";
 import { compareObject, type Found } from "../output/compare-object.ts";
 import { findOutput, type OutputRow } from "../output/job-outputs.ts";
 import { MANIFEST, type Manifest, manifestBytes, manifestOf } from "../output/manifest.ts";
