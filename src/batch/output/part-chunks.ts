@@ -1,6 +1,6 @@
 /**
- * Reads a part from its store, a chunk at a time, unpacked if it is compressed. Somebody may have replaced a compressed
- * part, so no more of it is read and unpacked than what was written, and with no more memory.
+ * Reads a part from its store, a chunk at a time, unpacked if it is compressed. Somebody may have replaced it, so no more
+ * of it is read and unpacked than what was written, and with no more memory.
  */
 import { PART_WINDOW_BYTES } from "../../contracts/limits/outputs.ts";
 import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts";
@@ -24,8 +24,8 @@ export interface Reading {
 }
 
 /**
- * The chunks of the part, in order. Each is new memory. Throws ObjectMissing if it is not there, and NotRows if it does
- * not unpack to as many bytes as were written.
+ * The chunks of the part, in order. Each is new memory. Throws ObjectMissing if it is not there, and NotRows if it has
+ * more bytes than were written, or does not unpack to as many.
  */
 export async function* chunksOf(
   store: ObjectStore,
@@ -35,22 +35,27 @@ export async function* chunksOf(
 ): AsyncGenerator<Buffer> {
   const object = await store.open(`${prefix}${name}`);
   try {
-    if (unpacked_bytes === null) yield* read(object, reading);
+    if (unpacked_bytes === null) yield* read(object, bytes, reading);
     else yield* unpack(object, { bytes, unpacked_bytes }, reading);
   } finally {
     await object.close();
   }
 }
 
+/** The bytes of the object, which must not be more than `most`. */
 async function* read(
   object: OpenObject,
+  most: number,
   { length = READ_BYTES, turn, onStored }: Reading,
 ): AsyncGenerator<Buffer> {
   for (let position = 0; ; ) {
-    const buffer = Buffer.allocUnsafe(length);
-    const bytes = await object.read(buffer, 0, position, length);
+    // One more byte tells that there are more.
+    const wanted = Math.min(length, most + 1 - position);
+    const buffer = Buffer.allocUnsafe(wanted);
+    const bytes = await object.read(buffer, 0, position, wanted);
     if (bytes === 0) return;
     position += bytes;
+    if (position > most) throw new NotRows(`it has more than the ${most} bytes that were written`);
     const chunk = buffer.subarray(0, bytes);
     await turn?.();
     onStored?.(chunk);
@@ -95,13 +100,8 @@ class PackedSource {
   }
 
   async *chunks(): AsyncGenerator<Buffer> {
-    let bytes = 0;
     try {
-      for await (const chunk of read(this.object, this.reading)) {
-        bytes += chunk.length;
-        if (bytes > this.most) throw new NotRows(`it has more than the ${this.most} bytes that were written`);
-        yield chunk;
-      }
+      yield* read(this.object, this.most, this.reading);
     } catch (error) {
       this.failure = error;
       throw error;

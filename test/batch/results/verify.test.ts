@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { Part } from "../../../src/batch/output/part-rows.ts";
-import { OutputCheck } from "../../../src/batch/results/verify.ts";
+import { type CheckedPart, OutputCheck } from "../../../src/batch/results/verify.ts";
 import type { ObjectStore, OpenObject } from "../../../src/object-store/object-store.ts";
 
 const MIB = 1024 * 1024;
@@ -56,9 +56,44 @@ describe("the check of a part", () => {
       }
     };
     expect(await checked(NAMED)).toMatchObject({ rows: 4, differences: [] });
+    const longer = { ...NAMED, bytes: CONTENT.length - 1 };
+    expect((await checked(longer)).differences.at(-1)).toBe(
+      `it has more than the ${longer.bytes} bytes that were written`,
+    );
     expect((await checked({ ...NAMED, rows: 5 })).differences).toEqual([
       "batch 0 comes after batch 3",
       "rows: the manifest says 5, the part has 4",
     ]);
   });
+
+  it.each([null, 9])(
+    "reads no more than was written of a part without an end (unpacked: %s)",
+    async (unpacked_bytes) => {
+      const row = Buffer.from('{"batch_index":0,"prediction":1}\n');
+      let read = 0;
+      const object = {
+        read: async (target: Buffer, offset: number, position: number, length: number) => {
+          for (let i = 0; i < length; i++) target[offset + i] = row[(position + i) % row.length]!;
+          read += length;
+          // Stops in the end, if the reader does not.
+          if (read > 20 * MIB) throw new Error("it was read beyond its length");
+          return length;
+        },
+        close: async () => {},
+      };
+      const endless = { open: async () => object } as unknown as ObjectStore;
+      const bytes = row.length * 100_000;
+      const found = await checkedPart(endless, { ...NAMED, bytes, unpacked_bytes });
+      expect(found.differences).toHaveLength(1);
+      expect(read).toBeLessThanOrEqual(bytes + 1);
+    },
+  );
 });
+
+async function checkedPart(store: ObjectStore, named: typeof NAMED): Promise<CheckedPart> {
+  const found = new OutputCheck(store, "").part(named);
+  for (;;) {
+    const { done, value } = await found.next();
+    if (done) return value;
+  }
+}
