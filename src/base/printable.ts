@@ -1,12 +1,16 @@
 /**
  * Makes text from others safe for a terminal and for a line of a log. Characters that a terminal would obey instead of
- * show are replaced by their JSON escapes, so JSON stays the same JSON:
+ * show, or that it would not show, are replaced by their JSON escapes, so JSON stays the same JSON:
  * - control characters (C0 with ESC and carriage return, DEL, C1)
- * - characters that change the direction of the text
+ * - format characters: those that change the direction of the text, and invisible ones, which make two names look alike
+ *   or carry text that nobody sees
  * - separators that some programs treat as the end of a line
+ *
+ * The joiners U+200C and U+200D stay after letters and signs beyond ASCII: Persian and the scripts of India cannot be
+ * written without them, and many emojis are several characters that they join. In ASCII they only hide: they are escaped.
  */
-const UNSAFE = /(?![\n\t])[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]/gu;
-const UNSAFE_IN_A_LINE = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]/gu;
+const UNSAFE_IN_A_LINE = /(?!(?<=[^\0-\x7f\p{Cc}\p{Cf}\p{Z}])[\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+const UNSAFE = new RegExp(`(?![\\n\\t])${UNSAFE_IN_A_LINE.source}`, "gu");
 const QUOTED_MAX = 100;
 const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
@@ -26,5 +30,10 @@ export function quotedBeginning(text: string): string {
 }
 
 function escaped(character: string): string {
-  return SHORT[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return SHORT[character] ?? character.split("").map(escapedUnit).join("");
+}
+
+/** JSON has escapes for the halves of a character beyond U+FFFF only. */
+function escapedUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -9,11 +9,14 @@ import { eventually } from "../harness/eventually.ts";
 import { project } from "../harness/projects.ts";
 import { root, TestServer } from "../harness/server.ts";
 
-/** Clears the screen, sets the clipboard and the title, goes back in the line, does so by C1, turns the direction around. */
+/**
+ * Clears the screen, sets the clipboard and the title, goes back in the line, does so by C1, turns the direction around,
+ * hides characters.
+ */
 const HOSTILE =
-  "\u001b[2J\u001b]52;c;cm0gLXJm\u0007\u009b31m\u009d0;title\u009c\rover\b\u007f\u202etxt.exe\u2066";
-/** Characters allowed in the output of a command: no control characters except line ends and tabs. */
-const OBEYED = /(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
+  "\u001b[2J\u001b]52;c;cm0gLXJm\u0007\u009b31m\u009d0;title\u009c\rover\b\u007f\u202etxt.exe\u2066\u200b\ufeff\u{e0041}ad\u200dmin";
+/** Characters allowed in the output of a command: no control or format characters except line ends and tabs. */
+const OBEYED = /(?![\n\t])[\p{Cc}\p{Cf}]/u;
 const HOSTILE_PREDICTOR = `
 HOSTILE = ${JSON.stringify(HOSTILE)}
 class PythonPredictor:
@@ -95,7 +98,9 @@ describe("untrusted text", () => {
     const shown = server.cli(["logs", "echo"]);
     expect(shown.out).not.toMatch(OBEYED);
     expect(shown.out).toContain("before \\u001b[2J\\u001b]52;c;cm0gLXJm\\u0007\\u009b31m");
-    expect(shown.out).toContain("\\rover\\u0008\\u007f\\u202etxt.exe\\u2066 after");
+    expect(shown.out).toContain(
+      "\\rover\\u0008\\u007f\\u202etxt.exe\\u2066\\u200b\\ufeff\\udb40\\udc41ad\\u200dmin after",
+    );
     const records = server.cli(["logs", "echo", "-o", "json"]).out;
     expect(records).not.toMatch(OBEYED);
     const lines = records
