@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
+import type { Need } from "../access/permission.ts";
 import { isUlid } from "../base/ids.ts";
 import { stringifyWithRaw } from "../base/json/exact.ts";
 import { quotedBeginning } from "../base/printable.ts";
@@ -12,7 +13,7 @@ import { ServiceError } from "../contracts/errors.ts";
 import { QUEUE_CURSOR_PATTERN } from "../contracts/queues.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
 import { queueUrl } from "./jobs/job-answers.ts";
-import { assertKey } from "./requests/authorization.ts";
+import { assertKey, isPermitted } from "./requests/authorization.ts";
 import { limitOf } from "./requests/parameters.ts";
 
 const QUEUE_CURSOR = new RegExp(QUEUE_CURSOR_PATTERN);
@@ -35,9 +36,13 @@ export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hon
   app.get("/-/queues/:queue", async (c) => {
     const name = c.req.param("queue");
     const row = isUlid(name) ? await jobs.records.byId(name) : undefined;
-    // Callers that may submit to the job's API may read its counts.
-    assertKey(c, keys, row === undefined ? { scope: "admin" } : { scope: "submit", api: row.api_name });
-    if (row === undefined) return c.json(await queues.counts(name));
+    const need: Need = { scope: "submit", api: row?.api_name ?? "" };
+    // Other callers get the same error as for a queue that does not exist: the one for this API names it.
+    if (row === undefined || !isPermitted(c, keys, need)) {
+      admin(c);
+      return c.json(await queues.counts(name));
+    }
+    assertKey(c, keys, need);
     const status = jobStatus(row, queueUrl(c, row), undefined);
     const { job_id, batches_in_queue, batch_metrics, total_batch_count } = status;
     return c.json({ job_id, batches_in_queue, batch_metrics, total_batch_count: total_batch_count ?? null });

@@ -70,8 +70,13 @@ export function assertStillOpen(c: Context): void {
 
 /** Whether the request's key has the scope `admin`. */
 export function isAdmin(c: Context, keys: Keys): boolean {
+  return isPermitted(c, keys, { scope: "admin" });
+}
+
+/** Whether the request's key, or the token that the gateway has verified, permits `need`. */
+export function isPermitted(c: Context, keys: Keys, need: Need): boolean {
   try {
-    assertOpened(c, keys, { scope: "admin" });
+    assertOpened(c, keys, need);
     return true;
   } catch {
     return false;

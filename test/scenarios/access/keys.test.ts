@@ -87,6 +87,26 @@ describe("once there is a key", () => {
     expect((await server.fetch(`/jobs/${job_id}`, { method: "DELETE" })).status).toBe(401);
   });
 
+  it("a key for other APIs does not learn from a job's queue which API the job is of", async () => {
+    const own = { "x-api-key": keys.submit!.key };
+    const { job_id } = (await (await server.post("/jobs", item, own)).json()) as { job_id: string };
+    const created = await call("/-/keys", { scope: "submit", api: "open-jobs" }, keys.admin!.key);
+    const headers = { "x-api-key": ((await created.json()) as { key: string }).key };
+    const refusal = async (id: string, init: RequestInit) => {
+      const response = await server.fetch(`/-/queues/${id}`, init);
+      const { code, message } = (await response.json()) as { code: string; message: string };
+      return { code, message, status: response.status };
+    };
+    for (const [init, status] of [
+      [{ headers }, 403],
+      [{}, 401],
+    ] as const) {
+      const refused = await refusal(job_id, init);
+      expect(refused).toEqual(await refusal("01ARZ3NDEKTSV4RRFFQ69G5FAV".toLowerCase(), init));
+      expect(refused.status).toBe(status);
+    }
+  });
+
   it("a refusal names the scope of the key, the needed scope, and how to get it", async () => {
     const wrong = (await (await call("/other", 1, keys.echo!.key)).json()) as {
       code: string;
