@@ -60,24 +60,39 @@ export function notBefore(time: string, before: string | undefined): string {
   return timestamp(seconds + BigInt(before.slice(20, 29)) + 1n);
 }
 
-/** Cuts long work into slices, so that other work gets the event loop between them. */
+/**
+ * Cuts long work into slices, so that other work gets the event loop between them. Works that share these slices share
+ * the first one of each turn of the event loop. The works that rest then get one more in each turn, in the order in which
+ * they came.
+ */
 export class TimeSlices {
   private readonly lengthMs: number;
-  private endMs: number;
+  private readonly turns = new OneEachTurn();
+  private hasBegun = false;
+  private endMs = 0;
 
   constructor(lengthMs: number) {
     this.lengthMs = lengthMs;
-    this.endMs = performance.now() + lengthMs;
   }
 
   /** Whether `rest` should be awaited now. */
   get isOver(): boolean {
+    if (!this.hasBegun) this.begin();
     return performance.now() >= this.endMs;
   }
 
   async rest(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
+    await this.turns.turn();
+    this.begin();
+  }
+
+  private begin(): void {
     this.endMs = performance.now() + this.lengthMs;
+    if (this.hasBegun) return;
+    this.hasBegun = true;
+    setImmediate(() => {
+      this.hasBegun = false;
+    });
   }
 }
 

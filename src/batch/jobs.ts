@@ -12,6 +12,7 @@ import { NewRounds } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
 import { NO_WORKERS } from "./phase.ts";
+import { CheckPlaces } from "./places/check-places.ts";
 import { removeOrphans } from "./records/items-file.ts";
 import { existingJobs, unfinishedJobs } from "./records/job-lists.ts";
 import { closeStopped } from "./records/job-moves.ts";
@@ -31,6 +32,7 @@ export class Jobs implements Service {
   private readonly lostWorkers: ReadonlyMap<string, number>;
   private readonly runs: RunsInProgress;
   private readonly newRounds: NewRounds;
+  private readonly checkPlaces = new CheckPlaces();
   /** For what follows a change that is recorded: it must happen once the database can be reached again. */
   private readonly patientDeps: JobDeps;
 
@@ -76,7 +78,11 @@ export class Jobs implements Service {
   }
 
   async submit(api: SubmittedTo, sent: SentSubmission): Promise<{ row: JobRow; isReplay: boolean }> {
-    const { job_id, isReplay, olderNames } = await submitJob(this.checksFor(api.name), api, sent);
+    const { job_id, isReplay, olderNames } = await submitJob(
+      this.checksFor(api.name, sent.sender),
+      api,
+      sent,
+    );
     for (const { older, newer } of olderNames)
       this.deps.jobLog(
         job_id,
@@ -88,11 +94,15 @@ export class Jobs implements Service {
 
   /** Shows which input a submission selects, without creating a job. */
   preview(api: SubmittedTo, sent: SentSubmission): Promise<Preview> {
-    return previewSubmission(this.checksFor(api.name), api, sent);
+    return previewSubmission(this.checksFor(api.name, sent.sender), api, sent);
   }
 
-  private checksFor(apiName: string): SubmitDeps {
-    return { ...this.deps, assertMayBegin: () => this.runs.assertMayBegin(apiName) };
+  private checksFor(api: string, sender: string): SubmitDeps {
+    return {
+      ...this.deps,
+      assertMayBegin: () => this.runs.assertMayBegin(api),
+      takePlace: (over) => this.checkPlaces.take({ sender, api }, over),
+    };
   }
 
   /** Describes in a sentence what a job in progress waits for. `withNames` names other APIs and their jobs. */

@@ -1,10 +1,15 @@
 /** What a submission must pass, and so a dry run of it (docs/contract/submitting.md#refused-at-once). */
 import { ServiceError } from "../../contracts/errors.ts";
 import { quoted } from "../../contracts/field-errors.ts";
-import { FIRST_MATCH_MS } from "../../contracts/limits/submissions.ts";
+import { CHECK_PARALLEL_LISTINGS, FIRST_MATCH_MS } from "../../contracts/limits/submissions.ts";
 import { IN_SERVER } from "../../contracts/store-paths.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
-import { type FileSelection, selectFiles } from "../../object-store/select/select-files.ts";
+import {
+  askerLeft,
+  type FileSelection,
+  type SelectedFile,
+  selectFiles,
+} from "../../object-store/select/select-files.ts";
 import { inSentNames } from "./older-names.ts";
 import { type OutputRequest, outputPrefix } from "./output-request.ts";
 import type { ParsedSubmission } from "./parse-submission.ts";
@@ -21,6 +26,11 @@ export interface CheckDeps {
   assertMayBegin: () => void;
   /** Whether writes below this address can have conditions. Throws the store's error if it may not be written there. */
   hasConditions: (prefix: string) => Promise<boolean>;
+  /**
+   * Waits for a place among the checks that list stores. Resolves to the function that gives it back, undefined if
+   * `over` is aborted before. Throws `queue_full` if too many wait.
+   */
+  takePlace: (over: AbortSignal) => Promise<(() => void) | undefined>;
 }
 
 /**
@@ -38,7 +48,7 @@ export async function checkedSubmission(
   const submission = { ...parsed, output };
   const { input } = submission;
   await assertQueue(deps, submission);
-  if (input.kind !== "items") await assertAnyFile(deps.store, input, sent.left);
+  if (input.kind !== "items") await assertAnyFile(deps, input, sent.left);
   if (output !== undefined) await assertOutput(deps, output);
   return submission;
 }
@@ -62,31 +72,57 @@ async function assertQueue(
   throw new ServiceError("invalid_request", `the submission is not valid: ${detail}`, { fields });
 }
 
+type FilesInput = Extract<ParsedSubmission["input"], { kind: "lines" | "paths" }>;
+
 /**
- * Throws `no_files_found`, or the error that prevents reading the first file. If the first match takes too long, the
- * check passes; the job then reports any error. `left`: aborted when the client is gone.
+ * Throws `no_files_found`, or the error that prevents reading the first file. If the first match takes too long, or the
+ * place for the check, the check passes; the job then reports any error. `left`: aborted when the client is gone.
  */
 async function assertAnyFile(
-  store: ObjectStore,
-  input: Extract<ParsedSubmission["input"], { kind: "lines" | "paths" }>,
+  { store, takePlace }: CheckDeps,
+  input: FilesInput,
   left?: AbortSignal,
 ): Promise<void> {
   const over = new AbortController();
-  const signal = left === undefined ? over.signal : AbortSignal.any([left, over.signal]);
-  const pages = selectFiles(store, input, { sizes: false, signal });
-  let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<"late">((resolve) => {
-    timer = setTimeout(() => resolve("late"), FIRST_MATCH_MS);
+  const end = () => over.abort();
+  const timer = setTimeout(end, FIRST_MATCH_MS);
+  left?.addEventListener("abort", end);
+  if (left?.aborted) end();
+  let giveBack: (() => void) | undefined;
+  try {
+    giveBack = await takePlace(over.signal);
+    const isLate = giveBack === undefined || over.signal.aborted;
+    const first = isLate ? "late" : await firstMatch(store, input, over.signal);
+    if (left?.aborted) throw askerLeft();
+    if (first === "late") return;
+    clearTimeout(timer);
+    if (first.done) throw noFilesFound(input);
+    if (input.kind === "lines") await assertReadable(store, first.value[0]!.path);
+  } finally {
+    clearTimeout(timer);
+    left?.removeEventListener("abort", end);
+    end();
+    giveBack?.();
+  }
+}
+
+/** `late` if `over` is aborted before the first match. */
+async function firstMatch(
+  store: ObjectStore,
+  input: FilesInput,
+  over: AbortSignal,
+): Promise<IteratorResult<SelectedFile[]> | "late"> {
+  const late = new Promise<"late">((resolve) => {
+    over.addEventListener("abort", () => resolve("late"), { once: true });
   });
+  const options = { sizes: false, signal: over, parallel: CHECK_PARALLEL_LISTINGS };
+  const pages = selectFiles(store, input, options);
   const next = pages.next();
-  const first = await Promise.race([next, patience]).finally(() => clearTimeout(timer));
   // A listing that is cut off has no caller for its error.
   next.catch(() => {});
-  over.abort();
-  pages.return(undefined).catch(() => {});
-  if (first === "late") return;
-  if (first.done) throw noFilesFound(input);
-  if (input.kind === "lines") await assertReadable(store, first.value[0]!.path);
+  return Promise.race([late, next]).finally(() => {
+    pages.return(undefined).catch(() => {});
+  });
 }
 
 /** Opens the file: if it may not be read, the submission fails now instead of the job later. */

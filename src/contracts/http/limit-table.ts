@@ -154,6 +154,12 @@ const SUBMISSIONS: readonly LimitRow[] = [
     error: "queue_full",
     status: 503,
   },
+  {
+    what: "submissions and dry runs of a key that wait until their files are looked for",
+    most: String(submissions.CHECKS_WAITING_OF_A_SENDER_MAX),
+    error: "queue_full",
+    status: 503,
+  },
   { what: "body", most: bytes(submissions.SUBMISSION_BYTES_LIMIT - 1), error: "body_too_large", status: 413 },
   {
     what: `bodies of more than ${bytes(eventLoop.READ_HERE_BYTES_MAX)} of a key that wait to be read`,

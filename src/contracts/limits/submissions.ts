@@ -52,6 +52,17 @@ export const SQS_REGION_LENGTH_MAX = 32;
  * docs/contract/submitting.md#slow-listing: a submission is accepted if its listing finds no match within this time.
  */
 export const FIRST_MATCH_MS = 10_000;
+/**
+ * Submissions and dry runs that look for their first file at once: in all, of one API, and of one key (or one address
+ * without a key). Each has up to four pages of listings in memory, of some 2 MB.
+ */
+export const CHECKS_MAX = 16;
+export const CHECKS_OF_AN_API_MAX = 8;
+export const CHECKS_OF_A_SENDER_MAX = 4;
+/** Those of one key that wait for a place, for at most FIRST_MATCH_MS. */
+export const CHECKS_WAITING_OF_A_SENDER_MAX = 100;
+/** Prefixes that such a check lists at the same time: the next one, while it looks through the first. */
+export const CHECK_PARALLEL_LISTINGS = 2;
 /** docs/contract/submitting.md#idempotency-key: how long an `Idempotency-Key` is remembered, and how long it may be. */
 export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000;
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;

@@ -7,10 +7,10 @@ import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import type { HttpOperationResponse, IHttpClient, RestError, WebResource } from "@azure/storage-blob";
-import { STORE_ERROR_BYTES_MAX, STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
+import { STORE_ERROR_BYTES_MAX } from "../../contracts/limits/stores.ts";
 import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "../listing-xml.ts";
 import { SentCredentials } from "../sent-credentials.ts";
-import { textOfStore } from "../text-of-store.ts";
+import { pageOfStore, textOfStore } from "../text-of-store.ts";
 
 /** The client gets this instead of a page. */
 const NOTHING =
@@ -60,7 +60,7 @@ export class AzureClient implements IHttpClient {
     }
     if (new URL(request.url).searchParams.get("comp") !== "list")
       return { ...response, readableStreamBody: answer };
-    this.pages.set(request.abortSignal!, parsePage(await textOfStore(answer, STORE_PAGE_BYTES_MAX)));
+    this.pages.set(request.abortSignal!, parsePage(await pageOfStore(answer)));
     headers.set("content-type", "application/xml");
     return { ...response, bodyAsText: NOTHING };
   }

@@ -1,6 +1,7 @@
 /** `az://container/key`: Azure Blob Storage. It lists in pages and reads by ranges; azure-writes.ts writes. */
 import type { RestError } from "@azure/storage-blob";
 import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
+import { LISTING_SLICES } from "../listing-slices.ts";
 import {
   type ListedObject,
   type ListOptions,
@@ -38,6 +39,7 @@ export class AzureStore implements ObjectStore {
     const last = after === undefined ? undefined : Buffer.from(bucketAndKey(after).key);
     const container = service.getContainerClient(bucket);
     for (let token: string | undefined; ; ) {
+      if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
       signal?.throwIfAborted();
       // Each page is a listing, because a signal covers a whole listing and each page needs a new timeout.
       const abortSignal = AbortSignal.timeout(STORE_SILENCE_MS);

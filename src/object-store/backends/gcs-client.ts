@@ -8,14 +8,13 @@ import { hasMoreValues } from "../../base/json/measure.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   STORE_ERROR_BYTES_MAX,
-  STORE_PAGE_BYTES_MAX,
   STORE_PAGE_VALUES_MAX,
   STORE_SILENCE_MS,
 } from "../../contracts/limits/stores.ts";
 import { type OutgoingRequest, request } from "../http-request.ts";
 import { SentCredentials } from "../sent-credentials.ts";
 import { storeError } from "../store-errors.ts";
-import { textOfStore } from "../text-of-store.ts";
+import { pageOfStore, textOfStore } from "../text-of-store.ts";
 
 const GOOGLE = "https://storage.googleapis.com";
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_write";
@@ -87,19 +86,18 @@ export class GcsClient {
     const answer = await request(url, outgoing).catch((error: Error) => {
       throw asError(undefined, error);
     });
-    const textOf = (bytesMax: number) =>
-      textOfStore(answer, bytesMax).catch((error: Error) => {
-        throw asError(undefined, error);
-      });
+    const lost = (error: Error) => {
+      throw asError(undefined, error);
+    };
+    const errorText = () => textOfStore(answer, STORE_ERROR_BYTES_MAX).catch(lost);
     return {
       answer,
       end: async () => {
-        await textOf(STORE_ERROR_BYTES_MAX);
+        await errorText();
       },
-      refusal: async () =>
-        asError(answer.statusCode, new Error(messageOf(sent.hideIn(await textOf(STORE_ERROR_BYTES_MAX))))),
+      refusal: async () => asError(answer.statusCode, new Error(messageOf(sent.hideIn(await errorText())))),
       json: async (read) => {
-        const text = await textOf(STORE_PAGE_BYTES_MAX);
+        const text = await pageOfStore(answer).catch(lost);
         try {
           return read(objectOf(text));
         } catch (error) {

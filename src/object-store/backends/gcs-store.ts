@@ -4,6 +4,7 @@
  */
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { PATH_BYTES_MAX } from "../../contracts/limits/submissions.ts";
+import { LISTING_SLICES } from "../listing-slices.ts";
 import type { ListingPage } from "../listing-xml.ts";
 import {
   type ListedObject,
@@ -52,6 +53,7 @@ export class GcsStore implements ObjectStore {
       ...(last === undefined ? {} : { startOffset: last }),
     });
     for (;;) {
+      if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
       signal?.throwIfAborted();
       const asked = { address: `storage/v1/b/${bucket}/o?${query}`, path: prefix, access: "read" } as const;
       const { objects, nextToken } = await this.client.ask(asked, pageOf, (cause) => noBucket(prefix, cause));

@@ -5,9 +5,8 @@ import type {
   ListObjectsV2CommandInput,
   ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
-import { STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
 import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "../listing-xml.ts";
-import { textOfStore } from "../text-of-store.ts";
+import { pageOfStore } from "../text-of-store.ts";
 
 /** The step of the SDK in which a response becomes an output. */
 type Next = (args: { input: ListObjectsV2CommandInput; request: unknown }) => Promise<{
@@ -26,7 +25,7 @@ export function takePage(command: ListObjectsV2Command, onPage: (page: ListingPa
       const result = await next(args);
       const response = result.response as { statusCode: number; body: Readable };
       if (response.statusCode !== 200) return result;
-      onPage(parseListing(await textOfStore(response.body, STORE_PAGE_BYTES_MAX)));
+      onPage(parseListing(await pageOfStore(response.body)));
       return { ...result, response: Object.assign(response, { body: NOTHING }) };
     },
     { name: "takePage", relation: "after", toMiddleware: "deserializerMiddleware" },

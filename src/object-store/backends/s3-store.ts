@@ -4,6 +4,7 @@
  */
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
+import { LISTING_SLICES } from "../listing-slices.ts";
 import type { ListingPage } from "../listing-xml.ts";
 import {
   type ListedObject,
@@ -103,6 +104,7 @@ export class S3Store implements ObjectStore {
       EncodingType: "url",
     });
     const { client, identity } = await this.access();
+    if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
     let page: ListingPage | undefined;
     takePage(command, (taken) => {
       page = taken;

@@ -7,9 +7,8 @@
  */
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { TimeSlices } from "../../base/clock.ts";
 import { newUlid } from "../../base/ids.ts";
-import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
+import { LISTING_SLICES } from "../listing-slices.ts";
 import { sortInSlices } from "../sort-in-slices.ts";
 
 /** About 7 MiB of short names. */
@@ -45,7 +44,7 @@ export async function* sortedNames(
 }
 
 function sort(run: readonly string[]): Promise<string[]> {
-  return sortInSlices(run, new TimeSlices(SLICE_MS));
+  return sortInSlices(run, LISTING_SLICES);
 }
 
 async function* pages(names: string[]): AsyncGenerator<string[]> {

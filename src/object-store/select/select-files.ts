@@ -3,10 +3,9 @@
  * (docs/contract/submitting.md#file-order). A file that two prefixes select is taken once. Keys that end in `/` are
  * directory markers, which are skipped, and so are probes of conditions. Then `includes` apply, then `excludes`.
  */
-import { TimeSlices } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
+import { LISTING_SLICES } from "../listing-slices.ts";
 import type { ListedObject, ObjectStore } from "../object-store.ts";
 import { isProbe } from "../own-names.ts";
 import { compileGlob, type Glob } from "./glob.ts";
@@ -40,6 +39,8 @@ export interface SelectOptions {
   sizes: boolean;
   /** Aborted when nobody wants the rest: the selection ends by an error, also if no file was found for long. */
   signal?: AbortSignal | undefined;
+  /** The most prefixes to list at the same time, if it is fewer than are worth it. */
+  parallel?: number | undefined;
 }
 
 /** Pages of selected files; no page is empty. */
@@ -55,18 +56,17 @@ export async function* selectFiles(
 export async function* selectPages(
   store: ObjectStore,
   selection: FileSelection,
-  { sizes, from, signal }: SelectOptions & { from?: Reached | undefined },
+  { sizes, from, signal, parallel: most = 64 }: SelectOptions & { from?: Reached | undefined },
 ): AsyncGenerator<SelectedPage> {
   const filter = fileFilter(selection);
-  const slices = new TimeSlices(SLICE_MS);
   const { store_paths } = selection;
   const first = from?.entry ?? 0;
-  const listings = (await listingsOf(store_paths, slices)).filter(({ entry }) => entry >= first);
+  const listings = (await listingsOf(store_paths, LISTING_SLICES)).filter(({ entry }) => entry >= first);
   const list = ({ prefix, entry }: Listing) =>
     store.list(prefix, { sizes, after: entry === from?.entry ? from.path : undefined, signal });
   const parallel = listings.reduce(
     (least, { prefix }) => Math.min(least, store.parallelListings(prefix)),
-    64,
+    most,
   );
   let reached = from;
   for await (const { of, page } of listAhead(listings, list, { parallel, signal })) {
@@ -80,7 +80,7 @@ export async function* selectPages(
     for (const file of page) {
       const { path } = file;
       if (path.endsWith("/") || isProbe(path) || (inside !== undefined && isInside(inside, path))) continue;
-      if (await isWanted(filter, path, slices)) selected.push({ ...file, entry });
+      if (await isWanted(filter, path)) selected.push({ ...file, entry });
     }
     const before = reached?.entry === entry ? reached.path : undefined;
     reached = { entry, path: page.at(-1)?.path ?? before };
@@ -151,7 +151,7 @@ function untilAborted(signal: AbortSignal | undefined) {
   return Object.assign(wait, { end });
 }
 
-function askerLeft(): ServiceError {
+export function askerLeft(): ServiceError {
   return new ServiceError("queue_full", "whoever asked left before all files were listed", {
     retryAfterS: 1,
   });
@@ -169,19 +169,15 @@ function fileFilter({ includes = [], excludes = [] }: FileSelection): FileFilter
 }
 
 /** Whether a path passes `includes` and then `excludes`; an empty list passes all. */
-async function isWanted(
-  { included, excluded }: FileFilter,
-  path: string,
-  slices: TimeSlices,
-): Promise<boolean> {
+async function isWanted({ included, excluded }: FileFilter, path: string): Promise<boolean> {
   const isAny = async (globs: readonly Glob[]) => {
     for (const glob of globs) {
       if (glob.matches(path)) return true;
-      if (slices.isOver) await slices.rest();
+      if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
     }
     return false;
   };
-  if (slices.isOver) await slices.rest();
+  if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
   return (
     (included.length === 0 || (await isAny(included))) && !(excluded.length > 0 && (await isAny(excluded)))
   );

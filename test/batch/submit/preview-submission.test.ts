@@ -40,6 +40,7 @@ describe("a dry run and its submission", () => {
       isQueueMissing,
       hasConditions: async () => true,
       assertMayBegin: () => {},
+      takePlace: async () => () => {},
     };
   });
   afterEach(async () => {
@@ -81,6 +82,32 @@ describe("a dry run and its submission", () => {
     const refused = await refusal(submitJob(deps, api, sent(body(), key)));
     expect(refused).toBeDefined();
     expect(await refusal(previewSubmission(deps, { name: "jobs" }, sent(body(), key)))).toEqual(refused);
+  });
+
+  it("pass if no place is free for so long that the first match may be late", async () => {
+    const submission = { workers: 1, file_path_lister: { store_paths: ["s3://bucket/none"], batch_size: 1 } };
+    const body = Buffer.from(JSON.stringify(submission));
+    const late = { ...deps, takePlace: async () => undefined };
+    await previewSubmission(late, { name: "jobs" }, sent(body));
+    const left = AbortSignal.abort();
+    await expect(previewSubmission(late, { name: "jobs" }, { ...sent(body), left })).rejects.toThrow(
+      "left before",
+    );
+  });
+
+  it("give back the place that they took to look for files", async () => {
+    let taken = 0;
+    const takePlace = async () => {
+      taken++;
+      return () => {
+        taken--;
+      };
+    };
+    const submission = { workers: 1, file_path_lister: { store_paths: ["s3://bucket/none"], batch_size: 1 } };
+    const body = Buffer.from(JSON.stringify(submission));
+    const counting = { ...deps, takePlace };
+    await expect(previewSubmission(counting, { name: "jobs" }, sent(body))).rejects.toThrow("no file");
+    expect(taken).toBe(0);
   });
 
   it("refuse a store that ignores the conditions of writes, with the place and the cure", async () => {
