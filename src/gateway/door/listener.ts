@@ -7,6 +7,7 @@ import type { Service } from "../../base/service.ts";
 import { boundHeaders } from "../connections/arriving-headers.ts";
 import { Certificate } from "../connections/certificate.ts";
 import { handshakeTurns } from "../connections/handshake-turns.ts";
+import { endIfRestIsDropped } from "../connections/ignored-upgrades.ts";
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
@@ -57,6 +58,7 @@ export class Listener implements Service {
     const listener: RequestListener = (request, response) => {
       if (!this.askedAtOnce.take(request, response)) return;
       if (this.isDraining) response.setHeader("connection", "close");
+      endIfRestIsDropped(request, response);
       take(request, response);
     };
     const refuseExpectation: RequestListener = (request, response) => {
