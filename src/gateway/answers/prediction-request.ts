@@ -20,6 +20,8 @@ export interface ServingReplica {
   /** How long the call of user code that runs there has run, for a replica that runs one at a time; 0 if none runs. */
   readonly runsForMs: number;
   has(prediction: PredictionRequest): boolean;
+  /** Whether `predict()` may have begun with it. */
+  mayHaveBegun(prediction: PredictionRequest): boolean;
   /** Nobody waits for the response any more. */
   abandon(prediction: PredictionRequest): void;
 }

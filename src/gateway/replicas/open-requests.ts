@@ -128,7 +128,8 @@ export class OpenRequests {
 
   private expireOne(prediction: PredictionRequest, nowMs: number): void {
     const replica = prediction.replica?.has(prediction) ? prediction.replica : undefined;
-    const error = replica === undefined ? neverStarted(this.route) : tooLong(this.route, "in predict()");
+    const error =
+      replica === undefined ? neverStarted(this.route) : tooLong(this.route, whereOf(prediction, replica));
     this.settle(prediction, () => {
       this.tally.rejected(error.code);
       prediction.fail(error);
@@ -201,4 +202,12 @@ export class OpenRequests {
     const unit = `requests of API ${this.route.name}`;
     setTimeout(() => contain(unit, replace), graceMs).unref();
   }
+}
+
+/** Where the time of a request ran out that a replica has. */
+function whereOf(prediction: PredictionRequest, replica: ServingReplica): string {
+  if (!replica.mayHaveBegun(prediction))
+    return "while it waited for the predictions before it at its replica";
+  const waitedMs = Math.round(prediction.sentMs - prediction.startedMs);
+  return `in predict(); it had come to a replica after ${waitedMs} ms`;
 }

@@ -108,6 +108,11 @@ export class ReplicaClient {
     return this.sent.idOf(prediction) !== undefined;
   }
 
+  mayHaveBegun(prediction: PredictionRequest): boolean {
+    const id = this.sent.idOf(prediction);
+    return id !== undefined && id <= this.begunUpTo(this.connection?.welcome.connection);
+  }
+
   /** Accepts no more requests; closes after the last response. */
   retire(): void {
     this.isClosed = true;

@@ -204,6 +204,20 @@ describe("a pool of an API", () => {
     await allAnswered([older]);
   });
 
+  it("says where the time of a request ran out: in predict(), or before it at its replica", async () => {
+    await addWorker("a", 1);
+    open(["a"]);
+    const fails = ["runs", "waits"].map((id) => vi.spyOn(submit({ id, until: "end" }), "fail"));
+    await eventually("one runs", () => begun().includes("runs"));
+    pool.expire(performance.now() + 120_000);
+    expect(fails.map(({ mock }) => `${mock.calls[0]![0].code}: ${mock.calls[0]![0].message}`)).toEqual([
+      expect.stringMatching(
+        /^prediction_timeout: .* ran out in predict\(\); it had come to a replica after \d+ ms$/,
+      ),
+      expect.stringMatching(/^prediction_timeout: .* ran out while it waited for the predictions before it/),
+    ]);
+  });
+
   it("ends a stream whose key ended before its first piece, but not one that needed no key", async () => {
     await addWorker("a", 2);
     open(["a"]);
