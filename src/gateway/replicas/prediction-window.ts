@@ -14,12 +14,11 @@ const WINDOW_WORK_US = 2000;
 export class PredictionWindow {
   /** How many requests may be outstanding, however few the replica runs at once. */
   size = 1;
-  private predictUs = FAST_US;
-  /** The same average, without a first guess. */
+  /** How long a prediction takes, on average; undefined before the first. */
   private usualUs: number | undefined;
 
   get isFast(): boolean {
-    return this.predictUs < FAST_US;
+    return this.usualUs !== undefined && this.usualUs < FAST_US;
   }
 
   /** How long a prediction takes, on average, in milliseconds; 0 before the first. */
@@ -29,11 +28,12 @@ export class PredictionWindow {
 
   /** A prediction took so long. */
   learn(predictUs: number): void {
-    this.predictUs += (predictUs - this.predictUs) / 8;
-    this.usualUs = this.usualUs === undefined ? predictUs : this.usualUs + (predictUs - this.usualUs) / 8;
-    if (this.predictUs >= PREFETCH_US) this.size = 1;
-    else if (this.predictUs >= FAST_US) this.size = PREFETCHED;
-    else this.size = Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (this.predictUs + 1)));
+    const before = this.usualUs ?? predictUs;
+    const usualUs = before + (predictUs - before) / 8;
+    this.usualUs = usualUs;
+    if (usualUs >= PREFETCH_US) this.size = 1;
+    else if (usualUs >= FAST_US) this.size = PREFETCHED;
+    else this.size = Math.min(PREDICTION_WINDOW_MAX, Math.ceil(WINDOW_WORK_US / (usualUs + 1)));
   }
 
   /** The next connection begins with a small window. */
