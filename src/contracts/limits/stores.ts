@@ -40,6 +40,8 @@ export const STORE_COMPLETE_MS = 60_000;
 export const STORE_PROBES_KEPT = 1000;
 /** Directories that are checked at once before jobs write there. Each takes one of the four threads for files. */
 export const DIRECTORY_CHECKS_MAX = 2;
+/** How long a caller waits for such a check: the server of a network directory may never respond. */
+export const DIRECTORY_CHECK_MS = 20_000;
 /**
  * How long the end of a job waits until parts and uploads that its manifest does not name are removed. A store removes
  * an object in 20 ms, and 16 at once: some 20,000.

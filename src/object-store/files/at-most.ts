@@ -1,23 +1,51 @@
-/** Runs at most so many works at once. The others begin in the order in which they came. */
+/**
+ * Runs at most so many works at once. The others begin in the order in which they came. Nobody waits longer than
+ * `waitMs`, but a work that hangs keeps its place: it also keeps its thread.
+ */
 export class AtMost {
   private readonly max: number;
-  private readonly waiting: (() => void)[] = [];
+  private readonly waitMs: number;
+  private readonly waiting = new Set<() => void>();
   private running = 0;
 
-  constructor(max: number) {
+  constructor(max: number, waitMs: number) {
     this.max = max;
+    this.waitMs = waitMs;
   }
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.running < this.max) this.running++;
-    else await new Promise<void>((begin) => this.waiting.push(begin));
-    try {
-      return await work();
-    } finally {
-      const next = this.waiting.shift();
-      // The next one gets the place of this one.
-      if (next === undefined) this.running--;
-      else next();
+  /** Rejects as the work does, or with `TookTooLong`. A work that did not begin in time never begins. */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.waiting.delete(begin);
+        reject(new TookTooLong(`took longer than ${this.waitMs} ms`));
+      }, this.waitMs);
+      const end = () => {
+        clearTimeout(timer);
+        this.leave();
+      };
+      const begin = () => {
+        work().then(resolve, reject).then(end, end);
+      };
+      if (this.running === this.max) {
+        this.waiting.add(begin);
+        return;
+      }
+      this.running++;
+      begin();
+    });
+  }
+
+  /** The next one gets the place of this one. */
+  private leave(): void {
+    const [next] = this.waiting;
+    if (next === undefined) {
+      this.running--;
+      return;
     }
+    this.waiting.delete(next);
+    next();
   }
 }
+
+export class TookTooLong extends Error {}

@@ -6,9 +6,8 @@
 import { opendir, rm, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { wallMs } from "../../base/clock.ts";
-import { shortageOf } from "../../base/disk-full.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { DIRECTORY_CHECKS_MAX, FILE_PIECE_BYTES } from "../../contracts/limits/stores.ts";
+import { DIRECTORY_CHECK_MS, DIRECTORY_CHECKS_MAX, FILE_PIECE_BYTES } from "../../contracts/limits/stores.ts";
 import type { Upload, WriteCondition, Written } from "../object-store.ts";
 import { isLeftProbe, isTemporaryName } from "../own-names.ts";
 import { type Piece, type PieceSink, PieceUpload } from "../piece-upload.ts";
@@ -18,25 +17,13 @@ import type { AllowedPaths } from "./allowed-paths.ts";
 import { AtMost } from "./at-most.ts";
 import { TemporaryFile } from "./temporary-file.ts";
 import { WritableDirectory } from "./writable-directory.ts";
-
-/** Of a network file system whose server is away. */
-const AWAY: ReadonlySet<string> = new Set([
-  "EIO",
-  "ESTALE",
-  "ETIMEDOUT",
-  "EHOSTDOWN",
-  "ENOTCONN",
-  "EREMOTEIO",
-]);
-const DENIED: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS"]);
-/** No file can have this address. */
-const IMPOSSIBLE: ReadonlySet<string> = new Set(["ENOTDIR", "EISDIR", "ENAMETOOLONG", "ELOOP", "EINVAL"]);
+import { writeError } from "./write-error.ts";
 
 export class FileWrites {
   private readonly allowed: AllowedPaths;
   /** The last write to each real path that is being written. */
   private readonly turns = new Map<string, Promise<unknown>>();
-  private readonly checks = new AtMost(DIRECTORY_CHECKS_MAX);
+  private readonly checks = new AtMost(DIRECTORY_CHECKS_MAX, DIRECTORY_CHECK_MS);
 
   constructor(allowed: AllowedPaths) {
     this.allowed = allowed;
@@ -222,28 +209,4 @@ class FileSink implements PieceSink {
   private readonly refuse = (error: unknown): never => {
     throw writeError(error, this.parts.path);
   };
-}
-
-/** The system's errors in the words of all stores; a shortage of this machine stays what it is. */
-function writeError(error: unknown, path: string): unknown {
-  const { code = "" } = error as NodeJS.ErrnoException;
-  if (error instanceof ServiceError || shortageOf(error) !== undefined) return error;
-  if (DENIED.has(code))
-    return new ServiceError(
-      "store_forbidden",
-      `this server may not write ${path} (${code}); give its user permission to write into the directory`,
-      { cause: error },
-    );
-  if (IMPOSSIBLE.has(code))
-    return new ServiceError(
-      "path_not_allowed",
-      `"${path}" cannot be written (${code}); choose another name`,
-      {
-        cause: error,
-      },
-    );
-  // ENOENT: somebody removes the directory meanwhile. The next try makes it again.
-  if (AWAY.has(code) || code === "ENOENT")
-    return new ServiceError("store_unreachable", `${path} could not be written (${code})`, { cause: error });
-  return error;
 }
