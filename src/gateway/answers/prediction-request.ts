@@ -42,8 +42,8 @@ export interface ArrivedRequest {
 export class PredictionRequest {
   /** The body of PREDICT, in the parts that came from the client. Dropped after the response. */
   body: readonly Buffer[];
-  /** The body of META, if one is needed. */
-  readonly meta: string | undefined;
+  /** The body of META, if one is needed. Dropped after the response: it has up to 32 KB. */
+  meta: string | undefined;
   /** When the request arrived (performance.now()). */
   readonly startedMs: number;
   readonly requestId: string;
@@ -184,6 +184,7 @@ export class PredictionRequest {
     this.isAnswered = true;
     this.response = undefined;
     this.body = NO_BODY;
+    this.meta = undefined;
     this.arrived = undefined;
     arrived?.bodyDone();
     return response;

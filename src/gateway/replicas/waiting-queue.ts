@@ -1,15 +1,18 @@
 /** Requests in the order in which they came. Those that are answered meanwhile are dropped. */
 import type { PredictionRequest } from "../answers/prediction-request.ts";
 
-/** The front is cut off when at least this many requests, and half of all, have left it. */
-const COMPACT_AFTER = 1024;
+/** No queue of fewer requests is searched for those that have left it. */
+const SEARCHED_MIN = 1024;
 
 export class WaitingQueue {
   private requests: PredictionRequest[] = [];
   private head = 0;
+  /** The length at which answered requests are dropped, wherever they are. */
+  private searchedAt = SEARCHED_MIN;
 
+  /** How many are not answered. Looks at all of them. */
   get size(): number {
-    return this.requests.length - this.head;
+    return this.list().length;
   }
 
   /** The request that waits the longest. Drops answered ones before it. */
@@ -23,9 +26,12 @@ export class WaitingQueue {
     return undefined;
   }
 
-  /** Also drops answered requests from the front: a queue from which nobody takes does not grow without end. */
+  /**
+   * Also drops answered requests, now and then: clients may leave one after the other while the first request waits, and
+   * each would keep what the worker gets besides its body.
+   */
   push(prediction: PredictionRequest): void {
-    if (this.first !== undefined) this.compact();
+    if (this.requests.length >= this.searchedAt) this.replaceBy(this.list());
     this.requests.push(prediction);
   }
 
@@ -38,27 +44,24 @@ export class WaitingQueue {
 
   /** Puts requests before all others. */
   putBack(predictions: readonly PredictionRequest[]): void {
-    this.requests = [...predictions, ...this.requests.slice(this.head)];
-    this.head = 0;
+    this.replaceBy([...predictions, ...this.list()]);
   }
 
+  /** Those that are not answered. */
   list(): PredictionRequest[] {
-    return this.requests.slice(this.head);
+    return this.requests.slice(this.head).filter(({ isAnswered }) => !isAnswered);
   }
 
   private shift(): void {
     this.head++;
-    if (this.head === this.requests.length) this.clear();
-  }
-
-  private clear(): void {
+    if (this.head < this.requests.length) return;
     this.requests.length = 0;
     this.head = 0;
   }
 
-  private compact(): void {
-    if (this.head < COMPACT_AFTER || this.head * 2 < this.requests.length) return;
-    this.requests = this.requests.slice(this.head);
+  private replaceBy(requests: PredictionRequest[]): void {
+    this.requests = requests;
     this.head = 0;
+    this.searchedAt = Math.max(SEARCHED_MIN, 2 * requests.length);
   }
 }

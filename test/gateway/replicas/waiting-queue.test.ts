@@ -1,5 +1,5 @@
 /** The requests without a replica: their order, also after many have left, and which get none because it is too late. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { PredictionRequest } from "../../../src/gateway/answers/prediction-request.ts";
 import { WaitingQueue } from "../../../src/gateway/replicas/waiting-queue.ts";
 import { WaitingRequests } from "../../../src/gateway/replicas/waiting-requests.ts";
@@ -14,6 +14,8 @@ function request(id: number, deadlineMs = 1000): PredictionRequest {
   return made;
 }
 const idOf = (prediction: PredictionRequest | undefined) => prediction && Number(prediction.requestId);
+/** Also those that are answered. */
+const held = (queue: WaitingQueue) => (queue as unknown as { requests: unknown[] }).requests.length;
 const ids = (requests: { list(): PredictionRequest[] }) => requests.list().map(idOf);
 
 describe("the queue", () => {
@@ -34,14 +36,25 @@ describe("the queue", () => {
     expect([queue.first, queue.take(), queue.size, ids(queue)]).toEqual([undefined, undefined, 0, []]);
   });
 
-  it("drops answered requests from its front, although nobody takes any", () => {
+  it.each([0, 4990])("drops answered requests, although nobody takes any and request %d waits", (waits) => {
     const queue = new WaitingQueue();
+    let most = 0;
     for (let id = 0; id < 5000; id++) {
       const next = request(id);
       queue.push(next);
-      if (id !== 4990) next.isAnswered = true;
+      most = Math.max(most, held(queue));
+      if (id !== waits) next.isAnswered = true;
     }
-    expect([queue.size < 2100, idOf(queue.first), queue.size]).toEqual([true, 4990, 10]);
+    expect([most <= 1024, idOf(queue.first), queue.size]).toEqual([true, waits, 1]);
+  });
+
+  it("is searched for answered requests only if half of them may have left", () => {
+    const queue = new WaitingQueue();
+    const requests = Array.from({ length: 3000 }, (_, id) => request(id));
+    for (const next of requests) queue.push(next);
+    const list = vi.spyOn(queue, "list");
+    for (let id = 0; id < 1000; id++) queue.push(request(id));
+    expect(list.mock.calls.length).toBeLessThanOrEqual(1);
   });
 });
 
