@@ -15,6 +15,7 @@ import { refuse } from "./answers/refuse.ts";
 import { ArrivingBody, bodyTooLarge } from "./arriving-body.ts";
 import type { Destination } from "./destination.ts";
 import { Admission, type AdmissionRules } from "./door/admission.ts";
+import { keepCredentials } from "./door/authorization.ts";
 import { metaOf } from "./payload-meta.ts";
 import type { ShadowCopies } from "./replicas/shadow-copies.ts";
 
@@ -187,6 +188,7 @@ export class Arrival implements ArrivedRequest {
     this.prediction = new PredictionRequest(this.response, this, meta, wantsEvents);
     if (shadow !== undefined)
       this.deps.copies.send(shadow, this, this.body.bytes, metaOf(shadow.route, request));
+    keepCredentials(request);
     pool.submit(this.prediction);
   }
 

@@ -88,6 +88,16 @@ describe("a request that arrives", () => {
     expect(submitted[0]!.isStillOpen).toBe(false);
   });
 
+  it("holds no more of its head than its credentials while it waits, and nothing once it is answered", async () => {
+    const options = { findKey: () => HOLDER, keysVersion: () => ({}), jwt: undefined, signatures: undefined };
+    await listen(new Authorization({ ...options, gateways: 1 }), true);
+    const credentials = { authorization: "Bearer whatever", "x-api-key": "another" };
+    await ends({ ...credentials, "content-type": "text/plain", "x-long": "long" });
+    const { rawHeaders, headers } = responses[0]!.req;
+    expect([rawHeaders, headers]).toEqual([[], credentials]);
+    expect(submitted[0]!.meta).toBeUndefined();
+  });
+
   it("is refused if its key is revoked while its body arrives, even within one turn", async () => {
     let keys = new Map<string, Principal>();
     const revoked = keys;

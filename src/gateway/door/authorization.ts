@@ -174,6 +174,19 @@ export class Authorization {
   }
 }
 
+/**
+ * Drops the head of a request, except what `isStillOpen` and `hasKey` read. It has up to 40 KB, and a prediction may wait
+ * long for its response.
+ */
+export function keepCredentials(request: IncomingMessage): void {
+  const { authorization, "x-api-key": key } = request.headers;
+  request.rawHeaders = [];
+  request.headers = {
+    ...(authorization === undefined ? {} : { authorization }),
+    ...(key === undefined ? {} : { "x-api-key": key }),
+  };
+}
+
 function usedBefore(verdict: Verdict): ServiceError {
   if (verdict === "too_old")
     return refused(
