@@ -11,7 +11,7 @@ import {
   SQS_CLIENTS_MAX,
 } from "../../contracts/limits/jobs.ts";
 import { type DeadLetterAttributes, parseQueueName, type QueueName } from "../../contracts/queues.ts";
-import { hideCredentials } from "../../object-store/backends/aws-errors.ts";
+import { hideCredentials, SILENT } from "../../object-store/backends/aws-errors.ts";
 import { boundAnswers } from "../../object-store/backends/bound-answers.ts";
 import type { DeadLetter } from "./letters.ts";
 import { Recent } from "./recent.ts";
@@ -63,11 +63,12 @@ export class Sqs {
         ({ SenderFault, Code }) => SenderFault === true && !/Throttl/.test(Code ?? ""),
       );
       return {
-        sent: (answer.Successful ?? []).map(({ Id }) => letters[Number(Id)]!),
-        refused: (failed ?? []).map(({ Id, Code, Message }) => ({
-          letter: letters[Number(Id)]!,
-          reason: `${arn}: ${Code}${Message === undefined ? "" : `: ${Message}`}`,
-        })),
+        sent: (answer.Successful ?? []).flatMap(({ Id }) => letters[Number(Id)] ?? []),
+        refused: (failed ?? []).flatMap(({ Id, Code, Message }) => {
+          const letter = letters[Number(Id)];
+          const reason = `${arn}: ${Code}${Message === undefined ? "" : `: ${Message}`}`;
+          return letter === undefined ? [] : [{ letter, reason }];
+        }),
       };
     } catch (error) {
       const { name, message } = error as Error;
@@ -95,6 +96,9 @@ export class Sqs {
       const client = new SQSClient({
         region,
         maxAttempts: 1,
+        // The service names the address of a queue. Requests go to the service that was asked, wherever it says.
+        useQueueUrlAsEndpoint: false,
+        logger: SILENT,
         requestHandler: this.requestHandler ?? TIMEOUTS,
       });
       this.requestHandler ??= client.config.requestHandler;

@@ -4,7 +4,7 @@
  */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { STORE_ERROR_BYTES_MAX, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
-import { hideCredentials } from "./aws-errors.ts";
+import { hideCredentials, SILENT } from "./aws-errors.ts";
 import { boundAnswers } from "./bound-answers.ts";
 
 export interface S3Options {
@@ -29,7 +29,7 @@ const READ_HERE: ReadonlySet<string> = new Set(["GetObjectCommand", "ListObjects
 
 export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
   const { S3Client } = await import("@aws-sdk/client-s3");
-  const chain = new S3Client({});
+  const chain = new S3Client({ logger: SILENT });
   const found = await chain.config.credentials().then(
     ({ accessKeyId }) => ({ isAnonymous: false, identity: `the access key …${accessKeyId.slice(-4)}` }),
     (error: Error) => ({ isAnonymous: true, identity: `no credentials (${error.message})` }),
@@ -37,6 +37,7 @@ export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
   const client = new S3Client({
     region: () => chain.config.region().catch(() => REGION_DEFAULT),
     credentials: chain.config.credentials,
+    logger: SILENT,
     followRegionRedirects: true,
     // Buckets as host names need DNS entries, which a self-hosted store rarely has.
     forcePathStyle: endpoint !== undefined && !/\.amazonaws\.com(\.cn)?(:|\/|$)/.test(endpoint),
