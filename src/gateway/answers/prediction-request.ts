@@ -53,6 +53,8 @@ export class PredictionRequest {
   deadlineMs = Number.POSITIVE_INFINITY;
   /** When it was last sent to a replica (performance.now()). */
   sentMs = Number.NEGATIVE_INFINITY;
+  /** Its id at that replica. */
+  sentId = 0;
   isAnswered = false;
   /** The client left before the response. */
   isAbandoned = false;

@@ -24,14 +24,15 @@ export class SentRequests {
     const id = this.nextId;
     this.nextId = id === 0xffff_ffff ? 1 : id + 1;
     this.outstanding.set(id, prediction);
+    prediction.sentId = id;
     return id;
   }
 
+  /** Undefined if the replica does not have it. Thousands of clients may leave at once, so nothing is searched. */
   idOf(prediction: PredictionRequest): number | undefined {
-    for (const requests of [this.outstanding, this.streams]) {
-      for (const [id, other] of requests) if (other === prediction) return id;
-    }
-    return undefined;
+    const { sentId } = prediction;
+    const known = this.outstanding.get(sentId) ?? this.streams.get(sentId);
+    return known === prediction ? sentId : undefined;
   }
 
   /** The request whose stream has begun. */
