@@ -127,9 +127,10 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   legacy: ["legacy/check"],
   "legacy/check": [],
   "object-store": [],
-  "object-store/backends": ["object-store", "object-store/files"],
-  "object-store/files": ["object-store"],
-  "object-store/select": ["object-store"],
+  "object-store/backends": ["object-store", "object-store/files", "object-store/listing"],
+  "object-store/files": ["object-store", "object-store/listing"],
+  "object-store/listing": ["object-store"],
+  "object-store/select": ["object-store", "object-store/listing"],
 };
 const ROOM_FILES_MAX = 16;
 const BANNED =

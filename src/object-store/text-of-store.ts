@@ -3,34 +3,53 @@
  * sent it, so it is limited in bytes and in time.
  */
 import type { Readable } from "node:stream";
-import { STORE_PAGE_BYTES_MAX, STORE_SILENCE_MS } from "../contracts/limits/stores.ts";
-import { LISTING_SLICES } from "./listing-slices.ts";
-
-/** The caller then parses the page in the same slice. */
-export async function pageOfStore(body: Readable): Promise<string> {
-  const bytes = await bytesOfStore(body, STORE_PAGE_BYTES_MAX);
-  if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
-  return bytes.toString();
-}
+import { STORE_SILENCE_MS } from "../contracts/limits/stores.ts";
 
 export async function textOfStore(body: Readable, bytesMax: number): Promise<string> {
-  return (await bytesOfStore(body, bytesMax)).toString();
+  const reading = new StoreBody(body);
+  if (await reading.readTo(bytesMax)) return reading.take().toString();
+  throw reading.tooLong(bytesMax);
 }
 
-async function bytesOfStore(body: Readable, bytesMax: number): Promise<Buffer> {
-  const silence = new Error(`the store sent nothing for ${STORE_SILENCE_MS / 1000} s`);
-  const timer = setTimeout(() => body.destroy(silence), STORE_SILENCE_MS);
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  try {
-    // Leaving the loop destroys the body.
-    for await (const piece of body as AsyncIterable<Buffer>) {
-      bytes += piece.length;
-      if (bytes > bytesMax) throw new Error(`its response is longer than ${bytesMax} bytes`);
-      pieces.push(piece);
-    }
-  } finally {
-    clearTimeout(timer);
+/** A body that is read in one or more steps. */
+export class StoreBody {
+  private readonly body: Readable;
+  private readonly coming: AsyncIterator<Buffer>;
+  private pieces: Buffer[] = [];
+  private bytes = 0;
+
+  constructor(body: Readable) {
+    this.body = body;
+    this.coming = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
-  return Buffer.concat(pieces);
+
+  /** Reads until the body has ended, or has more bytes; says whether it has ended. */
+  async readTo(bytesMax: number): Promise<boolean> {
+    const silence = new Error(`the store sent nothing for ${STORE_SILENCE_MS / 1000} s`);
+    const timer = setTimeout(() => this.body.destroy(silence), STORE_SILENCE_MS);
+    try {
+      while (this.bytes <= bytesMax) {
+        const { value, done } = await this.coming.next();
+        if (done) return true;
+        this.bytes += value.length;
+        this.pieces.push(value);
+      }
+      return false;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Drops the rest of the body, and returns the error. */
+  tooLong(bytesMax: number): Error {
+    this.body.destroy();
+    return new Error(`its response is longer than ${bytesMax} bytes`);
+  }
+
+  /** What was read; it is not kept. */
+  take(): Buffer {
+    const bytes = Buffer.concat(this.pieces);
+    this.pieces = [];
+    return bytes;
+  }
 }

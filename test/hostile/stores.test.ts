@@ -9,6 +9,7 @@ import { Sqs } from "../../src/batch/letters/sqs.ts";
 import { SQS_CLIENTS_MAX } from "../../src/contracts/limits/jobs.ts";
 import { STORE_PIECE_BYTES } from "../../src/contracts/limits/stores.ts";
 import { type AnsweringStores, answeringStores, type Scheme } from "../harness/answering-stores.ts";
+import { longestTurnCpuMs } from "../harness/turns.ts";
 
 const MiB = 1024 * 1024;
 
@@ -265,6 +266,43 @@ describe("a store that answers", () => {
     expect(await all("az")).toEqual(
       ["a&b", "😀", "a/../b", "..", "__proto__", "c \uffff"].map((name) => `az://bucket/${name}`),
     );
+  });
+
+  const [ENTITIES, SLASHES] = ["&#1;".repeat(4 * MiB - 200), "/".repeat(16 * MiB - 500)];
+  const tokenPage = (token: string) => listing(`<NextContinuationToken>${token}</NextContinuationToken>`);
+  const marker = (token: string) =>
+    `<EnumerationResults><Blobs /><NextMarker>${token}</NextMarker></EnumerationResults>`;
+  it.each<[Scheme, string, string]>([
+    ["s3", "a key of references", listing(entry(ENTITIES, "1"))],
+    ["s3", "a token of references", tokenPage(ENTITIES)],
+    ["s3", "a token of slashes", tokenPage(SLASHES)],
+    ["s3", "a size of digits", listing(entry("k", "1".repeat(16 * MiB - 500)))],
+    ["s3", "many entries", listing(entry("k", "1").repeat(300_000))],
+    ["az", "a key of references", enumeration(blob(ENTITIES, "1"))],
+    ["az", "a token of references", marker(ENTITIES)],
+    ["az", "many entries", enumeration(blob("k", "1").repeat(200_000))],
+    ["gs", "a token of slashes", `{"nextPageToken":"${SLASHES.slice(8 * MiB)}"}`],
+    ["gs", "a token of escapes", `{"nextPageToken":"${"\\u0001".repeat(1 * MiB)}"}`],
+  ])("%s with %s in a page of megabytes takes no long turn", async (scheme, _, body) => {
+    const bytes = Buffer.from(body);
+    answer = (response) => response.end(bytes);
+    const longest = await longestTurnCpuMs(async () => {
+      await expect(all(scheme)).rejects.toMatchObject({ code: "store_unreachable" });
+    });
+    // They took 0.2 to 2.5 s, and now some 50 ms. The store of this test sends the page in one of the turns.
+    expect(longest).toBeLessThan(300);
+  });
+
+  it.each<[Scheme, string]>([
+    ["s3", "<a>".repeat(80_000)],
+    ["s3", `<Error>${"<Code>x</Code>".repeat(18_000)}</Error>`],
+    ["az", `<Error>${"<Code>x</Code>".repeat(18_000)}</Error>`],
+  ])("%s with a long error of %.20s counts by its status alone", async (scheme, body) => {
+    answer = (response) => response.writeHead(403, { "content-type": "application/xml" }).end(body);
+    await expect(all(scheme)).rejects.toMatchObject({
+      code: "store_forbidden",
+      message: expect.not.stringMatching(/x,x|Maximum call stack/),
+    });
   });
 
   it.each<[Scheme, string]>([

@@ -1,4 +1,5 @@
 /** Requests to object stores, and how long a job waits for one. */
+import { PATH_BYTES_MAX } from "./submissions.ts";
 
 /** A store's connection that is silent for this long is closed, and the request is retried. */
 export const STORE_SILENCE_MS = 15_000;
@@ -8,12 +9,33 @@ export const STORE_SILENCE_MS = 15_000;
  */
 export const STORE_PAGE_BYTES_MAX = 16 * 1024 * 1024;
 /**
+ * The same of JSON, which is parsed in one step. 1,000 keys of 1,024 bytes, each byte as `\u003d` and with 100 bytes of
+ * JSON per key, are 6.2 MB.
+ */
+export const STORE_JSON_PAGE_BYTES_MAX = 8 * 1024 * 1024;
+/** Pages of more bytes are large: no store sends them for keys of usual length. */
+export const STORE_SMALL_PAGE_BYTES = 2 * 1024 * 1024;
+/** Large pages of one store that are read at once: 50 MB each while they are parsed. */
+export const STORE_LARGE_PAGES_MAX = 2;
+/** Entries of a page, and the characters of their keys. Azure sends up to 5,000, of up to 1,024 characters. */
+export const STORE_PAGE_ENTRIES_MAX = 5_000;
+export const STORE_PAGE_KEYS_CHARACTERS_MAX = STORE_PAGE_ENTRIES_MAX * 1_024;
+/**
+ * A key as it is written in XML. A byte takes up to eight characters: `%41` with a reference in place of `%`, which is
+ * `&#x25;41`.
+ */
+export const STORE_KEY_WRITTEN_MAX = 8 * PATH_BYTES_MAX;
+/** The token of the next page: those of stores have up to some kilobytes, because a key of 1,024 bytes is in them. */
+export const STORE_TOKEN_CHARACTERS_MAX = 16 * 1024;
+/**
  * Objects, arrays and members in a page of JSON. A page has 1,000 objects of two members each, or 100 each if a store
  * sends more than requested.
  */
 export const STORE_PAGE_VALUES_MAX = 100_000;
 /** The body of a store's error response. No store sends more than two kilobytes. */
 export const STORE_ERROR_BYTES_MAX = 256 * 1024;
+/** A longer one is not parsed: 256 KiB of elements took 160 ms, and nested ones failed with a RangeError. */
+export const STORE_ERROR_PARSED_BYTES_MAX = 16 * 1024;
 /** How long a job waits for a store since its last response: longer than a restart, or an outage of some minutes. */
 export const STORE_PATIENCE_MS = 15 * 60_000;
 /** The longest pause between two retries of a store. */

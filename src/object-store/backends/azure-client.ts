@@ -7,16 +7,23 @@ import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import type { HttpOperationResponse, IHttpClient, RestError, WebResource } from "@azure/storage-blob";
-import { STORE_ERROR_BYTES_MAX } from "../../contracts/limits/stores.ts";
-import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "../listing-xml.ts";
+import {
+  STORE_ERROR_BYTES_MAX,
+  STORE_ERROR_PARSED_BYTES_MAX,
+  STORE_PAGE_BYTES_MAX,
+} from "../../contracts/limits/stores.ts";
+import type { ListingPage } from "../listing/listing-page.ts";
+import { isWhole, objectOf, readXmlEntries, tokenOf } from "../listing/listing-xml.ts";
+import { StorePages } from "../listing/store-pages.ts";
 import { SentCredentials } from "../sent-credentials.ts";
-import { pageOfStore, textOfStore } from "../text-of-store.ts";
+import { textOfStore } from "../text-of-store.ts";
 
 /** The client gets this instead of a page. */
 const NOTHING =
   '<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="" ContainerName=""><Blobs /><NextMarker /></EnumerationResults>';
 
 export class AzureClient implements IHttpClient {
+  private readonly storePages = new StorePages(STORE_PAGE_BYTES_MAX);
   private readonly restError: typeof RestError;
   /** By the abort signal of the listing's request. */
   private readonly pages = new WeakMap<object, ListingPage>();
@@ -52,7 +59,10 @@ export class AzureClient implements IHttpClient {
       answer.resume();
       return response;
     }
-    if (status >= 300) return { ...response, bodyAsText: await textOfStore(answer, STORE_ERROR_BYTES_MAX) };
+    if (status >= 300) {
+      const text = await textOfStore(answer, STORE_ERROR_BYTES_MAX);
+      return { ...response, bodyAsText: text.length > STORE_ERROR_PARSED_BYTES_MAX ? "" : text };
+    }
     if (request.method !== "GET") {
       // The connection is free for the next request once the response was read.
       await textOfStore(answer, STORE_ERROR_BYTES_MAX);
@@ -60,7 +70,7 @@ export class AzureClient implements IHttpClient {
     }
     if (new URL(request.url).searchParams.get("comp") !== "list")
       return { ...response, readableStreamBody: answer };
-    this.pages.set(request.abortSignal!, parsePage(await pageOfStore(answer)));
+    this.pages.set(request.abortSignal!, await this.storePages.read(answer, parsePage));
     headers.set("content-type", "application/xml");
     return { ...response, bodyAsText: NOTHING };
   }
@@ -88,10 +98,10 @@ export class AzureClient implements IHttpClient {
 }
 
 /** Throws if a listing is incomplete: it must not count as the last page. */
-export function parsePage(xml: string): ListingPage {
+export async function parsePage(xml: string): Promise<ListingPage> {
   if (!isWhole(xml, "EnumerationResults") || !/<Blobs\s*\/?>/.test(xml))
     throw new Error(`its response to a listing is not a listing: ${JSON.stringify(xml.slice(0, 100))}`);
-  const objects = entriesOf(xml, "Blob").map((entry) => {
+  const objects = await readXmlEntries(xml, "Blob", (entry) => {
     const isEncoded = entry.includes('<Name Encoded="true">');
     return objectOf(isEncoded ? entry.replace(' Encoded="true"', "") : entry, {
       key: "Name",
@@ -99,5 +109,5 @@ export function parsePage(xml: string): ListingPage {
       decode: isEncoded ? decodeURIComponent : (name) => name,
     });
   });
-  return { objects, nextToken: unescaped(elementOf(xml, "NextMarker") ?? "") || undefined };
+  return { objects, nextToken: tokenOf(xml, "NextMarker") || undefined };
 }

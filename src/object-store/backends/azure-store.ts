@@ -1,7 +1,7 @@
 /** `az://container/key`: Azure Blob Storage. It lists in pages and reads by ranges; azure-writes.ts writes. */
 import type { RestError } from "@azure/storage-blob";
 import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
-import { LISTING_SLICES } from "../listing-slices.ts";
+import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
   type ListOptions,

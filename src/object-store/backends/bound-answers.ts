@@ -1,5 +1,6 @@
 /** Limits the responses that the SDK of AWS reads: it reads each to its end, which a server need not send. */
 import type { Readable } from "node:stream";
+import { STORE_ERROR_PARSED_BYTES_MAX } from "../../contracts/limits/stores.ts";
 import { textOfStore } from "../text-of-store.ts";
 
 interface Client {
@@ -16,7 +17,9 @@ export function boundAnswers(client: Client, bytesMax: BytesMax): void {
     const response = result.response as { statusCode: number; body: Readable };
     const bytes = bytesMax(response.statusCode, context.commandName);
     if (bytes === undefined) return result;
-    const body = Buffer.from(await textOfStore(response.body, bytes));
+    const text = await textOfStore(response.body, bytes);
+    const isParsed = response.statusCode < 300 || text.length <= STORE_ERROR_PARSED_BYTES_MAX;
+    const body = Buffer.from(isParsed ? text : "");
     return { ...result, response: Object.assign(response, { body }) };
   };
   const where = { name: "boundAnswers", relation: "after", toMiddleware: "deserializerMiddleware" };

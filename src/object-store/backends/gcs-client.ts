@@ -8,13 +8,16 @@ import { hasMoreValues } from "../../base/json/measure.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import {
   STORE_ERROR_BYTES_MAX,
+  STORE_JSON_PAGE_BYTES_MAX,
   STORE_PAGE_VALUES_MAX,
   STORE_SILENCE_MS,
 } from "../../contracts/limits/stores.ts";
 import { type OutgoingRequest, request } from "../http-request.ts";
+import { LISTING_SLICES } from "../listing/listing-slices.ts";
+import { StorePages } from "../listing/store-pages.ts";
 import { SentCredentials } from "../sent-credentials.ts";
 import { storeError } from "../store-errors.ts";
-import { pageOfStore, textOfStore } from "../text-of-store.ts";
+import { textOfStore } from "../text-of-store.ts";
 
 const GOOGLE = "https://storage.googleapis.com";
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_write";
@@ -52,11 +55,12 @@ interface GcsAnswer {
   /** Reads the body, which says nothing. */
   end: () => Promise<void>;
   /** Reads the body as a JSON object, and resolves to what `read` takes from it; `read` may throw. */
-  json: <T>(read: (object: object) => T) => Promise<T>;
+  json: <T>(read: (object: object) => T | Promise<T>) => Promise<T>;
 }
 
 export class GcsClient {
   private readonly options: GcsOptions;
+  private readonly pages = new StorePages(STORE_JSON_PAGE_BYTES_MAX);
   private opened: Promise<GcsAccess> | undefined;
 
   constructor(options: GcsOptions) {
@@ -67,7 +71,11 @@ export class GcsClient {
    * Requests a JSON object and resolves to what `read` takes from it; `read` may throw. `missing` makes the error for a
    * 404.
    */
-  async ask<T>(asked: GcsRequest, read: (answer: object) => T, missing: (cause: Error) => Error): Promise<T> {
+  async ask<T>(
+    asked: GcsRequest,
+    read: (answer: object) => T | Promise<T>,
+    missing: (cause: Error) => Error,
+  ): Promise<T> {
     const { answer, refusal, json } = await this.send(asked);
     if (answer.statusCode === 200) return json(read);
     const error = await refusal();
@@ -96,14 +104,7 @@ export class GcsClient {
         await errorText();
       },
       refusal: async () => asError(answer.statusCode, new Error(messageOf(sent.hideIn(await errorText())))),
-      json: async (read) => {
-        const text = await pageOfStore(answer).catch(lost);
-        try {
-          return read(objectOf(text));
-        } catch (error) {
-          throw asError(undefined, error as Error);
-        }
-      },
+      json: (read) => this.pages.read(answer, async (text) => read(await objectOf(text))).catch(lost),
     };
   }
 }
@@ -112,9 +113,10 @@ export class GcsClient {
  * Throws if the body is not a JSON object, which must not count as an empty listing. Throws also if it has too many
  * values: parsing them would block the event loop.
  */
-function objectOf(body: string): object {
+async function objectOf(body: string): Promise<object> {
   const somethingElse = new Error(`it answered ${body.slice(0, 100)}`);
   if (hasMoreValues(Buffer.from(body), STORE_PAGE_VALUES_MAX)) throw somethingElse;
+  if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
   let value: unknown;
   try {
     value = JSON.parse(body);

@@ -4,8 +4,8 @@
  */
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { PATH_BYTES_MAX } from "../../contracts/limits/submissions.ts";
-import { LISTING_SLICES } from "../listing-slices.ts";
-import type { ListingPage } from "../listing-xml.ts";
+import { checkedToken, type ListingPage, readEntries } from "../listing/listing-page.ts";
+import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
   type ListOptions,
@@ -117,11 +117,12 @@ export class GcsStore implements ObjectStore {
   }
 }
 
-function pageOf({ items = [], nextPageToken }: Listing): ListingPage {
+async function pageOf({ items = [], nextPageToken }: Listing): Promise<ListingPage> {
   if (!Array.isArray(items)) throw new Error("its listing has no list of items");
   if (nextPageToken !== undefined && typeof nextPageToken !== "string")
     throw new Error("its listing has a nextPageToken that is no string");
-  const objects = (items as unknown[]).map((item) => {
+  const nextToken = nextPageToken === undefined ? undefined : checkedToken(nextPageToken);
+  const objects = await readEntries(items as unknown[], (item) => {
     const { name, size } = Object(item) as { name?: unknown; size?: unknown };
     const bytes = sizeOf(size);
     if (typeof name === "string" && name !== "" && name.length <= PATH_BYTES_MAX && bytes !== undefined)
@@ -129,5 +130,5 @@ function pageOf({ items = [], nextPageToken }: Listing): ListingPage {
     const entry = JSON.stringify(item).slice(0, 200);
     throw new Error(`its listing has an entry without a name or a size: ${entry}`);
   });
-  return { objects, nextToken: nextPageToken };
+  return { objects, nextToken };
 }

@@ -5,8 +5,10 @@ import type {
   ListObjectsV2CommandInput,
   ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
-import { elementOf, entriesOf, isWhole, type ListingPage, objectOf, unescaped } from "../listing-xml.ts";
-import { pageOfStore } from "../text-of-store.ts";
+import { STORE_PAGE_BYTES_MAX } from "../../contracts/limits/stores.ts";
+import type { ListingPage } from "../listing/listing-page.ts";
+import { elementOf, isWhole, objectOf, readXmlEntries, tokenOf } from "../listing/listing-xml.ts";
+import { StorePages } from "../listing/store-pages.ts";
 
 /** The step of the SDK in which a response becomes an output. */
 type Next = (args: { input: ListObjectsV2CommandInput; request: unknown }) => Promise<{
@@ -14,6 +16,7 @@ type Next = (args: { input: ListObjectsV2CommandInput; request: unknown }) => Pr
   output: ListObjectsV2CommandOutput;
 }>;
 
+const PAGES = new StorePages(STORE_PAGE_BYTES_MAX);
 const NOTHING = Buffer.from("<ListBucketResult></ListBucketResult>");
 
 /**
@@ -25,7 +28,7 @@ export function takePage(command: ListObjectsV2Command, onPage: (page: ListingPa
       const result = await next(args);
       const response = result.response as { statusCode: number; body: Readable };
       if (response.statusCode !== 200) return result;
-      onPage(parseListing(await pageOfStore(response.body)));
+      onPage(await PAGES.read(response.body, parseListing));
       return { ...result, response: Object.assign(response, { body: NOTHING }) };
     },
     { name: "takePage", relation: "after", toMiddleware: "deserializerMiddleware" },
@@ -33,17 +36,17 @@ export function takePage(command: ListObjectsV2Command, onPage: (page: ListingPa
 }
 
 /** Throws if a listing is incomplete. If it counted as the last page, a job would process only a part of its input. */
-export function parseListing(xml: string): ListingPage {
+export async function parseListing(xml: string): Promise<ListingPage> {
   if (!isWhole(xml, "ListBucketResult"))
     throw new Error(`its response to a listing is not a listing: ${JSON.stringify(xml.slice(0, 100))}`);
   // Not every store encodes keys when asked to.
   const isEncoded = xml.includes("<EncodingType>url</EncodingType>");
   const names = { key: "Key", size: "Size", decode: isEncoded ? urlDecoded : (key: string) => key };
-  const objects = entriesOf(xml, "Contents").map((entry) => objectOf(entry, names));
-  const token = elementOf(xml, "NextContinuationToken");
-  if (token === undefined && elementOf(xml, "IsTruncated") === "true")
+  const objects = await readXmlEntries(xml, "Contents", (entry) => objectOf(entry, names));
+  const nextToken = tokenOf(xml, "NextContinuationToken");
+  if (nextToken === undefined && elementOf(xml, "IsTruncated") === "true")
     throw new Error("its listing continues, but has no NextContinuationToken");
-  return { objects, nextToken: token === undefined ? undefined : unescaped(token) };
+  return { objects, nextToken };
 }
 
 /** `EncodingType: url` is the encoding of forms. */

@@ -4,8 +4,8 @@
  */
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
-import { LISTING_SLICES } from "../listing-slices.ts";
-import type { ListingPage } from "../listing-xml.ts";
+import type { ListingPage } from "../listing/listing-page.ts";
+import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
   type ListOptions,

@@ -8,8 +8,8 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { newUlid } from "../../base/ids.ts";
-import { LISTING_SLICES } from "../listing-slices.ts";
-import { sortInSlices } from "../sort-in-slices.ts";
+import { LISTING_SLICES } from "../listing/listing-slices.ts";
+import { sortInSlices } from "../listing/sort-in-slices.ts";
 
 /** About 7 MiB of short names. */
 const RUN_NAMES = 100_000;

@@ -2,7 +2,7 @@
 import { shortageOf } from "../../base/disk-full.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { DIRECTORY_CHECK_MS } from "../../contracts/limits/stores.ts";
-import { TookTooLong } from "./at-most.ts";
+import { TookTooLong } from "../at-most.ts";
 
 /** Of a network file system whose server is away. */
 const AWAY: ReadonlySet<string> = new Set([

@@ -5,7 +5,7 @@
  */
 import { ServiceError } from "../../contracts/errors.ts";
 import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
-import { LISTING_SLICES } from "../listing-slices.ts";
+import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import type { ListedObject, ObjectStore } from "../object-store.ts";
 import { isProbe } from "../own-names.ts";
 import { compileGlob, type Glob } from "./glob.ts";

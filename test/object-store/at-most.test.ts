@@ -1,6 +1,6 @@
 /** Works of which a few may run at once, and some never end. */
 import { expect, it } from "vitest";
-import { AtMost, TookTooLong } from "../../../src/object-store/files/at-most.ts";
+import { AtMost, TookTooLong } from "../../src/object-store/at-most.ts";
 
 const NEVER = new Promise<never>(() => {});
 

@@ -1,14 +1,14 @@
 /**
- * Runs at most so many works at once. The others begin in the order in which they came. Nobody waits longer than
- * `waitMs`, but a work that hangs keeps its place: it also keeps its thread.
+ * Runs at most so many works at once. The others begin in the order in which they came. With `waitMs`, nobody waits
+ * longer, but a work that hangs keeps its place: it also keeps its thread.
  */
 export class AtMost {
   private readonly max: number;
-  private readonly waitMs: number;
+  private readonly waitMs: number | undefined;
   private readonly waiting = new Set<() => void>();
   private running = 0;
 
-  constructor(max: number, waitMs: number) {
+  constructor(max: number, waitMs?: number) {
     this.max = max;
     this.waitMs = waitMs;
   }
@@ -16,10 +16,11 @@ export class AtMost {
   /** Rejects as the work does, or with `TookTooLong`. A work that did not begin in time never begins. */
   run<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const late = () => {
         this.waiting.delete(begin);
         reject(new TookTooLong(`took longer than ${this.waitMs} ms`));
-      }, this.waitMs);
+      };
+      const timer = this.waitMs === undefined ? undefined : setTimeout(late, this.waitMs);
       const end = () => {
         clearTimeout(timer);
         this.leave();
