@@ -105,7 +105,10 @@ export async function forward(
   }
   // The controller judges the head before any of the body arrives.
   if (hasBody(request)) upstream.flushHeaders();
-  request.pipe(upstream);
+  // A client may send its body unasked. A controller that refuses it closes the connection, and its answer would be lost.
+  if (hasBody(request) && request.headers.expect !== undefined)
+    upstream.on("continue", () => request.pipe(upstream));
+  else request.pipe(upstream);
 }
 
 /** The client's headers without those of one hop, and with those that only a gateway may set. */

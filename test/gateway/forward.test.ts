@@ -1,6 +1,6 @@
 /** Bodies of requests that wait for their turn at the controller. */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { type AddressInfo, connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/access/body-budget.ts";
 import { FORWARDED_WAITING_BODY_BYTES, SMALL_BODY_BYTES } from "../../src/contracts/limits/requests.ts";
@@ -56,5 +56,65 @@ describe("the bodies of requests that wait for the controller", () => {
     const later = send("one");
     later.catch(() => {});
     await eventually("a later one waits", () => giveUp.length === 1);
+  });
+});
+
+describe("a request that asks whether to send its body, and sends it at once", () => {
+  const BODY = Buffer.alloc(1024 * 1024, " ");
+  let controller: Server;
+  let gateway: Server;
+
+  beforeEach(async () => {
+    const bodies = new BodyBudget({ most: 2 ** 30, forSmall: 0, smallBytes: 0 });
+    controller = createServer();
+    await new Promise<void>((resolve) => controller.listen(0, "127.0.0.1", resolve));
+    gateway = createServer().on("checkContinue", (request, response) => {
+      const socket = connect((controller.address() as AddressInfo).port, "127.0.0.1");
+      const connections = { connect: async () => ({ socket, answered: () => {} }) } as never;
+      const rest = { requestId: "id", forwarded: {} as never, path: "/jobs" };
+      forward(request, response, { controller: connections, bodies, sender: "one", ...rest }).catch(
+        (error: unknown) => sendError(response, error, "id"),
+      );
+    });
+    await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
+  });
+  afterEach(() => {
+    for (const server of [gateway, controller]) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  /** The first line of the last response; undefined if the client could not write on, and so did not read it. */
+  async function send(): Promise<string | undefined> {
+    const client = connect((gateway.address() as AddressInfo).port, "127.0.0.1").on("error", () => {});
+    let received = "";
+    client.on("data", (data) => (received += String(data)));
+    const head = `POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: ${BODY.length}\r\n\r\n`;
+    client.write(Buffer.concat([Buffer.from(head), BODY]));
+    const isLast = /HTTP\/1\.1 (?!100).*/;
+    await eventually("the response", () => client.destroyed || isLast.test(received), 10_000);
+    client.destroy();
+    return isLast.exec(received)?.[0].trim();
+  }
+
+  it("gets the controller's refusal", async () => {
+    controller.on("checkContinue", (_, response: ServerResponse) => {
+      response.writeHead(404, { connection: "close", "content-length": 0 }).end();
+    });
+    const responses = new Set<string | undefined>();
+    for (let sent = 0; sent < 50; sent++) responses.add(await send());
+    responses.delete(undefined);
+    expect([...responses]).toEqual(["HTTP/1.1 404 Not Found"]);
+  });
+
+  it("gets its body to a controller that wants it", async () => {
+    controller.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+      response.writeContinue();
+      let bytes = 0;
+      request.on("data", (part: Buffer) => (bytes += part.length));
+      request.on("end", () => response.writeHead(bytes === BODY.length ? 201 : 400).end());
+    });
+    expect(await send()).toBe("HTTP/1.1 201 Created");
   });
 });
