@@ -8,6 +8,13 @@ export const REPLICA_CONCURRENCY_DEFAULT = 1024;
 export const PREDICTION_WINDOW_MAX = 128;
 /** The default of `predictor.timeout` for a real-time API. */
 export const PREDICTION_TIMEOUT_DEFAULT_MS = 60_000;
+/**
+ * Requests past their deadline that one look fails, 40 times a second: 10 ms of work. Those that waited for a first
+ * replica have one deadline, and up to 30,000 may.
+ */
+export const EXPIRED_AT_ONCE_MAX = 500;
+/** Requests at a replica that died which one turn of a gateway's event loop fails: 1 ms of work. */
+export const LOST_AT_ONCE_MAX = 64;
 /** An async call or a generator that was cancelled has this long to end before its worker is replaced. */
 export const CANCEL_GRACE_MS = 2_000;
 /**

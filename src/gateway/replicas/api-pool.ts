@@ -3,7 +3,9 @@
  * filled before the next, because spreading costs several times the CPU. Otherwise the least loaded replica is chosen.
  */
 import { contain } from "../../base/boundary.ts";
+import { FewEachTurn } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
+import { LOST_AT_ONCE_MAX } from "../../contracts/limits/predictions.ts";
 import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { faultToError } from "../answers/fault-to-error.ts";
@@ -33,6 +35,7 @@ export class ApiPool {
   private clients: ReplicaClient[] = [];
   private readonly waiting = new WaitingRequests();
   private readonly open: OpenRequests;
+  private readonly lost = new FewEachTurn("a request whose replica died", LOST_AT_ONCE_MAX);
   private retryTimer: NodeJS.Timeout | undefined;
 
   constructor(route: ApiRoute, deps: ApiPoolDeps) {
@@ -174,8 +177,11 @@ export class ApiPool {
       },
       onLost: (begun, notBegun) => {
         const error = workerDied(route);
-        for (const prediction of begun) open.settle(prediction, () => prediction.fail(error));
-        for (const prediction of [...begun, ...notBegun]) if (prediction.isAnswered) open.forget(prediction);
+        for (const prediction of begun) {
+          open.forget(prediction);
+          this.lost.add(() => open.settle(prediction, () => prediction.fail(error)));
+        }
+        for (const prediction of notBegun) if (prediction.isAnswered) open.forget(prediction);
         this.waiting.putBack(notBegun);
         this.dispatch();
       },

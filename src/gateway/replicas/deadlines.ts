@@ -3,6 +3,7 @@
  * slowly, it waited for a first replica, or `predictor.timeout` was changed. Requests that are done are forgotten at
  * once.
  */
+import { EXPIRED_AT_ONCE_MAX } from "../../contracts/limits/predictions.ts";
 import type { PredictionRequest } from "../answers/prediction-request.ts";
 
 export class Deadlines {
@@ -20,12 +21,13 @@ export class Deadlines {
     this.open.delete(prediction);
   }
 
-  /** Forgets each request past its deadline, and passes it to `onExpired`. */
+  /** Forgets requests past their deadline, and passes each to `onExpired`: a few at once. The next call does the rest. */
   expire(nowMs: number, onExpired: (prediction: PredictionRequest) => void): void {
     if (nowMs < this.soonestMs) return;
     this.soonestMs = Number.POSITIVE_INFINITY;
+    let left = EXPIRED_AT_ONCE_MAX;
     for (const prediction of this.open) {
-      if (prediction.deadlineMs <= nowMs) {
+      if (prediction.deadlineMs <= nowMs && left-- > 0) {
         this.open.delete(prediction);
         onExpired(prediction);
       } else if (prediction.deadlineMs < this.soonestMs) this.soonestMs = prediction.deadlineMs;

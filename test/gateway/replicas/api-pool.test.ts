@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CANCEL_GRACE_MS } from "../../../src/contracts/limits/predictions.ts";
+import { CANCEL_GRACE_MS, LOST_AT_ONCE_MAX } from "../../../src/contracts/limits/predictions.ts";
 import { STREAM_POLL_MS } from "../../../src/contracts/limits/responses.ts";
 import type { ApiRoute } from "../../../src/contracts/routes.ts";
 import { PredictionRequest } from "../../../src/gateway/answers/prediction-request.ts";
@@ -19,9 +19,11 @@ import { ApiPool } from "../../../src/gateway/replicas/api-pool.ts";
 import { MESSAGE } from "../../../src/protocol/messages.ts";
 import { WorkerConnection } from "../../../src/protocol/worker-connection.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { fakeWorker } from "../../harness/fake-worker.ts";
 import { root } from "../../harness/server.ts";
 
 const TOKEN = "f00d";
+const NO_PROCESS = { pid: 0, process_start: "0", token: TOKEN };
 const PREDICTOR = `
 import os, signal, time
 class PythonPredictor:
@@ -65,6 +67,11 @@ describe("a pool of an API", () => {
   });
 
   const begun = () => readFileSync(log, "utf8").trim().split("\n");
+  const filesOf = (name: string) => ({
+    worker_id: name,
+    socket: join(dir, `${name}.sock`),
+    note: join(dir, `${name}.note`),
+  });
   const route = (names: string[], fields: Partial<ApiRoute> = {}): ApiRoute => ({
     name: "api",
     endpoint: "/api",
@@ -83,12 +90,9 @@ describe("a pool of an API", () => {
     pass_credentials: false,
     wants: [],
     replicas: names.map((name) => ({
-      worker_id: name,
-      pid: workers[0]!.pid!,
-      process_start: "0",
-      socket: join(dir, `${name}.sock`),
-      token: TOKEN,
-      note: join(dir, `${name}.note`),
+      ...NO_PROCESS,
+      pid: workers[0]?.pid ?? NO_PROCESS.pid,
+      ...filesOf(name),
     })),
     ...fields,
   });
@@ -245,6 +249,30 @@ describe("a pool of an API", () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+
+  it("fails the requests of a replica that died a few in each turn of the event loop", async () => {
+    const worker = await fakeWorker(join(dir, "a.sock"), "ready", () => []);
+    const connections: Socket[] = [];
+    worker.on("connection", (connection: Socket) => connections.push(connection));
+    open(["a"], { parallel: 1_000, capacity: 1_000 });
+    const requests = Array.from({ length: 5 * LOST_AT_ONCE_MAX }, (_, id) => submit({ id }));
+    await eventually("all are sent", () => pool.waitingCount === 0);
+    const left = () => requests.filter(({ isAnswered }) => !isAnswered).length;
+    const longest = new Promise<number>((resolve) => {
+      let most = 0;
+      const look = (before: number): void => {
+        most = Math.max(most, before - left());
+        if (left() === 0) resolve(most);
+        else setImmediate(look, left());
+      };
+      look(left());
+    });
+    worker.close();
+    for (const connection of connections) connection.destroy();
+    // This may look once in two turns.
+    expect(await longest).toBeLessThanOrEqual(2 * LOST_AT_ONCE_MAX);
+    expect(pool.underWay).toBe(0);
   });
 
   it("releases answered requests behind one that is unanswered", async () => {
