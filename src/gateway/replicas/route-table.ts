@@ -36,6 +36,8 @@ export interface RouteTableOptions {
 export class RouteTable implements Service {
   private readonly options: RouteTableOptions;
   private readonly pools = new Map<string, ApiPool>();
+  /** Of deleted APIs: their last requests still have deadlines and keys. */
+  private readonly retired = new Set<ApiPool>();
   private keys = new Map<string, GatewayKey>();
   /** The APIs whose workers have capabilities, by the hashes of the capabilities. */
   private capabilities = new Map<string, string>();
@@ -92,12 +94,16 @@ export class RouteTable implements Service {
   expire(nowMs: number): boolean {
     let isAny = false;
     for (const pool of this.pools.values()) isAny = expireIn(pool, nowMs) || isAny;
+    for (const pool of this.retired) {
+      if (expireIn(pool, nowMs)) isAny = true;
+      else this.retired.delete(pool);
+    }
     return isAny;
   }
 
   get underWay(): number {
     let sum = 0;
-    for (const pool of this.pools.values()) sum += pool.underWay;
+    for (const pool of [...this.pools.values(), ...this.retired]) sum += pool.underWay;
     return sum;
   }
 
@@ -156,6 +162,7 @@ export class RouteTable implements Service {
     for (const [name, pool] of this.pools) {
       if (names.has(name)) continue;
       this.pools.delete(name);
+      this.retired.add(pool);
       contain(`the end of ${name}`, () => pool.retire());
     }
   }

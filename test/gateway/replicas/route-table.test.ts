@@ -1,18 +1,23 @@
 /** How a gateway handles a snapshot that it cannot read: it serves the rest, and reports it to the controller. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RoutePublisher } from "../../../src/apis/publish-routes.ts";
+import { STREAM_POLL_MS } from "../../../src/contracts/limits/responses.ts";
 import {
   type ApiRoute,
   isNewer,
   type RefusedRoute,
   type RouteSnapshot,
 } from "../../../src/contracts/routes.ts";
+import { PredictionRequest } from "../../../src/gateway/answers/prediction-request.ts";
 import { RouteTable } from "../../../src/gateway/replicas/route-table.ts";
+import { encodeJson, MESSAGE } from "../../../src/protocol/messages.ts";
 import { eventually } from "../../harness/eventually.ts";
+import { fakeWorker } from "../../harness/fake-worker.ts";
 import { route } from "../../harness/routes.ts";
 
 const snapshot = (epoch: number, version: number, apis: unknown[]) =>
@@ -92,6 +97,47 @@ describe("a gateway", () => {
     expect(confirmed.refused[0]!.detail).toContain("timeout_ms");
     expect((await send(snapshot(1, 3, [route("bad", { status: "mended" })]))).refused).toEqual([]);
     expect(statusOf("bad")).toBe("mended");
+  });
+
+  it("ends the last requests of a deleted API: each at its deadline, and a stream with its key", async () => {
+    const socket = join(directory, "w.sock");
+    const worker = await fakeWorker(socket, "ready", (type, id) =>
+      type === MESSAGE.PREDICT && id === 1
+        ? [[MESSAGE.STREAM, 0, id, encodeJson({ format: "text", content_type: null })]]
+        : [],
+    );
+    const process = { worker_id: "w", pid: 0, process_start: "0", note: join(directory, "w.note") };
+    const replicas = [{ ...process, socket, token: "t" }];
+    let isStillOpen = true;
+    const submit = () => {
+      const found = table!.endpoints.find("/api");
+      if (found?.kind !== "RealtimeAPI") throw new Error("the API is not there");
+      const arrived = { startedMs: performance.now(), requestId: "r", parts: [], bodyDone: () => {} };
+      const prediction = new PredictionRequest(
+        new ServerResponse(new IncomingMessage(new Socket())),
+        { ...arrived, isStillOpen: () => isStillOpen },
+        undefined,
+        false,
+      );
+      found.pool.submit(prediction);
+      return prediction;
+    };
+    await start();
+    await send(
+      snapshot(1, 1, [route("api", { replicas, parallel: 2, is_blocking: false, timeout_ms: 60_000 })]),
+    );
+    const [stream, call] = [submit(), submit()];
+    await eventually("it streams", () => stream.stream !== undefined);
+    await send(snapshot(1, 2, []));
+    table!.expire(performance.now() + STREAM_POLL_MS);
+    expect([stream.isAnswered, call.isAnswered, table!.underWay]).toEqual([false, false, 2]);
+    isStillOpen = false;
+    table!.expire(performance.now() + 2 * STREAM_POLL_MS);
+    expect([stream.isAnswered, call.isAnswered, table!.underWay]).toEqual([true, false, 1]);
+    table!.expire(performance.now() + 60_000);
+    expect([call.isAnswered, table!.underWay]).toEqual([true, 0]);
+    expect(table!.expire(performance.now() + 180_000)).toBe(false);
+    worker.close();
   });
 
   it("keeps serving after an unreadable snapshot, and does not confirm it", async () => {
