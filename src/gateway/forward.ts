@@ -2,7 +2,12 @@
  * Forwards everything that is not a prediction to the controller, as a stream in both directions. While the controller
  * restarts, requests wait for it for a few seconds instead of failing.
  */
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
 import type { BodyBudget } from "../access/body-budget.ts";
 import { HeldBody } from "../access/held-body.ts";
 import { contain } from "../base/boundary.ts";
@@ -103,12 +108,19 @@ export async function forward(
     upstream.end(Buffer.concat(options.body));
     return;
   }
+  sendBody(request, upstream);
+}
+
+function sendBody(request: IncomingMessage, upstream: ClientRequest): void {
+  if (!hasBody(request)) {
+    request.pipe(upstream);
+    return;
+  }
   // The controller judges the head before any of the body arrives.
-  if (hasBody(request)) upstream.flushHeaders();
+  upstream.flushHeaders();
   // A client may send its body unasked. A controller that refuses it closes the connection, and its answer would be lost.
-  if (hasBody(request) && request.headers.expect !== undefined)
-    upstream.on("continue", () => request.pipe(upstream));
-  else request.pipe(upstream);
+  if (request.headers.expect === undefined) request.pipe(upstream);
+  else upstream.on("continue", () => request.pipe(upstream));
 }
 
 /** The client's headers without those of one hop, and with those that only a gateway may set. */
