@@ -4,7 +4,7 @@
  * work (docs/decisions/0029-backups.md).
  */
 import { lstatSync, readdirSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { TimeSlices, timestamp } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
@@ -23,6 +23,7 @@ import { SCHEMA_STEPS } from "../database/schema-steps.ts";
 import { DATABASE, FORMAT, type Manifest } from "./manifest.ts";
 import { Mirror } from "./mirror.ts";
 import { PinnedDatabase } from "./pinned-database.ts";
+import { removeTree } from "./remove-tree.ts";
 
 /** What cannot be made again from the rest. Environments, logs and routes can, or belong to the former machine. */
 const KEPT = [projectsDirectory, jobsDirectory, outputsDirectory, applicationsDirectory];
@@ -52,7 +53,7 @@ export interface Snapshot {
 
 /** Removes what a killed server has left. */
 export async function removeLeftBackups(dataDir: string): Promise<void> {
-  await rm(backupsDirectory(dataDir), { recursive: true, force: true });
+  await removeTree(backupsDirectory(dataDir));
 }
 
 export class Backups {
@@ -76,7 +77,7 @@ export class Backups {
       yield* send(await this.snapshot(directory));
     } finally {
       this.isBusy = false;
-      await rm(directory, { recursive: true, force: true });
+      await removeTree(directory);
     }
   }
 
