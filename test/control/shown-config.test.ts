@@ -78,12 +78,15 @@ describe("the configurations of jobs", () => {
   const noAdmin = { find: () => undefined } as unknown as Keys;
   const asked = () => {
     const config = new ShownConfig(noAdmin, names);
-    const seen = { reads: 0 };
+    const seen = { reads: 0, inTurn: Promise.resolve() };
     const app = new Hono()
       .onError((error, c) => c.text(error.message, 429))
       .get("/:job", async (c) => {
+        let isInTurn = false;
         const read = async () => {
           seen.reads++;
+          if (isInTurn) await seen.inTurn;
+          isInTurn = true;
           return MANY.replace("1}", '"?sig=1"}');
         };
         return c.text(await config.ofJob(c, c.req.param("job"), read));
@@ -146,11 +149,16 @@ describe("the configurations of jobs", () => {
     const { ask, seen } = asked();
     const leaves: (() => void)[] = [];
     const leaving = { destroyed: false, once: (_: string, leave: () => void) => leaves.push(leave) };
+    let goOn = () => {};
+    seen.inTurn = new Promise((resolve) => {
+      goOn = resolve;
+    });
     const first = ask("first");
     const others = Array.from({ length: 5 }, (_, n) => ask(`left${n}`, "a", leaving));
     await eventually("all wait", () => leaves.length === 5);
     for (const leave of leaves) leave();
     expect(await Promise.all(others)).toEqual(Array(5).fill("{}"));
+    goOn();
     await first;
     expect(seen.reads).toBe(7);
   });
