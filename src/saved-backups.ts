@@ -1,9 +1,11 @@
 /** Where the command line keeps backups: files and buckets. */
 import { createReadStream, existsSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { Readable } from "node:stream";
 import { CannotRestore } from "./backup/manifest.ts";
 import { type Restored, restoreBackup } from "./backup/restore-backup.ts";
+import { sync } from "./base/files/sync.ts";
 import { BUCKET_SCHEMES, pathProblem } from "./contracts/store-paths.ts";
 import { openStores } from "./object-store/backends/stores.ts";
 import type { ObjectStore } from "./object-store/object-store.ts";
@@ -22,11 +24,13 @@ export async function saveBackup(to: string, chunks: AsyncIterable<Uint8Array>):
   if (isInBucket(to)) return upload(to, chunks);
   const partial = `${to}.partial`;
   // It has secrets: those of configurations, and the hashes of keys.
-  const file = await open(partial, "w", 0o600);
+  await rm(partial, { force: true });
+  const file = await open(partial, "wx", 0o600);
   try {
     for await (const chunk of chunks) await file.writeFile(chunk);
     await file.sync();
     await rename(partial, to);
+    await sync(dirname(to));
   } finally {
     await file.close();
     await rm(partial, { force: true });

@@ -67,6 +67,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
 const INNER_ROOMS: Record<string, readonly string[]> = {
   base: [],
   "base/fair": [],
+  "base/files": [],
   "base/json": [],
   apis: ["apis/config", "apis/deploy", "apis/projects", "apis/records", "apis/replicas"],
   "apis/config": [],

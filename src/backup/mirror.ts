@@ -8,6 +8,7 @@ import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { TimeSlices, wallMs } from "../base/clock.ts";
 import { SLICE_MS } from "../contracts/limits/event-loop.ts";
+import { removeTree } from "./remove-tree.ts";
 
 /**
  * The one kind of file that is changed in its middle (batch/rows/own-file.ts): it is copied. All others are made once, or
@@ -91,7 +92,8 @@ async function removeOthers(
     for (const name of known.keys()) {
       if (names.has(name)) continue;
       known.delete(name);
-      await rm(join(target, name), { recursive: true, force: true });
+      if (known === directories) await removeTree(join(target, name));
+      else await rm(join(target, name), { force: true });
     }
   }
 }

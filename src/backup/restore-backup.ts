@@ -9,6 +9,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract } from "tar";
+import { sync } from "../base/files/sync.ts";
 import { newToken } from "../base/ids.ts";
 import { databaseFile } from "../contracts/data-layout.ts";
 import { first, type Statements } from "../database/database.ts";
@@ -103,23 +104,15 @@ async function check(work: string): Promise<void> {
 }
 
 async function digestOf(path: string): Promise<string> {
-  const file = await open(path, "r+");
+  // A project may have files that only root may write.
+  const file = await open(path, "r");
   try {
     const hash = createHash("sha256");
     for await (const chunk of file.createReadStream({ autoClose: false })) hash.update(chunk as Buffer);
-    await file.datasync();
+    await file.sync();
     return hash.digest("hex");
   } finally {
     await file.close();
-  }
-}
-
-async function sync(directory: string): Promise<void> {
-  const handle = await open(directory, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 
@@ -132,10 +125,10 @@ async function makeInstance(work: string): Promise<Omit<Restored, "taken_time">>
       await disownWorkers(tx);
       await recordInstance(tx, id);
     });
+    writeInstance(work, id);
     return await countsOf(db);
   } finally {
     await db.close();
-    writeInstance(work, id);
   }
 }
 

@@ -3,8 +3,8 @@
  * generation. With it in the place of `quern.db`, the older release starts again (docs/contract/operations.md#migration).
  */
 import { chmodSync, existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { sync } from "../base/files/sync.ts";
 import { databaseFile, formerDatabaseFile, migratingFile } from "../contracts/data-layout.ts";
 import type { Database } from "./database.ts";
 import { migrate, newerData, type OnMoved, schemaVersion } from "./migrations.ts";
@@ -41,15 +41,6 @@ async function keep(db: Database, dataDir: string, version: number): Promise<voi
   await sync(dataDir);
   for (const name of readdirSync(dataDir))
     if (KEPT.test(name) && name !== basename(kept)) rmSync(join(dataDir, name));
-}
-
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 /** In words: what the database was before. Empty if this release does not know it either. */

@@ -1,9 +1,10 @@
 /** The files of a deployed project: computes their content id, makes new ones durable, and repairs damaged ones. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { lstat, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { TimeSlices } from "../../base/clock.ts";
+import { sync } from "../../base/files/sync.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 
 /** Files that are synced or read at a time: enough to keep a disk busy. */
@@ -98,16 +99,6 @@ async function makeDirectory(root: string, directory: string): Promise<void> {
   await rm(directory, { force: true });
   await mkdir(directory);
   await sync(dirname(directory));
-}
-
-/** Once this resolves, a file's content or a directory's names are on the disk. */
-export async function sync(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 function isFile(path: string): Promise<boolean> {

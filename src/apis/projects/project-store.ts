@@ -6,11 +6,12 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { sync } from "../../base/files/sync.ts";
 import { projectsDirectory } from "../../contracts/data-layout.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../../contracts/limits/configuration.ts";
 import { CONFIG, FILES } from "./archive-entry.ts";
-import { contentId, filesOf, makeDurable, type ProjectFile, repair, sync } from "./project-files.ts";
+import { contentId, filesOf, makeDurable, type ProjectFile, repair } from "./project-files.ts";
 import { unpackArchive } from "./unpack-archive.ts";
 
 export interface UnpackedProject {

@@ -6,6 +6,7 @@
 import { type FileHandle, open, readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeDirectories } from "../../base/disk-full.ts";
+import { sync } from "../../base/files/sync.ts";
 import { jobsDirectory } from "../../contracts/data-layout.ts";
 import type { OpenObject } from "../../object-store/object-store.ts";
 
@@ -76,7 +77,7 @@ export class ItemsFileWriter {
     this.file = await open(this.path, committedBytes === 0 ? "w" : "r+", 0o600);
     await this.file.truncate(committedBytes);
     this.bytes = committedBytes;
-    for (const parent of [directory, dirname(directory)]) await syncDirectory(parent);
+    for (const parent of [directory, dirname(directory)]) await sync(parent);
   }
 
   /** `content` must not change until it is flushed. */
@@ -103,14 +104,5 @@ export class ItemsFileWriter {
     const { file } = this;
     this.file = undefined;
     await file?.close();
-  }
-}
-
-export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
   }
 }

@@ -4,7 +4,7 @@
  */
 import { constants, copyFile, type FileHandle, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { syncDirectory } from "../records/items-file.ts";
+import { sync } from "../../base/files/sync.ts";
 import { FormerOwner } from "../records/owned-job.ts";
 
 const NAME = /^index\.(\d+)$/;
@@ -42,7 +42,7 @@ async function copyDurably(directory: string, from: number, to: number): Promise
     await file.close();
   }
   await rename(copy, pathOf(directory, to));
-  await syncDirectory(directory);
+  await sync(directory);
 }
 
 function pathOf(directory: string, epoch: number): string {

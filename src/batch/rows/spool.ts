@@ -5,7 +5,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
-import { syncDirectory } from "../records/items-file.ts";
+import { sync } from "../../base/files/sync.ts";
 import { ReadHandles } from "./read-handles.ts";
 import type { RowsPlace } from "./rows-place.ts";
 import { SpoolFile } from "./spool-file.ts";
@@ -78,7 +78,7 @@ export class Spool {
     await Promise.all([...this.streams].map((stream) => stream.sync()));
     if (!this.hasNewFiles) return;
     this.hasNewFiles = false;
-    await whenDiskHasSpace(() => syncDirectory(this.directory), this.diskWait).catch((error: Error) => {
+    await whenDiskHasSpace(() => sync(this.directory), this.diskWait).catch((error: Error) => {
       this.hasNewFiles = true;
       throw error;
     });
