@@ -10,6 +10,7 @@ import { join, relative } from "node:path";
 import { applicationPython, readersPython, tensorflowPython } from "./application-python.mjs";
 import { missingForOwnKernel, runInOwnKernel } from "./own-kernel.mjs";
 import { root, setUp } from "./setup.mjs";
+import { passesAlone } from "./unsteady.mjs";
 
 setUp();
 
@@ -56,12 +57,16 @@ const OF_DATABASE = [
 const total = { passed: 0, failed: 0, skipped: 0 };
 /** Failures are printed again at the very end, where people start to read a long log. */
 const failures = [];
+/** What failed once, and then passed alone. */
+const unsteady = [];
 
 async function stage(name, runStage) {
   console.log(`\n== ${name}`);
   const counts = await runStage();
   for (const key of Object.keys(total)) total[key] += counts[key];
 }
+
+const extraArguments = () => process.argv.slice(2).filter((argument) => !SUITES.includes(argument));
 
 const vitestCommand = (report, files = []) => [
   process.execPath,
@@ -72,12 +77,24 @@ const vitestCommand = (report, files = []) => [
   "--reporter=default",
   "--reporter=json",
   `--outputFile.json=${report}`,
-  ...process.argv.slice(2).filter((argument) => !SUITES.includes(argument)),
+  ...extraArguments(),
   ...files,
 ];
 
 /** The TypeScript tests; extra arguments choose among them. */
 function vitest(env = {}, files = []) {
+  const { status, text } = runVitest(env, files);
+  const repeat = (failed) => runVitest(env, failed).status;
+  const isChosen = extraArguments().length > 0;
+  if (status === 0 || text === undefined || isChosen || !passesAlone(JSON.parse(text), repeat))
+    return counted(status, text);
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(text);
+  unsteady.push(...testResults.flatMap(failedTests));
+  return { passed: numPassedTests + numFailedTests, failed: 0, skipped: numPendingTests + numTodoTests };
+}
+
+/** One run: its exit status, and its report if it wrote one. */
+function runVitest(env, files) {
   const report = join(tmpdir(), `quern-vitest-${process.pid}.json`);
   const [command, ...args] = vitestCommand(report, files);
   const { status } = spawnSync(command, args, {
@@ -87,7 +104,7 @@ function vitest(env = {}, files = []) {
   });
   const text = textOf(report);
   rmSync(report, { force: true });
-  return counted(status, text);
+  return { status, text };
 }
 
 function textOf(file) {
@@ -193,6 +210,7 @@ else {
   readersPython();
   await stage("TypeScript", vitest);
 }
+for (const failure of unsteady) console.log(`\nUNSTEADY ${failure}`);
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
 process.exit(total.failed === 0 && total.passed + total.skipped > 0 ? 0 : 1);

@@ -8,7 +8,7 @@ import { mkdir, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promi
 import { basename, dirname, join, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { extract } from "tar";
+import { UnpackSync } from "tar";
 import { sync } from "../base/files/sync.ts";
 import { newToken } from "../base/ids.ts";
 import { databaseFile } from "../contracts/data-layout.ts";
@@ -66,7 +66,8 @@ async function unpack(archive: Readable, work: string): Promise<void> {
     return refused === undefined;
   };
   try {
-    await pipeline(archive, extract({ cwd: work, strict: true, filter }));
+    // Writes each file before it returns, so nothing is written after a failure, when the directory is removed.
+    await pipeline(archive, new UnpackSync({ cwd: work, strict: true, filter }));
   } catch (error) {
     if (!isOfArchive(error)) throw error;
     throw new CannotRestore(`it is no whole archive (${(error as Error).message}); fetch it again`);

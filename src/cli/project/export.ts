@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { extract } from "tar";
+import { UnpackSync } from "tar";
 import { CONFIG_FILE_BYTES_MAX } from "../../contracts/limits/configuration.ts";
 import { PROJECT_BYTES_LIMIT, PROJECT_ENTRIES_MAX } from "../../contracts/limits/projects.ts";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
@@ -82,7 +82,9 @@ function unpack(archive: IncomingMessage, cwd: string): Promise<void> {
       return bytes <= ARCHIVE_BYTES_MAX && entries <= ARCHIVE_ENTRIES_MAX && !isLink;
     };
     archive.on("error", failed);
-    archive.pipe(extract({ cwd, strict: true, filter }).on("close", resolve).on("error", failed));
+    // Writes each file before it returns, so nothing is written after a failure, when the directory is removed.
+    const unpacker = new UnpackSync({ cwd, strict: true, filter });
+    archive.pipe(unpacker.on("close", resolve).on("error", failed));
   });
 }
 
