@@ -66,6 +66,16 @@ class Lifecycle:
         }
         connection.send(protocol.READY, 0, json.dumps(ready).encode())
 
+    def describe(self) -> dict[str, object]:
+        """What a WELCOME says about the class."""
+        predictor = self.predictor
+        return {
+            "state": self.state,
+            "api_id": self.api_id,
+            "wants": predictor.wants if predictor is not None else [],
+            "is_async": predictor is not None and predictor.is_async,
+        }
+
     def learn_total(self, total_batch_count: int) -> None:
         """Tells the predictor how many batches its job has, once all are enqueued."""
         if self.job_id is None or self.predictor is None:

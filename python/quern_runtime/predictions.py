@@ -12,6 +12,7 @@ from .calls import Calls, Request
 from .drivers import Inline, Tasks, Threads
 from .monitoring import Monitor
 from .streams import Stream
+from .wear import Wear
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +26,22 @@ if TYPE_CHECKING:
 class Predictions:
     """The requests that this worker has taken, up to its concurrency; a request beyond that is answered BUSY."""
 
-    def __init__(self, note: Note, wake: Callable[[], None], flush: Callable[[], None]) -> None:
-        """`wake` ends the worker's wait, from any thread; `flush` sends queued messages."""
+    def __init__(
+        self,
+        note: Note,
+        wake: Callable[[], None],
+        flush: Callable[[], None],
+        ask_for_successor: Callable[[int], None],
+    ) -> None:
+        """`wake` ends the worker's wait, from any thread; `flush` sends queued messages; `ask_for_successor` takes how
+        many requests of `max_requests` are left.
+        """
         self._note = note
         self._wake = wake
         self._flush = flush
+        self._ask_for_successor = ask_for_successor
+        # None without `max_requests`.
+        self._wear: Wear | None = None
         # Waiting and running ones, by (connection, id): their number is what `max_replica_concurrency` bounds.
         self._open: dict[tuple[int, int], Request] = {}
         # Requests that wait, and streams that have room for a piece.
@@ -49,6 +61,8 @@ class Predictions:
         if batching:
             self._batching = Batching(batching["max_batch_size"], batching["interval_ms"] / 1000)
         self._concurrency = init["concurrency"]
+        max_requests = init.get("max_requests")
+        self._wear = Wear(max_requests, self._ask_for_successor) if max_requests else None
         if predictor.is_async:
             self._driver = Tasks(calls, self._deliver, threads if batching else self._concurrency)
         elif threads > 1:
@@ -65,6 +79,11 @@ class Predictions:
         cast("Tasks", self._driver).on_progress = callback
 
     @property
+    def requests_left(self) -> int | None:
+        """How many requests were left when a successor was asked for; None if none is needed."""
+        return None if self._wear is None else self._wear.asked
+
+    @property
     def is_settled(self) -> bool:
         """Whether no caller waits for anything."""
         return all(request.is_cancelled for request in self._open.values())
@@ -78,6 +97,8 @@ class Predictions:
         if key in self._open:
             raise protocol.ProtocolError("message %d came again before it was answered" % message_id)
         request = self._open[key] = Request(connection, message_id, meta, body)
+        if self._wear is not None:
+            self._wear.count()
         if self._batching is None:
             self._ready.append(request)
         else:

@@ -56,18 +56,19 @@ REFUSED = 74
 CHUNK = 75
 END = 76
 OUTPUT = 77
+RECYCLE = 78
 
-# Rules for every frame, the same as in src/protocol/frame-rules.ts: which messages callers send, which may be longer
-# than a frame (every other message is one frame, so that messages keep their order), and which name a request or a
-# delivery.
+# Rules for every frame, see src/protocol/frame-rules.ts: which messages callers send; which may be longer than a frame
+# (every other message is one frame, so that messages keep their order); which name no request or delivery.
 FROM_CALLER = frozenset(range(HELLO, LEASE_PART + 1))
 MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, LEASE_PART, RESULT, CHUNK))
-WITHOUT_ID = frozenset((HELLO, INIT, DRAIN, ENQUEUED, OUTPUT_CREDIT, WELCOME, READY, INIT_FAILED, REFUSED, OUTPUT))
+WITHOUT_ID = frozenset(
+    (HELLO, INIT, DRAIN, ENQUEUED, OUTPUT_CREDIT, WELCOME, READY, INIT_FAILED, REFUSED, OUTPUT, RECYCLE)
+)
 # May come during a body of the same id: they grant bytes, or end it.
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
 _BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4, OUTPUT_CREDIT: 4}
-# One frame of these that has an id is in order, and whole, while no longer body is under way: most frames need no
-# closer look.
+# One frame of these that has an id is in order, and whole, while no longer body is under way: no closer look is needed.
 ORDINARY = frozenset((PREDICT, META, LEASE))
 
 
@@ -97,6 +98,7 @@ _INIT_MAY_HAVE = {
     "batching": dict,
     "monitoring": dict,
     "response": str,
+    "max_requests": int,
     "has_output": bool,
     "needs_value_per_item": bool,
 }

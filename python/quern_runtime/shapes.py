@@ -75,6 +75,7 @@ class Init(_InitNeeds, total=False):
     batching: BatchingInit | None
     monitoring: MonitoringInit | None
     response: str
+    max_requests: int
     has_output: bool
     needs_value_per_item: bool
 

@@ -45,7 +45,7 @@ class Worker:
         self._token = token
         # INIT and JOB_COMPLETE, as (function, arguments).
         self._tasks: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        self._predictions = Predictions(note, self._sockets.wake, self._flush)
+        self._predictions = Predictions(note, self._sockets.wake, self._flush, self._ask_for_successor)
         self._deliveries = Deliveries(note, self._flush, log_fault)
         self._life = Lifecycle(note, self._deliveries, self._predictions)
         self._epoch = 0
@@ -139,18 +139,17 @@ class Worker:
         connection.role = hello["role"]
         if connection.role == "controller":
             self._take_owner(connection, hello["epoch"])
-        predictor = self._life.predictor
         welcome = {
             "protocol": protocol.PROTOCOL_VERSION,
             "pid": os.getpid(),
-            "state": self._life.state,
-            "api_id": self._life.api_id,
             "connection": connection.number,
-            "wants": predictor.wants if predictor is not None else [],
-            "is_async": predictor is not None and predictor.is_async,
             "died_in": self._note.died_in,
+            **self._life.describe(),
         }
         connection.send(protocol.WELCOME, 0, json.dumps(welcome).encode())
+        left = self._predictions.requests_left
+        if left is not None and connection.role == "controller":
+            connection.send(protocol.RECYCLE, 0, protocol.encode_u32(left))
 
     def _refusal(self, message_type: int, hello: dict[str, Any]) -> tuple[str, str] | None:
         """The reason for a refused connection, as a code and a text; None if it is accepted."""
@@ -205,6 +204,12 @@ class Worker:
 
     def _on_job_complete(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._tasks.append((self._life.complete_job, (connection, message_id)))
+
+    def _ask_for_successor(self, left: int) -> None:
+        """Asks the controller to replace this worker, which goes on until it is told to DRAIN."""
+        for connection in self._sockets:
+            if connection.role == "controller":
+                connection.send(protocol.RECYCLE, 0, protocol.encode_u32(left))
 
     # -- work ------------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class Property(unittest.TestCase):
 
     def run_one(self, rng):
         connection = FakeConnection()
-        predictions = Predictions(Note(tempfile.mktemp()), lambda: None, lambda: None)
+        predictions = Predictions(Note(tempfile.mktemp()), lambda: None, lambda: None, lambda left: None)
         init = {"concurrency": 1000, "batching": {"max_batch_size": rng.randint(2, 8), "interval_ms": 0.001}}
         predictions.set_up(Predictor(Doubling()), init)
         payloads, cancelled = {}, set()

@@ -71,6 +71,8 @@ class Fixtures(unittest.TestCase):
             failures = [(d, json.dumps(f, separators=(",", ":")).encode()) for d, f in value["failures"]]
             sizes = [struct.pack("<II", *size) for size in value["rows"]]
             self.assertEqual(protocol.encode_ack(value["succeeded"], value["success_us"], failures, sizes), body)
+        elif fixture["message"] == "RECYCLE":
+            self.assertEqual(protocol.encode_u32(value["left"]), body)
         elif fixture["message"] == "RELEASE":
             self.assertEqual(protocol.encode_u32(value["last"]), body)
         else:

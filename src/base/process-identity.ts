@@ -4,6 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { wallMs } from "./clock.ts";
 
 /**
  * The kernel's start time of a live process, as an opaque text. Undefined if there is no such process; a zombie counts
@@ -11,6 +12,22 @@ import { readFileSync } from "node:fs";
  */
 export function processStartTime(pid: number): string | undefined {
   return process.platform === "linux" ? fromProc(pid) : fromPs(pid);
+}
+
+/**
+ * How long ago a process with this start time started, in milliseconds; undefined if the text cannot be read. The kernel
+ * counts start times in hundredths of a second since the boot.
+ */
+export function processAgeMs(startTime: string): number | undefined {
+  try {
+    const ageMs =
+      process.platform === "linux"
+        ? Number(readFileSync("/proc/uptime", "latin1").split(" ")[0]) * 1_000 - Number(startTime) * 10
+        : wallMs() - Date.parse(startTime);
+    return Number.isFinite(ageMs) ? Math.max(0, ageMs) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function fromProc(pid: number): string | undefined {

@@ -58,7 +58,10 @@ export class Dispatching implements Phase, WorkersOwner {
     this.settlements = new Settlements(deps.db, job.succeeded + job.failed_batches, {
       ...{ jobId: job.job_id, epoch: deps.epoch, round: job.round, reach: deps.reach },
       onLetters: () => isForSqs(job) && deps.onLetters({ queue: job.dead_letter_queue!, api: job.api_name }),
-      onCommitted: () => this.dispatcher.committed(),
+      onCommitted: () => {
+        this.dispatcher.committed();
+        this.recycleWorn();
+      },
       onError: (error) => run.unexpected(error),
       output: run.output,
     });
@@ -122,8 +125,15 @@ export class Dispatching implements Phase, WorkersOwner {
     return this.workers.describeWaiting(withNames);
   }
 
+  /** The last workers stay for `on_job_complete`. */
+  private recycleWorn(): void {
+    if (this.wantedWorkers === 0 || !this.workers.wearOut) return;
+    for (const worker of this.dispatcher.takeWorn()) this.workers.recycle(worker);
+  }
+
   tick(nowMs: number): void {
     this.workers.logWaiting(nowMs);
+    this.recycleWorn();
     if (this.timeoutMs === undefined) return;
     for (const worker of this.dispatcher.overdue(nowMs, this.timeoutMs)) worker.killForTimeout();
   }

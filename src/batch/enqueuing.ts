@@ -60,6 +60,7 @@ export class Enqueuing implements Phase, WorkersOwner {
         has_output: run.output !== undefined,
         needs_value_per_item: run.output !== undefined && run.job.isolates === 1,
       }),
+      lifetime: api.lifetime,
       openRows: run.output?.openRows,
       jobLog: (line) => deps.jobLog(job_id, line),
       end: (cause) => run.endSoon(cause),

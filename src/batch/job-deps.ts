@@ -5,6 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { Database } from "../database/database.ts";
 import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
+import type { Lifetime } from "../engine/lifetime.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { Solitude } from "./dispatch/solitude.ts";
@@ -16,6 +17,8 @@ export interface JobApi {
   init: Omit<Init, "job_config" | "job_spec">;
   /** `predictor.timeout` in milliseconds; undefined is none. */
   timeoutMs: number | undefined;
+  /** How long its workers may start, and when they are replaced. */
+  lifetime: Lifetime;
   /** The compute that one worker reserves. */
   compute: Compute;
 }

@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { Capabilities } from "../access/capabilities.ts";
 import { findVersion, hasPredictor } from "../apis/records/api-rows.ts";
-import { computeOf, initOf, startWorker, timeoutMsOf } from "../apis/replicas/start-worker.ts";
+import { computeOf, initOf, lifetimeOf, startWorker, timeoutMsOf } from "../apis/replicas/start-worker.ts";
 import { makeDirectories } from "../base/disk-full.ts";
 import { armKillPoint } from "../base/kill-points.ts";
 import { Solitude } from "../batch/dispatch/solitude.ts";
@@ -90,6 +90,7 @@ export function buildJobs(
         api_id: apiId,
         init: initOf(dataDir, version),
         timeoutMs: timeoutMsOf(version),
+        lifetime: lifetimeOf(version),
         compute: computeOf(version),
       };
     },

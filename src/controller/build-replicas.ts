@@ -4,7 +4,7 @@ import { Capabilities } from "../access/capabilities.ts";
 import { RoutePublisher } from "../apis/publish-routes.ts";
 import { type ApiVersion, hasPredictor, readDeployed } from "../apis/records/api-rows.ts";
 import { Replicas } from "../apis/replicas/replicas.ts";
-import { computeOf, initOf, memoryLimitOf, startWorker } from "../apis/replicas/start-worker.ts";
+import { computeOf, initOf, lifetimeOf, memoryLimitOf, startWorker } from "../apis/replicas/start-worker.ts";
 import { apiLogDirectory, routesFile } from "../contracts/data-layout.ts";
 import type { CapabilityRoute, RefusedRoute } from "../contracts/routes.ts";
 import { deleteWorker, type WorkerRecord } from "../database/worker-rows.ts";
@@ -79,6 +79,7 @@ export function buildReplicas(
       workerDeps.engine.adopt(record, memoryLimitOf(version)),
     end: (record: WorkerRecord) => workerDeps.engine.end(record),
     forget: (workerId: string) => forgetWorker(infrastructure, capabilities, workerId),
+    lifetimeOf,
     initOf: (version: ApiVersion) => initOf(workerDeps.dataDir, version),
     apiLog: (name: string, line: string) =>
       appendLogLine(join(apiLogDirectory(workerDeps.dataDir, name), "server.log"), line),

@@ -25,6 +25,7 @@ const WITHOUT_ID = new Set<number>([
   // WINDOW may be for INIT, which has no id.
   MESSAGE.WINDOW,
   MESSAGE.OUTPUT,
+  MESSAGE.RECYCLE,
 ]);
 /** Minimum and maximum bytes of a body, for types that have a fixed limit. */
 const BODY_BYTES: Readonly<Record<number, readonly [number, number]>> = {
@@ -35,6 +36,7 @@ const BODY_BYTES: Readonly<Record<number, readonly [number, number]>> = {
   [MESSAGE.RELEASE]: [4, 4],
   [MESSAGE.END]: [0, 0],
   [MESSAGE.OUTPUT]: [1, Number.POSITIVE_INFINITY],
+  [MESSAGE.RECYCLE]: [4, 4],
 };
 
 interface Rule {
@@ -46,7 +48,7 @@ interface Rule {
 
 /** Rules by type; undefined for types that no worker sends after its WELCOME. */
 const FROM_WORKER: readonly (Rule | undefined)[] = Array.from({ length: 256 }, (_, type) => {
-  const isTheirs = type === MESSAGE.WINDOW || (type > MESSAGE.WELCOME && type <= MESSAGE.OUTPUT);
+  const isTheirs = type === MESSAGE.WINDOW || (type > MESSAGE.WELCOME && type <= MESSAGE.RECYCLE);
   const [least, most] = BODY_BYTES[type] ?? [0, Number.POSITIVE_INFINITY];
   return isTheirs
     ? { mayBeLong: MAY_BE_LONG.has(type), isWithoutId: WITHOUT_ID.has(type), least, most }

@@ -33,6 +33,7 @@ export const MESSAGE = {
   CHUNK: 75,
   END: 76,
   OUTPUT: 77,
+  RECYCLE: 78,
 } as const;
 
 export interface Hello {
@@ -88,6 +89,8 @@ export interface Init {
   monitoring?: { model_type: "classification" | "regression"; key?: string | undefined };
   /** `predictor.response`; absent means `json`. */
   response?: "text";
+  /** `predictor.max_requests`: after so many requests the worker asks to be replaced (RECYCLE). A job's worker ignores it. */
+  max_requests?: number;
   /** The job has an output: the worker sends what `predict()` returned as rows (OUTPUT), and ACKs have their sizes. */
   has_output?: boolean;
   /** With an output: `predict()` must return one value an item, because a batch that fails is run again in parts. */
@@ -182,6 +185,11 @@ export const LEASE_ENTRY_HEADER_BYTES = 8;
 /** RELEASE: the deliveries from `id` to the body's `u32` were not started and are given back. */
 export function decodeRelease(id: number, body: Buffer): { first: number; last: number } {
   return { first: id, last: body.readUInt32LE(0) };
+}
+
+/** RECYCLE: how many requests of `max_requests` are left. */
+export function decodeRecycle(body: Buffer): number {
+  return body.readUInt32LE(0);
 }
 
 export function encodeJson(value: unknown): Buffer {

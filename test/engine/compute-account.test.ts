@@ -3,6 +3,7 @@ import { openLog } from "../../src/base/log.ts";
 import { JobWorkers } from "../../src/batch/workers/job-workers.ts";
 import { STALLED_AFTER_MS } from "../../src/contracts/limits/jobs.ts";
 import { ComputeAccount, type Reservation } from "../../src/engine/compute-account.ts";
+import { LONG_LIFE } from "../harness/lifetime.ts";
 
 const GIB = 2 ** 30;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -12,6 +13,7 @@ function jobWorkers(account: ComputeAccount): JobWorkers {
     jobId: "job",
     epoch: 1,
     account,
+    lifetime: LONG_LIFE,
     holder: "a job",
     diskWait: { onWait() {}, signal: new AbortController().signal },
     compute: { cpuMillis: 200, memoryBytes: 0, gpus: 0 },

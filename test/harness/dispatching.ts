@@ -16,7 +16,7 @@ import { condemned, saveInHand } from "../../src/batch/records/interrupted-batch
 import { writeItemsFile } from "../../src/batch/records/items-file.ts";
 import { jobInput } from "../../src/batch/records/job-input.ts";
 import { insertJob, type JobRow, jobById } from "../../src/batch/records/job-rows.ts";
-import { BatchWorker } from "../../src/batch/workers/batch-worker.ts";
+import { BatchWorker, type BatchWorkerEvents } from "../../src/batch/workers/batch-worker.ts";
 import { WorkerLosses } from "../../src/batch/workers/worker-losses.ts";
 import { itemsFile } from "../../src/contracts/data-layout.ts";
 import type { Database, Statements } from "../../src/database/database.ts";
@@ -26,6 +26,7 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { LocalEngine } from "../../src/engine/local/local-engine.ts";
 import type { ObjectStore } from "../../src/object-store/object-store.ts";
 import { eventually } from "./eventually.ts";
+import { LONG_LIFE } from "./lifetime.ts";
 import { root } from "./server.ts";
 
 const JOB = "job";
@@ -157,10 +158,11 @@ export class Dispatching {
       visibleGpus: undefined,
     });
     let isReady = false;
-    const worker = new BatchWorker(running, {
+    const events: BatchWorkerEvents = {
       onReady: () => {
         isReady = true;
       },
+      onLongStart: () => {},
       onSetUpFailed: (_, fault) => this.fail(new Error(fault.message)),
       onDiskFull: () => this.fail(new Error("the disk is full")),
       onDeath: (dead, death) => {
@@ -169,7 +171,8 @@ export class Dispatching {
           void this.addWorker().then((next) => this.dispatcher.addWorker(next));
       },
       onFault: (error) => this.fail(error),
-    });
+    };
+    const worker = new BatchWorker(running, events, { lifetime: LONG_LIFE });
     this.workers.push(worker);
     this.watch(worker);
     const spec = { api_id: "v1", project: this.predictor, path: "predictor.py", api_config: "{}" };

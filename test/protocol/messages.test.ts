@@ -3,7 +3,13 @@ import { describe, expect, it } from "vitest";
 import { decodeAck } from "../../src/protocol/ack.ts";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
 import { encodeLeasePart } from "../../src/protocol/lease-part.ts";
-import { decodeRelease, decodeResult, encodeByteCount, MESSAGE } from "../../src/protocol/messages.ts";
+import {
+  decodeRecycle,
+  decodeRelease,
+  decodeResult,
+  encodeByteCount,
+  MESSAGE,
+} from "../../src/protocol/messages.ts";
 
 interface Fixture {
   message: keyof typeof MESSAGE;
@@ -91,6 +97,8 @@ function meaning({ message, form, value }: Fixture, id: number, body: Buffer): u
         failures: failures.map(({ delivery, fault }) => [delivery, fault]),
       };
     }
+    case "RECYCLE":
+      return { left: decodeRecycle(body) };
     case "RELEASE":
       return decodeRelease(id, body);
     case "WINDOW":

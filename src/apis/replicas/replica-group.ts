@@ -50,15 +50,29 @@ export class ReplicaGroup {
 
   /** Complete replicas of the newest version that serve. */
   get upToDate(): number {
-    return Math.floor(this.fresh.filter(({ state }) => state === "ready").length / this.perReplica);
+    const { predictor_id } = this.version;
+    const ready = this.serving.filter((worker) => worker.predictor_id === predictor_id);
+    return Math.floor(ready.length / this.perReplica);
   }
 
+  /** Workers of the newest version that have not reached `max_requests` or `max_age`. */
   get fresh(): Replica[] {
-    return this.present.filter((worker) => worker.predictor_id === this.version.predictor_id);
+    return this.present.filter((worker) => this.isFresh(worker));
   }
 
+  /** The workers that new ones replace. */
   get old(): Replica[] {
-    return this.present.filter((worker) => worker.predictor_id !== this.version.predictor_id);
+    return this.present.filter((worker) => !this.isFresh(worker));
+  }
+
+  private isFresh({ predictor_id, wear }: Replica): boolean {
+    return predictor_id === this.version.predictor_id && wear !== "worn";
+  }
+
+  /** How many successors start while the replicas that they will replace go on: as many as fit. */
+  private get successors(): number {
+    const wearing = this.fresh.filter(({ state, wear }) => state === "ready" && wear === "wearing");
+    return Math.min(wearing.length, this.places.capacityLeft + this.places.spare);
   }
 
   /** The old workers in the order in which they are stopped: first those that do not serve yet. */
@@ -75,7 +89,7 @@ export class ReplicaGroup {
     };
     const fresh = split(this.fresh);
     return {
-      wanted: wanted * perReplica,
+      wanted: wanted * perReplica + this.successors,
       perReplica,
       fresh: { ...fresh, coming: fresh.coming + this.starting },
       old: split(oldInOrder),

@@ -5,6 +5,7 @@
 import { contain } from "../../base/boundary.ts";
 import type { ComputeAccount, Reservation } from "../../engine/compute-account.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
+import type { Lifetime } from "../../engine/lifetime.ts";
 import type { Init } from "../../protocol/messages.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
@@ -24,6 +25,7 @@ export interface ReplicaLifecycleDeps {
   account: ComputeAccount;
   start: (version: ApiVersion, gpus: readonly string[]) => Promise<RunningWorker>;
   initOf: (version: ApiVersion) => Init;
+  lifetimeOf: (version: ApiVersion) => Lifetime;
 }
 
 interface LifecycleParts {
@@ -76,7 +78,7 @@ export class ReplicaLifecycle {
     const { name } = version;
     const replica = new Replica(
       worker,
-      { api_name: name, ...of },
+      { api_name: name, lifetime: this.deps.lifetimeOf(version), ...of },
       this.outcomes.eventsOf(group, of.predictor_id),
     );
     (this.groups.get(name) ?? group).workers.push(replica);

@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts";
 import { describeFault } from "../../contracts/faults.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
+import type { WorkerFault } from "../../protocol/messages.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
 import type { Replica, ReplicaEvents } from "./replica.ts";
 import type { ReplicaGroup } from "./replica-group.ts";
@@ -80,7 +81,13 @@ export class ReplicaOutcomes {
         if (predictorId === predictor_id) group.hasServed = true;
         this.changed();
       },
-      onFailed: (_, fault) => this.failed(group, describeFault(fault)),
+      onFailed: (failed, fault) => this.notSetUp(group, failed, fault),
+      onLongStart: (replica, seconds) => this.tell(replica, `has been starting for ${seconds} s`),
+      onWear: (replica) => {
+        if (replica.wear === "worn")
+          this.tell(replica, "has reached max_requests or max_age, and is replaced");
+        this.changed();
+      },
       onGone: (gone, exit, wasServing) => this.gone(gone, exit, wasServing),
       onFault: (error) => this.faulty(name, error),
     };
@@ -97,6 +104,16 @@ export class ReplicaOutcomes {
     );
     this.waitBeforeNext(group, waitMs);
     this.owner.replicasChanged();
+  }
+
+  private notSetUp(group: ReplicaGroup, replica: Replica, fault: WorkerFault): void {
+    // Otherwise the log of the API has the traceback.
+    if (fault.traceback === "") this.tell(replica, `could not be set up: ${describeFault(fault)}`);
+    this.failed(group, describeFault(fault));
+  }
+
+  private tell({ api_name, identity }: Replica, what: string): void {
+    this.deps.apiLog(api_name, `replica ${identity.worker_id} ${what}`);
   }
 
   private gone(replica: Replica, exit: WorkerExit, wasServing: boolean): void {

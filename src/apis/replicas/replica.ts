@@ -4,20 +4,26 @@
  */
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
+import { DURATION_MS_MAX } from "../../contracts/limits/configuration.ts";
 import type { Reservation } from "../../engine/compute-account.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
+import { ageMsOf, type Lifetime, StartWatch } from "../../engine/lifetime.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
-import { type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
+import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
 import { WorkerConnection } from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
-/** Long, because a worker responds only after `__init__`, which may take minutes. */
-const HANDSHAKE_MS = 3_600_000;
+/** No limit of its own: a worker responds only after `__init__`, and StartWatch limits that. */
+const HANDSHAKE_MS = DURATION_MS_MAX;
 
 export interface ReplicaEvents {
   onReady(replica: Replica): void;
   onFailed(replica: Replica, fault: WorkerFault): void;
+  /** It has been starting for so many seconds. */
+  onLongStart(replica: Replica, seconds: number): void;
+  /** It serves, and `wear` has changed. */
+  onWear(replica: Replica): void;
   /** `wasServing`: it died while it was ready, and neither during its set-up nor on request. */
   onGone(replica: Replica, exit: WorkerExit, wasServing: boolean): void;
   /** An error that is reported nowhere else. */
@@ -36,14 +42,21 @@ export class Replica {
   reservation: Reservation | undefined;
   /** It may have received requests. */
   hasServed = false;
-  readonly startedMs = performance.now();
+  /**
+   * `wearing`: it will soon have reached `max_requests`, so its successor starts. `worn`: it has reached that or
+   * `max_age`, and ends once a successor serves.
+   */
+  wear: "fresh" | "wearing" | "worn" = "fresh";
+  /** When its process started, on the clock of `performance.now()`. */
+  readonly startedMs: number;
   private readonly worker: RunningWorker;
   private readonly events: ReplicaEvents;
+  private readonly start: StartWatch;
   private connection: WorkerConnection | undefined;
 
   constructor(
     worker: RunningWorker,
-    api: { api_name: string; predictor_id: string; reservation: Reservation },
+    api: { api_name: string; predictor_id: string; reservation: Reservation; lifetime: Lifetime },
     events: ReplicaEvents,
   ) {
     this.worker = worker;
@@ -51,6 +64,13 @@ export class Replica {
     this.predictor_id = api.predictor_id;
     this.reservation = api.reservation;
     this.events = events;
+    const ageMs = ageMsOf(worker.identity);
+    this.startedMs = performance.now() - ageMs;
+    this.start = new StartWatch(api.lifetime.startup, ageMs, {
+      onLong: (seconds) => events.onLongStart(this, seconds),
+      onTimeout: (fault) => this.startTimedOut(fault),
+    });
+    this.wearOutAt(api.lifetime.maxAgeMs, ageMs);
     contain("the end of a replica", async () => this.gone(await worker.exited), events.onFault);
   }
 
@@ -98,27 +118,50 @@ export class Replica {
   /** Keeps the process running for the next controller. */
   detach(): void {
     this.state = "gone";
+    this.start.end();
     this.connection?.detach();
   }
 
   private onMessage(type: number, body: Buffer): void {
     if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
     if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, readFault(body));
+    if (type === MESSAGE.RECYCLE) this.worn(decodeRecycle(body) === 0 ? "worn" : "wearing");
+  }
+
+  private startTimedOut(fault: WorkerFault): void {
+    this.isLeaving = true;
+    this.events.onFailed(this, fault);
+    this.worker.kill();
+  }
+
+  private wearOutAt(maxAgeMs: number | undefined, ageMs: number): void {
+    if (maxAgeMs === undefined) return;
+    const timer = setTimeout(() => this.worn("worn"), Math.max(0, maxAgeMs - ageMs)).unref();
+    contain("the age of a replica", () => this.worker.exited.then(() => clearTimeout(timer)));
+  }
+
+  private worn(wear: "wearing" | "worn"): void {
+    if (this.wear === "worn") return;
+    this.wear = wear;
+    if (this.state === "ready") this.events.onWear(this);
   }
 
   private ready({ wants, is_async }: Pick<Ready, "wants" | "is_async">): void {
     if (this.state !== "initializing") return;
     this.state = "ready";
+    this.start.end();
     this.hasServed = true;
     this.wants = wants;
     this.isAsync = is_async;
     this.events.onReady(this);
+    if (this.wear !== "fresh") this.events.onWear(this);
   }
 
   private gone(exit: WorkerExit): void {
     if (this.state === "gone") return;
     const wasServing = this.state === "ready";
     this.state = "gone";
+    this.start.end();
     this.connection?.close();
     this.events.onGone(this, exit, wasServing);
   }

@@ -10,11 +10,13 @@ import {
   notesDirectory,
   projectDirectory,
 } from "../../contracts/data-layout.ts";
+import { STARTUP_TIMEOUT } from "../../contracts/limits/configuration.ts";
 import type { Database } from "../../database/database.ts";
 import { allWorkers, saveWorker } from "../../database/worker-rows.ts";
 import type { Compute } from "../../engine/compute-account.ts";
 import type { Engine, RunningWorker } from "../../engine/engine.ts";
 import type { PythonEnvironments } from "../../engine/environments/python-environment.ts";
+import type { Lifetime } from "../../engine/lifetime.ts";
 import { removeFormerLogs } from "../../observe/log-files.ts";
 import type { Init } from "../../protocol/messages.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
@@ -106,6 +108,7 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
     ...(monitoring?.model_type === undefined
       ? {}
       : { monitoring: { model_type: monitoring.model_type, key: monitoring.key } }),
+    ...(predictor.max_requests === undefined ? {} : { max_requests: predictor.max_requests }),
     ...(predictor.response === "text" ? { response: "text" as const } : {}),
   };
 }
@@ -114,6 +117,16 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
 export function timeoutMsOf(version: ApiVersion): number | undefined {
   const { timeout } = version.config.predictor;
   return timeout === undefined ? undefined : parseDurationMs(timeout);
+}
+
+/** `predictor.startup_timeout`, `max_requests` and `max_age`. */
+export function lifetimeOf(version: ApiVersion): Lifetime {
+  const { startup_timeout: text = STARTUP_TIMEOUT, max_requests, max_age } = version.config.predictor;
+  return {
+    startup: { ms: parseDurationMs(text)!, text },
+    maxRequests: max_requests,
+    maxAgeMs: max_age === undefined ? undefined : parseDurationMs(max_age),
+  };
 }
 
 /** The compute that one worker of this version reserves. `compute` is for a replica, whose processes share it. */

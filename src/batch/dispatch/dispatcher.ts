@@ -193,6 +193,16 @@ export class Dispatcher implements SolitudeMember, Leaser {
     this.options.solitude.hasChanged();
   }
 
+  /** Takes the workers out that have reached `max_requests` or `max_age` and have no batch left. */
+  takeWorn(): BatchWorker[] {
+    if (this.isClosed) return [];
+    const worn = [...this.workers].filter(
+      (worker) => worker.isWorn && worker.deliveries.isIdle && !this.recording.has(worker),
+    );
+    for (const worker of worn) this.workers.delete(worker);
+    return worn;
+  }
+
   /** Workers whose batch in hand has exceeded its timeout. */
   overdue(nowMs: number, timeoutMs: number): BatchWorker[] {
     return [...this.workers].filter(

@@ -6,6 +6,7 @@
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
+import { type Lifetime, StartWatch, Wear } from "../../engine/lifetime.ts";
 import type { Ack } from "../../protocol/ack.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
@@ -32,12 +33,20 @@ const NO_LEASER: Leaser = { acked: () => {}, released: () => {} };
 
 export interface BatchWorkerEvents {
   onReady(worker: BatchWorker): void;
+  /** It has been starting for so many seconds. */
+  onLongStart(worker: BatchWorker, seconds: number): void;
   onSetUpFailed(worker: BatchWorker, fault: WorkerFault): void;
   /** It could not even listen, because the machine has run out of inodes or file handles. */
   onDiskFull(worker: BatchWorker): void;
   onDeath(worker: BatchWorker, death: WorkerDeath): void;
   /** Receives internal errors that no other callback reports. */
   onFault(error: Error): void;
+}
+
+export interface BatchWorkerOptions {
+  lifetime: Lifetime;
+  /** Undefined if the job has no output. */
+  openRows?: OpenRows | undefined;
 }
 
 /** The owner of the leased batches: it receives acknowledgements, and batches that are given back. */
@@ -62,6 +71,8 @@ export class BatchWorker {
   });
   /** Aborted when the worker is gone. */
   private readonly gone = new AbortController();
+  private readonly start: StartWatch;
+  private readonly wear: Wear;
   private isStopping = false;
   /** It was set up while the job was being enqueued: `total_batch_count` of its `job_spec` is null. */
   private lacksTotal = false;
@@ -69,10 +80,14 @@ export class BatchWorker {
   private broken: string | undefined;
   private completion: ((fault: WorkerFault | "died" | undefined) => void) | undefined;
 
-  /** `openRows`: undefined if the job has no output. */
-  constructor(process: RunningWorker, events: BatchWorkerEvents, openRows?: OpenRows) {
+  constructor(process: RunningWorker, events: BatchWorkerEvents, { lifetime, openRows }: BatchWorkerOptions) {
     this.process = process;
     this.events = events;
+    this.wear = new Wear(lifetime);
+    this.start = new StartWatch(lifetime.startup, 0, {
+      onLong: (seconds) => this.events.onLongStart(this, seconds),
+      onTimeout: (fault) => this.startTimedOut(fault),
+    });
     this.deliveries = new Deliveries(openRows?.((bytes) => this.grantOutput(bytes)));
     contain("the end of a job's worker", () => this.followExit(), events.onFault);
   }
@@ -128,7 +143,17 @@ export class BatchWorker {
   }
 
   get freeCredit(): number {
-    return this.state === "ready" && !this.isStopping ? this.deliveries.freeCredit : 0;
+    if (this.state !== "ready" || this.isStopping) return 0;
+    return Math.min(this.deliveries.freeCredit, this.batchesLeft);
+  }
+
+  /** It has reached `max_requests` or `max_age`, and gets no more batches. */
+  get isWorn(): boolean {
+    return this.batchesLeft <= 0;
+  }
+
+  private get batchesLeft(): number {
+    return this.wear.leftAfter(this.deliveries.leased);
   }
 
   lease(batches: readonly LeasedBatch[]): void {
@@ -161,6 +186,7 @@ export class BatchWorker {
     switch (type) {
       case MESSAGE.READY:
         this.state = "ready";
+        this.start.end();
         this.hasOnJobComplete = (JSON.parse(body.toString()) as Ready).has_on_job_complete;
         return this.events.onReady(this);
       case MESSAGE.INIT_FAILED:
@@ -188,6 +214,12 @@ export class BatchWorker {
     }
   }
 
+  private startTimedOut(fault: WorkerFault): void {
+    this.isStopping = true;
+    this.process.kill();
+    this.events.onSetUpFailed(this, fault);
+  }
+
   private grantOutput(bytes: number): void {
     if (this.state !== "gone") this.connection?.send(MESSAGE.OUTPUT_CREDIT, 0, encodeByteCount(bytes));
   }
@@ -200,6 +232,7 @@ export class BatchWorker {
   private onGone(exit: WorkerExit): void {
     const wasReady = this.state === "ready";
     this.state = "gone";
+    this.start.end();
     this.gone.abort();
     const note = readDeliveryNote(this.identity.note);
     const ours = this.connection?.welcome.connection;

@@ -31,6 +31,8 @@ export type OpenRows = (onWritten: (bytes: number) => void) => RowsOfWorker;
 export class Deliveries {
   readonly outstanding = new Outstanding();
   readonly credit = new Credit();
+  /** Leased, without those that came back. */
+  leased = 0;
   /** Leased and not yet committed; credit returns only with the commit. */
   uncommitted = 0;
   /** What the worker sends of the job's output; undefined if the job has none. */
@@ -44,9 +46,15 @@ export class Deliveries {
     return this.outstanding.bytes >= CREDIT_BYTES_MAX ? 0 : this.credit.batches - this.uncommitted;
   }
 
+  /** Whether everything that it got is committed. */
+  get isIdle(): boolean {
+    return this.outstanding.count === 0 && this.uncommitted === 0;
+  }
+
   /** Sends batches in as few frames as possible. Adjacent batches of a segment share a frame, without a copy. */
   lease(batches: readonly LeasedBatch[], connection: WorkerConnection): void {
     this.uncommitted += batches.length;
+    this.leased += batches.length;
     for (let from = 0; from < batches.length; ) {
       const { index, segment } = batches[from]!;
       const count = runLength(batches, from);
@@ -79,6 +87,7 @@ export class Deliveries {
         `deliveries ${first} to ${last} are released, but the worker did not have them`,
       );
     this.uncommitted -= batches.length;
+    this.leased -= batches.length;
     return batches;
   }
 }

@@ -9,6 +9,7 @@ import type { WorkerCounts } from "../../contracts/jobs.ts";
 import { STALLED_AFTER_MS } from "../../contracts/limits/jobs.ts";
 import type { Reservation } from "../../engine/compute-account.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
+import type { Lifetime } from "../../engine/lifetime.ts";
 import type { Init, WorkerFault } from "../../protocol/messages.ts";
 import { setUpFailed, startFailed } from "../records/job-reasons.ts";
 import type { EndCause } from "../records/job-status.ts";
@@ -20,6 +21,8 @@ import { type ReservationOptions, WorkerReservations } from "./worker-reservatio
 import { NO_OWNER, type WorkersOwner } from "./workers-owner.ts";
 
 const START_AGAIN_MS = 1_000;
+/** How long a worker that is replaced may take for its `atexit` functions. */
+const RECYCLED_GRACE_MS = 10_000;
 const NO_SPACE_FOR_SOCKET = { code: "ENOSPC" };
 
 export interface JobWorkersOptions extends ReservationOptions, WorkerLogOptions {
@@ -29,6 +32,8 @@ export interface JobWorkersOptions extends ReservationOptions, WorkerLogOptions 
   start: (gpus: readonly string[]) => Promise<RunningWorker>;
   forget: (workerId: string) => Promise<void>;
   init: (totalBatches: number | undefined) => Promise<Init>;
+  /** How long workers may start, and when they are replaced. */
+  lifetime: Lifetime;
   /** Where the rows of a worker go; undefined if the job has no output. */
   openRows?: OpenRows | undefined;
   /** Ends the job, because a worker could not be started or set up. */
@@ -125,12 +130,12 @@ export class JobWorkers {
   }
 
   private async startOne(reservation: Reservation): Promise<void> {
-    const { start, init, epoch, diskWait, end, openRows } = this.options;
+    const { start, init, epoch, diskWait, end, lifetime, openRows } = this.options;
     const running = await whenDiskHasSpace(() => start(reservation.gpus), diskWait).catch((error: Error) =>
       end({ kind: "worker_error", reason: startFailed(error) }),
     );
     if (running === undefined) return this.reservations.giveBack(reservation);
-    const worker = new BatchWorker(running, this.events, openRows);
+    const worker = new BatchWorker(running, this.events, { lifetime, openRows });
     this.workers.set(worker, reservation);
     // The job may have ended while the process was starting.
     if (!this.isStopped) return worker.setUp(await init(this.owner.totalBatches), epoch);
@@ -141,6 +146,7 @@ export class JobWorkers {
   private eventsOfWorkers(): BatchWorkerEvents {
     return {
       onReady: (worker) => this.owner.ready(worker),
+      onLongStart: (worker, seconds) => this.log.longStart(worker.identity.worker_id, seconds),
       onSetUpFailed: (worker, fault) => this.notSetUp(worker, fault),
       onDiskFull: (worker) => this.inside(() => this.startAgain(worker)),
       onDeath: (worker, death) => this.died(worker, death),
@@ -168,6 +174,22 @@ export class JobWorkers {
     if (!this.isStopped) this.log.died(worker.identity.worker_id, death);
     this.owner.died(worker, death);
     this.startMissing();
+  }
+
+  /** Whether workers are replaced after a number of batches, or at an age. */
+  get wearOut(): boolean {
+    const { maxRequests, maxAgeMs } = this.options.lifetime;
+    return maxRequests !== undefined || maxAgeMs !== undefined;
+  }
+
+  /** Replaces a worker that has reached `max_requests` or `max_age`. It has no batch. */
+  recycle(worker: BatchWorker): void {
+    this.log.recycled(worker.identity.worker_id);
+    this.inside(async () => {
+      await worker.stop(RECYCLED_GRACE_MS);
+      await this.drop(worker);
+      this.startMissing();
+    });
   }
 
   /** Logs once, in the job's log, what its workers wait for. */

@@ -28,6 +28,14 @@ export class WorkerLog {
     jobLog(`worker ${worker_id} broke the protocol and was killed: ${broken}`);
   }
 
+  longStart(worker_id: string, seconds: number): void {
+    this.options.jobLog(`worker ${worker_id} has been starting for ${seconds} s`);
+  }
+
+  recycled(worker_id: string): void {
+    this.options.jobLog(`worker ${worker_id} has reached max_requests or max_age, and is replaced`);
+  }
+
   waiting(reservations: WorkerReservations, nowMs: number): void {
     if (this.hasLoggedWaiting) return;
     const waiting = reservations.waiting(nowMs - WAITING_LOGGED_MS);

@@ -42,6 +42,12 @@ export const predictorSchema = z.strictObject({
     .strictObject({ max_batch_size: z.int().min(2).max(1024), batch_interval: duration })
     .optional(),
   timeout: duration.optional(),
+  /** From the start of a worker's process to the end of `__init__`; STARTUP_TIMEOUT if absent. */
+  startup_timeout: duration.optional(),
+  /** A worker is replaced after so many predictions, or batches of a job. */
+  max_requests: countFrom(1).optional(),
+  /** A worker is replaced when its process is this old. */
+  max_age: duration.optional(),
   expose_errors: z.boolean().default(false),
   /**
    * Whether `headers` and `query_params` include the caller's credentials. It has no default: a default would change

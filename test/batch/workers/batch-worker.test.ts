@@ -8,8 +8,9 @@ import { BatchWorker } from "../../../src/batch/workers/batch-worker.ts";
 import { FRAME_BODY_BYTES_MAX } from "../../../src/contracts/limits/frames.ts";
 import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import { FLAG_MORE } from "../../../src/protocol/frames.ts";
-import { MESSAGE } from "../../../src/protocol/messages.ts";
+import { MESSAGE, type WorkerFault } from "../../../src/protocol/messages.ts";
 import { fakeWorker } from "../../harness/fake-worker.ts";
+import { LONG_LIFE } from "../../harness/lifetime.ts";
 
 let dir: string;
 let server: Server;
@@ -47,13 +48,15 @@ it("a job's worker is killed when it begins a long result, which no controller e
     type === MESSAGE.INIT ? [[MESSAGE.RESULT, FLAG_MORE, 1, piece]] : [],
   );
   const message = await new Promise<string>((resolve, reject) => {
-    const worker = new BatchWorker(fakeProcess(path), {
+    const events = {
       onReady: () => {},
-      onSetUpFailed: (_, fault) => resolve(fault.message),
+      onLongStart: () => {},
+      onSetUpFailed: (_: BatchWorker, fault: WorkerFault) => resolve(fault.message),
       onDiskFull: () => {},
       onDeath: () => {},
       onFault: reject,
-    });
+    };
+    const worker = new BatchWorker(fakeProcess(path), events, { lifetime: LONG_LIFE });
     const spec = { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}" };
     worker.setUp({ ...spec, concurrency: 1, threads: 1 }, 1).catch(reject);
   });

@@ -3,11 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import type { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatchWorker } from "../../../src/batch/workers/batch-worker.ts";
+import { BatchWorker, type BatchWorkerEvents } from "../../../src/batch/workers/batch-worker.ts";
 import type { LeaseEntries } from "../../../src/batch/workers/lease-runs.ts";
 import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import type { Init } from "../../../src/protocol/messages.ts";
 import { MESSAGE } from "../../../src/protocol/messages.ts";
+import { LONG_LIFE } from "../../harness/lifetime.ts";
 import { mustEqual, type Target } from "../target.ts";
 import { FRAME_WORDS, fixtureFrames, frame, listenAsWorker } from "../wire.ts";
 
@@ -61,12 +62,13 @@ async function run(input: Buffer): Promise<undefined> {
   /** The outcome of each batch. */
   const settled: number[] = [];
   await new Promise<void>((resolve) => {
-    const worker = new BatchWorker(fakeProcess(), {
+    const events: BatchWorkerEvents = {
       onReady: () => {
         // A second READY changes nothing.
         if (worker.deliveries.outstanding.next === 1)
           worker.lease(BATCHES.map((index) => ({ index, segment })));
       },
+      onLongStart: () => {},
       onSetUpFailed: () => {
         settled.push(...worker.deliveries.outstanding.takeAll());
         void worker.stop(0).then(resolve);
@@ -79,7 +81,8 @@ async function run(input: Buffer): Promise<undefined> {
         settled.push(...outstanding);
         resolve();
       },
-    });
+    };
+    const worker = new BatchWorker(fakeProcess(), events, { lifetime: LONG_LIFE });
     worker.serve({
       acked: (_, { upTo }) => {
         const { outstanding } = worker.deliveries;

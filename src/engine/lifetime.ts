@@ -1,0 +1,89 @@
+/** How long a worker may start, and when it is replaced (docs/contract/predictor.md#start-and-life). */
+import { processAgeMs } from "../base/process-identity.ts";
+import type { WorkerFault } from "../protocol/messages.ts";
+import type { WorkerIdentity } from "./engine.ts";
+
+/** How often a start that takes long is logged. */
+const LOGGED_EACH_MS = 10_000;
+
+export interface Lifetime {
+  /** `predictor.startup_timeout` in milliseconds, and as it was written. */
+  startup: { ms: number; text: string };
+  /** `predictor.max_requests`: predictions, or batches of a job; undefined is any number. */
+  maxRequests: number | undefined;
+  /** `predictor.max_age` in milliseconds; undefined is any age. */
+  maxAgeMs: number | undefined;
+}
+
+/** How long the worker's process has run, in milliseconds. One whose start cannot be told begins now. */
+export function ageMsOf({ process_start }: WorkerIdentity): number {
+  return processAgeMs(process_start) ?? 0;
+}
+
+/** When a worker of a job is replaced. */
+export class Wear {
+  private readonly lifetime: Lifetime;
+  private readonly begunMs = performance.now();
+
+  /** The worker has just been started. */
+  constructor(lifetime: Lifetime) {
+    this.lifetime = lifetime;
+  }
+
+  /** How many batches it may still get after so many: none once it is too old and has done one. */
+  leftAfter(batches: number): number {
+    const { maxRequests = Number.POSITIVE_INFINITY, maxAgeMs } = this.lifetime;
+    const isTooOld = batches > 0 && maxAgeMs !== undefined && performance.now() - this.begunMs >= maxAgeMs;
+    return isTooOld ? 0 : maxRequests - batches;
+  }
+}
+
+export interface StartEvents {
+  /** It has been starting for so many seconds. */
+  onLong(seconds: number): void;
+  /** It has taken longer than it may. */
+  onTimeout(fault: WorkerFault): void;
+}
+
+/** Follows a worker from the start of its process until `end`. */
+export class StartWatch {
+  private readonly startup: Lifetime["startup"];
+  private readonly events: StartEvents;
+  private readonly begunMs: number;
+  private timer: NodeJS.Timeout | undefined;
+
+  /** `ageMs`: how long its process has run already. */
+  constructor(startup: Lifetime["startup"], ageMs: number, events: StartEvents) {
+    this.startup = startup;
+    this.events = events;
+    this.begunMs = performance.now() - ageMs;
+    this.wait();
+  }
+
+  /** The worker is ready, or gone. */
+  end(): void {
+    clearTimeout(this.timer);
+  }
+
+  private wait(): void {
+    const takenMs = performance.now() - this.begunMs;
+    const leftMs = Math.max(0, this.startup.ms - takenMs);
+    this.timer = setTimeout(() => this.check(), Math.min(leftMs, LOGGED_EACH_MS)).unref();
+  }
+
+  private check(): void {
+    const takenMs = performance.now() - this.begunMs;
+    if (takenMs >= this.startup.ms) return this.events.onTimeout(tookTooLong(this.startup.text));
+    this.events.onLong(Math.round(takenMs / 1_000));
+    this.wait();
+  }
+}
+
+function tookTooLong(startupTimeout: string): WorkerFault {
+  return {
+    stage: "init",
+    type: "StartTimeout",
+    message: `the worker was not ready after ${startupTimeout} and was killed; if __init__ needs longer, set predictor.startup_timeout`,
+    traceback: "",
+  };
+}

@@ -1,0 +1,130 @@
+/** docs/contract/predictor.md#start-and-life: workers that hang in their start, and workers that are replaced. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../harness/eventually.ts";
+import { TestServer } from "../../harness/server.ts";
+import { type Answer, SteadyLoad } from "../../harness/steady-load.ts";
+
+const PREDICTOR = `
+import os, time
+class PythonPredictor:
+    def __init__(self, config):
+        print("starting", flush=True)
+        while config.get("hangs"): time.sleep(0.1)
+    def predict(self, payload):
+        return os.getpid()
+`;
+const BATCHES = `
+import os
+class PythonPredictor:
+    def __init__(self, config):
+        import time
+        while config.get("hangs"): time.sleep(0.1)
+    def predict(self, payload):
+        return [os.getpid() for _ in payload]
+    def on_job_complete(self):
+        print("completed", flush=True)
+`;
+
+const server = new TestServer();
+beforeAll(() => server.start());
+afterAll(() => server.stop());
+
+const project = (api: string, predictor: string, text = PREDICTOR) => ({
+  "quern.yaml": `- ${api}\n  predictor: {path: p.py, ${predictor}}\n`,
+  "p.py": text,
+});
+const pidOf = ({ body }: Answer) => JSON.parse(body) as number;
+/** How often each value comes, in the order in which they came first. */
+function counts(values: readonly number[]): number[] {
+  const found = new Map<number, number>();
+  for (const value of values) found.set(value, (found.get(value) ?? 0) + 1);
+  return [...found.values()];
+}
+const apiLog = (name: string) => server.cli(["logs", name]).out;
+
+describe("a replica", () => {
+  it("that hangs in __init__ is told of, killed after predictor.startup_timeout and started again", async () => {
+    server.deploy(project("name: hung", "startup_timeout: 11s, config: {hangs: true}"), { wait: false });
+    const view = () => server.api("hung");
+    await eventually("the API says why", async () => ((await view()).message ?? "").includes("11s"), 30_000);
+    expect((await view()).message).toMatch(
+      /was not ready after 11s and was killed; if __init__ needs longer/,
+    );
+    await eventually("a second start", () => apiLog("hung").split("starting\n").length > 2, 30_000);
+    expect(apiLog("hung")).toMatch(/replica \S+ has been starting for 10 s/);
+    server.deploy(project("name: hung", "startup_timeout: 11s"));
+    expect((await server.post("/hung", {})).status).toBe(200);
+    server.cli(["delete", "-y", "hung"]);
+  }, 90_000);
+
+  it("is replaced after predictor.max_requests: about nine times in 5,000 requests, of which none fails", async () => {
+    server.deploy(project("name: leaky", "max_requests: 500"));
+    const load = new SteadyLoad(`${server.baseUrl}/leaky`, 4, {}, 4);
+    await eventually("5,000 are answered", () => load.answers.length >= 5_000);
+    const answers = await load.stop();
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    const served = counts(answers.map(pidOf));
+    // The last two may still have requests left.
+    expect(Math.min(...served.slice(0, -2))).toBeGreaterThanOrEqual(500);
+    expect(served.length).toBeGreaterThanOrEqual(8);
+    expect(served.length).toBeLessThanOrEqual(11);
+    expect((await server.api("leaky")).status).toBe("live");
+    expect(apiLog("leaky")).toContain("has reached max_requests or max_age");
+  });
+
+  it("that another controller started is replaced after predictor.max_requests too", async () => {
+    server.deploy(project("name: adopted", "max_requests: 20"));
+    const ask = async () => (await (await server.post("/adopted", {})).json()) as number;
+    const first = await ask();
+    process.kill(server.child("controller"), "SIGSTOP");
+    for (let sent = 1; sent < 20; sent++) expect(await ask()).toBe(first);
+    process.kill(server.child("controller"), "SIGKILL");
+    await eventually("a successor serves", async () => (await ask()) !== first);
+  });
+
+  it("is replaced at predictor.max_age, and no request fails", async () => {
+    server.deploy(project("name: aged", "max_age: 2s"));
+    const load = new SteadyLoad(`${server.baseUrl}/aged`, 2, {}, 5);
+    await eventually("three have served", () => new Set(load.answers.map(pidOf)).size >= 3, 60_000);
+    expect((await load.stop()).filter(({ status }) => status !== 200)).toEqual([]);
+  });
+});
+
+describe("a worker of a job", () => {
+  const batchApi = (name: string, predictor: string) =>
+    project(`name: ${name}\n  kind: BatchAPI`, predictor, BATCHES);
+  const items = (count: number) => Array.from({ length: count }, (_, number) => number);
+  const pidsOf = async (api: string, job: string) => {
+    const text = await (await server.fetch(`/${api}/${job}/results`)).text();
+    return text
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { prediction: number }).prediction);
+  };
+
+  it("does predictor.max_requests batches at most, and the job's output has each item once", async () => {
+    server.deploy(batchApi("worn", "max_requests: 40"));
+    const job = await server.submit("worn", {
+      workers: 2,
+      item_list: { items: items(500), batch_size: 2 },
+      output: {},
+    });
+    expect(await server.ended("worn", job)).toMatchObject({ status: "status_succeeded" });
+    const pids = await pidsOf("worn", job);
+    expect(pids).toHaveLength(500);
+    const batches = counts(pids).map((rows) => rows / 2);
+    expect(Math.max(...batches)).toBeLessThanOrEqual(40);
+    expect(batches.length).toBeGreaterThanOrEqual(7);
+    const log = server.cli(["logs", "worn", job]).out;
+    expect(log).toContain("has reached max_requests or max_age, and is replaced");
+    expect(log).toContain("completed");
+  });
+
+  it("that hangs in __init__ past predictor.startup_timeout ends the job, which says why", async () => {
+    server.deploy(batchApi("stuck", "startup_timeout: 1s, config: {hangs: true}"));
+    const job = await server.submit("stuck", { workers: 1, item_list: { items: [1], batch_size: 1 } });
+    const { status, reason } = await server.ended("stuck", job);
+    expect(status).toBe("status_worker_error");
+    expect(reason?.message).toContain("was not ready after 1s and was killed");
+  });
+});
