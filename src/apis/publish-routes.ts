@@ -89,6 +89,11 @@ export class RoutePublisher implements Service {
     };
   }
 
+  /** How many gateways are connected. */
+  get connected(): number {
+    return this.subscribers.size;
+  }
+
   /** A gateway confirms the snapshot that it now uses, and reports items of the newest that it could not read. */
   applied(gateway: string, { epoch, version }: SnapshotStamp, refused: readonly RefusedRoute[]): void {
     const subscriber = this.subscribers.get(gateway);

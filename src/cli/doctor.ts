@@ -174,7 +174,8 @@ async function server({ client, environment }: CliContext): Promise<Finding[]> {
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const result = error.exitCode === EXIT.unreachable ? "warn" : "fail";
-    return [{ check, result, detail: `${where} does not respond correctly`, cure: error.message }];
+    const detail = error.code === "unhealthy" ? "needs a person" : "does not respond correctly";
+    return [{ check, result, detail: `${where} ${detail}`, cure: error.message }];
   }
 }
 

@@ -48,6 +48,7 @@ export const ERRORS = {
   queue_timeout: [503, "No replica was free in time"],
   queue_full: [503, "Too many requests are waiting"],
   database_unavailable: [503, "The database cannot be reached"],
+  unhealthy: [503, "Something needs a person"],
   server_unavailable: [503, "The server is starting or stopping"],
   prediction_timeout: [504, "The prediction took too long"],
   disk_full: [507, "The server's disk is full"],

@@ -4,25 +4,26 @@ import { type Context, Hono } from "hono";
 import type { Backups } from "../backup/take-backup.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
-import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
 import { type Report, readReport } from "../contracts/reports.ts";
 import { appliedSchema, type RefusedRoute, type SnapshotStamp } from "../contracts/routes.ts";
 import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
-import { databaseError, outOfReach, shortageError } from "./answers/shortages.ts";
+import { databaseError, shortageError } from "./answers/shortages.ts";
 import { streamText } from "./answers/stream-text.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
 import { backupRoutes } from "./backups.ts";
 import { docsRoutes } from "./docs.ts";
+import { type HealthRoutesDeps, healthRoutes } from "./health.ts";
 import { type JobRoutesDeps, jobRoutes } from "./jobs/jobs.ts";
 import { keyRoutes } from "./keys.ts";
-import { loopsOf, type MetricsRoutesDeps, metricsRoutes } from "./metrics.ts";
+import { metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
 import { audited } from "./requests/audited.ts";
 import { askedBy, assertKey, assertMayKnow } from "./requests/authorization.ts";
+import { clientLeft } from "./requests/connection.ts";
 import { controlListenerOnly, requestId } from "./requests/forwarded.ts";
 
 export interface ControlDeps
@@ -30,17 +31,11 @@ export interface ControlDeps
     ApplicationRoutesDeps,
     JobRoutesDeps,
     QueueRoutesDeps,
-    MetricsRoutesDeps {
+    HealthRoutesDeps {
   log: Log;
   version: string;
   /** The control plane has a separate listener. */
   hasControlListener: boolean;
-  memoryLimits: MemoryLimits;
-  compute: () => ComputeShown;
-  /** Why the database does not serve now; undefined if it does. */
-  databaseFault: () => string | undefined;
-  /** Problems of APIs that serve, but not as they were deployed. */
-  warnings: () => string[];
   /** The log of changes and refused requests, with their callers. */
   audit: Audit;
   backups: Backups;
@@ -90,18 +85,7 @@ export function controlApp(deps: ControlDeps): Hono {
     await next();
   });
   app.get("/-/version", (c) => c.json({ version: deps.version }));
-  app.get("/-/healthz", async (c) => {
-    const fault = deps.databaseFault();
-    if (fault !== undefined) throw outOfReach(`the database cannot be reached: ${fault}`);
-    return c.json({
-      status: "ok",
-      memory_limits: deps.memoryLimits,
-      compute: deps.compute(),
-      warnings: deps.warnings(),
-      event_loops: loopsOf(deps),
-      apis: (await deps.apis.deployed.list()).map(({ name, kind, status }) => ({ name, kind, status })),
-    });
-  });
+  app.route("/", healthRoutes(deps));
   app.post("/-/jobs/unpause", async (c) => {
     const count = await deps.jobs.unpauseAll();
     return c.json({ message: count === 1 ? "continued 1 job" : `continued ${count} jobs` });
@@ -146,15 +130,18 @@ export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, r
   });
   app.get("/routes", (c) => {
     const gateway = c.req.query("gateway") ?? "";
+    const left = clientLeft(c);
     async function* lines() {
       const queue = [snapshots.whole()];
       let wake = () => {};
+      left.addEventListener("abort", () => wake());
       const unsubscribe = snapshots.subscribe(gateway, (line) => {
         queue.push(line);
         wake();
       });
       try {
-        for (;;) {
+        // Its subscription ends with it, not with the next change: it counts as connected until then.
+        while (!left.aborted) {
           const line = queue.shift();
           if (line !== undefined) yield line;
           else await new Promise<void>((resolve) => (wake = resolve));

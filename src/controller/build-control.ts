@@ -24,6 +24,7 @@ import { allKeys, saveKey } from "../database/key-rows.ts";
 import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { Audit } from "../observe/audit.ts";
+import { describeFullDisk } from "../observe/disk-space.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { version } from "../settings/installation.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -63,6 +64,8 @@ export function buildControl(
     memoryLimits: workerDeps.engine.memoryLimits,
     compute: () => shownCompute(account, machine),
     databaseFault,
+    diskFault: () => describeFullDisk(dataDir),
+    gateways: () => ({ wanted: options.gateways, connected: rooms.routes.connected }),
     warnings: () => rooms.routes.warnings,
     ...rooms,
     streams: new OpenStreams(rooms.keys),

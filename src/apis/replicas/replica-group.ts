@@ -5,6 +5,8 @@ import type { Replica } from "./replica.ts";
 import type { ReplicaPlaces } from "./replica-places.ts";
 import { firstReplicas, scalingRules, updateStrategy } from "./scaling-rules.ts";
 
+/** A replica that lived this long counts as healthy, and its successor starts at once. */
+export const HEALTHY_AFTER_MS = 10_000;
 const BACKOFF_FIRST_MS = 500;
 const BACKOFF_MAX_MS = 60_000;
 
@@ -122,6 +124,14 @@ export class ReplicaGroup {
   waitBeforeNext(waitMs: number): void {
     this.retryAtMs = Math.max(this.retryAtMs, performance.now() + waitMs);
     this.backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_FIRST_MS, waitMs * 2));
+  }
+
+  /**
+   * Several of its replicas in a row have died soon after they became ready, and none has lived long since then.
+   */
+  isCrashing(nowMs: number): boolean {
+    const isSteady = this.serving.some(({ startedMs }) => nowMs - startedMs > HEALTHY_AFTER_MS);
+    return this.wanted > 0 && this.hasServed && this.backoffMs > BACKOFF_FIRST_MS && !isSteady;
   }
 
   get nextBackoffMs(): number {

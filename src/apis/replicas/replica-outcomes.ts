@@ -7,11 +7,8 @@ import { describeExit } from "../../engine/worker-exit.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
 import type { Replica, ReplicaEvents } from "./replica.ts";
-import type { ReplicaGroup } from "./replica-group.ts";
+import { HEALTHY_AFTER_MS, type ReplicaGroup } from "./replica-group.ts";
 import type { ReplicaGroups } from "./replica-groups.ts";
-
-/** A replica that lived this long counts as healthy, and its successor starts at once. */
-const HEALTHY_AFTER_MS = 10_000;
 
 export interface ReplicaOutcomesDeps {
   log: Log;

@@ -95,6 +95,11 @@ export class Replicas implements Service {
     return this.outcomes.restarts(name);
   }
 
+  /** Whether an API's replicas keep dying soon after they became ready. */
+  isCrashing(name: string): boolean {
+    return this.groups.get(name)?.isCrashing(performance.now()) ?? false;
+  }
+
   /** Sets the wanted replica count. */
   setWanted(name: string, replicas: number, because: string): void {
     const group = this.groups.get(name);

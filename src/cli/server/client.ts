@@ -231,12 +231,16 @@ function toCliError(status: number, text: string): CliError {
   const problem = objectIn(text) as Problem | undefined;
   if (problem === undefined) return new CliError(`${status}: ${text}`, exitCode);
   if (!Array.isArray(problem.errors))
-    return new CliError(problem.message ?? JSON.stringify(problem), exitCode);
+    return new CliError(problem.message ?? JSON.stringify(problem), exitCode, problem.code);
   const lines = problem.errors.map(
     ({ pointer, detail }) => `  ${pointer === "" ? "" : `${pointer}: `}${detail}`,
   );
   const hidden = (problem.errors_total ?? 0) - problem.errors.length;
   const more = hidden > 0 ? [`  and ${hidden} more`] : [];
   if (problem.guide !== undefined) more.push(`see the guide ${problem.guide}`);
-  return new CliError([`${problem.title.toLowerCase()}:`, ...lines, ...more].join("\n"), exitCode);
+  return new CliError(
+    [`${problem.title.toLowerCase()}:`, ...lines, ...more].join("\n"),
+    exitCode,
+    problem.code,
+  );
 }

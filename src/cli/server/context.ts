@@ -67,9 +67,12 @@ export const EXIT = {
 
 export class CliError extends Error {
   readonly exitCode: number;
+  /** The code of the server's error; undefined if it is none of a server. */
+  readonly code: string | undefined;
 
-  constructor(message: string, exitCode: number) {
+  constructor(message: string, exitCode: number, code?: string) {
     super(message);
     this.exitCode = exitCode;
+    this.code = code;
   }
 }

@@ -212,7 +212,7 @@ export const healthSchema = z.strictObject({
   status: z.literal("ok"),
   memory_limits: memoryLimits,
   compute: computeSchema,
-  warnings: z.array(z.string()).meta({ description: "APIs that do not serve as deployed" }),
+  warnings: z.array(z.string()).meta({ description: "APIs that serve, but not as deployed" }),
   event_loops: z
     .array(
       loopDelaySchema.extend({ process: z.enum(["controller", "gateway"]) }).meta({

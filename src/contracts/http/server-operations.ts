@@ -69,11 +69,11 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     id: "getHealth",
     method: "get",
     path: "/-/healthz",
-    about: "the state of each API",
+    about: "whether something needs a person, and the state of each API",
     scope: "admin",
     parameters: [],
     answers: { "application/json": healthSchema },
-    errors: ADMIN_ERRORS,
+    errors: [...ADMIN_ERRORS, "unhealthy"],
   },
   {
     id: "proveServer",

@@ -69,6 +69,11 @@ describe.runIf(isOnSqlite)("a full disk", () => {
     if (isMounted) execFileSync("umount", ["-l", server.dataDir]);
     await server.stop();
   });
+  const health = async () => {
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const response = await server.fetch("/-/healthz", { headers: { authorization: `Bearer ${token}` } });
+    return [response.status, await response.json()];
+  };
   const ids = () => readFileSync(handled, "utf8").trim().split("\n");
 
   it.runIf(isMounted)(
@@ -85,6 +90,7 @@ describe.runIf(isOnSqlite)("a full disk", () => {
       const padded = { workers: 1, item_list: { items: [{ id: "x".repeat(200_000) }], batch_size: 1 } };
       const refused = await server.post("/jobs", padded);
       expect([refused.status, await refused.json()]).toMatchObject([507, { code: "disk_full" }]);
+      expect(await health()).toMatchObject([503, { code: "unhealthy", errors: [{ pointer: "/disk" }] }]);
       expect((await server.job("jobs", id)).end_time).toBeUndefined();
       let before = -1;
       await eventually("nothing moves", async () => {
@@ -97,6 +103,7 @@ describe.runIf(isOnSqlite)("a full disk", () => {
       });
       expect((await server.job("jobs", id)).end_time).toBeUndefined();
       rmSync(filler);
+      expect(await health()).toMatchObject([200, { status: "ok" }]);
       const job = await server.ended("jobs", id);
       expect(job).toMatchObject({
         status: "status_completed_with_failures",

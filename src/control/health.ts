@@ -1,0 +1,69 @@
+/** `/-/healthz`: whether something needs a person, and the state of each API (docs/contract/operations.md#health). */
+import { Hono } from "hono";
+import { type ApiHealth, healthOf } from "../apis/api-health.ts";
+import type { ApiState } from "../apis/api-state.ts";
+import type { Apis } from "../apis/apis.ts";
+import { type FieldError, ServiceError } from "../contracts/errors.ts";
+import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
+import { outOfReach } from "./answers/shortages.ts";
+import { loopsOf, type MetricsRoutesDeps } from "./metrics.ts";
+
+export interface HealthRoutesDeps extends MetricsRoutesDeps {
+  apis: Apis;
+  memoryLimits: MemoryLimits;
+  compute: () => ComputeShown;
+  /** Why the database does not serve now; undefined if it does. */
+  databaseFault: () => string | undefined;
+  /** Why the data directory cannot be written; undefined if it can. */
+  diskFault: () => Promise<string | undefined>;
+  /** How many gateways there should be, and how many are connected. */
+  gateways: () => { wanted: number; connected: number };
+  /** Problems of APIs that serve, but not as they were deployed. */
+  warnings: () => string[];
+}
+
+export function healthRoutes(deps: HealthRoutesDeps): Hono {
+  const app = new Hono();
+  app.get("/-/healthz", async (c) => {
+    const fault = deps.databaseFault();
+    if (fault !== undefined) throw outOfReach(`the database cannot be reached: ${fault}`);
+    const apis = await deps.apis.deployed.list();
+    const healths = apis.map((api) => [api, healthOf(api, deps.replicas.isCrashing(api.name))] as const);
+    const faults = [...faultsOfApis(healths), ...faultsOfServer(await deps.diskFault(), deps.gateways())];
+    if (faults.length > 0) throw unhealthy(faults);
+    const warnings = healths.flatMap(([, { warning }]) => (warning === undefined ? [] : [warning]));
+    return c.json({
+      status: "ok",
+      memory_limits: deps.memoryLimits,
+      compute: deps.compute(),
+      warnings: [...deps.warnings(), ...warnings],
+      event_loops: loopsOf(deps),
+      apis: apis.map(({ name, kind, status }) => ({ name, kind, status })),
+    });
+  });
+  return app;
+}
+
+function faultsOfApis(healths: readonly (readonly [ApiState, ApiHealth])[]): FieldError[] {
+  return healths.flatMap(([{ name }, { fault }]) =>
+    fault === undefined ? [] : [{ pointer: `/apis/${name}`, detail: fault }],
+  );
+}
+
+function faultsOfServer(
+  disk: string | undefined,
+  { wanted, connected }: { wanted: number; connected: number },
+): FieldError[] {
+  const gateways = `${connected} of ${wanted} gateways are connected; the server's log says why, and starts others`;
+  return [
+    ...(disk === undefined
+      ? []
+      : [{ pointer: "/disk", detail: `${disk}; \`quern doctor\` shows what uses it` }]),
+    ...(connected >= wanted ? [] : [{ pointer: "/gateways", detail: gateways }]),
+  ];
+}
+
+function unhealthy(faults: readonly FieldError[]): ServiceError {
+  const message = faults.length === 1 ? faults[0]!.detail : `${faults.length} things need a person`;
+  return new ServiceError("unhealthy", message, { fields: faults });
+}
