@@ -4,7 +4,7 @@ import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
 import type { JwtOptions, JwtVerifier } from "./access/jwt.ts";
 import type { StartRole } from "./child.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
-import { controllerSocket, internalSocket, routesFile } from "./contracts/data-layout.ts";
+import { accessLogFile, controllerSocket, internalSocket, routesFile } from "./contracts/data-layout.ts";
 import { ownFaults } from "./gateway/answers/own-faults.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
 import { ALL_IDLE, IDLE } from "./parent/supervised-child.ts";
@@ -60,6 +60,7 @@ async function openGateway(options: ChildOptions, sockets: Sockets): Promise<Gat
       controllerSocket: controllerSocket(runtimeDir),
       internalSocket: internalSocket(runtimeDir),
       routesFile: routesFile(dataDir),
+      accessLog: options.accessLog ? accessLogFile(dataDir) : undefined,
       rules: { main: hostRules(listen, publicUrl), control: hostRules(controlListen ?? listen, publicUrl) },
       jwt: jwt && (await verifierOf(jwt)),
     });

@@ -60,6 +60,8 @@ export const applicationDirectory = (dataDir: string, name: string) =>
 
 /** The audit log; the logs of workers are below it. */
 export const logsDirectory = (dataDir: string) => join(dataDir, "logs");
+/** A line for each request to a real-time API, with `--access-log`. */
+export const accessLogFile = (dataDir: string) => join(logsDirectory(dataDir), "access.log");
 export const apiLogDirectory = (dataDir: string, apiName: string) =>
   join(logsDirectory(dataDir), "apis", apiName);
 export const jobLogDirectory = (dataDir: string, jobId: string) =>

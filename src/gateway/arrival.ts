@@ -9,6 +9,7 @@ import type { PaceWatch } from "../access/pace-watch.ts";
 import type { Principal } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
 import { asServiceError, type ServiceError } from "../contracts/errors.ts";
+import type { Access, AccessLog } from "../observe/access-log.ts";
 import { describeEndpoint } from "./answers/describe-endpoint.ts";
 import { type ArrivedRequest, PredictionRequest } from "./answers/prediction-request.ts";
 import { refuse } from "./answers/refuse.ts";
@@ -25,6 +26,8 @@ export interface ArrivalDeps extends AdmissionRules {
   copies: ShadowCopies;
   /** Watches small bodies of which a part is still to come. */
   pace: PaceWatch;
+  /** Undefined without `--access-log`. */
+  accessLog: AccessLog | undefined;
 }
 
 export class Arrival implements ArrivedRequest {
@@ -34,6 +37,7 @@ export class Arrival implements ArrivedRequest {
   private readonly response: ServerResponse;
   readonly requestId: string;
   readonly startedMs = performance.now();
+  private readonly bytesBefore: number;
   private readonly admission: Admission;
   private readonly body: ArrivingBody;
   private prediction: PredictionRequest | undefined;
@@ -50,6 +54,7 @@ export class Arrival implements ArrivedRequest {
     this.request = exchange.request;
     this.response = exchange.response;
     this.requestId = exchange.requestId;
+    this.bytesBefore = deps.accessLog === undefined ? 0 : exchange.request.socket.bytesWritten;
     this.admission = new Admission(deps, exchange.request, destination.address);
     const announced = exchange.request.headers["content-length"];
     this.body = new ArrivingBody(deps.bodies, announced);
@@ -211,11 +216,21 @@ export class Arrival implements ArrivedRequest {
     try {
       this.body.close();
       if (this.prediction === undefined) this.body.release();
-      pool.tally.answered(this.status(), performance.now() - this.startedMs);
+      const status = this.status();
+      const tookMs = performance.now() - this.startedMs;
+      pool.tally.answered(status, tookMs);
+      this.deps.accessLog?.record(this.accessOf(status, tookMs));
       if (this.prediction !== undefined) pool.abandon(this.prediction);
     } catch (error) {
       reportFault(error, `a request of ${pool.route.name}`);
     }
+  }
+
+  private accessOf(status: number, tookMs: number): Access {
+    const { request, requestId, body, admission, bytesBefore } = this;
+    const { route } = this.destination.pool;
+    const bytes = { request: body.bytes, response: request.socket.bytesWritten - bytesBefore };
+    return { request, requestId, route, status, tookMs, bytes, key: admission.keyId };
   }
 
   /** The status as the client saw it: 0 if the client left before the end, 500 if a stream broke off. */

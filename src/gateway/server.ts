@@ -22,6 +22,7 @@ import {
 } from "../contracts/limits/requests.ts";
 import type { AddressRoute } from "../contracts/routes.ts";
 import { hideInText } from "../contracts/secrets.ts";
+import { AccessLog } from "../observe/access-log.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import type { TlsFiles } from "./connections/tls-context.ts";
 import { ControlPlane } from "./control-plane.ts";
@@ -78,6 +79,8 @@ export interface GatewayOptions {
   /** How many gateways share the load, this one included. */
   gateways: number;
   maxBodyBytes: number;
+  /** The file of the access log; undefined if there is none. */
+  accessLog: string | undefined;
 }
 
 export class Gateway {
@@ -90,6 +93,7 @@ export class Gateway {
   private readonly log = openLog("gateway", undefined, hideInText);
   private readonly loop = new LoopDelayMeter();
   private readonly expiry = new Expiry((nowMs) => this.routes.expire(nowMs));
+  private readonly accessLog: AccessLog | undefined;
   private readonly idPrefix = randomBytes(6).toString("hex");
   private requests = 0;
   private timers: NodeJS.Timeout[] = [];
@@ -126,7 +130,9 @@ export class Gateway {
     const asksForKey = ({ endpoint }: AddressRoute) =>
       this.routes.endpoints.find(endpoint)?.address.needs_key === true;
     const copies = new ShadowCopies(Math.max(SHADOW_COPIES_BYTES_MAX, maxBodyBytes));
-    const rulesOfBodies = { maxBodyBytes, bodies, copies, pace: new PaceWatch() };
+    this.accessLog = options.accessLog === undefined ? undefined : new AccessLog(options.accessLog);
+    const { accessLog } = this;
+    const rulesOfBodies = { maxBodyBytes, bodies, copies, pace: new PaceWatch(), accessLog };
     const predictions = new Predictions({ ...rulesOfBodies, authorization, asksForKey });
     const clients = new ClientAddress({ publicUrl, trustedProxies, isTls: tls !== undefined });
     const { listen, controlListen, rules, mainUrl } = options;
@@ -200,6 +206,7 @@ export class Gateway {
     for (const timer of this.timers) clearInterval(timer);
     this.expiry.stop();
     this.loop.stop();
+    await this.accessLog?.flush();
     await this.report.sendLast();
     await this.routes.stop();
   }

@@ -11,7 +11,6 @@ import {
   openSync,
   readSync,
   renameSync,
-  rmSync,
   statSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -29,6 +28,7 @@ import {
 import { hideInText } from "../contracts/secrets.ts";
 import { cutText } from "./cut-text.ts";
 import { LineFlood } from "./line-flood.ts";
+import { rotate } from "./numbered-files.ts";
 
 export interface AuditLine {
   method: string;
@@ -121,19 +121,4 @@ function endsWhole(file: string): boolean {
   } finally {
     closeSync(fd);
   }
-}
-
-/** `file` becomes `file.1`, `file.1` becomes `file.2`, and the oldest is removed. */
-function rotate(file: string, filesMax: number): void {
-  const names = auditNames(file, filesMax);
-  rmSync(names[0]!, { force: true });
-  for (const [i, older] of names.slice(0, -1).entries())
-    if (existsSync(names[i + 1]!)) renameSync(names[i + 1]!, older);
-}
-
-/** From the oldest file to the one that is written to. */
-export function auditNames(file: string, filesMax: number): string[] {
-  return Array.from({ length: filesMax }, (_, i) => filesMax - 1 - i).map((age) =>
-    age === 0 ? file : `${file}.${age}`,
-  );
 }

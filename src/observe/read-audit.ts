@@ -3,7 +3,8 @@ import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { delay } from "../base/clock.ts";
 import { AUDIT_POLL_MS } from "../contracts/limits/logs.ts";
-import { AUDIT_FILES, type AuditFile, auditNames } from "./audit.ts";
+import { AUDIT_FILES, type AuditFile } from "./audit.ts";
+import { namesByAge } from "./numbered-files.ts";
 
 /** Longer than any line. */
 const READ_BYTES = 1024 * 1024;
@@ -64,7 +65,7 @@ class Reader {
   private entries: Entry[] = [];
 
   constructor(directory: string, { name, filesMax }: AuditFile) {
-    this.names = auditNames(join(directory, name), filesMax);
+    this.names = namesByAge(join(directory, name), filesMax);
   }
 
   get lastTime(): string {

@@ -182,6 +182,14 @@ export const SERVER_SETTINGS = {
     help: "continue jobs that are paused because the data directory is a copy",
     parse: flag,
   },
+  accessLog: {
+    env: "",
+    option: "--access-log",
+    default: "",
+    unit: "flag",
+    help: "write a line of JSON for each request to a real-time API to logs/access.log in the data directory",
+    parse: flag,
+  },
   insecureNoAuth: {
     env: "",
     option: "--insecure-no-auth",

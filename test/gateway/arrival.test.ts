@@ -54,7 +54,7 @@ describe("a request that arrives", () => {
     const asksForKey = () => isKeyAsked;
     const given = { authorization: authorization as Authorization, maxBodyBytes: BUDGET_BYTES };
     const copies = new ShadowCopies(COPIES_BYTES);
-    const deps = { ...given, bodies, copies, pace, asksForKey };
+    const deps = { ...given, bodies, copies, pace, asksForKey, accessLog: undefined };
     server = createServer((incoming, response) => {
       responses.push(response);
       const exchange = { request: incoming, response, requestId: "r" };

@@ -75,7 +75,13 @@ describe("the body of a signed request", () => {
       submit,
     };
     const address = { name: "api", endpoint: "/api", needs_key: true };
-    const arrivals = { authorization, bodies, pace: new PaceWatch(), asksForKey: () => true };
+    const arrivals = {
+      authorization,
+      bodies,
+      pace: new PaceWatch(),
+      asksForKey: () => true,
+      accessLog: undefined,
+    };
     const deps = { ...arrivals, maxBodyBytes: 64 * MIB, copies: new ShadowCopies(0) };
     const destination = { address, pool, shadow: undefined } as unknown as Destination;
     server = createServer((incoming, response) => {

@@ -35,5 +35,12 @@ export const AUDIT_FILE_BYTES_MAX = 8 * 1024 * 1024;
 export const AUDIT_FILES_MAX = 5;
 export const AUDIT_REFUSED_FILE_BYTES_MAX = 4 * 1024 * 1024;
 export const AUDIT_REFUSED_FILES_MAX = 2;
+/** The access log: about a million lines in each of two files. */
+export const ACCESS_FILE_BYTES_MAX = 256 * 1024 * 1024;
+export const ACCESS_FILES_MAX = 2;
+/** How long a line of the access log waits for others. */
+export const ACCESS_FLUSH_MS = 200;
+/** Lines that wait for a disk that is full or slow, in each gateway. Further ones are counted. */
+export const ACCESS_WAITING_BYTES_MAX = 4 * 1024 * 1024;
 /** How often the audit is polled for clients that follow it. */
 export const AUDIT_POLL_MS = 500;

@@ -22,7 +22,6 @@ export class Admission {
   private readonly rules: AdmissionRules;
   private readonly request: IncomingMessage;
   private readonly address: AddressRoute;
-  /** The id of the key that admitted the request; undefined if none was needed. */
   private key: string | undefined;
   /** The version of the keys when the request was admitted. */
   private keysVersion: object | undefined;
@@ -33,6 +32,11 @@ export class Admission {
     this.rules = rules;
     this.request = request;
     this.address = address;
+  }
+
+  /** The id of the key that admitted the request; undefined if none was needed, or it was refused. */
+  get keyId(): string | undefined {
+    return this.key;
   }
 
   /** To whom the body is charged: the key, or the client's address without one. */
