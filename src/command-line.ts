@@ -89,7 +89,7 @@ export function buildProgram(run: (verb: Verb) => Promise<void>, onExit: (code: 
   addApiVerbs(program, run, version());
   addJobVerbs(program, run);
   addQueueVerbs(program, run);
-  addOwnVerbs(program, run);
+  addOwnVerbs(program, run, version());
   return program;
 }
 

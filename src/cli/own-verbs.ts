@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { RunVerb } from "./api-verbs.ts";
 
-export function addOwnVerbs(program: Command, run: RunVerb): void {
+export function addOwnVerbs(program: Command, run: RunVerb, version: string): void {
   addKeyVerbs(program, run);
   addEnvironmentVerbs(program, run);
   program
@@ -12,20 +12,7 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
     .action((directory = ".", options) =>
       run(async (context) => (await import("./project/init.ts")).initProject(context, directory, options)),
     );
-  program
-    .command("export")
-    .description("export deployed APIs as files")
-    .exitOverride()
-    .command("api <api> <idOrDirectory> [directory]")
-    .usage("[options] <api> [id] <directory>")
-    .description(
-      "write the configuration and files of an API, or of its version with this id, to a new directory",
-    )
-    .action((api, idOrDirectory, directory) =>
-      run(async (context) =>
-        (await import("./project/export.ts")).exportApi(context, api, idOrDirectory, directory),
-      ),
-    );
+  addExportVerbs(program, run, version);
   program
     .command("audit")
     .description("print changes with who made them, and refused requests")
@@ -46,6 +33,36 @@ export function addOwnVerbs(program: Command, run: RunVerb): void {
         await out((await import("./completion.ts")).completionScript(program, shell));
         return 0;
       }),
+    );
+}
+
+function addExportVerbs(program: Command, run: RunVerb, version: string): void {
+  const verb = program
+    .command("export")
+    .description("export a deployed API, or the server for Kubernetes")
+    .exitOverride();
+  verb
+    .command("api <api> <idOrDirectory> [directory]")
+    .usage("[options] <api> [id] <directory>")
+    .description(
+      "write the configuration and files of an API, or of its version with this id, to a new directory",
+    )
+    .action((api, idOrDirectory, directory) =>
+      run(async (context) =>
+        (await import("./project/export.ts")).exportApi(context, api, idOrDirectory, directory),
+      ),
+    );
+  verb
+    .command("kubernetes")
+    .description("print YAML for `kubectl apply -f -` that runs the server as one pod")
+    .option("--namespace <name>", "an existing namespace", "default")
+    .option("--image <name>", "image made from deploy/Dockerfile", `quern:${version}`)
+    .option("--storage <size>", "size of the volume for the data directory", "10Gi")
+    .option("--cpus <number>", "CPUs that replicas and workers may reserve together", "2")
+    .option("--memory <size>", "memory that replicas and workers may reserve together", "4Gi")
+    .option("--database-secret <name>", "Secret whose key `url` is the URL of a PostgreSQL database")
+    .action((options) =>
+      run(async (context) => (await import("./kubernetes/export.ts")).exportKubernetes(context, options)),
     );
 }
 

@@ -1,0 +1,49 @@
+/** `quern export kubernetes`: prints YAML for `kubectl apply -f -`. */
+import { stringify } from "yaml";
+import { type CliContext, CliError, EXIT } from "../server/context.ts";
+import { manifest, type PodChoice } from "./manifest.ts";
+
+export interface KubernetesOptions {
+  namespace: string;
+  image: string;
+  storage: string;
+  cpus: string;
+  memory: string;
+  databaseSecret?: string;
+}
+
+const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** Names of Secrets are DNS subdomains. */
+const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const QUANTITY = /^([1-9]\d{0,8})(Mi|Gi|Ti)$/;
+const MEBIBYTES: Readonly<Record<string, number>> = { Mi: 1, Gi: 1024, Ti: 1024 * 1024 };
+
+export async function exportKubernetes({ out }: CliContext, options: KubernetesOptions): Promise<number> {
+  const objects = manifest(podChoice(options));
+  await out(objects.map((object) => stringify(object, { aliasDuplicateObjects: false })).join("---\n"));
+  return EXIT.success;
+}
+
+/** Throws a CliError that says which option is wrong, and what it may be. */
+export function podChoice(options: KubernetesOptions): PodChoice {
+  const { namespace, image, storage, databaseSecret } = options;
+  if (!LABEL.test(namespace)) throw wrong("--namespace", namespace, "lower-case letters, digits and -");
+  if (!/^[^\s]+$/.test(image)) throw wrong("--image", image, "a name such as registry.example/quern:1");
+  mebibytes("--storage", storage);
+  if (databaseSecret !== undefined && !SUBDOMAIN.test(databaseSecret))
+    throw wrong("--database-secret", databaseSecret, "the name of a Secret");
+  const cpus = Number(options.cpus);
+  if (!(cpus >= 0.1 && cpus <= 1024)) throw wrong("--cpus", options.cpus, "a number from 0.1 to 1024");
+  return { namespace, image, storage, cpus, memoryMi: mebibytes("--memory", options.memory), databaseSecret };
+}
+
+function mebibytes(option: string, text: string): number {
+  const [, number, unit] = QUANTITY.exec(text) ?? [];
+  const factor = MEBIBYTES[unit ?? ""];
+  if (factor === undefined) throw wrong(option, text, "a size such as 512Mi or 8Gi");
+  return Number(number) * factor;
+}
+
+function wrong(option: string, value: string, expected: string): CliError {
+  return new CliError(`${option} ${JSON.stringify(value)} is not ${expected}`, EXIT.usage);
+}
