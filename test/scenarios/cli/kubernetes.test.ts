@@ -1,9 +1,14 @@
 /** `quern export kubernetes`: what it prints, and that the command and settings in it start the server. */
-import { describe, expect, it } from "vitest";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { podChoice } from "../../../src/cli/kubernetes/export.ts";
 import { manifest } from "../../../src/cli/kubernetes/manifest.ts";
-import { TestServer } from "../../harness/server.ts";
+import { eventually } from "../../harness/eventually.ts";
+import { root, TestServer } from "../../harness/server.ts";
 
 const server = new TestServer();
 const OPTIONS = { namespace: "ml", image: "quern:1", storage: "10Gi", cpus: "2", memory: "4Gi" };
@@ -74,5 +79,59 @@ describe("the pod", () => {
 
   it("has more time to end than the drain takes", () => {
     expect(set).toMatchObject({ spec: { template: { spec: { terminationGracePeriodSeconds: 60 } } } });
+  });
+});
+
+/** A container of the manifest, as far as it is run here. */
+interface Container {
+  command?: string[];
+  args?: string[];
+  env: { name: string; value: string }[];
+}
+
+describe("the containers, run outside of a cluster with their own commands and variables", () => {
+  const volume = mkdtempSync(join(tmpdir(), "quern-pod-"));
+  const bin = join(volume, "bin");
+  const data = join(volume, "data");
+  let pod: ChildProcess;
+  beforeAll(() => {
+    mkdirSync(bin);
+    symlinkSync(join(root, "bin", "quern"), join(bin, "quern"));
+  });
+  afterAll(async () => {
+    const ended = new Promise((resolve) => pod.once("exit", resolve));
+    pod.kill();
+    await ended;
+    rmSync(volume, { recursive: true, force: true });
+  });
+
+  const here = (text: string) => text.replaceAll("/var/lib/quern", volume);
+  const containers = () => {
+    const { spec } = manifest(podChoice(OPTIONS))[3] as {
+      spec: { template: { spec: { initContainers: [Container]; containers: [Container] } } };
+    };
+    return spec.template.spec;
+  };
+  const variables = ({ env }: Container) => ({
+    PATH: `${bin}:${process.env.PATH}`,
+    QUERN_PYTHON: process.env.QUERN_PYTHON,
+    ...Object.fromEntries(env.map(({ name, value }) => [name, here(value)])),
+    // Any port of this machine.
+    QUERN_LISTEN: "0.0.0.0:0",
+    HOME: volume,
+  });
+
+  it("make the first key once, and start a server that needs it", async () => {
+    const [init] = containers().initContainers;
+    const [program, ...args] = init.command!.map(here);
+    for (let start = 0; start < 2; start++)
+      expect(spawnSync(program!, args, { env: variables(init), encoding: "utf8" }).status).toBe(0);
+    expect(readFileSync(join(volume, "first-key"), "utf8").match(/quern_[\w-]{32}/g)).toHaveLength(1);
+    const [server] = containers().containers;
+    pod = spawn("quern", server.args!, { env: variables(server), stdio: "ignore" });
+    await eventually("it is ready", () => existsSync(join(data, "address")));
+    const url = readFileSync(join(data, "address"), "utf8").trim();
+    expect((await fetch(`${url}/-/readyz`)).status).toBe(200);
+    expect((await fetch(`${url}/-/apis`)).status).toBe(401);
   });
 });
