@@ -128,7 +128,7 @@ describe("the containers, run outside of a cluster with their own commands and v
       expect(spawnSync(program!, args, { env: variables(init), encoding: "utf8" }).status).toBe(0);
     expect(readFileSync(join(volume, "first-key"), "utf8").match(/quern_[\w-]{32}/g)).toHaveLength(1);
     const [server] = containers().containers;
-    pod = spawn("quern", server.args!, { env: variables(server), stdio: "ignore" });
+    pod = spawn(join(bin, "quern"), server.args!, { env: variables(server), stdio: "ignore" });
     await eventually("it is ready", () => existsSync(join(data, "address")));
     const url = readFileSync(join(data, "address"), "utf8").trim();
     expect((await fetch(`${url}/-/readyz`)).status).toBe(200);
