@@ -2,9 +2,11 @@
  * The phase in which the input becomes batches. Workers start at the same time, so that they are ready when the batches
  * are.
  */
+import { contain } from "../base/boundary.ts";
 import { itemsFile } from "../contracts/data-layout.ts";
 import { type EnqueueTurnEnd, enqueueJob } from "./enqueue/enqueue-job.ts";
 import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
+import { EnqueuingDeaths, isSuspect } from "./enqueue/enqueuing-deaths.ts";
 import type { JobApi } from "./job-deps.ts";
 import type { Phase, RunOfJob } from "./phase.ts";
 import { enqueueFailed } from "./records/job-reasons.ts";
@@ -23,6 +25,7 @@ export class Enqueuing implements Phase, WorkersOwner {
   readonly losses = new WorkerLosses();
   private readonly run: RunOfJob;
   private readonly turns: EnqueueTurns;
+  private readonly deaths: EnqueuingDeaths;
   /** Known before all is enqueued if the items came with the submission. */
   private readonly expectedBatches: number | undefined;
   /** What it waits for in its turn. */
@@ -39,6 +42,7 @@ export class Enqueuing implements Phase, WorkersOwner {
     const { job_id, api_name, api_id } = job;
     this.run = run;
     this.turns = turns;
+    this.deaths = new EnqueuingDeaths(deps.db, deps.epoch, job);
     this.totalBatches = job.total_batch_count ?? undefined;
     this.expectedBatches = this.totalBatches ?? batch_count;
     this.workers = new JobWorkers({
@@ -85,6 +89,7 @@ export class Enqueuing implements Phase, WorkersOwner {
       before === 0 ? "started enqueuing batches" : `resumed enqueuing after ${before} batches`,
     );
     try {
+      await this.deaths.turnBegins();
       const total = await this.enqueueInTurns();
       if (total === undefined || !(await setRunning(deps.db, jobId, deps.epoch, total))) return undefined;
       deps.reach("enqueued-after-commit");
@@ -113,9 +118,29 @@ export class Enqueuing implements Phase, WorkersOwner {
       end = await enqueueJob({ ...deps, ...own, kept: end.kept });
       if (end.kind !== "turn_over") break;
       deps.jobLog(jobId, "others may enqueue now: the job waits for its next turn");
-      if (!(await this.turns.next(end.isFurther))) return undefined;
+      if (!(await this.nextTurn(end.isFurther))) return undefined;
     }
     return end.kind === "enqueued" ? end.total : undefined;
+  }
+
+  /** Waits for the next turn; false if the job ends before. */
+  private async nextTurn(isFurther: boolean): Promise<boolean> {
+    await this.deaths.turnIsOver();
+    if (!(await this.turns.next(isFurther))) return false;
+    await this.deaths.turnBegins();
+    return true;
+  }
+
+  /** Other suspects need not wait for this one, whose store may be away. */
+  private survive(): void {
+    contain(
+      "a job",
+      async () => {
+        await this.deaths.turnIsOver();
+        if (isSuspect(this.run.job)) this.turns.end();
+      },
+      (error) => this.run.unexpected(error),
+    );
   }
 
   private waitFor(reason: string | undefined): void {
@@ -138,11 +163,15 @@ export class Enqueuing implements Phase, WorkersOwner {
 
   tick(nowMs: number): void {
     this.workers.logWaiting(nowMs);
+    if (this.deaths.isSurvived(nowMs)) this.survive();
   }
 
   async close(): Promise<void> {}
 
-  async leave(): Promise<void> {}
+  async leave(): Promise<void> {
+    // Without a database it stays counted, which is harmless.
+    await this.deaths.turnIsOver().catch(() => {});
+  }
 }
 
 /** The `job_spec` of a predictor that declares it. The worker adds `config` from the text in `job_config`. */

@@ -18,6 +18,7 @@ import { finishJob } from "./end/finish-job.ts";
 import { JobDeadline } from "./end/job-deadline.ts";
 import type { PlacesByInput } from "./enqueue/enqueue-places.ts";
 import { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
+import { isSuspect } from "./enqueue/enqueuing-deaths.ts";
 import { Enqueuing } from "./enqueuing.ts";
 import type { JobDeps } from "./job-deps.ts";
 import type { JobOutput } from "./output/job-output.ts";
@@ -141,11 +142,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
     // Only these fields are kept: the paths of a selection may have 10 MB.
     const { kind, batch_size: batchSize, batch_count } = await storedInput(deps.db, job.job_id);
     this.output = await this.ownOutput.opened(this.openOutput());
-    const turns = new EnqueueTurns(
-      this.places[kind === "items" ? "items" : "files"],
-      job.api_name,
-      this.over,
-    );
+    const places = isSuspect(job) ? this.places.suspects : this.places[kind === "items" ? "items" : "files"];
+    const turns = new EnqueueTurns(places, job.api_name, this.over);
     if (!(await this.mayEnqueue(turns))) return;
     const enqueued = await this.enqueue(turns, batch_count).finally(() => turns.end());
     if (enqueued === undefined) return;

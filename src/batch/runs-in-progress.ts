@@ -7,7 +7,7 @@ import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-
 import { unavailabilityOf } from "../database/database.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import { finishJob, makeTerminal } from "./end/finish-job.ts";
-import { EnqueuePlaces } from "./enqueue/enqueue-places.ts";
+import { EnqueuePlaces, SuspectPlace } from "./enqueue/enqueue-places.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRun, type SharedByRuns } from "./job-run.ts";
 import type { UnfinishedJob } from "./records/job-lists.ts";
@@ -21,7 +21,7 @@ export class RunsInProgress {
   private readonly runs = new Map<string, JobRun>();
   private readonly byApi = new Map<string, number>();
   private readonly shared: SharedByRuns = {
-    places: { items: new EnqueuePlaces(), files: new EnqueuePlaces() },
+    places: { items: new EnqueuePlaces(), files: new EnqueuePlaces(), suspects: new SuspectPlace() },
     ticker: new RunTicker(),
   };
   private readonly gone = new AbortController();

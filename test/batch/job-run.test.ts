@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { EnqueuePlaces } from "../../src/batch/enqueue/enqueue-places.ts";
+import { EnqueuePlaces, SuspectPlace } from "../../src/batch/enqueue/enqueue-places.ts";
 import type { JobDeps } from "../../src/batch/job-deps.ts";
 import { JobRun } from "../../src/batch/job-run.ts";
 import type { JobRow } from "../../src/batch/records/job-rows.ts";
@@ -31,7 +31,7 @@ function openFiles(): string[] {
 }
 
 function newRun(deps: object): JobRun {
-  const places = { items: new EnqueuePlaces(), files: new EnqueuePlaces() };
+  const places = { items: new EnqueuePlaces(), files: new EnqueuePlaces(), suspects: new SuspectPlace() };
   const all = { dataDir: directory, epoch: 1, jobLog: () => {}, ...deps } as unknown as JobDeps;
   return new JobRun(all, JOB as JobRow, 0, { places, ticker: new RunTicker() });
 }

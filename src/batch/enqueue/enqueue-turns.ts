@@ -3,7 +3,7 @@
  * for its next turn, last of its API. So a job that lists or reads for ever keeps nobody else waiting for ever.
  */
 import { ENQUEUING_TURN_MAX_MS, ENQUEUING_TURN_MS } from "../../contracts/limits/jobs.ts";
-import type { EnqueuePlaces } from "./enqueue-places.ts";
+import type { DescribedPlaces } from "./enqueue-places.ts";
 
 /** How long a turn lasts if others wait. Pure. */
 export class EnqueueTurn {
@@ -38,7 +38,7 @@ export class EnqueueTurn {
 }
 
 export class EnqueueTurns {
-  private readonly places: EnqueuePlaces;
+  private readonly places: DescribedPlaces;
   private readonly api: string;
   private readonly over: AbortSignal;
   private readonly nowMs: () => number;
@@ -47,7 +47,7 @@ export class EnqueueTurns {
   private isWaiting = false;
 
   /** `over`: aborted when the job ends. */
-  constructor(places: EnqueuePlaces, api: string, over: AbortSignal, nowMs = () => performance.now()) {
+  constructor(places: DescribedPlaces, api: string, over: AbortSignal, nowMs = () => performance.now()) {
     this.places = places;
     this.api = api;
     this.over = over;

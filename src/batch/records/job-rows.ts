@@ -38,13 +38,15 @@ export interface JobRow {
   has_older_names: number;
   /** 1: `on_failure: isolate`. */
   isolates: number;
+  /** How often in a row a controller died while it enqueued this job, and got no further. */
+  enqueuing_deaths: number;
 }
 
 /** In the order of the row's fields. */
 export const JOB_COLUMNS = `job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn, dead_letter_queue,
   status, closing, reason_json, round, epoch, total_batch_count, enqueued_batches, enqueue_cursor_json, succeeded,
   failed_attempts, failed_batches, success_us, created_time, start_time, end_time, round_started_time, pruned_time,
-  paused, paused_time, has_older_names, isolates`;
+  paused, paused_time, has_older_names, isolates, enqueuing_deaths`;
 
 export type NewJob = Pick<
   JobRow,

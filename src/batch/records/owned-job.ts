@@ -57,7 +57,7 @@ export async function saveEnqueued(
   cursor: unknown,
 ): Promise<boolean> {
   const changed = await tx.run(
-    "UPDATE jobs SET enqueued_batches = ?, enqueue_cursor_json = ? WHERE job_id = ? AND epoch = ?",
+    "UPDATE jobs SET enqueued_batches = ?, enqueue_cursor_json = ?, enqueuing_deaths = 0 WHERE job_id = ? AND epoch = ?",
     [batches, JSON.stringify(cursor), jobId, epoch],
   );
   return changed === 1;

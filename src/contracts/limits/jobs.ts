@@ -39,6 +39,14 @@ export const ENQUEUING_OF_AN_API_MAX = 4;
 export const ENQUEUING_TURN_MS = 30_000;
 export const ENQUEUING_TURN_MAX_MS = 16 * 60_000;
 /**
+ * docs/contract/jobs.md#deaths-while-enqueuing: how often in a row a controller may die while it enqueues a job, without
+ * getting further. A job that has used up the first of them enqueues beside no other such job.
+ */
+export const ENQUEUING_DEATHS_BESIDE_OTHERS = 3;
+export const ENQUEUING_DEATHS_MAX = 6;
+/** A controller that lives for so long in a turn does not die of it: the turn is not counted, and the next job begins. */
+export const ENQUEUING_SURVIVED_MS = 60_000;
+/**
  * Pieces of files that a job keeps in memory between its turns, up to 1 KB each: the lines of a segment that is not
  * complete. If there are more of them, these lines are read again.
  */

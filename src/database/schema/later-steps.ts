@@ -46,4 +46,8 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // The bytes of a part before compression; null if it is not compressed.
     "ALTER TABLE output_parts ADD COLUMN unpacked_bytes INTEGER",
   ],
+  [
+    // How often in a row a controller died while it enqueued the job, and got no further.
+    "ALTER TABLE jobs ADD COLUMN enqueuing_deaths INTEGER NOT NULL DEFAULT 0",
+  ],
 ];

@@ -10,7 +10,13 @@ describe("batches_in_queue", () => {
   /** Ten batches, of which five succeeded and two finally failed. */
   const row: JobRow = {
     ...{ job_id: "j", api_name: "a", api_id: "1", workers: 1, timeout_s: null, max_receive_count: 1 },
-    ...{ dead_letter_arn: null, dead_letter_queue: null, has_older_names: 0, isolates: 0 },
+    ...{
+      dead_letter_arn: null,
+      dead_letter_queue: null,
+      has_older_names: 0,
+      isolates: 0,
+      enqueuing_deaths: 0,
+    },
     ...{ status: "status_running", closing: null, reason_json: null, round: 0, epoch: 1 },
     ...{ total_batch_count: 10, enqueued_batches: 10, enqueue_cursor_json: null },
     ...{ succeeded: 5, failed_attempts: 2, failed_batches: 2, success_us: 1 },
