@@ -1,11 +1,12 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** What needs TensorFlow, or a kernel of its own, is a stage of its own (`node scripts/test.mjs --tensorflow`, `--own-kernel`). */
+/** What needs TensorFlow, a kernel of its own or a cluster is a stage of its own (`node scripts/test.mjs --tensorflow`, `--own-kernel`; `npm run test:cluster`). */
 const SUITES: Record<string, string> = {
   "": "test/**/*.test.ts",
   tensorflow: "test/**/*.tensorflow.ts",
   "own-kernel": "test/**/*.cgroup.ts",
+  cluster: "test/**/*.cluster.ts",
 };
 
 /** These take half a minute or more, although they are short: they mostly wait. */

@@ -1,7 +1,7 @@
 /**
  * `npm test`: installs what is missing, then every stage that needs no special machine; with `--tensorflow`,
- * `--own-kernel` or `--postgres` as the first argument, the tests that need it. Ends with one line over all stages:
- * `N passed, N failed, N skipped`.
+ * `--own-kernel` or `--postgres` as the first argument, the tests that need it; with `--cluster`, those of
+ * scripts/cluster.mjs. Ends with one line over all stages: `N passed, N failed, N skipped`.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -24,7 +24,9 @@ const OTHER_NODE = "--other-node";
 const MEMORY_GROUPS = join("test", "memory-groups");
 /** With PostgreSQL as the database of each server, tests of what depends on it most. */
 const POSTGRES = "--postgres";
-const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE, POSTGRES];
+/** In the cluster that scripts/cluster.mjs has started. */
+const CLUSTER = "--cluster";
+const SUITES = [TENSORFLOW, OWN_KERNEL, OTHER_NODE, POSTGRES, CLUSTER];
 const scenarios = (folder, ...names) => names.map((name) => `test/scenarios/${folder}/${name}.test.ts`);
 /**
  * Leaves out tests that do not depend on the version of Node: decisions, Python, applications, guides, the rules of
@@ -195,6 +197,12 @@ function postgres() {
   return { passed: 0, failed: 0, skipped: 1 };
 }
 
+/** No second try: what the first one left in the cluster is in the way. */
+function cluster() {
+  const { status, text } = runVitest({ QUERN_TEST_SUITE: "cluster" }, ["--no-file-parallelism"]);
+  return counted(status, text);
+}
+
 function sum(all) {
   const add = (name) => all.reduce((count, counts) => count + counts[name], 0);
   return { passed: add("passed"), failed: add("failed"), skipped: add("skipped") };
@@ -203,6 +211,7 @@ function sum(all) {
 if (process.argv[2] === TENSORFLOW) await stage("TensorFlow", tensorflow);
 else if (process.argv[2] === OWN_KERNEL) await stage("a kernel of its own", ownKernel);
 else if (process.argv[2] === POSTGRES) await stage("PostgreSQL", postgres);
+else if (process.argv[2] === CLUSTER) await stage("Kubernetes", cluster);
 else if (process.argv[2] === OTHER_NODE) await stage("TypeScript", () => vitest({}, OF_NODE));
 else {
   await stage("Python runtime", () => pythonTests(process.env.QUERN_PYTHON ?? "python3", "python/tests"));

@@ -1,6 +1,14 @@
 /** A real PostgreSQL in a directory of its own: started, killed, paused and started again by tests. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { freePort } from "./faulty-proxy.ts";
@@ -79,6 +87,12 @@ export class Postgres {
   /** `fast` ends the sessions and then itself; `immediate` is as hard as a crash. */
   end(mode: "fast" | "immediate" = "immediate"): void {
     this.run("pg_ctl", "-D", this.data, "-m", mode, "-w", "stop");
+  }
+
+  /** Accepts connections of a network, such as `10.0.0.0/8`, at the addresses in `extra`. */
+  admit(network: string): void {
+    appendFileSync(join(this.data, "pg_hba.conf"), `host all all ${network} trust\n`);
+    this.run("pg_ctl", "-D", this.data, "reload");
   }
 
   /** Kills all its processes at once, as a crash of the machine does. */

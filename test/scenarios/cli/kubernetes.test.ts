@@ -26,6 +26,14 @@ describe("quern export kubernetes", () => {
     ]);
   });
 
+  it("is for an image that has every client, those that are optional on a laptop too", () => {
+    const dockerfile = readFileSync(join(root, "deploy", "Dockerfile"), "utf8");
+    const { peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      peerDependencies: Record<string, string>;
+    };
+    for (const client of Object.keys(peerDependencies)) expect(dockerfile).toContain(` ${client}@`);
+  });
+
   it.each([
     ["--namespace", "Ml"],
     ["--image", "a b"],

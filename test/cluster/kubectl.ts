@@ -1,0 +1,36 @@
+/** Commands of the person who runs the cluster. They work in its control plane's network namespace only. */
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+
+/** The directory of the cluster (scripts/cluster.mjs). */
+export const RUN = process.env.QUERN_TEST_CLUSTER!;
+
+/** Runs kubectl; resolves to what it printed. Throws with its error. */
+export function kubectl(args: readonly string[], input?: string | object): string {
+  return execFileSync("kubectl", ["--kubeconfig", join(RUN, "admin.kubeconfig"), ...args], {
+    encoding: "utf8",
+    input: typeof input === "object" ? JSON.stringify(input) : input,
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+  }).trim();
+}
+
+export function apply(object: string | object): void {
+  kubectl(["apply", "-f", "-"], object);
+}
+
+/** A namespace that admits only pods that meet the `restricted` Pod Security Standard. */
+export function restrictedNamespace(name: string): object {
+  const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } };
+}
+
+/** A volume for any one claim: a directory of this machine, which all nodes see. */
+export function volume(name: string, path: string): object {
+  const spec = {
+    capacity: { storage: "10Gi" },
+    accessModes: ["ReadWriteOnce"],
+    hostPath: { path },
+    persistentVolumeReclaimPolicy: "Retain",
+  };
+  return { apiVersion: "v1", kind: "PersistentVolume", metadata: { name }, spec };
+}
