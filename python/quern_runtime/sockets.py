@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 
+# How long a worker that has drained waits for gateways to close their connections.
+GATEWAYS_LEAVE_S = 2
+
+
 class Sockets:
     """Reads only on request, in the caller's thread; it does nothing in the background."""
 
@@ -41,6 +45,8 @@ class Sockets:
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         # Since when nobody has been connected (monotonic seconds).
         self.lonely_since = time.monotonic()
+        # Since when this worker waits for gateways to leave (monotonic seconds); None before.
+        self._leaving_since: float | None = None
 
     def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._connections.values()))
@@ -92,6 +98,16 @@ class Sockets:
         self._on_drop(connection)
         if not self._connections:
             self.lonely_since = time.monotonic()
+
+    def have_gateways_left(self) -> bool:
+        """For a worker with nothing left to do that drains. Gateways close their connections when they hear that; until
+        then each request is answered BUSY. One that wrote to a closed connection would lose the answers that it has not
+        read yet.
+        """
+        now = time.monotonic()
+        self._leaving_since = self._leaving_since or now
+        is_late = now - self._leaving_since > GATEWAYS_LEAVE_S
+        return is_late or not any(connection.role == "gateway" for connection in self)
 
     def close_in_child(self) -> None:
         """A child of user code: none of these is its own."""

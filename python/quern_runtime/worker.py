@@ -230,7 +230,7 @@ class Worker:
 
     def _is_over(self) -> bool:
         if self._draining or self._life.state == "failed":
-            return not self._tasks and self._predictions.is_settled
+            return not self._tasks and self._predictions.is_settled and self._sockets.have_gateways_left()
         if self._sockets:
             # A batch worker without its controller is of no use to anybody.
             return self._life.job_id is not None and not any(c.role == "controller" for c in self._sockets)

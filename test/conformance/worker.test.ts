@@ -411,6 +411,26 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     await eventually("it has left", () => process.exitCode === 0);
   });
 
+  it("answers BUSY after it was drained, until its gateways have closed their connections", async () => {
+    const controller = await ready();
+    const gateway = await caller("gateway");
+    controller.connection.sendJson(MESSAGE.DRAIN, 0, {});
+    // It may read the first one before the DRAIN.
+    gateway.predict(1, {});
+    await eventually("it has answered", () => gateway.received.some(({ id }) => id === 1));
+    gateway.predict(2, {});
+    await gateway.next("BUSY", 2);
+    gateway.connection.close();
+    await eventually("it has left", () => process.exitCode === 0);
+  });
+
+  it("leaves two seconds after it was drained, although a gateway stays", async () => {
+    const controller = await ready();
+    await caller("gateway");
+    controller.connection.sendJson(MESSAGE.DRAIN, 0, {});
+    await eventually("it has left", () => process.exitCode === 0, 10_000);
+  });
+
   it("ends with its controller, after the current batch, if it belongs to a job", async () => {
     const controller = await readyForJob();
     controller.lease(1, [
