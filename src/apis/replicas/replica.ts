@@ -11,6 +11,7 @@ import { ageMsOf, type Lifetime, StartWatch } from "../../engine/lifetime.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
 import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
+import { SetUpReport } from "../../protocol/set-up-report.ts";
 import { WorkerConnection } from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
@@ -52,6 +53,7 @@ export class Replica {
   private readonly worker: RunningWorker;
   private readonly events: ReplicaEvents;
   private readonly start: StartWatch;
+  private readonly setUp = new SetUpReport();
   private connection: WorkerConnection | undefined;
 
   constructor(
@@ -98,7 +100,9 @@ export class Replica {
     }
     const welcome = this.connection?.welcome;
     if (welcome?.state === "new") this.connection!.sendJson(MESSAGE.INIT, 0, init);
-    if (welcome?.state === "ready") this.ready(welcome);
+    if (welcome?.state !== "ready") return;
+    this.setUp.take();
+    this.ready(welcome);
   }
 
   /** Stops new requests. The replica finishes those that it has, then exits. It is killed after `graceMs`. */
@@ -123,6 +127,7 @@ export class Replica {
   }
 
   private onMessage(type: number, body: Buffer): void {
+    if (type === MESSAGE.READY || type === MESSAGE.INIT_FAILED) this.setUp.take();
     if (type === MESSAGE.READY) this.ready(JSON.parse(body.toString()) as Ready);
     if (type === MESSAGE.INIT_FAILED) this.events.onFailed(this, readFault(body));
     if (type === MESSAGE.RECYCLE) this.worn(decodeRecycle(body) === 0 ? "worn" : "wearing");
@@ -141,7 +146,8 @@ export class Replica {
   }
 
   private worn(wear: "wearing" | "worn"): void {
-    if (this.wear === "worn") return;
+    // A worker may repeat RECYCLE at will; each change publishes the routes.
+    if (this.wear === "worn" || this.wear === wear) return;
     this.wear = wear;
     if (this.state === "ready") this.events.onWear(this);
   }

@@ -18,6 +18,7 @@ import {
   type WorkerFault,
 } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
+import { SetUpReport } from "../../protocol/set-up-report.ts";
 import type { WorkerConnection, WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
 import { connectWorker } from "./connect-worker.ts";
 import { diedInSetUp } from "./death-faults.ts";
@@ -72,6 +73,7 @@ export class BatchWorker {
   /** Aborted when the worker is gone. */
   private readonly gone = new AbortController();
   private readonly start: StartWatch;
+  private readonly setUpReport = new SetUpReport();
   private readonly wear: Wear;
   private isStopping = false;
   /** It was set up while the job was being enqueued: `total_batch_count` of its `job_spec` is null. */
@@ -185,11 +187,13 @@ export class BatchWorker {
     this.lastProgressMs = performance.now();
     switch (type) {
       case MESSAGE.READY:
+        this.setUpReport.take();
         this.state = "ready";
         this.start.end();
         this.hasOnJobComplete = (JSON.parse(body.toString()) as Ready).has_on_job_complete;
         return this.events.onReady(this);
       case MESSAGE.INIT_FAILED:
+        this.setUpReport.take();
         this.isStopping = true;
         return this.events.onSetUpFailed(this, readFault(body));
       case MESSAGE.ACK: {

@@ -5,11 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { BatchWorker } from "../../../src/batch/workers/batch-worker.ts";
+import type { WorkerDeath } from "../../../src/batch/workers/worker-death.ts";
 import { FRAME_BODY_BYTES_MAX } from "../../../src/contracts/limits/frames.ts";
 import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import { FLAG_MORE } from "../../../src/protocol/frames.ts";
-import { MESSAGE, type WorkerFault } from "../../../src/protocol/messages.ts";
-import { fakeWorker } from "../../harness/fake-worker.ts";
+import { encodeJson, MESSAGE, type WorkerFault } from "../../../src/protocol/messages.ts";
+import { fakeWorker, type SentFrame } from "../../harness/fake-worker.ts";
 import { LONG_LIFE } from "../../harness/lifetime.ts";
 
 let dir: string;
@@ -61,4 +62,25 @@ it("a job's worker is killed when it begins a long result, which no controller e
     worker.setUp({ ...spec, concurrency: 1, threads: 1 }, 1).catch(reject);
   });
   expect(message).toContain("for which nobody waits");
+});
+
+it("a job's worker that says twice that it is ready is killed", async () => {
+  const path = join(dir, "w.sock");
+  const ready: SentFrame = [MESSAGE.READY, 0, 0, encodeJson({ wants: [], has_on_job_complete: false })];
+  server = await fakeWorker(path, "new", (type) => (type === MESSAGE.INIT ? [ready, ready] : []));
+  let readyCount = 0;
+  const broken = await new Promise<string | undefined>((resolve, reject) => {
+    const events = {
+      onReady: () => ++readyCount === 2 && resolve(undefined),
+      onLongStart: () => {},
+      onSetUpFailed: reject,
+      onDiskFull: reject,
+      onDeath: (_: BatchWorker, death: WorkerDeath) => resolve(death.broken),
+      onFault: reject,
+    };
+    const worker = new BatchWorker(fakeProcess(path), events, { lifetime: LONG_LIFE });
+    const spec = { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}" };
+    worker.setUp({ ...spec, concurrency: 1, threads: 1 }, 1).catch(reject);
+  });
+  expect(broken).toContain("twice");
 });

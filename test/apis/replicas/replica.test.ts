@@ -1,0 +1,87 @@
+/** A replica that repeats what it says to the controller (docs/worker-protocol.md). */
+import { mkdtempSync, rmSync } from "node:fs";
+import type { Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { Replica } from "../../../src/apis/replicas/replica.ts";
+import { processStartTime } from "../../../src/base/process-identity.ts";
+import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
+import { encodeByteCount, encodeJson, MESSAGE } from "../../../src/protocol/messages.ts";
+import { eventually } from "../../harness/eventually.ts";
+import { fakeWorker, type SentFrame } from "../../harness/fake-worker.ts";
+import { LONG_LIFE } from "../../harness/lifetime.ts";
+
+const READY: SentFrame = [MESSAGE.READY, 0, 0, encodeJson({ wants: [], is_async: false })];
+const FAULT = { stage: "init", type: "E", message: "no", traceback: "" };
+const INIT_FAILED: SentFrame = [MESSAGE.INIT_FAILED, 0, 0, encodeJson(FAULT)];
+const recycle = (left: number): SentFrame => [MESSAGE.RECYCLE, 0, 0, encodeByteCount(left)];
+
+let dir: string;
+let server: Server;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "quern-replica-"));
+});
+afterEach(() => {
+  server.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** A process that ends when it is killed. */
+function fakeProcess(path: string): RunningWorker {
+  let end: (exit: WorkerExit) => void = () => {};
+  const exited = new Promise<WorkerExit>((resolve) => {
+    end = resolve;
+  });
+  const kill = () => end({ signal: "SIGKILL" });
+  const paths = { socket: path, note: join(dir, "note") };
+  const identity = {
+    worker_id: "w",
+    pid: 1,
+    process_start: processStartTime(process.pid)!,
+    token: "t",
+    instance_id: "",
+    ...paths,
+  };
+  return { identity, address: { path }, exited, kill, stop: async () => kill() };
+}
+
+/** A replica whose worker sends these frames when it gets INIT, and what happens to it. */
+async function replicaOf(frames: SentFrame[]) {
+  const events: string[] = [];
+  const path = join(dir, "w.sock");
+  server = await fakeWorker(path, "new", (type) => (type === MESSAGE.INIT ? frames : []));
+  const reservation = { cpuMillis: 0, memoryBytes: 0, gpus: [] };
+  const api = { api_name: "a", predictor_id: "p", reservation, lifetime: LONG_LIFE };
+  const replica = new Replica(fakeProcess(path), api, {
+    onReady: () => events.push("ready"),
+    onFailed: () => events.push("failed"),
+    onLongStart: () => {},
+    onWear: ({ wear }) => events.push(wear),
+    onGone: () => events.push("gone"),
+    onFault: (error) => events.push(error.message),
+  });
+  const spec = { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}" };
+  await replica.connect({ ...spec, concurrency: 1, threads: 1 }, 1);
+  return { replica, events };
+}
+
+it("that repeats RECYCLE changes something twice at most", async () => {
+  const many = Array.from({ length: 1_000 }, () => [recycle(1), recycle(1)]).flat();
+  const { replica, events } = await replicaOf([READY, ...many, recycle(0), ...many, recycle(0)]);
+  await eventually("it is worn", () => replica.wear === "worn");
+  replica.kill();
+  await eventually("it is gone", () => events.includes("gone"), 5_000);
+  expect(events).toEqual(["ready", "wearing", "worn", "gone"]);
+});
+
+it.each([
+  ["READY", "ready", [READY, READY]],
+  ["INIT_FAILED", "failed", [INIT_FAILED, INIT_FAILED]],
+  ["INIT_FAILED after READY", "ready", [READY, INIT_FAILED]],
+])("that sends a second %s is killed, and nothing follows from it", async (_, first, frames) => {
+  const { events } = await replicaOf(frames);
+  await eventually("it is gone", () => events.includes("gone"), 5_000);
+  expect(events).toEqual([first, "gone"]);
+});
