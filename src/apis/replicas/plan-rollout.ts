@@ -102,6 +102,34 @@ function notNeeded({ wanted, fresh, old, unavailable }: Fleet): number {
   return old.coming + clamp(fresh.ready + old.ready - least, 0, old.ready);
 }
 
+/** A worker that starts or serves. */
+export interface PresentWorker {
+  predictor_id: string;
+  state: string;
+  wear: "fresh" | "wearing" | "worn";
+}
+
+/**
+ * Splits workers into those that stay, and those that new ones replace: workers of earlier versions, and worn ones. A
+ * stream may keep a draining worker for as long as its client likes, so worn ones also stay while as many workers drain
+ * as should serve: otherwise each stream could keep one more process. `wearing`: how many successors may start early.
+ */
+export function splitByAge<Worker extends PresentWorker>(
+  present: readonly Worker[],
+  { predictorId, wanted, leaving }: { predictorId: string; wanted: number; leaving: number },
+): { fresh: Worker[]; old: Worker[]; wearing: number } {
+  const mayWearOut = Math.max(0, wanted - leaving);
+  const current = present.filter(({ predictor_id }) => predictor_id === predictorId);
+  const worn = new Set(current.filter(({ wear }) => wear === "worn").slice(0, mayWearOut));
+  const fresh = current.filter((worker) => !worn.has(worker));
+  const wearing = fresh.filter(({ state, wear }) => state === "ready" && wear === "wearing").length;
+  return {
+    fresh,
+    old: present.filter((worker) => !fresh.includes(worker)),
+    wearing: Math.min(wearing, mayWearOut - worn.size),
+  };
+}
+
 function clamp(value: number, least: number, most: number): number {
   return Math.max(least, Math.min(most, value));
 }

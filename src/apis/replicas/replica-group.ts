@@ -1,6 +1,6 @@
 /** The workers of one real-time API: how many are wanted, which exist, and why some are missing. */
 import type { ApiVersion } from "../records/api-rows.ts";
-import type { Fleet } from "./plan-rollout.ts";
+import { type Fleet, splitByAge } from "./plan-rollout.ts";
 import type { Replica } from "./replica.ts";
 import type { ReplicaPlaces } from "./replica-places.ts";
 import { firstReplicas, scalingRules, updateStrategy } from "./scaling-rules.ts";
@@ -57,29 +57,32 @@ export class ReplicaGroup {
     return Math.floor(ready.length / this.perReplica);
   }
 
-  /** Workers of the newest version that have not reached `max_requests` or `max_age`. */
+  /** Workers of the newest version that new ones do not replace. */
   get fresh(): Replica[] {
-    return this.present.filter((worker) => this.isFresh(worker));
-  }
-
-  /** The workers that new ones replace. */
-  get old(): Replica[] {
-    return this.present.filter((worker) => !this.isFresh(worker));
-  }
-
-  private isFresh({ predictor_id, wear }: Replica): boolean {
-    return predictor_id === this.version.predictor_id && wear !== "worn";
+    return this.byAge.fresh;
   }
 
   /** How many successors start while the replicas that they will replace go on: as many as fit. */
   private get successors(): number {
-    const wearing = this.fresh.filter(({ state, wear }) => state === "ready" && wear === "wearing");
-    return Math.min(wearing.length, this.places.capacityLeft + this.places.spare);
+    return Math.min(this.byAge.wearing, this.places.capacityLeft + this.places.spare);
+  }
+
+  private get byAge() {
+    const { present, perReplica, wanted, leaving } = this;
+    return splitByAge(present, {
+      predictorId: this.version.predictor_id,
+      wanted: wanted * perReplica,
+      leaving,
+    });
+  }
+
+  private get leaving(): number {
+    return this.workers.length - this.present.length;
   }
 
   /** The old workers in the order in which they are stopped: first those that do not serve yet. */
   get oldInOrder(): Replica[] {
-    return inOrderOfLeaving(this.old);
+    return inOrderOfLeaving(this.byAge.old);
   }
 
   fleet(nowMs: number): Fleet {
@@ -95,7 +98,7 @@ export class ReplicaGroup {
       perReplica,
       fresh: { ...fresh, coming: fresh.coming + this.starting },
       old: split(oldInOrder),
-      leaving: this.workers.length - this.present.length,
+      leaving: this.leaving,
       surge: surge * perReplica,
       unavailable: unavailable * perReplica,
       spare: places.spare,

@@ -5,7 +5,6 @@
 
 import { setTimeout as schedule } from "node:timers";
 import type { Service } from "../../base/service.ts";
-import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits/predictions.ts";
 import type { WorkerRecord } from "../../database/worker-rows.ts";
 import { Adoption, type AdoptionDeps } from "./adoption.ts";
 import { ReconcileLoop } from "./reconcile-loop.ts";
@@ -14,9 +13,7 @@ import { ReplicaGroups, type ReplicaGroupsDeps } from "./replica-groups.ts";
 import { ReplicaLifecycle, type ReplicaLifecycleDeps } from "./replica-lifecycle.ts";
 import { ReplicaOutcomes, type ReplicaOutcomesDeps, type ReplicasOwner } from "./replica-outcomes.ts";
 import { Rollouts, type RolloutsDeps } from "./rollouts.ts";
-import { timeoutMsOf } from "./start-worker.ts";
-
-const REPLACE_MARGIN_MS = 5_000;
+import { finishMsOf } from "./start-worker.ts";
 
 export interface ReplicasDeps
   extends ReplicaGroupsDeps,
@@ -122,10 +119,7 @@ export class Replicas implements Service {
   replace(workerId: string): void {
     for (const { workers, version } of this.groups.all) {
       const found = workers.filter((worker) => worker.identity.worker_id === workerId);
-      this.lifecycle.retire(
-        found,
-        (timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS) + REPLACE_MARGIN_MS,
-      );
+      this.lifecycle.retire(found, finishMsOf(version));
     }
     this.loop.soon();
   }

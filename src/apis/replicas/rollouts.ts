@@ -4,6 +4,7 @@ import type { ReconcileLoop } from "./reconcile-loop.ts";
 import { inOrderOfLeaving, type ReplicaGroup } from "./replica-group.ts";
 import type { ReplicaLifecycle } from "./replica-lifecycle.ts";
 import type { ReplicaOutcomes } from "./replica-outcomes.ts";
+import { finishMsOf } from "./start-worker.ts";
 
 export interface RolloutsDeps {
   /** Writes a line of the server to the API's log. */
@@ -35,12 +36,15 @@ export class Rollouts {
     if (plan.borrows) places.borrow(oldInOrder);
     for (let i = 0; i < plan.start; i++) outcomes.contain(group.version.name, () => lifecycle.start(group));
     const leaving = oldInOrder.slice(0, plan.retireOld);
+    const retired = inOrderOfLeaving(group.fresh).slice(0, plan.retireFresh);
     if (plan.handsOver) places.handOver(leaving);
     places.keepOnly(plan.keep);
     places.waitFor(plan.waitFor);
     this.noteLack(group, isMoving(fleet, plan) ? 0 : plan.waitFor);
     if (fleet.fresh.ready + fleet.fresh.coming + plan.start < fleet.wanted) loop.pollCapacity();
-    lifecycle.retire([...inOrderOfLeaving(group.fresh).slice(0, plan.retireFresh), ...leaving]);
+    lifecycle.retire(retired);
+    // A successor waits for their compute, and requests for the successor.
+    lifecycle.retire(leaving, plan.handsOver ? finishMsOf(group.version) : undefined);
   }
 
   /** Records what missing replicas wait for, and logs it once in the API's log. */

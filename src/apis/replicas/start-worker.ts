@@ -11,6 +11,7 @@ import {
   projectDirectory,
 } from "../../contracts/data-layout.ts";
 import { STARTUP_TIMEOUT } from "../../contracts/limits/configuration.ts";
+import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits/predictions.ts";
 import type { Database } from "../../database/database.ts";
 import { allWorkers, saveWorker } from "../../database/worker-rows.ts";
 import type { Compute } from "../../engine/compute-account.ts";
@@ -21,6 +22,8 @@ import { removeFormerLogs } from "../../observe/log-files.ts";
 import type { Init } from "../../protocol/messages.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import { replicaConcurrency } from "./scaling-rules.ts";
+
+const FINISH_MARGIN_MS = 5_000;
 
 export interface StartWorkerDeps {
   db: Database;
@@ -117,6 +120,14 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
 export function timeoutMsOf(version: ApiVersion): number | undefined {
   const { timeout } = version.config.predictor;
   return timeout === undefined ? undefined : parseDurationMs(timeout);
+}
+
+/**
+ * How long a draining replica may take if another one waits for that: as long as a request may, so that only streams
+ * are cut off.
+ */
+export function finishMsOf(version: ApiVersion): number {
+  return (timeoutMsOf(version) ?? PREDICTION_TIMEOUT_DEFAULT_MS) + FINISH_MARGIN_MS;
 }
 
 /** `predictor.startup_timeout`, `max_requests` and `max_age`. */

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type Fleet, planRollout } from "../../../src/apis/replicas/plan-rollout.ts";
+import {
+  type Fleet,
+  type PresentWorker,
+  planRollout,
+  splitByAge,
+} from "../../../src/apis/replicas/plan-rollout.ts";
 
 const NONE = { ready: 0, coming: 0 };
 const fleet = (given: Partial<Fleet>): Fleet => ({
@@ -228,5 +233,36 @@ describe("a rollout", () => {
         [fresh, coming, leaving] = [fresh + coming, plan.start, plan.retireOld];
       }
     }
+  });
+});
+
+describe("workers", () => {
+  const worker = (wear: PresentWorker["wear"], predictor_id = "new", state = "ready"): PresentWorker => ({
+    predictor_id,
+    state,
+    wear,
+  });
+  const split = (present: PresentWorker[], wanted: number, leaving: number) => {
+    const { fresh, old, wearing } = splitByAge(present, { predictorId: "new", wanted, leaving });
+    return [fresh.length, old.length, wearing];
+  };
+
+  it.each<[string, PresentWorker[], number, number, [fresh: number, old: number, wearing: number]]>([
+    ["of an earlier version are replaced, however many drain", [worker("fresh", "old")], 1, 5, [0, 1, 0]],
+    ["that are worn are replaced", [worker("worn"), worker("fresh")], 2, 0, [1, 1, 0]],
+    ["that are wearing get successors early", [worker("wearing"), worker("wearing")], 2, 0, [2, 0, 2]],
+    ["that are wearing and start get none", [worker("wearing", "new", "initializing")], 1, 0, [1, 0, 0]],
+    ["that are worn stay while as many drain as should serve", [worker("worn")], 1, 1, [1, 0, 0]],
+    ["that are wearing get no successor then", [worker("wearing")], 1, 1, [1, 0, 0]],
+    [
+      "are replaced up to that number",
+      [worker("worn"), worker("worn"), worker("wearing"), worker("fresh")],
+      4,
+      3,
+      [3, 1, 0],
+    ],
+    ["of an API that should have none are not replaced", [worker("worn")], 0, 0, [1, 0, 0]],
+  ])("%s", (_, present, wanted, leaving, expected) => {
+    expect(split(present, wanted, leaving)).toEqual(expected);
   });
 });

@@ -25,6 +25,18 @@ class PythonPredictor:
         print("completed", flush=True)
 `;
 
+const STREAMS = `
+import asyncio, os
+class PythonPredictor:
+    def __init__(self, config): pass
+    async def predict(self, payload):
+        return self.pieces() if payload.get("stream") else os.getpid()
+    async def pieces(self):
+        while True:
+            yield os.getpid()
+            await asyncio.sleep(0.2)
+`;
+
 const server = new TestServer();
 beforeAll(() => server.start());
 afterAll(() => server.stop());
@@ -80,6 +92,25 @@ describe("a replica", () => {
     for (let sent = 1; sent < 20; sent++) expect(await ask()).toBe(first);
     process.kill(server.child("controller"), "SIGKILL");
     await eventually("a successor serves", async () => (await ask()) !== first);
+  });
+
+  it("is not replaced while a stream keeps its predecessor, so streams keep one process more", async () => {
+    server.deploy(project("name: streamed", "max_requests: 1", STREAMS));
+    const ask = async () => (await (await server.post("/streamed", {})).json()) as number;
+    const stream = new AbortController();
+    const body = JSON.stringify({ stream: true });
+    const { signal } = stream;
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body, signal };
+    const { value } = await (await fetch(`${server.baseUrl}/streamed`, init)).body!.getReader().read();
+    const first = Number(Buffer.from(value!).toString());
+    await eventually("a successor serves", async () => (await ask()) !== first);
+    const second = await ask();
+    await eventually("it is worn", () => apiLog("streamed").split("has reached").length > 2);
+    // A successor of it would be ready before the replica of another API.
+    server.deploy(project("name: other", ""));
+    expect(await ask()).toBe(second);
+    stream.abort();
+    await eventually("it is replaced too", async () => (await ask()) !== second);
   });
 
   it("is replaced at predictor.max_age, and no request fails", async () => {
