@@ -127,7 +127,8 @@ export class Dispatching implements Phase, WorkersOwner {
 
   /** The last workers stay for `on_job_complete`. */
   private recycleWorn(): void {
-    if (this.wantedWorkers === 0 || !this.workers.wearOut) return;
+    const isLast = this.settlements.settledBatches >= this.totalBatches;
+    if (this.run.isEnding || isLast || !this.workers.wearOut) return;
     for (const worker of this.dispatcher.takeWorn()) this.workers.recycle(worker);
   }
 

@@ -6,11 +6,11 @@
 import { contain } from "../../base/boundary.ts";
 import type { Ack } from "../../protocol/ack.ts";
 import type { RowsPlace } from "../rows/rows-place.ts";
-import type { BatchWorker, Leaser } from "../workers/batch-worker.ts";
+import type { BatchWorker } from "../workers/batch-worker.ts";
 import type { Deliveries } from "../workers/deliveries.ts";
 import type { LeasedBatch } from "../workers/lease-runs.ts";
-import type { WorkerDeath } from "../workers/worker-death.ts";
-import { chargedBatch, failureOf } from "../workers/worker-death.ts";
+import type { Leaser } from "../workers/leaser.ts";
+import { chargedBatch, failureOf, type WorkerDeath } from "../workers/worker-death.ts";
 import type { WorkerLosses, WorkersKeepDying } from "../workers/worker-losses.ts";
 import { Attempts, type AttemptsOptions } from "./attempts.ts";
 import { type FormerDeaths, NextBatches } from "./next-batches.ts";

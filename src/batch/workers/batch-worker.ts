@@ -7,7 +7,6 @@ import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
 import { type Lifetime, StartWatch, Wear } from "../../engine/lifetime.ts";
-import type { Ack } from "../../protocol/ack.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
 import {
@@ -24,13 +23,12 @@ import { connectWorker } from "./connect-worker.ts";
 import { diedInSetUp } from "./death-faults.ts";
 import { Deliveries, type OpenRows } from "./deliveries.ts";
 import type { LeasedBatch } from "./lease-runs.ts";
+import { type Leaser, NO_LEASER } from "./leaser.ts";
 import { inHandOf, type WorkerDeath } from "./worker-death.ts";
 
 const LAST_WORDS_MS = 500;
 /** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */
 const TEMPORARY_FAILURE = 75;
-/** Used until `serve`: nothing is leased yet, so nothing can be acknowledged or given back. */
-const NO_LEASER: Leaser = { acked: () => {}, released: () => {} };
 
 export interface BatchWorkerEvents {
   onReady(worker: BatchWorker): void;
@@ -48,12 +46,6 @@ export interface BatchWorkerOptions {
   lifetime: Lifetime;
   /** Undefined if the job has no output. */
   openRows?: OpenRows | undefined;
-}
-
-/** The owner of the leased batches: it receives acknowledgements, and batches that are given back. */
-export interface Leaser {
-  acked(worker: BatchWorker, ack: Ack): void;
-  released(batches: number[]): void;
 }
 
 export class BatchWorker {
@@ -129,10 +121,7 @@ export class BatchWorker {
     };
   }
 
-  /**
-   * Sends the number of batches, once all are enqueued. Called before the first lease, so that each `predict()` can use
-   * it.
-   */
+  /** Sends the number of batches, once all are enqueued: before the first lease, so that each `predict()` has it. */
   tellTotal(total_batch_count: number): void {
     if (!this.lacksTotal) return;
     this.lacksTotal = false;
@@ -144,8 +133,13 @@ export class BatchWorker {
     this.leaser = leaser;
   }
 
+  /** It serves. One that is told to end may take a while to leave, and does nothing more. */
+  get isServing(): boolean {
+    return this.state === "ready" && !this.isStopping;
+  }
+
   get freeCredit(): number {
-    if (this.state !== "ready" || this.isStopping) return 0;
+    if (!this.isServing) return 0;
     return Math.min(this.deliveries.freeCredit, this.batchesLeft);
   }
 
@@ -185,15 +179,14 @@ export class BatchWorker {
   /** An exception here means that the worker broke the protocol: its connection is closed and it is killed. */
   private onMessage(type: number, id: number, body: Buffer): void {
     this.lastProgressMs = performance.now();
+    if (type === MESSAGE.READY || type === MESSAGE.INIT_FAILED) this.setUpReport.take();
     switch (type) {
       case MESSAGE.READY:
-        this.setUpReport.take();
         this.state = "ready";
         this.start.end();
         this.hasOnJobComplete = (JSON.parse(body.toString()) as Ready).has_on_job_complete;
         return this.events.onReady(this);
       case MESSAGE.INIT_FAILED:
-        this.setUpReport.take();
         this.isStopping = true;
         return this.events.onSetUpFailed(this, readFault(body));
       case MESSAGE.ACK: {

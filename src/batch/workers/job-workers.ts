@@ -82,12 +82,12 @@ export class JobWorkers {
   }
 
   ready(): BatchWorker[] {
-    return [...this.workers.keys()].filter((worker) => worker.state === "ready");
+    return [...this.workers.keys()].filter((worker) => worker.isServing);
   }
 
   /** The counts of the contract. A worker that has waited long for compute is stalled, not pending. */
   counts(nowMs: number): WorkerCounts {
-    const running = this.ready().length;
+    const running = [...this.workers.keys()].filter(({ state }) => state === "ready").length;
     const stalled = this.reservations.waiting(nowMs - STALLED_AFTER_MS);
     return {
       pending: this.reservations.missing - stalled,

@@ -14,12 +14,14 @@ class PythonPredictor:
         return os.getpid()
 `;
 const BATCHES = `
-import os
+import atexit, os, time
 class PythonPredictor:
     def __init__(self, config):
-        import time
         while config.get("hangs"): time.sleep(0.1)
+        if config.get("lingers"): atexit.register(time.sleep, 4)
+        self.lingers = config.get("lingers")
     def predict(self, payload):
+        if self.lingers: time.sleep(payload[0])
         return [os.getpid() for _ in payload]
     def on_job_complete(self):
         print("completed", flush=True)
@@ -123,7 +125,7 @@ describe("a replica", () => {
 
 describe("a worker of a job", () => {
   const batchApi = (name: string, predictor: string) =>
-    project(`name: ${name}\n  kind: BatchAPI`, predictor, BATCHES);
+    project(`name: ${name}\n  kind: BatchAPI\n  compute: {cpu: 50m}`, predictor, BATCHES);
   const items = (count: number) => Array.from({ length: count }, (_, number) => number);
   const pidsOf = async (api: string, job: string) => {
     const text = await (await server.fetch(`/${api}/${job}/results`)).text();
@@ -149,6 +151,23 @@ describe("a worker of a job", () => {
     const log = server.cli(["logs", "worn", job]).out;
     expect(log).toContain("has reached max_requests or max_age, and is replaced");
     expect(log).toContain("completed");
+  });
+
+  it("that is replaced and takes long to leave does not keep the job from its end", async () => {
+    server.deploy(batchApi("lingering", "max_requests: 2, config: {lingers: true}"));
+    // Five workers leave while the sixth does the last batch.
+    const work = { items: [...items(10).fill(0), 1], batch_size: 1 };
+    const job = await server.submit("lingering", { workers: 6, item_list: work, output: {} });
+    expect(await server.ended("lingering", job)).toMatchObject({ status: "status_succeeded" });
+  });
+
+  it("that has done the last batch is not replaced: it runs on_job_complete", async () => {
+    server.deploy(batchApi("last", "max_requests: 1"));
+    const job = await server.submit("last", { workers: 1, item_list: { items: [0], batch_size: 1 } });
+    expect(await server.ended("last", job)).toMatchObject({ status: "status_succeeded" });
+    const log = server.cli(["logs", "last", job]).out;
+    expect(log).toContain("completed");
+    expect(log).not.toContain("is replaced");
   });
 
   it("that hangs in __init__ past predictor.startup_timeout ends the job, which says why", async () => {
