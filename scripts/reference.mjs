@@ -11,6 +11,7 @@ const { ERRORS } = await import(join(root, "dist", "contracts", "errors.js"));
 const { apiSchema } = await import(join(root, "dist", "contracts", "config", "apis.js"));
 const { LIMITS } = await import(join(root, "dist", "contracts", "http", "limit-table.js"));
 const { OPERATIONS } = await import(join(root, "dist", "contracts", "http", "operations.js"));
+const { scopesOf } = await import(join(root, "dist", "contracts", "http", "operation.js"));
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
 const { SECRET_NAMES } = await import(join(root, "dist", "contracts", "secrets.js"));
 const { CREDENTIALS, CREDENTIALS_OF_QUERY } = await import(join(root, "dist", "gateway", "payload-meta.js"));
@@ -124,7 +125,9 @@ function commands() {
 }
 
 function http() {
-  const sections = OPERATIONS.map(({ method, path, about, scope, parameters, body, answers, errors }) => {
+  const sections = OPERATIONS.map((operation) => {
+    const { method, path, about, parameters, body, answers, errors } = operation;
+    const opening = scopesOf(operation).map((scope) => `\`${scope}\``);
     const rows = [
       ...parameters.map(({ name, in: place, about: meaning }) => [`${place} \`${name}\``, meaning]),
       ...(body === undefined ? [] : [["body", `\`${body.type}\``]]),
@@ -135,7 +138,7 @@ function http() {
           .join(" or "),
       ],
       ...(errors.length === 0 ? [] : [["errors", errors.map((code) => `\`${code}\``).join(" ")]]),
-      ["key", scope === undefined ? "none" : `\`${scope}\``],
+      ["key", opening.join(" or ") || "none"],
     ];
     return `## \`${method.toUpperCase()} ${path}\`\n\n${about}\n\n${table(["", ""], rows)}`;
   });
@@ -147,7 +150,7 @@ function http() {
 function metrics() {
   const rows = Object.entries(METRICS).map(([name, [type, help]]) => [`\`${name}\``, type, help]);
   const intro =
-    "`/-/metrics` gives these in Prometheus' text format, with a key of scope `admin`. Counters are of all gateways together since the controller started; the numbers of `quern get` go back two weeks and survive restarts. Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue` (the hundred with the oldest messages), `process`, `quantile`, `class` (the first hundred of each gateway).";
+    "`/-/metrics` gives these in Prometheus' text format, with a key of scope `view` or `admin`. Counters are of all gateways together since the controller started; the numbers of `quern get` go back two weeks and survive restarts. Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue` (the hundred with the oldest messages), `process`, `quantile`, `class` (the first hundred of each gateway).";
   return `# Metrics\n\n${intro}\n\n${table(["metric", "type", "meaning"], rows)}\n`;
 }
 
@@ -159,7 +162,7 @@ function secrets() {
 
 With a key below \`admin\`, answers have \`***\` instead of these values:
 
-- all values of \`predictor.env\`, and the values of \`predictor.config\` and of a job's \`config\` under a secret's name, at any depth
+- all values of \`predictor.env\`, and the values of \`predictor.config\`, of a job's \`config\` and of an application's resources under a secret's name, at any depth
   (\`null\`, \`true\` and \`false\` are shown);
 - in any text: the user of a URL (\`https://user:password@host\`), signatures and tokens in a URL's query, \`Authorization\` values, what signs a request to a store, keys of Quern and the capability in a \`QUERN_API_URL\`.
 

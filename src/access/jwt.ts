@@ -1,6 +1,6 @@
 /**
  * Verifies JSON Web Tokens of a trusted issuer (RFC 7519) with its published keys (RFC 7517). One claim lists what a
- * token opens: `predict`, `submit`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
+ * token opens: `predict`, `submit`, `view`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
  */
 import { readFileSync } from "node:fs";
 import { createLocalJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";

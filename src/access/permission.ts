@@ -10,6 +10,8 @@ export interface Need {
   scope: KeyScope;
   /** The API that the request is for, if it is for one. */
   api?: string;
+  /** Whether the request changes nothing, so that a key with the scope `view` is sufficient too. */
+  isRead?: boolean;
 }
 
 /** The key or token that a caller presents, and what it opens. */
@@ -60,7 +62,7 @@ export function assertPermission(
 
 /** The same error whatever the request is for: callers without a key do not learn which APIs exist. */
 export function unauthorized(key: string | undefined, scope: KeyScope): ServiceError {
-  const what = scope === "admin" ? "the control plane" : "this address";
+  const what = isOfControlPlane(scope) ? "the control plane" : "this address";
   const why = key === undefined ? `${what} needs a key` : "the key is unknown, was revoked or has expired";
   return new ServiceError("unauthorized", `${why}; ${howToSend(scope)}`);
 }
@@ -77,18 +79,28 @@ export function assertOpens(principal: Principal, need: Need): Principal {
   );
 }
 
-function whatOf(need: Need): string {
-  return need.api === undefined ? "the control plane" : `API ${need.api}`;
+function whatOf({ scope, api }: Need): string {
+  if (api !== undefined) return `API ${api}`;
+  return scope === "admin" ? "this request to the control plane" : "the control plane";
 }
 
 function opens(permission: Permission, need: Need): boolean {
-  if (permission.scope === "admin" && permission.api === null) return true;
+  if (permission.api === null && opensEverywhere(permission.scope, need)) return true;
   return permission.scope === need.scope && (permission.api === null || permission.api === need.api);
+}
+
+/** Whether a scope for the whole server opens `need`, whatever its API. */
+function opensEverywhere(scope: KeyScope, { isRead }: Need): boolean {
+  return scope === "admin" || (scope === "view" && isRead === true);
+}
+
+function isOfControlPlane(scope: KeyScope): boolean {
+  return scope === "admin" || scope === "view";
 }
 
 function howToSend(scope: KeyScope): string {
   const sent = "send it as Authorization: Bearer KEY or X-API-Key: KEY";
-  return scope === "admin"
+  return isOfControlPlane(scope)
     ? `${sent}; on the server's machine, use the content of admin-token in its data directory; elsewhere, set QUERN_API_KEY`
     : `${sent}; \`quern keys create --scope predict\` creates one for predictions, \`--scope submit\` for jobs`;
 }

@@ -90,7 +90,7 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
   verb
     .command("create")
     .description("create a key and print it; it is shown only once")
-    .requiredOption("--scope <scope>", "predict, submit or admin")
+    .requiredOption("--scope <scope>", "predict, submit, view or admin")
     .option("--api <name>", "for this API only")
     .option("--data-dir <dir>", "create the key in this data directory, without a running server")
     .option("--rate <rate>", "limit of requests, such as 100/s, 5000/m or 20000/h")

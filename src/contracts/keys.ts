@@ -1,8 +1,11 @@
 /** Keys and their permissions (docs/contract/access.md#scopes). */
 import * as z from "zod";
 
-export const KEY_SCOPES = ["predict", "submit", "admin"] as const;
+export const KEY_SCOPES = ["predict", "submit", "view", "admin"] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
+
+/** The scopes that are for the whole server, never for one API. */
+const SERVER_SCOPES: readonly KeyScope[] = ["view", "admin"];
 
 /** What one key, or one claim of a token, permits. */
 export interface Permission {
@@ -64,13 +67,16 @@ export const newKeySchema = z
     rate: rate.nullish(),
     expires_in: duration.regex(/[1-9]/, "must be longer than 0").nullish(),
   })
-  .refine(({ scope, api }) => scope !== "admin" || api == null, {
+  .refine(({ scope, api }) => !SERVER_SCOPES.includes(scope) || api == null, {
     path: ["api"],
-    message: "must be left out: a key of scope admin is for the whole server",
+    message: `must be left out: a key of scope ${SERVER_SCOPES.join(" or ")} is for the whole server`,
   })
   // The same rule for the API's description, which cannot express a refinement.
   .meta({
-    not: { properties: { scope: { const: "admin" }, api: { type: "string" } }, required: ["scope", "api"] },
+    not: {
+      properties: { scope: { enum: SERVER_SCOPES }, api: { type: "string" } },
+      required: ["scope", "api"],
+    },
   });
 
 /** The body of `POST /-/keys/{id}/rotate`. */

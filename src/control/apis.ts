@@ -11,6 +11,7 @@ import type { Jobs } from "../batch/jobs.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits/configuration.ts";
 import { logsResponse } from "./answers/logs.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
+import type { ShownConfig } from "./answers/shown-config.ts";
 import { jsonText } from "./answers/stream-text.ts";
 import { tellAudit } from "./requests/audited.ts";
 import { assertStillOpen, senderOf } from "./requests/authorization.ts";
@@ -25,6 +26,7 @@ export interface ApiRoutesDeps {
   keys: Keys;
   streams: OpenStreams;
   lists: OpenStreams;
+  shown: ShownConfig;
   apiLogDirectory: (name: string) => string;
 }
 
@@ -71,14 +73,15 @@ function configRequest(c: Context, keys: Keys): ConfigRequest {
 }
 
 export function apiRoutes(deps: ApiRoutesDeps): Hono {
-  const { apis, jobs, keys, apiLogDirectory } = deps;
+  const { apis, jobs, keys, shown, apiLogDirectory } = deps;
   const app = new Hono();
   const { deployed } = apis;
 
   app.route("/", deployRoutes(apis, keys));
 
-  const view = async (c: Context, state: ApiState) => ({
+  const view = async (c: Context, state: ApiState, show: (spec: unknown) => unknown) => ({
     ...state,
+    spec: show(state.spec),
     ...(state.kind === "BatchAPI" ? await jobs.records.summary(state.name) : {}),
     ...(state.kind === "RealtimeAPI" ? { metrics: await deployed.metrics(state.name) } : {}),
     endpoint: `${baseUrl(c)}${state.endpoint}`,
@@ -87,14 +90,16 @@ export function apiRoutes(deps: ApiRoutesDeps): Hono {
 
   app.get("/-/apis", async (c) => {
     const states = await deployed.list();
-    return jsonText(stringifyExact({ apis: await Promise.all(states.map((state) => view(c, state))) }));
+    const show = shown.ofControl(c);
+    return jsonText(stringifyExact({ apis: await Promise.all(states.map((state) => view(c, state, show))) }));
   });
 
   app.get("/-/apis/:name", async (c) => {
     const state = await deployed.get(c.req.param("name"));
-    const submitted_api_spec = await deployed.submitted(state.name);
+    const show = shown.ofControl(c);
+    const submitted_api_spec = show(await deployed.submitted(state.name));
     const history = await deployed.history(state.name);
-    return jsonText(stringifyExact({ ...(await view(c, state)), submitted_api_spec, history }));
+    return jsonText(stringifyExact({ ...(await view(c, state, show)), submitted_api_spec, history }));
   });
 
   app.post("/-/apis/:name/refresh", async (c) => {

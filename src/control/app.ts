@@ -1,4 +1,4 @@
-/** The controller's HTTP, behind the gateway. It combines one file per resource, and adds admin keys and errors. */
+/** The controller's HTTP, behind the gateway. It combines one file per resource, and adds keys and errors. */
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import type { Backups } from "../backup/take-backup.ts";
@@ -25,6 +25,7 @@ import { audited } from "./requests/audited.ts";
 import { askedBy, assertKey, assertMayKnow } from "./requests/authorization.ts";
 import { clientLeft } from "./requests/connection.ts";
 import { controlListenerOnly, requestId } from "./requests/forwarded.ts";
+import { neededScope } from "./requests/needed-scope.ts";
 
 export interface ControlDeps
   extends ApiRoutesDeps,
@@ -81,7 +82,8 @@ export function controlApp(deps: ControlDeps): Hono {
   });
   // Callers that may submit to an API may read its queue's counts. The queue's own route checks that.
   app.use("/-/*", async (c, next) => {
-    if (!c.req.path.startsWith("/-/queues")) assertKey(c, deps.keys, { scope: "admin" });
+    const scope = neededScope(c.req.method, c.req.path);
+    if (scope !== "submit") assertKey(c, deps.keys, { scope });
     await next();
   });
   app.get("/-/version", (c) => c.json({ version: deps.version }));

@@ -1,9 +1,10 @@
 /** `/-/applications`: declarative applications and their resources. */
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import type { ApplicationState } from "../contracts/config/applications.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { logsResponse } from "./answers/logs.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
+import type { ShownConfig } from "./answers/shown-config.ts";
 import { baseUrl } from "./requests/forwarded.ts";
 import { flag, isTrue } from "./requests/parameters.ts";
 
@@ -11,21 +12,21 @@ export interface ApplicationRoutesDeps {
   applications: Applications;
   streams: OpenStreams;
   lists: OpenStreams;
+  shown: ShownConfig;
 }
 
 export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
-  const { applications } = deps;
+  const { applications, shown } = deps;
   const app = new Hono();
+  const viewOf = (c: Context, state: ApplicationState) => shownTo(state, baseUrl(c), shown.ofControl(c));
 
   app.get("/-/applications", async (c) => {
     const states = await applications.list();
-    return c.json({ applications: states.map((state) => withAddresses(state, baseUrl(c))) });
+    return c.json({ applications: states.map((state) => viewOf(c, state)) });
   });
 
   app.get("/-/applications/:name", async (c) =>
-    c.json(
-      withAddresses(await applications.get(c.req.param("name"), isTrue(c.req.query("values"))), baseUrl(c)),
-    ),
+    c.json(viewOf(c, await applications.get(c.req.param("name"), isTrue(c.req.query("values"))))),
   );
 
   app.post("/-/applications/:name/refresh", async (c) => {
@@ -46,11 +47,14 @@ export function applicationRoutes(deps: ApplicationRoutesDeps): Hono {
   return app;
 }
 
-function withAddresses(state: ApplicationState, base: string): ApplicationState {
-  const resources = state.resources.map((resource) =>
-    resource.api === undefined
-      ? resource
-      : { ...resource, api: { ...resource.api, endpoint: `${base}${resource.api.endpoint}` } },
-  );
+/** An application with the addresses of its APIs, and with the configurations that the caller may see. */
+function shownTo(state: ApplicationState, base: string, show: (config: unknown) => unknown) {
+  const resources = state.resources.map((resource) => ({
+    ...resource,
+    config: show(resource.config),
+    ...(resource.api === undefined
+      ? {}
+      : { api: { ...resource.api, endpoint: `${base}${resource.api.endpoint}` } }),
+  }));
   return { ...state, resources };
 }

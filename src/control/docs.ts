@@ -5,7 +5,7 @@
 import { Hono } from "hono";
 import { ERRORS } from "../contracts/errors.ts";
 import { openApiDocument } from "../contracts/http/openapi.ts";
-import type { Operation } from "../contracts/http/operation.ts";
+import { type Operation, scopesOf } from "../contracts/http/operation.ts";
 import { OPERATIONS } from "../contracts/http/operations.ts";
 import { baseUrl } from "./requests/forwarded.ts";
 
@@ -61,7 +61,9 @@ ${Object.entries(ERRORS)
 `;
 }
 
-function section({ id, method, path, about, scope, parameters, body, answers, errors }: Operation): string {
+function section(operation: Operation): string {
+  const { id, method, path, about, parameters, body, answers, errors } = operation;
+  const opening = scopesOf(operation);
   const rows = [
     ...parameters.map(({ name, in: place, about: meaning }) => [
       `${place} <code>${name}</code>`,
@@ -75,7 +77,7 @@ function section({ id, method, path, about, scope, parameters, body, answers, er
         .join(" or "),
     ],
     ...(errors.length === 0 ? [] : [["errors", errors.map((code) => `<code>${code}</code>`).join(" ")]]),
-    ["key", scope === undefined ? "none" : `<code>${scope}</code>`],
+    ["key", opening.map((one) => `<code>${one}</code>`).join(" or ") || "none"],
   ];
   return `<section id="${id}"><h3><b class="${method}">${method.toUpperCase()}</b> <code>${escaped(path)}</code></h3><p>${escaped(about)}</p>
 <table>${rows.map(([head, text]) => `<tr><th>${head}</th><td>${text}</td></tr>`).join("")}</table></section>`;

@@ -11,7 +11,7 @@ export function refuseOtherMethods(app: Hono, deps: JobRoutesDeps): void {
     const legal = OPERATIONS.filter((operation) => operation.path === path);
     const allow = legal.map(({ method }) => method.toUpperCase()).join(", ");
     app.all(path.replace("/{api}", API).replace(/\/\{(\w+)\}/g, "/:$1"), async (c) => {
-      if (c.req.param("api") !== undefined) await batchApi(c, deps);
+      if (c.req.param("api") !== undefined) await batchApi(c, deps, "read");
       const message = `${c.req.method} is not allowed here; allowed: ${allow}`;
       throw new ServiceError("method_not_allowed", message, { allow });
     });

@@ -27,19 +27,17 @@ export interface QueueRoutesDeps {
 
 export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hono {
   const app = new Hono();
-  const admin = (c: Context) => assertKey(c, keys, { scope: "admin" });
   app.get("/-/queues", async (c) => {
-    admin(c);
     const after = cursorOf(c, (cursor) => QUEUE_CURSOR.test(cursor));
     return c.json(await queues.list(after, limitOf(c)));
   });
   app.get("/-/queues/:queue", async (c) => {
     const name = c.req.param("queue");
     const row = isUlid(name) ? await jobs.records.byId(name) : undefined;
-    const need: Need = { scope: "submit", api: row?.api_name ?? "" };
+    const need: Need = { scope: "submit", api: row?.api_name ?? "", isRead: true };
     // Other callers get the same error as for a queue that does not exist: the one for this API names it.
     if (row === undefined || !isPermitted(c, keys, need)) {
-      admin(c);
+      assertKey(c, keys, { scope: "view" });
       return c.json(await queues.counts(name));
     }
     assertKey(c, keys, need);
@@ -48,17 +46,14 @@ export function queueRoutes({ jobs, queues, keys, lists }: QueueRoutesDeps): Hon
     return c.json({ job_id, batches_in_queue, batch_metrics, total_batch_count: total_batch_count ?? null });
   });
   app.get("/-/queues/:queue/messages", async (c) => {
-    admin(c);
     const page = await queues.messages(c.req.param("queue"), cursorOf(c, isUlid), limitOf(c));
     return messagesResponse(c, lists, page);
   });
   app.delete("/-/queues/:queue/messages", async (c) => {
-    admin(c);
     const purged = await queues.purge(c.req.param("queue"));
     return c.json({ message: `purged ${purged} messages of ${c.req.param("queue")}` });
   });
   app.delete("/-/queues/:queue/messages/:message", async (c) => {
-    admin(c);
     const { queue, message } = c.req.param();
     if (await queues.remove(queue, message)) return c.json({ message: `deleted message ${message}` });
     throw new ServiceError("message_not_found", `${queue} has no message "${message}"`);

@@ -31,7 +31,7 @@ export const AUTHORIZATION_SETTINGS = {
     option: "--jwt-scopes-claim <name>",
     default: "scope",
     unit: "name",
-    help: "claim with the scopes of a token: predict, submit, admin, predict:NAME, submit:NAME",
+    help: "claim with the scopes of a token: predict, submit, view, admin, predict:NAME, submit:NAME",
     parse: asGiven,
   },
   sigv4Credentials: {

@@ -1,6 +1,6 @@
 /** The operations on APIs: deploy, change, show and delete them (docs/contract/addresses.md#control-plane). */
 import { apiListSchema, deployedSchema, describedApiSchema, messageSchema } from "./answers.ts";
-import { ADMIN_ERRORS, follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
+import { CONTROL_ERRORS, follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
 
 const name: Parameter = { name: "name", in: "path", about: "the API's name", schema: text };
 const force: Parameter = {
@@ -10,7 +10,7 @@ const force: Parameter = {
     "cancel a deployment in progress: stop replicas that are starting, and an application's running computations",
   schema: { type: "boolean" },
 };
-const NAMED_API_ERRORS = [...ADMIN_ERRORS, "api_not_found"] as const;
+const NAMED_API_ERRORS = [...CONTROL_ERRORS, "api_not_found"] as const;
 
 /** The parameters of a configuration, in an archive or alone. */
 const CONFIG_PARAMETERS: readonly Parameter[] = [
@@ -20,7 +20,7 @@ const CONFIG_PARAMETERS: readonly Parameter[] = [
   force,
 ];
 const DEPLOY_ERRORS = [
-  ...ADMIN_ERRORS,
+  ...CONTROL_ERRORS,
   "invalid_configuration",
   "invalid_request",
   "wrong_state",
@@ -64,17 +64,17 @@ export const API_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/-/apis",
     about: "list what is deployed",
-    scope: "admin",
+    scope: "view",
     parameters: [],
     answers: { "application/json": apiListSchema },
-    errors: ADMIN_ERRORS,
+    errors: CONTROL_ERRORS,
   },
   {
     id: "getApi",
     method: "get",
     path: "/-/apis/{name}",
     about: "one API, with its replicas and history",
-    scope: "admin",
+    scope: "view",
     parameters: [name],
     answers: { "application/json": describedApiSchema },
     errors: NAMED_API_ERRORS,
@@ -132,7 +132,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/-/apis/{name}/logs",
     about: "the log of an API",
-    scope: "admin",
+    scope: "view",
     parameters: [name, follow],
     answers: LOGS,
     errors: NAMED_API_ERRORS,

@@ -4,7 +4,7 @@
  */
 import { applicationListSchema, applicationSchema, NODE_KINDS } from "../config/applications.ts";
 import { messageSchema } from "./answers.ts";
-import { ADMIN_ERRORS, follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
+import { CONTROL_ERRORS, follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
 
 const name: Parameter = { name: "name", in: "path", about: "the application's name", schema: text };
 const force: Parameter = {
@@ -13,7 +13,7 @@ const force: Parameter = {
   about: "stop another deployment that is running",
   schema: { type: "boolean" },
 };
-const NAMED_ERRORS = [...ADMIN_ERRORS, "application_not_found"] as const;
+const NAMED_ERRORS = [...CONTROL_ERRORS, "application_not_found"] as const;
 
 export const APPLICATION_OPERATIONS: readonly Operation[] = [
   {
@@ -21,17 +21,17 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/-/applications",
     about: "the declarative applications that are deployed, with their resources",
-    scope: "admin",
+    scope: "view",
     parameters: [],
     answers: { "application/json": applicationListSchema },
-    errors: ADMIN_ERRORS,
+    errors: CONTROL_ERRORS,
   },
   {
     id: "getApplication",
     method: "get",
     path: "/-/applications/{name}",
     about: "one application, with the status of every resource",
-    scope: "admin",
+    scope: "view",
     parameters: [
       name,
       {
@@ -70,7 +70,7 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/-/applications/{name}/resources/{resource}/logs",
     about: "the log of a resource's computation, or of an API's replicas",
-    scope: "admin",
+    scope: "view",
     parameters: [
       name,
       { name: "resource", in: "path", about: "the resource's name", schema: text },

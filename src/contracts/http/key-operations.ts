@@ -1,7 +1,7 @@
 /** The operations on keys. */
 import { newKeySchema, rotateKeySchema } from "../keys.ts";
 import { createdKeySchema, keyListSchema, messageSchema } from "./answers.ts";
-import { ADMIN_ERRORS, jsonSchema, type Operation, type Parameter, text } from "./operation.ts";
+import { CONTROL_ERRORS, jsonSchema, type Operation, type Parameter, text } from "./operation.ts";
 
 const id: Parameter = { name: "id", in: "path", about: "the key's id", schema: text };
 /** The errors of a change with a body. */
@@ -22,7 +22,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     scope: "admin",
     parameters: [],
     answers: { "application/json": keyListSchema },
-    errors: ADMIN_ERRORS,
+    errors: CONTROL_ERRORS,
   },
   {
     id: "createKey",
@@ -33,7 +33,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     parameters: [],
     body: { type: "application/json", schema: jsonSchema(newKeySchema, "input") },
     answers: { "application/json": createdKeySchema },
-    errors: [...ADMIN_ERRORS, ...BODY_ERRORS],
+    errors: [...CONTROL_ERRORS, ...BODY_ERRORS],
   },
   {
     id: "rotateKey",
@@ -44,7 +44,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     parameters: [id],
     body: { type: "application/json", schema: jsonSchema(rotateKeySchema, "input"), isOptional: true },
     answers: { "application/json": createdKeySchema },
-    errors: [...ADMIN_ERRORS, "key_not_found", ...BODY_ERRORS],
+    errors: [...CONTROL_ERRORS, "key_not_found", ...BODY_ERRORS],
   },
   {
     id: "revokeKey",
@@ -54,6 +54,6 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     scope: "admin",
     parameters: [id],
     answers: { "application/json": messageSchema },
-    errors: [...ADMIN_ERRORS, "key_not_found", "origin_not_allowed", "server_unavailable"],
+    errors: [...CONTROL_ERRORS, "key_not_found", "origin_not_allowed", "server_unavailable"],
   },
 ];

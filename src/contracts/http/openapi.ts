@@ -4,7 +4,7 @@
  */
 import { ERRORS, type ErrorCode } from "../errors.ts";
 import { problemSchema } from "./answers.ts";
-import { jsonSchema, type Operation, type Parameter } from "./operation.ts";
+import { jsonSchema, type Operation, type Parameter, scopesOf } from "./operation.ts";
 import { OPERATIONS } from "./operations.ts";
 
 /** Errors that every operation may return. */
@@ -53,7 +53,7 @@ function describe(operation: Operation): Record<string, unknown> {
     ...(scope === undefined
       ? { security: [] }
       : {
-          description: `Needs a key with the scope \`${scope}\` (or \`admin\`).`,
+          description: `Needs a key with the scope ${scopeWords(operation)}.`,
           security: [{ bearer: [] }, { key: [] }],
         }),
     parameters: parameters.map(describeParameter),
@@ -69,6 +69,10 @@ function describe(operation: Operation): Record<string, unknown> {
         }),
     responses: { "200": success(operation), ...failures(operation) },
   };
+}
+
+function scopeWords(operation: Operation): string {
+  return [...new Set([...scopesOf(operation), "admin"])].map((scope) => `\`${scope}\``).join(" or ");
 }
 
 function describeParameter({ name, in: place, about, schema, required }: Parameter) {

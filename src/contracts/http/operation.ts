@@ -19,8 +19,10 @@ export interface Operation {
   /** With parameters as OpenAPI writes them. */
   path: string;
   about: string;
-  /** The scope of the key that the operation needs; undefined if it needs no key. */
+  /** The scope of the key that the operation needs; undefined if it needs no key. `admin` opens every operation. */
   scope: KeyScope | undefined;
+  /** An operation on jobs that changes nothing: a key with the scope `view` opens it too. */
+  isRead?: true;
   parameters: readonly Parameter[];
   body?: { type: string; schema: object; isOptional?: true };
   /** By content type; `application/json` has its schema. */
@@ -43,8 +45,13 @@ export const follow: Parameter = {
   schema: { type: "boolean" },
 };
 
-/** The errors of every operation that needs the scope `admin`. */
-export const ADMIN_ERRORS = ["unauthorized", "forbidden"] as const;
+/** The scopes that open an operation. `admin` opens all, and is listed only where no other does. */
+export function scopesOf({ scope, isRead }: Pick<Operation, "scope" | "isRead">): KeyScope[] {
+  return [...(scope === undefined ? [] : [scope]), ...(isRead ? ["view" as const] : [])];
+}
+
+/** The errors of every operation of the control plane that needs a key. */
+export const CONTROL_ERRORS = ["unauthorized", "forbidden"] as const;
 
 /** Logs are sent as text or as records. */
 export const LOGS = { "text/plain": null, "application/x-ndjson": null };

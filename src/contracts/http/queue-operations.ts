@@ -9,7 +9,7 @@ import {
   queueListSchema,
   queueSchema,
 } from "./answers.ts";
-import { ADMIN_ERRORS, type Operation, type Parameter, text } from "./operation.ts";
+import { CONTROL_ERRORS, type Operation, type Parameter, text } from "./operation.ts";
 import { JOB_ID_PATTERN } from "./submission-description.ts";
 
 const queue: Parameter = { name: "queue", in: "path", about: "a dead letter queue", schema: text };
@@ -20,7 +20,7 @@ const limit: Parameter = {
   schema: { type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT },
 };
 const cursor = { name: "cursor", in: "query", about: "next_cursor of the previous page" } as const;
-const QUEUE_ERRORS = [...ADMIN_ERRORS, "queue_not_found"] as const;
+const QUEUE_ERRORS = [...CONTROL_ERRORS, "queue_not_found"] as const;
 
 export const QUEUE_OPERATIONS: readonly Operation[] = [
   {
@@ -29,10 +29,10 @@ export const QUEUE_OPERATIONS: readonly Operation[] = [
     path: "/-/queues",
     about:
       "the dead letter queues that jobs name, by name; for SQS queues, the messages that wait to be sent",
-    scope: "admin",
+    scope: "view",
     parameters: [limit, { ...cursor, schema: { type: "string", pattern: QUEUE_CURSOR_PATTERN } }],
     answers: { "application/json": queueListSchema },
-    errors: [...ADMIN_ERRORS, "invalid_request"],
+    errors: [...CONTROL_ERRORS, "invalid_request"],
   },
   {
     id: "getQueue",
@@ -40,6 +40,7 @@ export const QUEUE_OPERATIONS: readonly Operation[] = [
     path: "/-/queues/{queue}",
     about: "the counts of a dead letter queue, or of a job's own queue by the job's id (scope submit)",
     scope: "submit",
+    isRead: true,
     parameters: [{ ...queue, about: "a dead letter queue, or a job's id" }],
     answers: { "application/json": queueSchema.or(deadLetterQueueSchema) },
     errors: QUEUE_ERRORS,
@@ -49,7 +50,7 @@ export const QUEUE_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/-/queues/{queue}/messages",
     about: "the messages of a dead letter queue, oldest first",
-    scope: "admin",
+    scope: "view",
     parameters: [queue, limit, { ...cursor, schema: { type: "string", pattern: JOB_ID_PATTERN } }],
     answers: { "application/json": letterListSchema },
     errors: [...QUEUE_ERRORS, "invalid_request"],

@@ -2,7 +2,7 @@
 import { DURATION_PATTERN } from "../keys.ts";
 import { NONCE_PATTERN, PROOF_PATH } from "../server-proof.ts";
 import { healthSchema, messageSchema, proofSchema, versionSchema } from "./answers.ts";
-import { ADMIN_ERRORS, follow, type Operation, text } from "./operation.ts";
+import { CONTROL_ERRORS, follow, type Operation, text } from "./operation.ts";
 
 export const SERVER_OPERATIONS: readonly Operation[] = [
   {
@@ -13,7 +13,7 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     scope: "admin",
     parameters: [],
     answers: { "application/json": messageSchema },
-    errors: [...ADMIN_ERRORS, "origin_not_allowed"],
+    errors: [...CONTROL_ERRORS, "origin_not_allowed"],
   },
   {
     id: "takeBackup",
@@ -24,24 +24,24 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
     scope: "admin",
     parameters: [],
     answers: { "application/x-tar": null },
-    errors: [...ADMIN_ERRORS, "origin_not_allowed", "wrong_state", "not_supported_yet", "disk_full"],
+    errors: [...CONTROL_ERRORS, "origin_not_allowed", "wrong_state", "not_supported_yet", "disk_full"],
   },
   {
     id: "getMetrics",
     method: "get",
     path: "/-/metrics",
     about: "metrics for Prometheus",
-    scope: "admin",
+    scope: "view",
     parameters: [],
     answers: { "text/plain": null },
-    errors: ADMIN_ERRORS,
+    errors: CONTROL_ERRORS,
   },
   {
     id: "readAudit",
     method: "get",
     path: "/-/audit",
     about: "changes with who made them, and refused requests: JSON lines, oldest first",
-    scope: "admin",
+    scope: "view",
     parameters: [
       { name: "key", in: "query", about: "only by this key's id, or this subject of a token", schema: text },
       {
@@ -53,27 +53,27 @@ export const SERVER_OPERATIONS: readonly Operation[] = [
       follow,
     ],
     answers: { "application/x-ndjson": null },
-    errors: [...ADMIN_ERRORS, "invalid_request"],
+    errors: [...CONTROL_ERRORS, "invalid_request"],
   },
   {
     id: "getVersion",
     method: "get",
     path: "/-/version",
     about: "the server's version",
-    scope: "admin",
+    scope: "view",
     parameters: [],
     answers: { "application/json": versionSchema },
-    errors: ADMIN_ERRORS,
+    errors: CONTROL_ERRORS,
   },
   {
     id: "getHealth",
     method: "get",
     path: "/-/healthz",
     about: "whether something needs a person, and the state of each API",
-    scope: "admin",
+    scope: "view",
     parameters: [],
     answers: { "application/json": healthSchema },
-    errors: [...ADMIN_ERRORS, "unhealthy"],
+    errors: [...CONTROL_ERRORS, "unhealthy"],
   },
   {
     id: "proveServer",

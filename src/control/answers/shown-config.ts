@@ -6,7 +6,7 @@ import { FairTurns } from "../../base/fair/fair-turns.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { CONFIGS_OF_A_SENDER_MAX } from "../../contracts/limits/responses.ts";
 import type { SecretNames } from "../../contracts/secrets.ts";
-import { isAdmin, senderOf } from "../requests/authorization.ts";
+import { isAdmin, isPermitted, senderOf } from "../requests/authorization.ts";
 import { clientLeft } from "../requests/connection.ts";
 import { encodeExact } from "./message-pack.ts";
 import { shownJson } from "./shown-json.ts";
@@ -35,7 +35,12 @@ export class ShownConfig {
 
   /** Whether the caller may read the names of all APIs, and the ids of their jobs. */
   mayNameOthers(c: Context): boolean {
-    return isAdmin(c, this.keys);
+    return isPermitted(c, this.keys, { scope: "view" });
+  }
+
+  /** How the control plane shows configurations: without secrets to a key with the scope `view`. */
+  ofControl(c: Context): (spec: unknown) => unknown {
+    return isAdmin(c, this.keys) ? (spec) => spec : (spec) => this.names.hideInSpec(spec);
   }
 
   /** The configuration of an API's version, as MessagePack in base64; `read` is undefined if it was removed. */

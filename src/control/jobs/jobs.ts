@@ -63,14 +63,14 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
 function addJobs(app: Hono, deps: JobRoutesDeps): void {
   const { jobs, keys } = deps;
   app.post(API, async (c) => {
-    const asked = await batchApi(c, deps);
+    const asked = await batchApi(c, deps, "change");
     const key = c.req.header("idempotency-key");
     if (key !== undefined) assertLegalKey(key);
     const cure = "put the items into a file and submit it as delimited_files";
     const owner = bodyOwner(c, keys, asked.config.name);
     const body = await readBody(c, owner, { limit: SUBMISSION_BYTES_LIMIT, cure });
     // The API may have been deleted, or have come to need a key, since the request's head.
-    const version = await batchApi(c, deps);
+    const version = await batchApi(c, deps, "change");
     const sent = { body, idempotencyKey: key, sender: owner.sender, left: clientLeft(c) };
     if (isTrue(c.req.query("dryRun")))
       return previewResponse(c, deps, await jobs.preview(submittedTo(version), sent));
@@ -81,17 +81,17 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     });
   });
   app.get(API, async (c) => {
-    const { name } = await batchApi(c, deps);
+    const { name } = await batchApi(c, deps, "read");
     if (c.req.query("jobID") === undefined) return listJobs(c, deps, name);
     return statusResponse(c, deps, await jobs.records.get(name, jobIdOf(c, name)));
   });
   app.get(`${API}/:job`, async (c) => {
-    const { name } = await batchApi(c, deps);
+    const { name } = await batchApi(c, deps, "read");
     return statusResponse(c, deps, await jobs.records.get(name, jobIdOf(c, name)));
   });
   for (const path of [API, `${API}/:job`]) {
     app.delete(path, async (c) => {
-      const { name } = await batchApi(c, deps);
+      const { name } = await batchApi(c, deps, "change");
       const jobId = jobIdOf(c, name);
       await jobs.stopJob(name, jobId);
       return c.json({ message: `stopped job ${jobId}` });
@@ -102,25 +102,27 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
 /** The operations besides submit, read and stop (docs/contract/jobs.md#list-of-jobs). */
 function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   const { jobs } = deps;
-  const jobOf = async (c: Context) => {
-    const { name } = await batchApi(c, deps);
+  const jobOf = async (c: Context, effect: Effect) => {
+    const { name } = await batchApi(c, deps, effect);
     return jobs.records.get(name, jobIdOf(c, name));
   };
-  app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c)));
-  app.get(`${API}/:job/results`, async (c) => resultsResponse(c, deps, await jobOf(c)));
-  app.post(`${API}/:job/verify`, async (c) => verifyResponse(c, deps, await jobOf(c)));
+  app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c, "read")));
+  app.get(`${API}/:job/results`, async (c) => resultsResponse(c, deps, await jobOf(c, "read")));
+  app.post(`${API}/:job/verify`, async (c) => verifyResponse(c, deps, await jobOf(c, "read")));
   app.post(`${API}/:job/redrive`, async (c) => {
-    await jobOf(c);
+    await jobOf(c, "change");
     const error = await redriveError(c, deps.keys);
-    return statusResponse(c, deps, await jobs.redrive(await jobOf(c), error));
+    return statusResponse(c, deps, await jobs.redrive(await jobOf(c, "change"), error));
   });
-  app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
+  app.post(`${API}/:job/resume`, async (c) =>
+    statusResponse(c, deps, await jobs.resume(await jobOf(c, "change"))),
+  );
   app.get(`${API}/:job/events`, async (c) => {
-    const { api_name, job_id } = await jobOf(c);
+    const { api_name, job_id } = await jobOf(c, "read");
     return eventsResponse(c, deps, api_name, job_id);
   });
   app.get(`${API}/:job/logs`, async (c) => {
-    const { api_name, job_id } = await jobOf(c);
+    const { api_name, job_id } = await jobOf(c, "read");
     const isOver = async () => isTerminal((await jobs.records.get(api_name, job_id)).status);
     return logsResponse(c, deps, deps.jobLogDirectory(job_id), isOver);
   });
@@ -144,8 +146,11 @@ async function redriveError(c: Context, keys: Keys): Promise<string | undefined>
   throw new ServiceError("invalid_request", `the redrive is not valid: ${fields[0]!.detail}`, { fields });
 }
 
+/** Whether a request only reads, which a key with the scope `view` permits too. */
+type Effect = "read" | "change";
+
 /** The API of the request, if the request's key permits it. */
-export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
+export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps, effect: Effect) {
   const name = c.req.param("api")!;
   const version = await reachedVersion(c, apis, name);
   if (version === undefined) {
@@ -154,7 +159,8 @@ export async function batchApi(c: Context, { apis, keys }: JobRoutesDeps) {
   }
   const { kind } = version.config;
   if (!needsKey(version, keys.isAny)) letAnybodyIn(c, keys, () => needsKey(version, keys.isAny));
-  else assertKey(c, keys, { scope: kind === "BatchAPI" ? "submit" : "predict", api: name });
+  else if (kind === "BatchAPI") assertKey(c, keys, { scope: "submit", api: name, isRead: effect === "read" });
+  else assertKey(c, keys, { scope: "predict", api: name });
   // The gateway names the endpoint of the request. It also forwards requests for names that it does not know.
   const isElsewhere = forwarded(c).endpoint === undefined && endpointOf(version.config) !== `/${name}`;
   if (isElsewhere) assertMayKnow(c, keys);

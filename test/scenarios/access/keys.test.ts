@@ -46,7 +46,10 @@ describe("once there is a key", () => {
   });
 
   it.each([
-    [["--scope", "admin", "--api", "echo"], "must be left out: a key of scope admin is for the whole server"],
+    [
+      ["--scope", "admin", "--api", "echo"],
+      "must be left out: a key of scope view or admin is for the whole server",
+    ],
     [["--scope", "predict", "--expires-in", "0s"], "must be longer than 0"],
   ])("a key with %j is refused because it would grant nothing", (options, message) => {
     const { code, err } = server.cli(["keys", "create", ...options]);
