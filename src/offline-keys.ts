@@ -6,7 +6,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { makeKey } from "./access/keys.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
 import { databaseFile } from "./contracts/data-layout.ts";
-import type { CreatedKey, KeyScope } from "./contracts/keys.ts";
+import type { CreatedKey, NewKey } from "./contracts/keys.ts";
 import { shownDatabase } from "./contracts/secrets.ts";
 import { lockDataDirectory } from "./database/data-directory.ts";
 import { allKeys, saveKey } from "./database/key-rows.ts";
@@ -51,8 +51,7 @@ async function hasAnyIn(database: string): Promise<boolean> {
 /** Creates a key in a data directory. Throws if a server uses the directory. */
 export async function createKeyOffline(
   dataDir: string,
-  scope: KeyScope,
-  api: string | null,
+  asked: NewKey,
   database: string | undefined,
 ): Promise<CreatedKey> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -62,7 +61,7 @@ export async function createKeyOffline(
       ? await openOwnDatabase(dataDir)
       : await openOwnPostgres(dataDir, { url: database, isImpatient: true });
   try {
-    const { created, stored } = makeKey({ scope, api, rate: null, expiresInMs: null });
+    const { created, stored } = makeKey(asked);
     await saveKey(db, stored);
     return created;
   } finally {

@@ -5,24 +5,27 @@
 import { timestamp, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
+import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import {
   ADMIN_KEY_ID,
   type CreatedKey,
-  type KeyRate,
   type KeyView,
-  type Permission,
+  type NewKey,
   type StoredKey,
 } from "../contracts/keys.ts";
+import type { KeyRoute } from "../contracts/routes.ts";
+import type { KeyUse } from "./key-use.ts";
 import { newKey, type Principal, sha256Of } from "./permission.ts";
 
 export interface KeyStore {
-  all(): Promise<StoredKey[]>;
+  all(): Promise<(StoredKey & { last_used_time: string | null })[]>;
   save(key: StoredKey): Promise<void>;
 }
 
 export interface KeysDeps {
   store: KeyStore;
+  use: KeyUse;
   adminToken: string;
   /** Whether tokens of an issuer, or signatures, are accepted too. */
   takesTokens: boolean;
@@ -39,32 +42,26 @@ const EXPIRED_KEPT_MS = 24 * 3_600_000;
 
 const NO_USERS: KeyUsers = { keysChanged: async () => {} };
 
-export interface NewKey extends Permission {
-  rate: KeyRate | null;
-  /** Milliseconds from now; null for never. */
-  expiresInMs: number | null;
-}
-
 /** A new key, and what is stored of it. */
-export function makeKey({ scope, api, rate, expiresInMs }: NewKey): {
+export function makeKey({ name, scope, api, rate, expires_in }: NewKey): {
   created: CreatedKey;
   stored: StoredKey;
 } {
   const key = newKey();
-  const expires_time = expiresInMs === null ? null : inMs(expiresInMs);
+  const expires_time = expires_in === null ? null : inMs(parseDurationMs(expires_in)!);
   const id = `k-${newToken().slice(0, 10)}`;
-  const view = { id, scope, api, created_time: timestamp(), rate, expires_time, revoked_time: null };
-  return { created: { ...view, key }, stored: { ...view, sha256: sha256Of(key) } };
+  const about = { id, name, scope, api, created_time: timestamp(), rate, expires_time, revoked_time: null };
+  return { created: { ...about, last_used_time: null, key }, stored: { ...about, sha256: sha256Of(key) } };
 }
 
 /** The principal of a key; undefined if it opens nothing any more. */
-export function principalOf(key: StoredKey | undefined, nowMs: number): Principal | undefined {
+export function principalOf(key: KeyRoute | undefined, nowMs: number): Principal | undefined {
   if (key === undefined || key.revoked_time !== null) return undefined;
   if (isExpired(key, nowMs)) return undefined;
   return { id: key.id, permissions: [key], rate: key.rate };
 }
 
-function isExpired({ expires_time }: StoredKey, nowMs: number): boolean {
+function isExpired({ expires_time }: KeyRoute, nowMs: number): boolean {
   return expires_time !== null && Date.parse(expires_time) <= nowMs;
 }
 
@@ -78,6 +75,7 @@ export class Keys implements Service {
     this.deps = deps;
     this.admin = {
       id: ADMIN_KEY_ID,
+      name: null,
       sha256: sha256Of(deps.adminToken),
       scope: "admin",
       api: null,
@@ -94,7 +92,10 @@ export class Keys implements Service {
   }
 
   async start(): Promise<void> {
-    for (const key of await this.deps.store.all()) this.byHash.set(key.sha256, key);
+    for (const { last_used_time, ...key } of await this.deps.store.all()) {
+      this.byHash.set(key.sha256, key);
+      this.deps.use.know(key.id, last_used_time);
+    }
   }
 
   async stop(): Promise<void> {}
@@ -124,12 +125,20 @@ export class Keys implements Service {
   }
 
   list(): KeyView[] {
-    return this.living().map(({ sha256: _, ...view }) => view);
+    return this.living().map(({ sha256: _, ...about }) => ({
+      ...about,
+      last_used_time: this.deps.use.lastOf(about.id),
+    }));
+  }
+
+  /** The name of the key with this id; undefined if there is none. */
+  nameOf(id: string): string | undefined {
+    return [...this.byHash.values()].find((key) => key.id === id)?.name ?? undefined;
   }
 
   async create(asked: NewKey): Promise<CreatedKey> {
     const { created, stored } = makeKey(asked);
-    await this.keep(stored);
+    await this.add(stored);
     await this.users.keysChanged();
     return created;
   }
@@ -137,18 +146,20 @@ export class Keys implements Service {
   /** Creates a key that opens the same. The former key stays valid for `graceMs` at most. */
   async rotate(id: string, graceMs: number): Promise<CreatedKey> {
     const former = this.byId(id);
-    const { created, stored } = makeKey({ ...former, expiresInMs: null });
+    const { created, stored } = makeKey({ ...former, expires_in: null });
     const end = inMs(graceMs);
     const isSooner = former.expires_time === null || end < former.expires_time;
     await this.keep({ ...former, expires_time: isSooner ? end : former.expires_time });
-    await this.keep(stored);
+    await this.add(stored);
     await this.users.keysChanged();
     return created;
   }
 
-  async revoke(id: string): Promise<void> {
-    await this.keep({ ...this.byId(id), revoked_time: timestamp() });
+  async revoke(id: string): Promise<StoredKey> {
+    const key = this.byId(id);
+    await this.keep({ ...key, revoked_time: timestamp() });
     await this.users.keysChanged();
+    return key;
   }
 
   private byId(id: string): StoredKey {
@@ -159,6 +170,11 @@ export class Keys implements Service {
 
   private living(): StoredKey[] {
     return [...this.byHash.values()].filter(({ revoked_time }) => revoked_time === null);
+  }
+
+  private async add(key: StoredKey): Promise<void> {
+    await this.keep(key);
+    this.deps.use.know(key.id, null);
   }
 
   private async keep(key: StoredKey): Promise<void> {

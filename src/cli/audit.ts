@@ -8,6 +8,7 @@ interface AuditLine {
   method: string;
   path: string;
   by: string | null;
+  by_name?: string;
   status: number;
   what?: string;
   more?: number;
@@ -34,9 +35,10 @@ function asTable(context: CliContext): CliContext {
   return { ...context, out };
 }
 
-function sentence({ time, method, path, by, status, what, more }: AuditLine): string {
+function sentence({ time, method, path, by, by_name, status, what, more }: AuditLine): string {
   const others = more === undefined ? "" : ` (and ${more - 1} before it)`;
+  const caller = by_name === undefined ? (by ?? "-") : `${by} "${by_name}"`;
   return printableLine(
-    `${time} ${by ?? "-"} ${method} ${path} ${status}${what === undefined ? "" : ` ${what}`}${others}`,
+    `${time} ${caller} ${method} ${path} ${status}${what === undefined ? "" : ` ${what}`}${others}`,
   );
 }

@@ -1,22 +1,52 @@
 /** The commands `quern keys create|list|rotate|revoke`. */
-import { type CreatedKey, KEY_SCOPES, type KeyScope, type KeyView, rateText } from "../contracts/keys.ts";
+import type * as z from "zod";
+import { wallMs } from "../base/clock.ts";
+import {
+  askedKey,
+  type CreatedKey,
+  KEY_SCOPES,
+  type KeyScope,
+  type KeyView,
+  type NewKey,
+  newKeySchema,
+  rateText,
+} from "../contracts/keys.ts";
 import { type CliContext, CliError, EXIT } from "./server/context.ts";
-import { dateTime, since, table } from "./terminal/table.ts";
+import { age, dateTime, since, table } from "./terminal/table.ts";
+
+const MINUTE_MS = 60_000;
+const KEY_COLUMNS = ["key", "name*", "scope", "api", "rate*", "expires*", "last used", "age"];
 
 /** Creates a key and prints it alone. A key is shown only this once. With `--data-dir`, no server needs to run. */
 export async function createKey(
   context: CliContext,
-  options: { scope: string; api?: string; dataDir?: string; rate?: string; expiresIn?: string },
+  options: {
+    scope: string;
+    api?: string;
+    name?: string;
+    dataDir?: string;
+    rate?: string;
+    expiresIn?: string;
+  },
 ): Promise<number> {
-  const scope = options.scope as KeyScope;
-  if (!KEY_SCOPES.includes(scope))
+  const { scope, dataDir, expiresIn: expires_in, ...rest } = options;
+  if (!KEY_SCOPES.includes(scope as KeyScope))
     throw new CliError(`--scope must be one of ${KEY_SCOPES.join(", ")} (got "${scope}")`, EXIT.usage);
-  const api = options.api ?? null;
-  const created =
-    options.dataDir === undefined
-      ? await createThere(context, { scope, api, rate: options.rate, expires_in: options.expiresIn })
-      : await context.createKeyOffline(options.dataDir, scope, api);
-  return show(context, created);
+  const asked = { scope, expires_in, ...rest };
+  return show(
+    context,
+    dataDir === undefined
+      ? await createThere(context, asked)
+      : await context.createKeyOffline(dataDir, checked(asked)),
+  );
+}
+
+/** The same checks as those of a server. */
+function checked(asked: Record<string, unknown>): NewKey {
+  const { data, error } = newKeySchema.safeParse(asked);
+  if (error === undefined) return askedKey(data);
+  const [{ path, message }] = error.issues as [z.core.$ZodIssue];
+  throw new CliError(`--${path.join(".").replace("_", "-")} ${message}`, EXIT.usage);
 }
 
 /** Creates a key with the same permission. The former key expires after the grace period. */
@@ -56,15 +86,24 @@ export async function listKeys({ client, output, out }: CliContext): Promise<num
   else {
     const rows = value.keys.map((key) => [
       key.id,
+      key.name ?? "",
       key.scope,
       key.api ?? "all",
       key.rate === null ? "" : rateText(key.rate),
       key.expires_time === null ? "" : dateTime(key.expires_time),
+      key.last_used_time === null ? "never" : lastUse(wallMs() - Date.parse(key.last_used_time)),
       since(key.created_time),
     ]);
-    await out(`${table(["key", "scope", "api", "rate*", "expires*", "age"], rows)}\n`);
+    await out(`${table(KEY_COLUMNS, rows)}\n`);
   }
   return EXIT.success;
+}
+
+/** The time is that of a whole minute, so seconds would mean nothing. */
+function lastUse(milliseconds: number): string {
+  const minutes = Math.floor(milliseconds / MINUTE_MS);
+  if (minutes < 1) return "< 1m";
+  return minutes < 60 ? `${minutes}m` : age(milliseconds);
 }
 
 export async function revokeKey({ client, output, out }: CliContext, id: string): Promise<number> {

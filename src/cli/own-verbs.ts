@@ -92,6 +92,7 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
     .description("create a key and print it; it is shown only once")
     .requiredOption("--scope <scope>", "predict, submit, view or admin")
     .option("--api <name>", "for this API only")
+    .option("--name <text>", "who or what gets the key, for lists and the audit")
     .option("--data-dir <dir>", "create the key in this data directory, without a running server")
     .option("--rate <rate>", "limit of requests, such as 100/s, 5000/m or 20000/h")
     .option("--expires-in <duration>", "how long the key is valid, such as 720h")

@@ -1,5 +1,6 @@
 /** Keys and their permissions (docs/contract/access.md#scopes). */
 import * as z from "zod";
+import { KEY_NAME_LENGTH_MAX } from "./limits/authorization.ts";
 
 export const KEY_SCOPES = ["predict", "submit", "view", "admin"] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
@@ -26,6 +27,8 @@ export interface KeyRate {
 /** The stored part of a key, which never includes the key itself. */
 export interface StoredKey extends Permission {
   id: string;
+  /** Who or what has the key, in the words of whoever created it; null without one. */
+  name: string | null;
   /** SHA-256 of the key, hexadecimal. It needs no salt, because a key has 192 random bits. */
   sha256: string;
   created_time: string;
@@ -36,7 +39,11 @@ export interface StoredKey extends Permission {
   revoked_time: string | null;
 }
 
-export type KeyView = Omit<StoredKey, "sha256">;
+/** A key as lists show it. */
+export type KeyView = Omit<StoredKey, "sha256"> & {
+  /** Exact to a minute; null if it was never used. */
+  last_used_time: string | null;
+};
 
 /** A new key, which is shown once and not kept. */
 export type CreatedKey = KeyView & { key: string };
@@ -54,16 +61,26 @@ export function rateText({ requests, seconds }: KeyRate): string {
   return `${requests}/${unit}`;
 }
 
+const VISIBLE = "[^\\x00-\\x20\\x7f]";
 /** Regular expressions, so that the API's description has them too. */
 const rate = z.string().regex(/^[1-9]\d{0,8}\/[smh]$/, "must be a rate such as 100/s, 5000/m or 20000/h");
 export const DURATION_PATTERN = /^\d{1,6}(ms|s|m|h)$/;
 const duration = z.string().regex(DURATION_PATTERN, "must be a duration such as 24h, 30m or 500ms");
+
+/** At most KEY_NAME_LENGTH_MAX characters, no control characters, no spaces around. */
+const name = z
+  .string()
+  .regex(
+    new RegExp(`^${VISIBLE}(?:[^\\x00-\\x1f\\x7f]{0,${KEY_NAME_LENGTH_MAX - 2}}${VISIBLE})?$`, "u"),
+    `must be 1 to ${KEY_NAME_LENGTH_MAX} characters, without control characters and without spaces around`,
+  );
 
 /** The body of `POST /-/keys`. */
 export const newKeySchema = z
   .strictObject({
     scope: z.enum(KEY_SCOPES, `must be one of ${KEY_SCOPES.join(", ")}`),
     api: z.string().min(1, "must not be empty").nullish(),
+    name: name.nullish(),
     rate: rate.nullish(),
     expires_in: duration.regex(/[1-9]/, "must be longer than 0").nullish(),
   })
@@ -78,6 +95,23 @@ export const newKeySchema = z
       required: ["scope", "api"],
     },
   });
+
+/** A key that is asked for. */
+export interface NewKey extends Permission {
+  name: string | null;
+  rate: KeyRate | null;
+  /** A duration from now; null for never. */
+  expires_in: string | null;
+}
+
+/** A key as a body of `POST /-/keys` asks for it. */
+export function askedKey({ scope, api, name, rate, expires_in }: z.infer<typeof newKeySchema>): NewKey {
+  return {
+    ...{ scope, api: api ?? null, name: name ?? null },
+    rate: rate == null ? null : parseRate(rate)!,
+    expires_in: expires_in ?? null,
+  };
+}
 
 /** The body of `POST /-/keys/{id}/rotate`. */
 export const rotateKeySchema = z.strictObject({

@@ -61,6 +61,10 @@ export const loopDelaySchema = z.object({
 });
 export type LoopDelay = z.infer<typeof loopDelaySchema>;
 
+/** Keys that were used, each with the minute in milliseconds. A gateway sends a key once a minute at most. */
+export const usedKeysSchema = z.object({ keys: z.array(z.tuple([z.string(), z.int()])) });
+export type UsedKeyMinutes = z.infer<typeof usedKeysSchema>["keys"];
+
 /** The APIs are read one by one, so that one unreadable API does not lose the numbers of the others. */
 const reportSchema = z.object({
   /** The gateway's id, which is new with each start. */

@@ -4,7 +4,7 @@ import { type Context, Hono } from "hono";
 import type { Backups } from "../backup/take-backup.ts";
 import type { Log } from "../base/log.ts";
 import { asServiceError, problemHeaders, ServiceError, toProblem } from "../contracts/errors.ts";
-import { type Report, readReport } from "../contracts/reports.ts";
+import { type Report, readReport, type UsedKeyMinutes, usedKeysSchema } from "../contracts/reports.ts";
 import { appliedSchema, type RefusedRoute, type SnapshotStamp } from "../contracts/routes.ts";
 import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
@@ -77,8 +77,9 @@ export function controlApp(deps: ControlDeps): Hono {
     await next();
     const { method, path } = c.req;
     if (method === "GET" || method === "HEAD" || method === "OPTIONS") return;
+    const by_name = by === null ? undefined : deps.keys.nameOf(by);
     const what = audited(c);
-    deps.audit.record({ method, path, by, status: c.res.status, request_id: requestId(c), what });
+    deps.audit.record({ method, path, by, by_name, status: c.res.status, request_id: requestId(c), what });
   });
   // Callers that may submit to an API may read its queue's counts. The queue's own route checks that.
   app.use("/-/*", async (c, next) => {
@@ -115,6 +116,7 @@ export interface InternalDeps {
   killReplica: (workerId: string) => void;
   replaceReplica: (workerId: string) => void;
   wakeApi: (name: string) => void;
+  keysUsed: (used: UsedKeyMinutes) => void;
   /** Takes a gateway's numbers. Resolves once they are durable. */
   report: (read: { report: Report; refused: string[] }) => Promise<void>;
 }
@@ -123,7 +125,14 @@ export interface InternalDeps {
  * Serves gateways only, because routes contain the workers' tokens. It has its own socket, to which nothing is
  * forwarded. So no spelling of a path reaches it from outside.
  */
-export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, report }: InternalDeps): Hono {
+export function internalApp({
+  snapshots,
+  killReplica,
+  replaceReplica,
+  wakeApi,
+  keysUsed,
+  report,
+}: InternalDeps): Hono {
   const app = new Hono();
   app.post("/routes/applied", async (c) => {
     const { gateway, refused, ...stamp } = appliedSchema.parse(await c.req.json());
@@ -164,6 +173,10 @@ export function internalApp({ snapshots, killReplica, replaceReplica, wakeApi, r
   });
   app.post("/apis/:name/wake", (c) => {
     wakeApi(c.req.param("name"));
+    return c.json({});
+  });
+  app.post("/keys/used", async (c) => {
+    keysUsed(usedKeysSchema.parse(await c.req.json()).keys);
     return c.json({});
   });
   app.post("/reports", async (c) => {

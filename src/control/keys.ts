@@ -5,7 +5,7 @@ import type { Keys } from "../access/keys.ts";
 import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
-import { type CreatedKey, newKeySchema, parseRate, rotateKeySchema } from "../contracts/keys.ts";
+import { askedKey, type KeyView, newKeySchema, rotateKeySchema } from "../contracts/keys.ts";
 import { tellAudit } from "./requests/audited.ts";
 import { bodyOwner, parseJson, readBody } from "./requests/body.ts";
 
@@ -15,12 +15,9 @@ export function keyRoutes(keys: Keys): Hono {
   const app = new Hono();
   app.get("/-/keys", (c) => c.json({ keys: keys.list() }));
   app.post("/-/keys", async (c) => {
-    const cure = "send a scope and, optionally, an api, a rate and expires_in";
+    const cure = "send a scope and, optionally, an api, a name, a rate and expires_in";
     const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
-    const { scope, api, rate, expires_in } = parse(newKeySchema, body);
-    const expiresInMs = expires_in == null ? null : parseDurationMs(expires_in)!;
-    const limit = rate == null ? null : parseRate(rate)!;
-    const created = await keys.create({ scope, api: api ?? null, rate: limit, expiresInMs });
+    const created = await keys.create(askedKey(parse(newKeySchema, body)));
     tellAudit(c, nameOf(created));
     return c.json(created);
   });
@@ -34,15 +31,15 @@ export function keyRoutes(keys: Keys): Hono {
   });
   app.delete("/-/keys/:id", async (c) => {
     const id = c.req.param("id");
-    await keys.revoke(id);
+    tellAudit(c, nameOf(await keys.revoke(id)));
     return c.json({ message: `revoked key ${id}` });
   });
   return app;
 }
 
-/** Describes a key for the audit: its id and its permission. */
-function nameOf({ id, scope, api }: CreatedKey): string {
-  return `${id} (${api === null ? scope : `${scope} for ${api}`})`;
+/** Describes a key for the audit: its id, its name and its permission. */
+function nameOf({ id, name, scope, api }: Pick<KeyView, "id" | "name" | "scope" | "api">): string {
+  return `${name === null ? id : `${id} "${name}"`} (${api === null ? scope : `${scope} for ${api}`})`;
 }
 
 function parse<Value>(schema: z.ZodType<Value>, body: Buffer): Value {

@@ -2,6 +2,7 @@
 import type { RequestListener } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { readOrMakeAdminToken } from "../access/admin-token.ts";
+import { KeyUse } from "../access/key-use.ts";
 import { Keys } from "../access/keys.ts";
 import type { Apis } from "../apis/apis.ts";
 import type { RoutePublisher } from "../apis/publish-routes.ts";
@@ -20,7 +21,7 @@ import { SecretNames } from "../contracts/secrets.ts";
 import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
 import { ShownConfig } from "../control/answers/shown-config.ts";
 import { controlApp, internalApp } from "../control/app.ts";
-import { allKeys, saveKey } from "../database/key-rows.ts";
+import { allKeys, saveKey, saveKeyUse } from "../database/key-rows.ts";
 import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { Audit } from "../observe/audit.ts";
@@ -29,14 +30,18 @@ import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { version } from "../settings/installation.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
-export function buildKeys({ db, options }: Infrastructure): Keys {
+export function buildKeyUse({ db, log }: Infrastructure): KeyUse {
+  return new KeyUse({ save: (ids, time) => saveKeyUse(db, ids, time), log });
+}
+
+export function buildKeys({ db, options }: Infrastructure, use: KeyUse): Keys {
   const store = {
     all: () => allKeys(db),
     save: (key: StoredKey) => saveKey(db, key),
   };
   const { dataDir, jwt, sigv4 } = options;
   const takesTokens = jwt !== undefined || sigv4 !== undefined;
-  return new Keys({ store, adminToken: readOrMakeAdminToken(dataDir), takesTokens });
+  return new Keys({ store, use, adminToken: readOrMakeAdminToken(dataDir), takesTokens });
 }
 
 export function buildAudit({ options }: Infrastructure): Audit {
@@ -112,11 +117,15 @@ function listenerOf(app: { fetch: Parameters<typeof getRequestListener>[0] }): R
 
 export function buildInternal(
   { log }: Infrastructure,
-  replicas: Replicas,
-  autoscaling: Autoscaling,
-  reports: Reports,
-  routes: RoutePublisher,
+  rooms: {
+    replicas: Replicas;
+    autoscaling: Autoscaling;
+    reports: Reports;
+    routes: RoutePublisher;
+    keyUse: KeyUse;
+  },
 ): RequestListener {
+  const { replicas, autoscaling, reports, routes, keyUse } = rooms;
   const app = internalApp({
     snapshots: {
       whole: () => routes.whole,
@@ -126,6 +135,7 @@ export function buildInternal(
     killReplica: (workerId) => replicas.kill(workerId),
     replaceReplica: (workerId) => replicas.replace(workerId),
     wakeApi: (name) => autoscaling.wake(name),
+    keysUsed: (used) => keyUse.note(used),
     report: async ({ report, refused }) => {
       for (const why of refused)
         log.error({ why }, "the metrics of an API could not be read, and are missing");

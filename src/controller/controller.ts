@@ -20,7 +20,7 @@ import { ControlServer } from "../control/control-server.ts";
 import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
 import { applicationDeploy, buildApplications } from "./build-applications.ts";
-import { buildAudit, buildControl, buildInternal, buildKeys } from "./build-control.ts";
+import { buildAudit, buildControl, buildInternal, buildKeys, buildKeyUse } from "./build-control.ts";
 import { buildJobs, buildRetention, buildStoresAndQueues } from "./build-jobs.ts";
 import { buildCapabilities, buildReplicas, buildRoutes } from "./build-replicas.ts";
 import { type ControllerOptions, type Infrastructure, openInfrastructure } from "./infrastructure.ts";
@@ -71,7 +71,8 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
   const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
   const { python } = options;
-  const keys = buildKeys(infrastructure);
+  const keyUse = buildKeyUse(infrastructure);
+  const keys = buildKeys(infrastructure, keyUse);
   const apis = new Apis({
     patientDb: workerDeps.db,
     ...{ db, log, dataDir, python, pythonRuntime: pythonRuntimeDir, gpus: infrastructure.account.total.gpus },
@@ -89,11 +90,12 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   );
   const internal = new ControlServer(
     internalSocket(options.runtimeDir),
-    buildInternal(infrastructure, replicas, autoscaling, reports, routes),
+    buildInternal(infrastructure, { replicas, autoscaling, reports, routes, keyUse }),
   );
   const services = [
     routes,
     infrastructure.workerDeps.environments,
+    keyUse,
     keys,
     apis,
     replicas,

@@ -2,12 +2,15 @@
 import type { StoredKey } from "../contracts/keys.ts";
 import type { Statements } from "./database.ts";
 
-interface KeyRow extends Omit<StoredKey, "rate"> {
+/** A key as it is stored, with its last use. */
+export type UsedKey = StoredKey & { last_used_time: string | null };
+
+interface KeyRow extends Omit<UsedKey, "rate"> {
   rate_requests: number | null;
   rate_seconds: number | null;
 }
 
-export async function allKeys(db: Statements): Promise<StoredKey[]> {
+export async function allKeys(db: Statements): Promise<UsedKey[]> {
   const rows = await db.all<KeyRow>("SELECT * FROM keys ORDER BY created_time");
   return rows.map(({ rate_requests, rate_seconds, ...row }) => ({
     ...row,
@@ -17,13 +20,14 @@ export async function allKeys(db: Statements): Promise<StoredKey[]> {
 
 /** Inserts the key, or replaces what can change: its expiry and its revocation. */
 export async function saveKey(db: Statements, key: StoredKey): Promise<void> {
-  const { id, sha256, scope, api, created_time, rate, expires_time, revoked_time } = key;
+  const { id, name, sha256, scope, api, created_time, rate, expires_time, revoked_time } = key;
   await db.run(
-    `INSERT INTO keys (id, sha256, scope, api, created_time, rate_requests, rate_seconds, expires_time, revoked_time)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO keys (id, name, sha256, scope, api, created_time, rate_requests, rate_seconds, expires_time, revoked_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET expires_time = excluded.expires_time, revoked_time = excluded.revoked_time`,
     [
       id,
+      name,
       sha256,
       scope,
       api,
@@ -34,4 +38,10 @@ export async function saveKey(db: Statements, key: StoredKey): Promise<void> {
       revoked_time,
     ],
   );
+}
+
+/** Saves when keys were last used. */
+export async function saveKeyUse(db: Statements, ids: readonly string[], time: string): Promise<void> {
+  const places = ids.map(() => "?").join(", ");
+  await db.run(`UPDATE keys SET last_used_time = ? WHERE id IN (${places})`, [time, ...ids]);
 }

@@ -1,8 +1,9 @@
 /**
- * The messages of a gateway to the controller: counts of requests, and requests to kill, replace or start a replica.
+ * The messages of a gateway to the controller: counts of requests, keys that were used, and requests to
+ * kill, replace or start a replica.
  */
 import { request as httpRequest } from "node:http";
-import { delay } from "../base/clock.ts";
+import { delay, wallMs } from "../base/clock.ts";
 import { isSameProcess, signalGroup } from "../base/process-identity.ts";
 import type { ReplicaRoute } from "../contracts/routes.ts";
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
@@ -12,6 +13,10 @@ import type { RouteTable } from "./replicas/route-table.ts";
 const REPORT_ANYWAY_MS = 20_000;
 /** How long the last report may take. If the controller is gone too, the counts of the last second are lost. */
 const LAST_REPORT_MS = 1_000;
+
+const MINUTE_MS = 60_000;
+/** Used keys in one message: 40 KB. */
+const USED_KEYS_AT_ONCE = 1_000;
 
 /** Asks the controller to kill, replace or start replicas, because the controller accounts for them. */
 export class ControllerMessages {
@@ -81,6 +86,45 @@ export class CountsReport {
     };
     this.messages.tell("/reports", onLost, text, onDone);
   }
+}
+
+/** Tells the controller when keys are used: each key once a minute at most. */
+export class UsedKeys {
+  private readonly messages: ControllerMessages;
+  private minuteMs = minuteOf(wallMs());
+  /** The keys that were used in this minute. */
+  private noted = new Set<string>();
+  /** The minute of each key that the controller has not been told yet. */
+  private readonly untold = new Map<string, number>();
+
+  constructor(messages: ControllerMessages) {
+    this.messages = messages;
+  }
+
+  /** Called with every request that presents a key, so it reads no clock. */
+  note(id: string): void {
+    if (this.noted.has(id)) return;
+    this.noted.add(id);
+    this.untold.set(id, this.minuteMs);
+  }
+
+  /** Called once a second. */
+  send(): void {
+    const minuteMs = minuteOf(wallMs());
+    if (minuteMs !== this.minuteMs) this.noted = new Set();
+    this.minuteMs = minuteMs;
+    const keys = [...this.untold].slice(0, USED_KEYS_AT_ONCE);
+    if (keys.length === 0) return;
+    for (const [id] of keys) this.untold.delete(id);
+    const onLost = () => {
+      for (const [id, minute] of keys) if (!this.untold.has(id)) this.untold.set(id, minute);
+    };
+    this.messages.tell("/keys/used", onLost, JSON.stringify({ keys }));
+  }
+}
+
+function minuteOf(ms: number): number {
+  return ms - (ms % MINUTE_MS);
 }
 
 function killHere(replica: ReplicaRoute): void {

@@ -35,7 +35,7 @@ import { Inside } from "./inside.ts";
 import { Predictions } from "./predictions.ts";
 import { RouteTable } from "./replicas/route-table.ts";
 import { ShadowCopies } from "./replicas/shadow-copies.ts";
-import { ControllerMessages, CountsReport } from "./report-to-controller.ts";
+import { ControllerMessages, CountsReport, UsedKeys } from "./report-to-controller.ts";
 import { Router } from "./router.ts";
 import type { Entrance } from "./visit.ts";
 
@@ -87,6 +87,7 @@ export class Gateway {
   private readonly routes: RouteTable;
   private readonly router: Router;
   private readonly report: CountsReport;
+  private readonly usedKeys: UsedKeys;
   private readonly inside: Inside;
   private readonly insideListener: Listener;
   private readonly listeners: Listener[];
@@ -115,7 +116,9 @@ export class Gateway {
       onApplied: () => this.inside.endRevoked(),
     });
     this.report = new CountsReport(messages, this.routes, this.loop);
+    this.usedKeys = new UsedKeys(messages);
     const authorization = new Authorization({
+      onUsed: (id) => this.usedKeys.note(id),
       findKey: (sha256) => this.routes.principal(sha256),
       keysVersion: () => this.routes.keysVersion,
       jwt: options.jwt,
@@ -171,7 +174,11 @@ export class Gateway {
     for (const listener of [this.insideListener, ...this.listeners]) await listener.start();
     this.timers = [
       setInterval(
-        () => contain("the report to the controller", () => this.report.sendIfChanged()),
+        () =>
+          contain("the report to the controller", () => {
+            this.report.sendIfChanged();
+            this.usedKeys.send();
+          }),
         REPORT_EVERY_MS,
       ),
     ];
@@ -207,6 +214,7 @@ export class Gateway {
     this.expiry.stop();
     this.loop.stop();
     await this.accessLog?.flush();
+    this.usedKeys.send();
     await this.report.sendLast();
     await this.routes.stop();
   }

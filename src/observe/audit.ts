@@ -35,6 +35,8 @@ export interface AuditLine {
   path: string;
   /** The id of the key, or the token's subject; null if there was neither. */
   by: string | null;
+  /** The name of the key, if it has one. */
+  by_name?: string | undefined;
   status: number;
   request_id: string;
   /** The things created or changed, if the path does not say it: a key's id, the APIs of a deployment. */

@@ -1,18 +1,21 @@
 /** Which keys the gateways get. */
 import { expect, it } from "vitest";
+import { KeyUse } from "../../src/access/key-use.ts";
 import { Keys } from "../../src/access/keys.ts";
+import { openLog } from "../../src/base/log.ts";
 import type { StoredKey } from "../../src/contracts/keys.ts";
 
 const DAY_MS = 24 * 3_600_000;
-const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
-  ...{ id, sha256: `of-${id}`, scope: "predict", api: null, created_time: "" },
-  ...{ rate: null, expires_time: null, revoked_time: null },
+const key = (id: string, more: Partial<StoredKey> = {}) => ({
+  ...{ id, name: null, sha256: `of-${id}`, scope: "predict" as const, api: null, created_time: "" },
+  ...{ rate: null, expires_time: null, revoked_time: null, last_used_time: null },
   ...more,
 });
 const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
-const start = async (stored: StoredKey[], takesTokens = false) => {
+const start = async (stored: ReturnType<typeof key>[], takesTokens = false) => {
   const store = { all: async () => stored, save: async () => {} };
-  const keys = new Keys({ store, adminToken: "t", takesTokens });
+  const use = new KeyUse({ save: async () => {}, log: openLog("test") });
+  const keys = new Keys({ store, use, adminToken: "t", takesTokens });
   await keys.start();
   return keys;
 };

@@ -44,7 +44,7 @@ import { addSettled, claimJob, saveEnqueued, setRunning } from "../../src/batch/
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/submit/idempotency.ts";
 import { emptyTally, type Report, type Tally } from "../../src/contracts/reports.ts";
 import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
-import { allKeys, saveKey } from "../../src/database/key-rows.ts";
+import { allKeys, saveKey, saveKeyUse } from "../../src/database/key-rows.ts";
 import { migrate } from "../../src/database/migrations.ts";
 import { takeEpoch } from "../../src/database/owner-row.ts";
 import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
@@ -445,15 +445,17 @@ describe.each([
     expect((await failedItems(db, "split", 7, -1, 9)).map(({ first_item }) => first_item)).toEqual([6]);
   });
 
-  it.runIf(isHere)("keeps keys and submissions, each once", async () => {
+  it.runIf(isHere)("keeps keys with their last use, and submissions, each once", async () => {
     const key = {
-      ...{ id: "k-1", sha256: "x", scope: "predict" as const, api: null, created_time: "t" },
+      ...{ id: "k-1", name: "ci 🚀", sha256: "x", scope: "predict" as const, api: null, created_time: "t" },
       ...{ rate: { requests: 5, seconds: 60 }, expires_time: null, revoked_time: null },
     };
     await saveKey(db, key);
-    expect(await allKeys(db)).toEqual([key]);
+    expect(await allKeys(db)).toEqual([{ ...key, last_used_time: null }]);
+    await saveKeyUse(db, ["k-0", "k-1"], "u");
     await saveKey(db, { ...key, expires_time: "e", revoked_time: "r" });
-    expect(await allKeys(db)).toEqual([{ ...key, expires_time: "e", revoked_time: "r" }]);
+    const revoked = { ...key, expires_time: "e", revoked_time: "r", last_used_time: "u" };
+    expect(await allKeys(db)).toEqual([revoked]);
     const submission = await submissionKey("a", "once", Buffer.from("{}"));
     await saveSubmission(db, submission, "job-1", 1000);
     expect(await findSubmission(db, submission, 2000)).toBe("job-1");

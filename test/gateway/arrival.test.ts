@@ -78,7 +78,14 @@ describe("a request that arrives", () => {
     let key = needsKey ? HOLDER : undefined;
     const findKey = () => key;
     const keysVersion = () => findKey;
-    const options = { findKey, keysVersion, jwt: undefined, signatures: undefined, gateways: 1 };
+    const options = {
+      findKey,
+      keysVersion,
+      jwt: undefined,
+      signatures: undefined,
+      gateways: 1,
+      onUsed: () => {},
+    };
     await listen(new Authorization(options), needsKey);
     await ends({ authorization: "Bearer whatever" });
     expect(submitted[0]!.isStillOpen).toBe(true);
@@ -90,7 +97,7 @@ describe("a request that arrives", () => {
 
   it("holds no more of its head than its credentials while it waits, and nothing once it is answered", async () => {
     const options = { findKey: () => HOLDER, keysVersion: () => ({}), jwt: undefined, signatures: undefined };
-    await listen(new Authorization({ ...options, gateways: 1 }), true);
+    await listen(new Authorization({ ...options, gateways: 1, onUsed: () => {} }), true);
     const credentials = { authorization: "Bearer whatever", "x-api-key": "another" };
     await ends({ ...credentials, "content-type": "text/plain", "x-long": "long" });
     const { rawHeaders, headers } = responses[0]!.req;
@@ -102,7 +109,14 @@ describe("a request that arrives", () => {
     let keys = new Map<string, Principal>();
     const revoked = keys;
     const findKey = () => (keys === revoked ? HOLDER : undefined);
-    const options = { findKey, keysVersion: () => keys, jwt: undefined, signatures: undefined, gateways: 1 };
+    const options = {
+      findKey,
+      keysVersion: () => keys,
+      jwt: undefined,
+      signatures: undefined,
+      gateways: 1,
+      onUsed: () => {},
+    };
     await listen(new Authorization(options), true);
     // Between head and body of one request, which arrive in one turn: the shortest possible time.
     server.on("request", () => {
@@ -204,7 +218,7 @@ describe("a signed request", () => {
   it("stays authorized until its answer, even with an invalid key beside the signature", () => {
     const signatures = { credentials: new Map(), repeats: "reads" } as never;
     const findKey = () => undefined;
-    const options = { findKey, keysVersion: () => findKey, jwt: undefined, gateways: 1 };
+    const options = { findKey, keysVersion: () => findKey, jwt: undefined, gateways: 1, onUsed: () => {} };
     const headers = { authorization: "AWS4-HMAC-SHA256 Credential=x", "x-api-key": "junk" };
     const isStillOpen = (taken: typeof signatures | undefined) =>
       new Authorization({ ...options, signatures: taken }).isStillOpen({ headers } as never);

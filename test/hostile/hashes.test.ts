@@ -51,7 +51,14 @@ describe("the body of a signed request", () => {
     const credentials = new Map([["AKID", { secret: "s3cret", principal: SIGNER }]]);
     const signatures = { credentials, scope: { regions: [], services: [] }, repeats: "reads" as const };
     const findKey = () => undefined;
-    const options = { findKey, keysVersion: () => findKey, jwt: undefined, signatures, gateways: 1 };
+    const options = {
+      findKey,
+      keysVersion: () => findKey,
+      jwt: undefined,
+      signatures,
+      gateways: 1,
+      onUsed: () => {},
+    };
     const authorization = new Authorization(options);
     const bodies = new BodyBudget({ most: 64 * MIB, forSmall: 0, smallBytes: 0 });
     const clients = { baseUrl: () => "", isLocal: () => true };

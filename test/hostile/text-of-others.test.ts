@@ -75,7 +75,8 @@ describe("untrusted text", () => {
     expect(all.code).toBe(0);
     expect(all.out).toMatch(/Z admin-token POST \/-\/deploy 200\b.*echo/);
     expect(all.out).toMatch(/Z - DELETE \/-\/a{200,}… \(12003 characters\) 401\n/);
-    expect(all.out).toMatch(new RegExp(`Z admin-token DELETE /-/keys/${created.id} 200\n`));
+    const { id } = created;
+    expect(all.out).toMatch(new RegExp(`Z admin-token DELETE /-/keys/${id} 200 ${id} \\(admin\\)\n`));
     const lines = server.cli(["audit", "--key", "admin-token", "-o", "json"]).out.trim().split("\n");
     expect(new Set(lines.map((line) => (JSON.parse(line) as { by: string }).by))).toEqual(
       new Set(["admin-token"]),

@@ -1,5 +1,5 @@
 /** The dependencies of all verbs: where to print, how to reach the server, and the user's preferences. */
-import type { CreatedKey, KeyScope } from "../../contracts/keys.ts";
+import type { CreatedKey, NewKey } from "../../contracts/keys.ts";
 import type { Client } from "./client.ts";
 
 export interface CliContext {
@@ -46,7 +46,7 @@ export interface CliContext {
     ) => Promise<{ taken_time: string; apis: number; jobs: number; unfinished: number }>;
   }>;
   /** Creates a key in a data directory that no server uses. */
-  createKeyOffline: (dataDir: string, scope: KeyScope, api: string | null) => Promise<CreatedKey>;
+  createKeyOffline: (dataDir: string, asked: NewKey) => Promise<CreatedKey>;
 }
 
 /** The exit codes (docs/contract/command-line.md#exit-codes). */

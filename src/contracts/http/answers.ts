@@ -177,12 +177,14 @@ export type DescribedApi = z.infer<typeof describedApiSchema>;
 
 const keySchema = z.strictObject({
   id: z.string(),
+  name: z.string().nullable(),
   scope: z.enum(KEY_SCOPES),
   api: z.string().nullable(),
   created_time: time,
   rate: z.strictObject({ requests: count, seconds: count }).nullable(),
   expires_time: time.nullable(),
   revoked_time: time.nullable().meta({ description: "null: revoked keys are not shown" }),
+  last_used_time: time.nullable().meta({ description: "exact to a minute; null if it was never used" }),
 });
 export const keyListSchema = z.strictObject({ keys: z.array(keySchema) });
 export const createdKeySchema = keySchema.extend({

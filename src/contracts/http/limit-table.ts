@@ -115,6 +115,7 @@ const REQUESTS: readonly LimitRow[] = [
     "`Idempotency-Key`",
     `${submissions.IDEMPOTENCY_KEY_LENGTH_MAX} printable characters without spaces`,
   ),
+  invalid("a key's `name`", `${authorization.KEY_NAME_LENGTH_MAX} characters`),
   {
     what: "lists of failures, logs and dry runs that a key reads at once",
     most: String(responses.LISTS_OF_A_KEY_MAX),

@@ -1,4 +1,7 @@
-/** Tokens of an issuer, and requests signed with AWS Signature Version 4. */
+/** Keys, tokens of an issuer, and requests signed with AWS Signature Version 4. */
+
+/** Of a key's name, which is in lists and in lines of the audit. */
+export const KEY_NAME_LENGTH_MAX = 100;
 
 /**
  * After a failure, a gateway waits this long before it fetches an issuer's keys again, and twice as long after each

@@ -50,4 +50,9 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // How often in a row a controller died while it enqueued the job, and got no further.
     "ALTER TABLE jobs ADD COLUMN enqueuing_deaths INTEGER NOT NULL DEFAULT 0",
   ],
+  [
+    "ALTER TABLE keys ADD COLUMN name TEXT",
+    // To the minute.
+    "ALTER TABLE keys ADD COLUMN last_used_time TEXT",
+  ],
 ];

@@ -25,6 +25,8 @@ export interface AuthorizationOptions {
   signatures: (SignatureRules & { repeats: SignatureRepeats }) | undefined;
   /** How many gateways share the load. */
   gateways: number;
+  /** Called with the id of each key that a request presents, if the key is known. */
+  onUsed: (id: string) => void;
 }
 
 /** Which requests may repeat a signature within a few seconds. */
@@ -92,7 +94,7 @@ export class Authorization {
     need: Need,
     tokenPrincipal: Principal | undefined,
   ): Principal {
-    const principal = tokenPrincipal ?? this.keyPrincipal(request);
+    const principal = tokenPrincipal ?? this.usedKey(request);
     if (principal === undefined) throw unauthorized(presented(request.headers), need.scope);
     // First: the rate also limits requests that the key may not make.
     this.count(principal, response);
@@ -152,10 +154,16 @@ export class Authorization {
     return this.options.findKey(sha256Of(key)) !== undefined;
   }
 
-  /** Counts a request that the controller will judge, if its key has a rate limit. Throws `rate_limited`. */
+  /** Counts a request that the controller will judge: its key is used, and may have a rate limit. Throws `rate_limited`. */
   countOnly(request: IncomingMessage, response: ServerResponse): void {
-    const principal = this.keyPrincipal(request);
+    const principal = this.usedKey(request);
     if (principal !== undefined) this.count(principal, response);
+  }
+
+  private usedKey(request: IncomingMessage): Principal | undefined {
+    const principal = this.keyPrincipal(request);
+    if (principal !== undefined) this.options.onUsed(principal.id);
+    return principal;
   }
 
   private count(principal: Principal, response: ServerResponse): void {

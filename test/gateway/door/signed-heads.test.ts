@@ -22,7 +22,14 @@ describe("a signature", () => {
     const credentials = new Map([["AKID", { secret: "s3cret", principal: SIGNER }]]);
     const signatures = { credentials, scope: { regions: [], services: [] }, repeats: "reads" as const };
     const findKey = () => undefined;
-    const options = { findKey, keysVersion: () => findKey, jwt: undefined, signatures, gateways: 1 };
+    const options = {
+      findKey,
+      keysVersion: () => findKey,
+      jwt: undefined,
+      signatures,
+      gateways: 1,
+      onUsed: () => {},
+    };
     authorization = new Authorization(options);
   });
 

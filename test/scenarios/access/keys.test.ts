@@ -124,7 +124,7 @@ describe("once there is a key", () => {
 
   it.runIf(isOnSqlite)("neither lists nor files contain the secret of a key", () => {
     const { out } = server.cli(["keys", "list"]);
-    expect(out).toMatch(/^key +scope +api +age\n/);
+    expect(out).toMatch(/^key +scope +api +last used +age\n/);
     expect(out).toContain(keys.echo!.id);
     const files = [
       out,
