@@ -7,14 +7,9 @@ import { newToken } from "../base/ids.ts";
 import type { Service } from "../base/service.ts";
 import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import {
-  ADMIN_KEY_ID,
-  type CreatedKey,
-  type KeyView,
-  type NewKey,
-  type StoredKey,
-} from "../contracts/keys.ts";
+import type { CreatedKey, KeyView, NewKey, StoredKey } from "../contracts/keys.ts";
 import type { KeyRoute } from "../contracts/routes.ts";
+import type { AdminKeys } from "./admin-token.ts";
 import type { KeyUse } from "./key-use.ts";
 import { newKey, type Principal, sha256Of } from "./permission.ts";
 
@@ -26,7 +21,7 @@ export interface KeyStore {
 export interface KeysDeps {
   store: KeyStore;
   use: KeyUse;
-  adminToken: string;
+  admin: AdminKeys;
   /** Whether tokens of an issuer, or signatures, are accepted too. */
   takesTokens: boolean;
 }
@@ -68,22 +63,10 @@ function isExpired({ expires_time }: KeyRoute, nowMs: number): boolean {
 export class Keys implements Service {
   private readonly deps: KeysDeps;
   private readonly byHash = new Map<string, StoredKey>();
-  private readonly admin: StoredKey;
   private users: KeyUsers = NO_USERS;
 
   constructor(deps: KeysDeps) {
     this.deps = deps;
-    this.admin = {
-      id: ADMIN_KEY_ID,
-      name: null,
-      sha256: sha256Of(deps.adminToken),
-      scope: "admin",
-      api: null,
-      created_time: "",
-      rate: null,
-      expires_time: null,
-      revoked_time: null,
-    };
   }
 
   /** Sets who gets the changes from now on. */
@@ -114,14 +97,15 @@ export class Keys implements Service {
   }
 
   find(sha256: string): Principal | undefined {
-    return principalOf(sha256 === this.admin.sha256 ? this.admin : this.byHash.get(sha256), wallMs());
+    const ofAdmin = this.deps.admin.keys.find((key) => key.sha256 === sha256);
+    return principalOf(ofAdmin ?? this.byHash.get(sha256), wallMs());
   }
 
   /** The keys that open something now or opened it a day ago, for the gateways. The admin token is the first. */
   forGateways(): StoredKey[] {
     // The day covers a clock that is set back.
     const sinceMs = wallMs() - EXPIRED_KEPT_MS;
-    return [this.admin, ...this.living().filter((key) => !isExpired(key, sinceMs))];
+    return [...this.deps.admin.keys, ...this.living().filter((key) => !isExpired(key, sinceMs))];
   }
 
   list(): KeyView[] {
@@ -153,6 +137,14 @@ export class Keys implements Service {
     await this.add(stored);
     await this.users.keysChanged();
     return created;
+  }
+
+  /** Replaces the admin token. The former one stays valid for `graceMs`. */
+  async rotateAdmin(graceMs: number): Promise<CreatedKey> {
+    const key = this.deps.admin.rotate(graceMs);
+    await this.users.keysChanged();
+    const [{ sha256: _, ...about }] = this.deps.admin.keys;
+    return { ...about, created_time: timestamp(), last_used_time: null, key };
   }
 
   async revoke(id: string): Promise<StoredKey> {

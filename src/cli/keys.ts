@@ -2,6 +2,7 @@
 import type * as z from "zod";
 import { wallMs } from "../base/clock.ts";
 import {
+  ADMIN_KEY_ID,
   askedKey,
   type CreatedKey,
   KEY_SCOPES,
@@ -63,7 +64,11 @@ export async function rotateKey(
 async function show(context: CliContext, created: CreatedKey): Promise<number> {
   if (context.output === "json") await context.out(`${JSON.stringify(created)}\n`);
   else {
-    context.err(`key ${created.id}; it is shown only once, so store it safely\n`);
+    context.err(
+      created.id === ADMIN_KEY_ID
+        ? "the new admin token; it is also in admin-token in the server's data directory\n"
+        : `key ${created.id}; it is shown only once, so store it safely\n`,
+    );
     await context.out(`${created.key}\n`);
   }
   return EXIT.success;

@@ -104,9 +104,9 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
   verb
     .command("rotate <id>")
     .description(
-      "create and print a key with the same permission; the old key expires after the grace period",
+      "create and print a key with the same permission; the old key expires after the grace period. With admin: replace the admin token",
     )
-    .option("--grace <duration>", "how long the old key stays valid (default 24h)")
+    .option("--grace <duration>", "how long the old key stays valid (default 24h; of the admin token 0s)")
     .action((id, options) => run(async (context) => (await keys()).rotateKey(context, id, options)));
   verb
     .command("revoke <id>")

@@ -22,6 +22,8 @@ export const routesFile = (dataDir: string) => join(dataDir, "routes.json");
 /** The address at which the command line finds the control plane. */
 export const addressFile = (dataDir: string) => join(dataDir, "address");
 export const adminTokenFile = (dataDir: string) => join(dataDir, "admin-token");
+/** The hash of the admin token before, and when it ends. */
+export const formerAdminTokenFile = (dataDir: string) => join(dataDir, "admin-token.former");
 /** The port of the listener for user code. */
 export const apiPortFile = (dataDir: string) => join(dataDir, "api-port");
 /** Files that need not outlive the process. */

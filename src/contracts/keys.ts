@@ -17,6 +17,10 @@ export interface Permission {
 
 /** The id of the data directory's admin token, which is listed among the keys. */
 export const ADMIN_KEY_ID = "admin-token";
+/** The id of the admin token before, as long as it is valid. */
+export const FORMER_ADMIN_KEY_ID = "admin-token-former";
+/** What `POST /-/keys/{id}/rotate` calls the admin token. */
+export const ADMIN_TOKEN_NAMES: readonly string[] = ["admin", ADMIN_KEY_ID];
 
 /** The number of requests allowed per number of seconds. */
 export interface KeyRate {
@@ -115,6 +119,6 @@ export function askedKey({ scope, api, name, rate, expires_in }: z.infer<typeof 
 
 /** The body of `POST /-/keys/{id}/rotate`. */
 export const rotateKeySchema = z.strictObject({
-  /** How long the former key still works; one day by default. */
-  grace: duration.default("24h"),
+  /** How long the former key still works. Without it, a key works for one more day, and the admin token ends at once. */
+  grace: duration.optional(),
 });

@@ -5,11 +5,21 @@ import type { Keys } from "../access/keys.ts";
 import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
-import { askedKey, type KeyView, newKeySchema, rotateKeySchema } from "../contracts/keys.ts";
+import {
+  ADMIN_TOKEN_NAMES,
+  askedKey,
+  type KeyView,
+  newKeySchema,
+  rotateKeySchema,
+} from "../contracts/keys.ts";
 import { tellAudit } from "./requests/audited.ts";
 import { bodyOwner, parseJson, readBody } from "./requests/body.ts";
 
 const BODY_BYTES_LIMIT = 10_000;
+/** How long a former key works, if the request does not say. Its users need time to change. */
+const KEY_GRACE = "24h";
+/** The command line on the server's machine needs no time, and a token is replaced most often because it leaked. */
+const ADMIN_GRACE = "0s";
 
 export function keyRoutes(keys: Keys): Hono {
   const app = new Hono();
@@ -25,7 +35,10 @@ export function keyRoutes(keys: Keys): Hono {
     const cure = "send at most a grace";
     const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
     const { grace } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
-    const created = await keys.rotate(c.req.param("id"), parseDurationMs(grace)!);
+    const id = c.req.param("id");
+    const created = ADMIN_TOKEN_NAMES.includes(id)
+      ? await keys.rotateAdmin(parseDurationMs(grace ?? ADMIN_GRACE)!)
+      : await keys.rotate(id, parseDurationMs(grace ?? KEY_GRACE)!);
     tellAudit(c, nameOf(created));
     return c.json(created);
   });

@@ -1,7 +1,7 @@
 /** Builds the controller's HTTP: keys, audit, the control plane, and the requests of gateways. */
 import type { RequestListener } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { readOrMakeAdminToken } from "../access/admin-token.ts";
+import { AdminToken } from "../access/admin-token.ts";
 import { KeyUse } from "../access/key-use.ts";
 import { Keys } from "../access/keys.ts";
 import type { Apis } from "../apis/apis.ts";
@@ -41,7 +41,7 @@ export function buildKeys({ db, options }: Infrastructure, use: KeyUse): Keys {
   };
   const { dataDir, jwt, sigv4 } = options;
   const takesTokens = jwt !== undefined || sigv4 !== undefined;
-  return new Keys({ store, use, adminToken: readOrMakeAdminToken(dataDir), takesTokens });
+  return new Keys({ store, use, admin: new AdminToken(dataDir), takesTokens });
 }
 
 export function buildAudit({ options }: Infrastructure): Audit {

@@ -1,5 +1,6 @@
 /** Which keys the gateways get. */
 import { expect, it } from "vitest";
+import type { AdminKeys } from "../../src/access/admin-token.ts";
 import { KeyUse } from "../../src/access/key-use.ts";
 import { Keys } from "../../src/access/keys.ts";
 import { openLog } from "../../src/base/log.ts";
@@ -15,7 +16,8 @@ const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 const start = async (stored: ReturnType<typeof key>[], takesTokens = false) => {
   const store = { all: async () => stored, save: async () => {} };
   const use = new KeyUse({ save: async () => {}, log: openLog("test") });
-  const keys = new Keys({ store, use, adminToken: "t", takesTokens });
+  const admin: AdminKeys = { keys: [key("admin-token", { scope: "admin" })], rotate: () => "t" };
+  const keys = new Keys({ store, use, admin, takesTokens });
   await keys.start();
   return keys;
 };

@@ -39,9 +39,10 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     id: "rotateKey",
     method: "post",
     path: "/-/keys/{id}/rotate",
-    about: "create a key with the same permission; the old key expires after the grace period (24h)",
+    about:
+      "create a key with the same permission; the old key expires after the grace period (24h; of the admin token 0s)",
     scope: "admin",
-    parameters: [id],
+    parameters: [{ ...id, about: "the key's id, or admin for the admin token" }],
     body: { type: "application/json", schema: jsonSchema(rotateKeySchema, "input"), isOptional: true },
     answers: { "application/json": createdKeySchema },
     errors: [...CONTROL_ERRORS, "key_not_found", ...BODY_ERRORS],
