@@ -92,7 +92,7 @@ export class CountsReport {
 export class UsedKeys {
   private readonly messages: ControllerMessages;
   private minuteMs = minuteOf(wallMs());
-  /** The keys that were used in this minute. */
+  /** The keys that were used in this minute, or in the first second of the next. */
   private noted = new Set<string>();
   /** The minute of each key that the controller has not been told yet. */
   private readonly untold = new Map<string, number>();
@@ -101,11 +101,11 @@ export class UsedKeys {
     this.messages = messages;
   }
 
-  /** Called with every request that presents a key, so it reads no clock. */
+  /** Called with every request that presents a key, so it reads the clock only once a minute for each key. */
   note(id: string): void {
     if (this.noted.has(id)) return;
     this.noted.add(id);
-    this.untold.set(id, this.minuteMs);
+    this.untold.set(id, minuteOf(wallMs()));
   }
 
   /** Called once a second. */

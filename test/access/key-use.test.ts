@@ -100,6 +100,15 @@ describe("a gateway", () => {
     ]);
   });
 
+  it("tells the minute of the use, also before it has noticed that a minute has begun", () => {
+    const told = new Told("");
+    const used = new UsedKeys(told);
+    vi.setSystemTime(11 * MINUTE_MS + 200);
+    used.note("a");
+    used.send();
+    expect(told.keys).toEqual([["a", 11 * MINUTE_MS]]);
+  });
+
   it("tells the next controller what none has heard", () => {
     const told = new Told("");
     const used = new UsedKeys(told);
