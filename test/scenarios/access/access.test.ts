@@ -183,6 +183,14 @@ describe("tokens of an issuer", () => {
     const admin = await sign({ scope: "admin" });
     expect((await server.fetch("/-/apis", { headers: bearer(admin) })).status).toBe(200);
     expect((await server.fetch("/-/apis", { headers: bearer(all) })).status).toBe(403);
+    const view = await sign({ scope: "view" });
+    expect((await server.fetch("/-/apis", { headers: bearer(view) })).status).toBe(200);
+    expect((await server.fetch("/jobs", { headers: bearer(view) })).status).toBe(200);
+    expect((await call("/jobs", view, item))[0]).toBe(403);
+    expect((await call("/echo", view))[0]).toBe(403);
+    // It is for the whole server only.
+    const ofOne = await sign({ scope: "view:jobs" });
+    expect((await server.fetch("/jobs", { headers: bearer(ofOne) })).status).toBe(403);
     expect(
       (await server.fetch("/-/apis/other/refresh", { method: "POST", headers: bearer(admin) })).status,
     ).toBe(200);

@@ -1,5 +1,6 @@
 /** Keys with the scope `view` (docs/contract/access.md#view): what they read, and what they may not change. */
 import { mkdirSync, readFileSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
 import { decode } from "@msgpack/msgpack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -107,6 +108,31 @@ describe("a key with the scope view", () => {
     expect(await status("HEAD", "/-/keys")).toBe(403);
     expect(await status("PUT", "/-/apis")).toBe(403);
     expect(await status("PUT", "/jobs")).toBe(405);
+  });
+
+  it.each([
+    ...[
+      "/-/%6beys",
+      "/-/keys/",
+      "/-//keys",
+      "/-/./keys",
+      "/-/keys%2f",
+      "/-/KEYS",
+      "/-/keys;x",
+      "/-/apis/../keys",
+    ],
+    ...["/-/apis/echo/exp%6frt", "/-/apis/echo/export/", "/-/apis/echo%2fexport", "/-/apis/echo//export"],
+    ...["/-/apis/echo/export?api_id=", "/-/apis/%2e%2e/keys"],
+  ])("reads no keys and no project by the spelling %s", async (path) => {
+    const { port } = new URL(server.baseUrl);
+    const status = await new Promise<number>((resolve, reject) => {
+      const asked = request({ port, path, headers: bearer(view) }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode!);
+      });
+      asked.once("error", reject).end();
+    });
+    expect([400, 403, 404]).toContain(status);
   });
 
   it("learns nothing of addresses that the table of operations lacks", async () => {
