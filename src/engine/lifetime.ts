@@ -50,12 +50,14 @@ export class StartWatch {
   private readonly startup: Lifetime["startup"];
   private readonly events: StartEvents;
   private readonly begunMs: number;
+  private readonly limitMs: number;
   private timer: NodeJS.Timeout | undefined;
 
-  /** `ageMs`: how long its process has run already. */
-  constructor(startup: Lifetime["startup"], ageMs: number, events: StartEvents) {
+  /** `ageMs`: how long its process has run already. `leastMs`: how long it may take from now on in any case. */
+  constructor(startup: Lifetime["startup"], ageMs: number, events: StartEvents, leastMs = 0) {
     this.startup = startup;
     this.events = events;
+    this.limitMs = Math.max(startup.ms, ageMs + leastMs);
     this.begunMs = performance.now() - ageMs;
     this.wait();
   }
@@ -67,13 +69,13 @@ export class StartWatch {
 
   private wait(): void {
     const takenMs = performance.now() - this.begunMs;
-    const leftMs = Math.max(0, this.startup.ms - takenMs);
+    const leftMs = Math.max(0, this.limitMs - takenMs);
     this.timer = setTimeout(() => this.check(), Math.min(leftMs, LOGGED_EACH_MS)).unref();
   }
 
   private check(): void {
     const takenMs = performance.now() - this.begunMs;
-    if (takenMs >= this.startup.ms) return this.events.onTimeout(tookTooLong(this.startup.text));
+    if (takenMs >= this.limitMs) return this.events.onTimeout(tookTooLong(this.startup.text));
     this.events.onLong(Math.round(takenMs / 1_000));
     this.wait();
   }

@@ -53,6 +53,6 @@ export class Adoption {
     if (group === undefined) this.deps.end(record);
     if (group === undefined || worker === undefined) return this.deps.forget(record.worker_id);
     const reservation = group.places.takeAgain(record.gpus.split(",").filter(Boolean));
-    lifecycle.add(group, worker, { predictor_id: record.predictor_id, reservation });
+    lifecycle.add(group, worker, { predictor_id: record.predictor_id, reservation, isAdopted: true });
   }
 }

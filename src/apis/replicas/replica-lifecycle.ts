@@ -55,7 +55,7 @@ export class ReplicaLifecycle {
     group.starting++;
     try {
       const worker = await this.deps.start(version, reservation.gpus);
-      this.add(group, worker, { predictor_id: version.predictor_id, reservation });
+      this.add(group, worker, { predictor_id: version.predictor_id, reservation, isAdopted: false });
       // The API was deleted meanwhile, so this group is no longer reconciled.
       if (this.groups.get(version.name) === undefined) this.retire(group.workers);
     } catch (error) {
@@ -72,7 +72,7 @@ export class ReplicaLifecycle {
   add(
     group: ReplicaGroup,
     worker: RunningWorker,
-    of: { predictor_id: string; reservation: Reservation },
+    of: { predictor_id: string; reservation: Reservation; isAdopted: boolean },
   ): void {
     const { version } = group;
     const { name } = version;

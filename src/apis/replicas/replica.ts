@@ -6,8 +6,9 @@ import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import { DURATION_MS_MAX } from "../../contracts/limits/configuration.ts";
 import type { Reservation } from "../../engine/compute-account.ts";
-import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
+import type { RunningWorker, WorkerExit, WorkerIdentity } from "../../engine/engine.ts";
 import { ageMsOf, type Lifetime, StartWatch } from "../../engine/lifetime.ts";
+import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
 import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
@@ -17,6 +18,9 @@ import { WorkerConnection } from "../../protocol/worker-connection.ts";
 const CONNECT_RETRY_MS = 5;
 /** No limit of its own: a worker responds only after `__init__`, and StartWatch limits that. */
 const HANDSHAKE_MS = DURATION_MS_MAX;
+
+/** How long a worker that a former controller started may take to say that it is ready, if it has not predicted yet. */
+const ADOPTED_MS = 60_000;
 
 export interface ReplicaEvents {
   onReady(replica: Replica): void;
@@ -56,9 +60,16 @@ export class Replica {
   private readonly setUp = new SetUpReport();
   private connection: WorkerConnection | undefined;
 
+  /** `isAdopted`: a former controller has started it, and it may have served for long. */
   constructor(
     worker: RunningWorker,
-    api: { api_name: string; predictor_id: string; reservation: Reservation; lifetime: Lifetime },
+    api: {
+      api_name: string;
+      predictor_id: string;
+      reservation: Reservation;
+      lifetime: Lifetime;
+      isAdopted: boolean;
+    },
     events: ReplicaEvents,
   ) {
     this.worker = worker;
@@ -68,10 +79,13 @@ export class Replica {
     this.events = events;
     const ageMs = ageMsOf(worker.identity);
     this.startedMs = performance.now() - ageMs;
-    this.start = new StartWatch(api.lifetime.startup, ageMs, {
-      onLong: (seconds) => events.onLongStart(this, seconds),
-      onTimeout: (fault) => this.startTimedOut(fault),
-    });
+    const watching = {
+      onLong: (seconds: number) => events.onLongStart(this, seconds),
+      onTimeout: (fault: WorkerFault) => this.startTimedOut(fault),
+    };
+    this.start = new StartWatch(api.lifetime.startup, ageMs, watching, api.isAdopted ? ADOPTED_MS : 0);
+    // Once it has predicted it has started. While it is busy it does not say so.
+    if (api.isAdopted && hasPredicted(this.identity)) this.start.end();
     this.wearOutAt(api.lifetime.maxAgeMs, ageMs);
     contain("the end of a replica", async () => this.gone(await worker.exited), events.onFault);
   }
@@ -171,4 +185,8 @@ export class Replica {
     this.connection?.close();
     this.events.onGone(this, exit, wasServing);
   }
+}
+
+function hasPredicted({ note }: WorkerIdentity): boolean {
+  return (readDeliveryNote(note)?.connection ?? 0) > 0;
 }

@@ -4,7 +4,8 @@ import type { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { Replica } from "../../../src/apis/replicas/replica.ts";
+import { Replica, type ReplicaEvents } from "../../../src/apis/replicas/replica.ts";
+import { delay } from "../../../src/base/clock.ts";
 import { processStartTime } from "../../../src/base/process-identity.ts";
 import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import { encodeByteCount, encodeJson, MESSAGE } from "../../../src/protocol/messages.ts";
@@ -16,6 +17,11 @@ const READY: SentFrame = [MESSAGE.READY, 0, 0, encodeJson({ wants: [], is_async:
 const FAULT = { stage: "init", type: "E", message: "no", traceback: "" };
 const INIT_FAILED: SentFrame = [MESSAGE.INIT_FAILED, 0, 0, encodeJson(FAULT)];
 const recycle = (left: number): SentFrame => [MESSAGE.RECYCLE, 0, 0, encodeByteCount(left)];
+
+const reservation = { cpuMillis: 0, memoryBytes: 0, gpus: [] };
+const API = { api_name: "a", predictor_id: "p", reservation, lifetime: LONG_LIFE, isAdopted: false };
+const spec = { api_id: "v1", project: "/", path: "predictor.py", api_config: "{}" };
+const SPEC = { ...spec, concurrency: 1, threads: 1 };
 
 let dir: string;
 let server: Server;
@@ -47,23 +53,25 @@ function fakeProcess(path: string): RunningWorker {
   return { identity, address: { path }, exited, kill, stop: async () => kill() };
 }
 
-/** A replica whose worker sends these frames when it gets INIT, and what happens to it. */
-async function replicaOf(frames: SentFrame[]) {
-  const events: string[] = [];
-  const path = join(dir, "w.sock");
-  server = await fakeWorker(path, "new", (type) => (type === MESSAGE.INIT ? frames : []));
-  const reservation = { cpuMillis: 0, memoryBytes: 0, gpus: [] };
-  const api = { api_name: "a", predictor_id: "p", reservation, lifetime: LONG_LIFE };
-  const replica = new Replica(fakeProcess(path), api, {
+/** Writes down what happens to a replica. */
+function recorded(events: string[]): ReplicaEvents {
+  return {
     onReady: () => events.push("ready"),
     onFailed: () => events.push("failed"),
     onLongStart: () => {},
     onWear: ({ wear }) => events.push(wear),
     onGone: () => events.push("gone"),
     onFault: (error) => events.push(error.message),
-  });
-  const spec = { api_id: "v1", project: dir, path: "predictor.py", api_config: "{}" };
-  await replica.connect({ ...spec, concurrency: 1, threads: 1 }, 1);
+  };
+}
+
+/** A replica whose worker sends these frames when it gets INIT, and what happens to it. */
+async function replicaOf(frames: SentFrame[]) {
+  const events: string[] = [];
+  const path = join(dir, "w.sock");
+  server = await fakeWorker(path, "new", (type) => (type === MESSAGE.INIT ? frames : []));
+  const replica = new Replica(fakeProcess(path), API, recorded(events));
+  await replica.connect(SPEC, 1);
   return { replica, events };
 }
 
@@ -84,4 +92,19 @@ it.each([
   const { events } = await replicaOf(frames);
   await eventually("it is gone", () => events.includes("gone"), 5_000);
   expect(events).toEqual([first, "gone"]);
+});
+
+it("that a former controller started long ago is ready, although its time to start is over", async () => {
+  const path = join(dir, "w.sock");
+  server = await fakeWorker(path, "ready", () => []);
+  const process = fakeProcess(path);
+  // The first process of the machine.
+  const worker = { ...process, identity: { ...process.identity, process_start: "0" } };
+  const events: string[] = [];
+  const replica = new Replica(worker, { ...API, isAdopted: true }, recorded(events));
+  // A timer for the end of its start would be over before this one.
+  await delay(5);
+  await replica.connect(SPEC, 1);
+  expect(events).toEqual(["ready"]);
+  replica.kill();
 });

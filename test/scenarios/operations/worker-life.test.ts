@@ -96,6 +96,23 @@ describe("a replica", () => {
     await eventually("a successor serves", async () => (await ask()) !== first);
   });
 
+  it("that is older than predictor.startup_timeout outlives the controller, also in the middle of a prediction", async () => {
+    const slow = PREDICTOR.replace("return os", "time.sleep(payload.get('seconds', 0)); return os");
+    server.deploy(project("name: elder", "startup_timeout: 1s", slow));
+    const deployedMs = performance.now();
+    const ask = async (seconds: number) =>
+      (await (await server.post("/elder", { seconds })).json()) as number;
+    const pid = await ask(0);
+    await eventually("it is old enough", () => performance.now() - deployedMs > 1_500);
+    const asked = ask(3);
+    const former = server.child("controller");
+    process.kill(former, "SIGKILL");
+    await eventually("another controller serves", async () => (await server.api("elder")).status === "live");
+    expect(server.child("controller")).not.toBe(former);
+    expect(await asked).toBe(pid);
+    expect(await ask(0)).toBe(pid);
+  });
+
   it("is not replaced while a stream keeps its predecessor, so streams keep one process more", async () => {
     server.deploy(project("name: streamed", "max_requests: 1", STREAMS));
     const ask = async () => (await (await server.post("/streamed", {})).json()) as number;
