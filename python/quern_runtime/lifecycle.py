@@ -66,11 +66,11 @@ class Lifecycle:
         }
         connection.send(protocol.READY, 0, json.dumps(ready).encode())
 
-    def describe(self) -> dict[str, object]:
+    def describe(self, is_draining: bool) -> dict[str, object]:
         """What a WELCOME says about the class."""
         predictor = self.predictor
         return {
-            "state": self.state,
+            "state": "draining" if is_draining else self.state,
             "api_id": self.api_id,
             "wants": predictor.wants if predictor is not None else [],
             "is_async": predictor is not None and predictor.is_async,

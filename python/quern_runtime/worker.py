@@ -144,7 +144,7 @@ class Worker:
             "pid": os.getpid(),
             "connection": connection.number,
             "died_in": self._note.died_in,
-            **self._life.describe(),
+            **self._life.describe(self._draining),
         }
         connection.send(protocol.WELCOME, 0, json.dumps(welcome).encode())
         left = self._predictions.requests_left

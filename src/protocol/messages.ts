@@ -58,7 +58,7 @@ export interface Refusal {
 export interface Welcome {
   protocol: number;
   pid: number;
-  state: "new" | "initializing" | "ready" | "failed";
+  state: "new" | "initializing" | "ready" | "draining" | "failed";
   api_id: string | null;
   /** The number of this connection in the note of the delivery in hand. */
   connection: number;

@@ -420,6 +420,8 @@ describe.each(["unix", "tcp"] as const)("a worker over %s", (kind) => {
     await eventually("it has answered", () => gateway.received.some(({ id }) => id === 1));
     gateway.predict(2, {});
     await gateway.next("BUSY", 2);
+    const next = await caller("controller", 2);
+    expect(next.connection.welcome.state).toBe("draining");
     gateway.connection.close();
     await eventually("it has left", () => process.exitCode === 0);
   });

@@ -9,16 +9,10 @@ import type { Lifetime } from "../../engine/lifetime.ts";
 import type { Init } from "../../protocol/messages.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
-import { Replica } from "./replica.ts";
+import { DRAIN_GRACE_MS, Replica } from "./replica.ts";
 import type { ReplicaGroup } from "./replica-group.ts";
 import type { ReplicaGroups } from "./replica-groups.ts";
 import type { ReplicaOutcomes } from "./replica-outcomes.ts";
-
-/**
- * How long a draining replica may take. Gateways end requests past their deadline; a stream may last as long as its
- * client reads.
- */
-const DRAIN_GRACE_MS = 15 * 60_000;
 
 export interface ReplicaLifecycleDeps {
   epoch: number;
@@ -89,7 +83,10 @@ export class ReplicaLifecycle {
     });
     contain(
       `a replica of ${name}`,
-      () => replica.connect(this.deps.initOf(version), this.deps.epoch),
+      async () => {
+        await replica.connect(this.deps.initOf(version), this.deps.epoch);
+        if (replica.state === "draining") this.outcomes.changed();
+      },
       (error) => {
         this.outcomes.faulty(name, error);
         replica.kill();

@@ -19,6 +19,11 @@ const CONNECT_RETRY_MS = 5;
 /** No limit of its own: a worker responds only after `__init__`, and StartWatch limits that. */
 const HANDSHAKE_MS = DURATION_MS_MAX;
 
+/**
+ * How long a draining replica may take. Gateways end requests past their deadline; a stream may last as long as its
+ * client reads.
+ */
+export const DRAIN_GRACE_MS = 15 * 60_000;
 /** How long a worker that a former controller started may take to say that it is ready, if it has not predicted yet. */
 const ADOPTED_MS = 60_000;
 
@@ -54,6 +59,7 @@ export class Replica {
   wear: "fresh" | "wearing" | "worn" = "fresh";
   /** When its process started, on the clock of `performance.now()`. */
   readonly startedMs: number;
+  private readonly isAdopted: boolean;
   private readonly worker: RunningWorker;
   private readonly events: ReplicaEvents;
   private readonly start: StartWatch;
@@ -76,6 +82,7 @@ export class Replica {
     this.api_name = api.api_name;
     this.predictor_id = api.predictor_id;
     this.reservation = api.reservation;
+    this.isAdopted = api.isAdopted;
     this.events = events;
     const ageMs = ageMsOf(worker.identity);
     this.startedMs = performance.now() - ageMs;
@@ -88,6 +95,14 @@ export class Replica {
     if (api.isAdopted && hasPredicted(this.identity)) this.start.end();
     this.wearOutAt(api.lifetime.maxAgeMs, ageMs);
     contain("the end of a replica", async () => this.gone(await worker.exited), events.onFault);
+  }
+
+  /**
+   * A former controller has started it, and it has not said yet whether it serves or drains. To retire it now would be
+   * to kill it, with its requests.
+   */
+  get isUnknown(): boolean {
+    return this.isAdopted && this.state === "initializing" && this.connection === undefined;
   }
 
   get identity() {
@@ -114,6 +129,8 @@ export class Replica {
     }
     const welcome = this.connection?.welcome;
     if (welcome?.state === "new") this.connection!.sendJson(MESSAGE.INIT, 0, init);
+    // A former controller has sent DRAIN. It still has requests.
+    if (welcome?.state === "draining") this.drain(DRAIN_GRACE_MS);
     if (welcome?.state !== "ready") return;
     this.setUp.take();
     this.ready(welcome);

@@ -1,6 +1,7 @@
 /** Follows `planRollout` for one API at a time: starts workers, retires them, and passes their compute on. */
 import { type Fleet, type Plan, planRollout } from "./plan-rollout.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
+import type { Replica } from "./replica.ts";
 import { inOrderOfLeaving, type ReplicaGroup } from "./replica-group.ts";
 import type { ReplicaLifecycle } from "./replica-lifecycle.ts";
 import type { ReplicaOutcomes } from "./replica-outcomes.ts";
@@ -35,8 +36,8 @@ export class Rollouts {
     const { places, oldInOrder } = group;
     if (plan.borrows) places.borrow(oldInOrder);
     for (let i = 0; i < plan.start; i++) outcomes.contain(group.version.name, () => lifecycle.start(group));
-    const leaving = oldInOrder.slice(0, plan.retireOld);
-    const retired = inOrderOfLeaving(group.fresh).slice(0, plan.retireFresh);
+    const leaving = known(oldInOrder.slice(0, plan.retireOld));
+    const retired = known(inOrderOfLeaving(group.fresh).slice(0, plan.retireFresh));
     if (plan.handsOver) places.handOver(leaving);
     places.keepOnly(plan.keep);
     places.waitFor(plan.waitFor);
@@ -66,4 +67,9 @@ export class Rollouts {
 /** While workers start or leave, missing replicas are not a lack yet. */
 function isMoving({ fresh, leaving }: Fleet, { start, handsOver }: Plan): boolean {
   return fresh.coming + start + leaving > 0 || handsOver;
+}
+
+/** Those that may be retired: an adopted one may turn out to drain already, and then it is the other one that serves. */
+function known(replicas: readonly Replica[]): Replica[] {
+  return replicas.filter(({ isUnknown }) => !isUnknown);
 }

@@ -113,22 +113,41 @@ describe("a replica", () => {
     expect(await ask(0)).toBe(pid);
   });
 
-  it("is not replaced while a stream keeps its predecessor, so streams keep one process more", async () => {
-    server.deploy(project("name: streamed", "max_requests: 1", STREAMS));
+  it("is not replaced while a stream keeps its predecessor, so streams keep one process more, also for another controller", async () => {
+    const api = "name: streamed\n  autoscaling: {max_replicas: 1}";
+    server.deploy(project(api, "max_requests: 1", STREAMS));
     const ask = async () => (await (await server.post("/streamed", {})).json()) as number;
     const stream = new AbortController();
     const body = JSON.stringify({ stream: true });
     const { signal } = stream;
     const init = { method: "POST", headers: { "content-type": "application/json" }, body, signal };
-    const { value } = await (await fetch(`${server.baseUrl}/streamed`, init)).body!.getReader().read();
-    const first = Number(Buffer.from(value!).toString());
+    let pieces = "";
+    const read = async () => {
+      for await (const piece of (await fetch(`${server.baseUrl}/streamed`, init)).body!)
+        pieces += Buffer.from(piece).toString();
+    };
+    const reading = read().catch(() => "aborted");
+    await eventually("a piece comes", () => pieces.includes("\n"));
+    const first = Number(pieces.split("\n")[0]);
     await eventually("a successor serves", async () => (await ask()) !== first);
     const second = await ask();
     await eventually("it is worn", () => apiLog("streamed").split("has reached").length > 2);
     // A successor of it would be ready before the replica of another API.
     server.deploy(project("name: other", ""));
     expect(await ask()).toBe(second);
+    const former = server.child("controller");
+    process.kill(former, "SIGKILL");
+    await eventually(
+      "another controller serves",
+      async () => (await server.api("streamed")).status === "live",
+    );
+    expect(server.child("controller")).not.toBe(former);
+    expect(await ask()).toBe(second);
+    const before = pieces.length;
+    await eventually("the stream goes on", () => pieces.length > before);
+    expect(pieces).not.toContain("error");
     stream.abort();
+    expect(await reading).toBe("aborted");
     await eventually("it is replaced too", async () => (await ask()) !== second);
   });
 
