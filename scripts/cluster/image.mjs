@@ -53,10 +53,7 @@ function copyPrograms(files) {
   const bin = made(join(files, "usr", "bin"));
   symlinkSync("usr/bin", join(files, "bin"));
   for (const program of PROGRAMS) {
-    const path = execFileSync("sh", ["-c", `command -v ${program} || which ${program}`], {
-      encoding: "utf8",
-    }).trim();
-    const file = path.startsWith("/") ? path : `/usr/bin/${program}`;
+    const file = execFileSync("which", [program], { encoding: "utf8" }).trim();
     copyFileSync(file, join(bin, program));
     copyLibraries(files, file);
   }

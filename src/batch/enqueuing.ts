@@ -135,9 +135,10 @@ export class Enqueuing implements Phase, WorkersOwner {
   private survive(): void {
     contain(
       "a job",
-      async () => {
-        await this.deaths.turnIsOver();
+      () => {
+        // Before anything is awaited: later, it might be the place of the next turn.
         if (isSuspect(this.run.job)) this.turns.end();
+        return this.deaths.turnIsOver();
       },
       (error) => this.run.unexpected(error),
     );

@@ -7,6 +7,7 @@ import { deploySquares, expectExact, jobInTheMiddle } from "./squares.ts";
 
 const pod = new Pod("ml");
 beforeAll(async () => {
+  pod.prepare();
   await pod.start();
   deploySquares(pod);
 }, 300_000);

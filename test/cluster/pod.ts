@@ -30,9 +30,8 @@ export class Pod {
     apply(volume(this.namespace, directory));
   }
 
-  /** Applies what the command prints. Resolves when the pod is ready. */
+  /** Applies what the command prints, after `prepare`. Resolves when the pod is ready. */
   async start(options: readonly string[] = []): Promise<void> {
-    this.prepare();
     const image = ["--image", "quern.test/quern:1"];
     const size = ["--cpus", "1", "--memory", "1Gi", "--storage", "1Gi"];
     apply(this.quern(["export", "kubernetes", "--namespace", this.namespace, ...image, ...size, ...options]));

@@ -1,5 +1,7 @@
 /** An AWS Signature Version 4 as any owner of the secret could make it, in unusual forms too. */
 import { createHash, createHmac } from "node:crypto";
+import type { Principal } from "../../src/access/permission.ts";
+import { Authorization } from "../../src/gateway/door/authorization.ts";
 
 export interface ToSign {
   accessKeyId: string;
@@ -13,6 +15,16 @@ export interface ToSign {
   date?: Date;
   region?: string;
   service?: string;
+}
+
+/** A gateway's authorization that knows no key, and one signer: `AKID` with the secret `s3cret`. */
+export function authorizationOf(principal: Principal): Authorization {
+  const credentials = new Map([["AKID", { secret: "s3cret", principal }]]);
+  const signatures = { credentials, scope: { regions: [], services: [] }, repeats: "reads" as const };
+  const findKey = () => undefined;
+  const keysVersion = () => findKey;
+  const options = { findKey, keysVersion, jwt: undefined, signatures };
+  return new Authorization({ ...options, gateways: 1, onUsed: () => {} });
 }
 
 /** The headers with which the request is sent. */

@@ -1,5 +1,6 @@
 /** A worker in this process, which sends the frames of a test. */
 import { createServer, type Server, type Socket } from "node:net";
+import type { RunningWorker, WorkerExit } from "../../src/engine/engine.ts";
 import { FrameReader, FrameWriter } from "../../src/protocol/frames.ts";
 import { encodeJson, MESSAGE, PROTOCOL_VERSION } from "../../src/protocol/messages.ts";
 
@@ -20,6 +21,23 @@ export function fakeWorker(
     socket.on("error", () => {}).on("data", (bytes) => read(reader, bytes));
   });
   return new Promise((resolve) => server.listen(path, () => resolve(server)));
+}
+
+/** The process of such a worker: it ends when it is killed. */
+export function fakeProcess(socket: string, process_start = "0"): RunningWorker {
+  let end: (exit: WorkerExit) => void = () => {};
+  const exited = new Promise<WorkerExit>((resolve) => {
+    end = resolve;
+  });
+  const kill = () => end({ signal: "SIGKILL" });
+  const identity = { worker_id: "w", pid: 1, process_start, socket, token: "t", note: `${socket}.note` };
+  return {
+    identity: { ...identity, instance_id: "" },
+    address: { path: socket },
+    exited,
+    kill,
+    stop: async () => kill(),
+  };
 }
 
 function send(socket: Socket, frames: readonly SentFrame[]): void {

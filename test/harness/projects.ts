@@ -89,3 +89,17 @@ class PythonPredictor:
                 yield i
         return pieces() if "stream" in payload else time.sleep(600)
 `;
+
+/** Its process id, again and again without an end if the payload has "stream", else once. */
+export const PID_STREAM = `
+import asyncio, os
+
+class PythonPredictor:
+    def __init__(self, config): pass
+    async def predict(self, payload):
+        return self.pieces() if payload.get("stream") else os.getpid()
+    async def pieces(self):
+        while True:
+            yield os.getpid()
+            await asyncio.sleep(0.2)
+`;

@@ -12,10 +12,9 @@ import type { PredictionRequest } from "../../src/gateway/answers/prediction-req
 import { Arrival } from "../../src/gateway/arrival.ts";
 import { ControlPlane, type ControlPlaneDeps } from "../../src/gateway/control-plane.ts";
 import type { Destination } from "../../src/gateway/destination.ts";
-import { Authorization } from "../../src/gateway/door/authorization.ts";
 import { ShadowCopies } from "../../src/gateway/replicas/shadow-copies.ts";
 import type { Visit } from "../../src/gateway/visit.ts";
-import { signedHeaders } from "../harness/aws-signature.ts";
+import { authorizationOf, signedHeaders } from "../harness/aws-signature.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const MIB = 1024 * 1024;
@@ -48,18 +47,7 @@ describe("the body of a signed request", () => {
   let server: Server;
 
   beforeEach(async () => {
-    const credentials = new Map([["AKID", { secret: "s3cret", principal: SIGNER }]]);
-    const signatures = { credentials, scope: { regions: [], services: [] }, repeats: "reads" as const };
-    const findKey = () => undefined;
-    const options = {
-      findKey,
-      keysVersion: () => findKey,
-      jwt: undefined,
-      signatures,
-      gateways: 1,
-      onUsed: () => {},
-    };
-    const authorization = new Authorization(options);
+    const authorization = authorizationOf(SIGNER);
     const bodies = new BodyBudget({ most: 64 * MIB, forSmall: 0, smallBytes: 0 });
     const clients = { baseUrl: () => "", isLocal: () => true };
     // The caller is known by then: the controller is away.

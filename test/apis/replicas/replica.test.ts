@@ -7,10 +7,9 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { Replica, type ReplicaEvents } from "../../../src/apis/replicas/replica.ts";
 import { delay } from "../../../src/base/clock.ts";
 import { processStartTime } from "../../../src/base/process-identity.ts";
-import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import { encodeByteCount, encodeJson, MESSAGE } from "../../../src/protocol/messages.ts";
 import { eventually } from "../../harness/eventually.ts";
-import { fakeWorker, type SentFrame } from "../../harness/fake-worker.ts";
+import { fakeProcess, fakeWorker, type SentFrame } from "../../harness/fake-worker.ts";
 import { LONG_LIFE } from "../../harness/lifetime.ts";
 
 const READY: SentFrame = [MESSAGE.READY, 0, 0, encodeJson({ wants: [], is_async: false })];
@@ -34,25 +33,6 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** A process that ends when it is killed. */
-function fakeProcess(path: string): RunningWorker {
-  let end: (exit: WorkerExit) => void = () => {};
-  const exited = new Promise<WorkerExit>((resolve) => {
-    end = resolve;
-  });
-  const kill = () => end({ signal: "SIGKILL" });
-  const paths = { socket: path, note: join(dir, "note") };
-  const identity = {
-    worker_id: "w",
-    pid: 1,
-    process_start: processStartTime(process.pid)!,
-    token: "t",
-    instance_id: "",
-    ...paths,
-  };
-  return { identity, address: { path }, exited, kill, stop: async () => kill() };
-}
-
 /** Writes down what happens to a replica. */
 function recorded(events: string[]): ReplicaEvents {
   return {
@@ -70,7 +50,7 @@ async function replicaOf(frames: SentFrame[]) {
   const events: string[] = [];
   const path = join(dir, "w.sock");
   server = await fakeWorker(path, "new", (type) => (type === MESSAGE.INIT ? frames : []));
-  const replica = new Replica(fakeProcess(path), API, recorded(events));
+  const replica = new Replica(fakeProcess(path, processStartTime(process.pid)), API, recorded(events));
   await replica.connect(SPEC, 1);
   return { replica, events };
 }
@@ -97,9 +77,8 @@ it.each([
 it("that a former controller started long ago is ready, although its time to start is over", async () => {
   const path = join(dir, "w.sock");
   server = await fakeWorker(path, "ready", () => []);
-  const process = fakeProcess(path);
   // The first process of the machine.
-  const worker = { ...process, identity: { ...process.identity, process_start: "0" } };
+  const worker = fakeProcess(path, "0");
   const events: string[] = [];
   const replica = new Replica(worker, { ...API, isAdopted: true }, recorded(events));
   // A timer for the end of its start would be over before this one.

@@ -7,10 +7,9 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { BatchWorker } from "../../../src/batch/workers/batch-worker.ts";
 import type { WorkerDeath } from "../../../src/batch/workers/worker-death.ts";
 import { FRAME_BODY_BYTES_MAX } from "../../../src/contracts/limits/frames.ts";
-import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import { FLAG_MORE } from "../../../src/protocol/frames.ts";
 import { encodeJson, MESSAGE, type WorkerFault } from "../../../src/protocol/messages.ts";
-import { fakeWorker, type SentFrame } from "../../harness/fake-worker.ts";
+import { fakeProcess, fakeWorker, type SentFrame } from "../../harness/fake-worker.ts";
 import { LONG_LIFE } from "../../harness/lifetime.ts";
 
 let dir: string;
@@ -23,24 +22,6 @@ afterEach(() => {
   server.close();
   rmSync(dir, { recursive: true, force: true });
 });
-
-/** A process that ends when it is killed. */
-function fakeProcess(path: string): RunningWorker {
-  let end: (exit: WorkerExit) => void = () => {};
-  const exited = new Promise<WorkerExit>((resolve) => {
-    end = resolve;
-  });
-  const note = join(dir, "note");
-  const identity = { worker_id: "w", pid: 1, process_start: "0", socket: path, token: "t", note };
-  const kill = () => end({ signal: "SIGKILL" });
-  return {
-    identity: { ...identity, instance_id: "" },
-    address: { path },
-    exited,
-    kill,
-    stop: async () => kill(),
-  };
-}
 
 it("a job's worker is killed when it begins a long result, which no controller expects", async () => {
   const path = join(dir, "w.sock");

@@ -3,8 +3,8 @@ import { createHash, createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { BodyHash } from "../../../src/access/sigv4.ts";
-import { Authorization } from "../../../src/gateway/door/authorization.ts";
-import { signedHeaders } from "../../harness/aws-signature.ts";
+import type { Authorization } from "../../../src/gateway/door/authorization.ts";
+import { authorizationOf, signedHeaders } from "../../harness/aws-signature.ts";
 
 vi.mock("node:crypto", async (original) => {
   const crypto = await original<typeof import("node:crypto")>();
@@ -19,18 +19,7 @@ describe("a signature", () => {
   let authorization: Authorization;
 
   beforeEach(() => {
-    const credentials = new Map([["AKID", { secret: "s3cret", principal: SIGNER }]]);
-    const signatures = { credentials, scope: { regions: [], services: [] }, repeats: "reads" as const };
-    const findKey = () => undefined;
-    const options = {
-      findKey,
-      keysVersion: () => findKey,
-      jwt: undefined,
-      signatures,
-      gateways: 1,
-      onUsed: () => {},
-    };
-    authorization = new Authorization(options);
+    authorization = authorizationOf(SIGNER);
   });
 
   function sign(body: string, hash: string | undefined, secret = "s3cret"): IncomingMessage {

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
-import { OBEDIENT } from "../../harness/projects.ts";
+import { OBEDIENT, PID_STREAM } from "../../harness/projects.ts";
 import { readStream } from "../../harness/read-stream.ts";
 import { TestServer } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
@@ -21,18 +21,6 @@ class PythonPredictor:
     def predict(self, payload):
         time.sleep((payload or {}).get("seconds", 0))
         return [self.version, os.getpid()]
-`;
-
-const STREAMING = `
-import asyncio, os
-class PythonPredictor:
-    def __init__(self, config): pass
-    async def predict(self, payload):
-        return self.pieces() if payload.get("stream") else os.getpid()
-    async def pieces(self):
-        while True:
-            yield os.getpid()
-            await asyncio.sleep(0.3)
 `;
 
 function deploy(name: string, compute: string, more = "", version = 1): void {
@@ -185,7 +173,7 @@ describe("an API that fits", () => {
   it("leaves its memory to its successor, also if a stream does not end", async () => {
     const yaml =
       "- name: s\n  predictor: {path: p.py, max_requests: 1, timeout: 1s}\n  compute: {cpu: 100m, mem: 600Mi}\n";
-    server.deploy({ "quern.yaml": yaml, "p.py": STREAMING });
+    server.deploy({ "quern.yaml": yaml, "p.py": PID_STREAM });
     const stream = readStream(`${server.baseUrl}/s`, { stream: true });
     const pids = new Set<number>();
     await eventually("two have answered", async () => {

@@ -11,6 +11,8 @@ import { OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const ITEMS = 150;
+/** docs/contract/operations.md#database-given-up: what has not stopped then is killed. */
+const STOP_MS = 30_000;
 /** Node that has no client of PostgreSQL. */
 const WITHOUT_CLIENT = `data:text/javascript,${encodeURIComponent(
   `import { register } from "node:module";
@@ -154,6 +156,25 @@ describe.runIf(isPostgresInstalled)("a server on PostgreSQL", () => {
       postgres.begin();
       await expectWhole(id);
     });
+
+    it.each([
+      ["stands still", () => postgres.pause(), () => postgres.resume()],
+      ["is shut down", () => postgres.end("fast"), () => postgres.begin()],
+    ])(
+      "stops by itself if PostgreSQL %s, and the next start finishes the job",
+      async (_, leave, comeBack) => {
+        const id = await submit(0.05);
+        const isBegun = async () => (await server.job("jobs", id)).batch_metrics.succeeded > 5;
+        await eventually("the job has begun", isBegun);
+        leave();
+        const beganMs = performance.now();
+        await server.stopProcesses().finally(comeBack);
+        expect(performance.now() - beganMs).toBeLessThan(STOP_MS);
+        expect(server.parent!.exitCode).toBe(0);
+        await server.start();
+        await expectWhole(id);
+      },
+    );
 
     it("shows the password of its database to nobody", async () => {
       postgres.kill();

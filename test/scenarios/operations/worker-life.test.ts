@@ -1,6 +1,7 @@
 /** docs/contract/predictor.md#start-and-life: workers that hang in their start, and workers that are replaced. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
+import { PID_STREAM } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 import { type Answer, SteadyLoad } from "../../harness/steady-load.ts";
 
@@ -25,18 +26,6 @@ class PythonPredictor:
         return [os.getpid() for _ in payload]
     def on_job_complete(self):
         print("completed", flush=True)
-`;
-
-const STREAMS = `
-import asyncio, os
-class PythonPredictor:
-    def __init__(self, config): pass
-    async def predict(self, payload):
-        return self.pieces() if payload.get("stream") else os.getpid()
-    async def pieces(self):
-        while True:
-            yield os.getpid()
-            await asyncio.sleep(0.2)
 `;
 
 const server = new TestServer();
@@ -115,7 +104,7 @@ describe("a replica", () => {
 
   it("is not replaced while a stream keeps its predecessor, so streams keep one process more, also for another controller", async () => {
     const api = "name: streamed\n  autoscaling: {max_replicas: 1}";
-    server.deploy(project(api, "max_requests: 1", STREAMS));
+    server.deploy(project(api, "max_requests: 1", PID_STREAM));
     const ask = async () => (await (await server.post("/streamed", {})).json()) as number;
     const stream = new AbortController();
     const body = JSON.stringify({ stream: true });
