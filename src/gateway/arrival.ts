@@ -10,6 +10,7 @@ import type { Principal } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
 import { asServiceError, type ServiceError } from "../contracts/errors.ts";
 import type { Access, AccessLog } from "../observe/access-log.ts";
+import { ResponseBytes } from "../observe/response-bytes.ts";
 import { describeEndpoint } from "./answers/describe-endpoint.ts";
 import { type ArrivedRequest, PredictionRequest } from "./answers/prediction-request.ts";
 import { refuse } from "./answers/refuse.ts";
@@ -37,7 +38,7 @@ export class Arrival implements ArrivedRequest {
   private readonly response: ServerResponse;
   readonly requestId: string;
   readonly startedMs = performance.now();
-  private readonly bytesBefore: number;
+  private readonly sent: ResponseBytes | undefined;
   private readonly admission: Admission;
   private readonly body: ArrivingBody;
   private prediction: PredictionRequest | undefined;
@@ -54,7 +55,7 @@ export class Arrival implements ArrivedRequest {
     this.request = exchange.request;
     this.response = exchange.response;
     this.requestId = exchange.requestId;
-    this.bytesBefore = deps.accessLog === undefined ? 0 : exchange.request.socket.bytesWritten;
+    this.sent = deps.accessLog && new ResponseBytes(exchange.response, exchange.request.socket);
     this.admission = new Admission(deps, exchange.request, destination.address);
     const announced = exchange.request.headers["content-length"];
     this.body = new ArrivingBody(deps.bodies, announced);
@@ -227,9 +228,9 @@ export class Arrival implements ArrivedRequest {
   }
 
   private accessOf(status: number, tookMs: number): Access {
-    const { request, requestId, body, admission, bytesBefore } = this;
+    const { request, requestId, body, admission } = this;
     const { route } = this.destination.pool;
-    const bytes = { request: body.bytes, response: request.socket.bytesWritten - bytesBefore };
+    const bytes = { request: body.bytes, response: this.sent?.count ?? 0 };
     return { request, requestId, route, status, tookMs, bytes, key: admission.keyId };
   }
 

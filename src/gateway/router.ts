@@ -79,13 +79,17 @@ export class Router {
   }
 
   private takePrediction(endpoint: PredictionEndpoint, visit: Visit): void {
-    const { request, response, entrance } = visit;
+    const { request, response, entrance, requestId } = visit;
     const { address } = endpoint;
     const { origin } = request.headers;
     const isAllowed =
       origin !== undefined && allowOrigin(origin, response, originsOf(address, entrance.rules));
     if (request.method === "OPTIONS")
-      return answerOptions(request, response, { isAllowed, isListed: address.cors_origins !== null });
+      return answerOptions(request, response, {
+        isAllowed,
+        isListed: address.cors_origins !== null,
+        requestId,
+      });
     // If the address needs no key, any web page could send requests to it through its visitors' browsers.
     if (origin !== undefined && !isAllowed && !address.needs_key && this.isForeign(visit))
       return refuseVisit(visit, foreignOrigin(origin, address.name));

@@ -3,9 +3,7 @@
  * snapshot file, and listening sockets from the parent.
  */
 
-import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { BodyBudget } from "../access/body-budget.ts";
 import type { HostRules } from "../access/host-check.ts";
@@ -24,6 +22,7 @@ import type { AddressRoute } from "../contracts/routes.ts";
 import { hideInText } from "../contracts/secrets.ts";
 import { AccessLog } from "../observe/access-log.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
+import { requestIdOf } from "./connections/request-ids.ts";
 import type { TlsFiles } from "./connections/tls-context.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { ControllerConnections } from "./controller-connections.ts";
@@ -42,7 +41,6 @@ import type { Entrance } from "./visit.ts";
 const REPORT_EVERY_MS = 1_000;
 /** A call from a job may wait for a nested call, which no listener accepts any more. */
 const LAST_CALLS_MS = 5_000;
-const SANE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 export interface SignatureOptions {
   /** The path of the file with the credentials. */
@@ -95,8 +93,6 @@ export class Gateway {
   private readonly loop = new LoopDelayMeter();
   private readonly expiry = new Expiry((nowMs) => this.routes.expire(nowMs));
   private readonly accessLog: AccessLog | undefined;
-  private readonly idPrefix = randomBytes(6).toString("hex");
-  private requests = 0;
   private timers: NodeJS.Timeout[] = [];
 
   constructor(options: GatewayOptions) {
@@ -154,12 +150,12 @@ export class Gateway {
     });
     this.insideListener = new Listener(options.insideListen, undefined, (request, response) => {
       this.loop.touch();
-      this.inside.take({ request, response, requestId: this.requestId(request) });
+      this.inside.take({ request, response, requestId: requestIdOf(request) });
     });
     const open = (on: ListenOn, entrance: Entrance) =>
       new Listener(on, tls, (request, response) => {
         this.loop.touch();
-        this.router.take({ request, response, requestId: this.requestId(request), entrance });
+        this.router.take({ request, response, requestId: requestIdOf(request), entrance });
       });
     this.listeners = [
       open(listen, { name: "main", hasControl: controlListen === undefined, rules: rules.main }),
@@ -217,12 +213,6 @@ export class Gateway {
     this.usedKeys.send();
     await this.report.sendLast();
     await this.routes.stop();
-  }
-
-  private requestId(request: IncomingMessage): string {
-    const given = request.headers["x-request-id"];
-    if (typeof given === "string" && SANE_REQUEST_ID.test(given)) return given;
-    return `${this.idPrefix}-${(this.requests++).toString(36)}`;
   }
 }
 

@@ -53,7 +53,8 @@ export class AccessLog {
   /** Lines that found no place while the disk was full or slow. */
   private dropped = 0;
   private timer: NodeJS.Timeout | undefined;
-  private writing: Promise<void> | undefined;
+  /** The last write: each begins after the one before it, so that no two find the file too large at once. */
+  private writing = Promise.resolve();
   /** The last write failed, and may have left the beginning of a line. */
   private isCut = false;
 
@@ -70,14 +71,11 @@ export class AccessLog {
   }
 
   /** Writes what waits. Resolves once it is written, or the disk is full. */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    await this.writing;
-    this.writing = this.write().finally(() => {
-      this.writing = undefined;
-    });
-    await this.writing;
+    this.writing = this.writing.then(() => this.write());
+    return this.writing;
   }
 
   private async write(): Promise<void> {

@@ -51,6 +51,8 @@ async function checkSchema(body: string, response: Response): Promise<void> {
   jobRecordSchema.parse(JSON.parse(answer));
 }
 
+export type Role = "gateway" | "controller";
+
 export class TestServer {
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), "quern-test-")));
   readonly dataDir = join(this.dir, "data");
@@ -62,6 +64,8 @@ export class TestServer {
   program = join(root, "bin", "quern");
   /** The directory in which `quern up` is started. */
   workingDirectory = root;
+  /** Processes that a test has stopped for a while. */
+  readonly frozen = new Set<Role>();
   private readonly env: NodeJS.ProcessEnv;
   /** The PostgreSQL database of its own; undefined on SQLite. */
   private readonly database = newTestDatabase();
@@ -249,12 +253,20 @@ export class TestServer {
   }
 
   /** The parent's children, by role. */
-  child(role: "gateway" | "controller"): number {
+  child(role: Role): number {
     const found = processes().find(
       ({ ppid, command }) => ppid === this.parent!.pid && command.includes(`__${role}`),
     );
     if (found === undefined) throw new Error(`there is no ${role}`);
     return found.pid;
+  }
+
+  /** Stops a process (SIGSTOP) until the function that this returns is called. */
+  freeze(role: Role): () => void {
+    const pid = this.child(role);
+    this.frozen.add(role);
+    process.kill(pid, "SIGSTOP");
+    return () => process.kill(pid, "SIGCONT");
   }
 
   workers(): number[] {

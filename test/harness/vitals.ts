@@ -4,14 +4,17 @@
  */
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TestServer } from "./server.ts";
+import type { Role, TestServer } from "./server.ts";
 
 export interface Vitals {
-  role: "gateway" | "controller";
-  /** The 99th percentile of the event-loop delay in its last one or two minutes of work. */
-  p99_ms: number;
-  /** The largest since its start. */
-  longest_ms: number;
+  role: Role;
+  /** Delay of its event loop. Undefined if the test stopped the process, which would be counted. */
+  delay?: {
+    /** The 99th percentile in its last one or two minutes of work. */
+    p99_ms: number;
+    /** The largest since its start. */
+    longest_ms: number;
+  };
   /** Its peak memory. */
   peakMiB: number;
 }
@@ -23,10 +26,11 @@ export async function noteVitals(server: TestServer): Promise<void> {
   const answer = await server.fetch("/-/healthz", { headers: { authorization: `Bearer ${token}` } });
   // A server with an API that cannot start has none in its answer.
   const { event_loops = [] } = (await answer.json()) as {
-    event_loops?: { process: Vitals["role"]; p99_ms: number; longest_ms: number }[];
+    event_loops?: { process: Role; p99_ms: number; longest_ms: number }[];
   };
   for (const { process: role, p99_ms, longest_ms } of event_loops) {
-    const vitals: Vitals = { role, p99_ms, longest_ms, peakMiB: peakMiB(server.child(role)) };
+    const vitals: Vitals = { role, peakMiB: peakMiB(server.child(role)) };
+    if (!server.frozen.has(role)) vitals.delay = { p99_ms, longest_ms };
     appendFileSync(file, `${JSON.stringify(vitals)}\n`);
   }
 }

@@ -37,9 +37,8 @@ describe("a burst of requests for the controller", () => {
     burst.reduce((sum, { text }) => sum + text.split(`HTTP/1.1 ${status}`).length - 1, 0);
 
   it("waits in a queue per sender: another sender's request is next after those in progress", async () => {
-    const controller = server.child("controller");
     const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
-    process.kill(controller, "SIGSTOP");
+    const goOn = server.freeze("controller");
     const strangers = burst(sent, "/-/version");
     await eventually("their queue is full", () => answers(strangers, 503) > 0);
     let answered = -1;
@@ -49,7 +48,7 @@ describe("a burst of requests for the controller", () => {
     });
     // A later request is answered, so the gateway has the admin's.
     expect((await server.post("/echo", { a: 1 })).status).toBe(200);
-    process.kill(controller, "SIGCONT");
+    goOn();
     expect(await admin.firstStatus()).toBe("200");
     expect(answered).toBeLessThan((sent * 2) / 3);
     const all = () => answers(strangers, 401) + answers(strangers, 503);
@@ -58,11 +57,11 @@ describe("a burst of requests for the controller", () => {
 
   it("is refused beyond the queue limit, and predictions are not affected", async () => {
     const controller = server.child("controller");
-    process.kill(controller, "SIGSTOP");
+    const goOn = server.freeze("controller");
     const strangers = burst(sent, "/-/openapi.json");
     expect((await server.post("/echo", { a: 1 })).status).toBe(200);
     await eventually("some are refused", () => answers(strangers, 503) > 0);
-    process.kill(controller, "SIGCONT");
+    goOn();
     const all = () => answers(strangers, 200) + answers(strangers, 503);
     await eventually("all are answered", () => all() === sent);
     expect(answers(strangers, 200)).toBeGreaterThan(FORWARDED_AT_ONCE_MAX);

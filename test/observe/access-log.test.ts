@@ -77,3 +77,16 @@ it("lines that find no place are counted, and the count is written once there is
   expect(rest.map(({ request_id }) => request_id)).toEqual(["0", "1", "2"]);
   expect(first!.dropped).toBe(1 + 7);
 });
+
+it("a flush ends after the writes before it, also if it has nothing to write", async () => {
+  const file = join(directory, "access.log");
+  const log = new AccessLog(file);
+  log.record(access("a"));
+  void log.flush();
+  // The first write has begun, so the second one has a line of its own.
+  await Promise.resolve().then(() => {});
+  log.record(access("b"));
+  void log.flush();
+  await log.flush();
+  expect(ids(file)).toEqual(["a", "b"]);
+});

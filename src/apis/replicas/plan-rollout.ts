@@ -130,6 +130,14 @@ export function splitByAge<Worker extends PresentWorker>(
   };
 }
 
+/**
+ * How many replicas were wanted, if a controller finds `fresh` of the newest version and `old` that they replace. In the
+ * middle of a rollout up to `surge` more exist. Whoever drains is not counted.
+ */
+export function wantedBefore(fresh: number, old: number, surge: number): number {
+  return Math.max(fresh, old, fresh + old - surge);
+}
+
 function clamp(value: number, least: number, most: number): number {
   return Math.max(least, Math.min(most, value));
 }

@@ -1,6 +1,6 @@
 /** The workers of one real-time API: how many are wanted, which exist, and why some are missing. */
 import type { ApiVersion } from "../records/api-rows.ts";
-import { type Fleet, splitByAge } from "./plan-rollout.ts";
+import { type Fleet, splitByAge, wantedBefore } from "./plan-rollout.ts";
 import type { Replica } from "./replica.ts";
 import type { ReplicaPlaces } from "./replica-places.ts";
 import { firstReplicas, scalingRules, updateStrategy } from "./scaling-rules.ts";
@@ -111,10 +111,13 @@ export class ReplicaGroup {
     };
   }
 
-  /** Continues with the replica count of the former controller, which is the number of its replicas. */
+  /** Continues with the replica count of the former controller, as its workers show it. */
   resume(): void {
-    const { min_replicas, max_replicas } = this.version.config.autoscaling;
-    const found = Math.ceil(this.workers.length / this.perReplica);
+    const { config } = this.version;
+    const { min_replicas, max_replicas } = config.autoscaling;
+    const replicas = (workers: readonly Replica[]) => Math.ceil(workers.length / this.perReplica);
+    const [fresh, old] = [replicas(this.fresh), replicas(this.oldInOrder)];
+    const found = wantedBefore(fresh, old, updateStrategy(config, Math.max(fresh, old)).surge);
     if (found === 0 && min_replicas > 0) return;
     this.wanted = Math.max(min_replicas, Math.min(found, max_replicas ?? found));
     this.wantedBecause = "the replica count when the controller started";

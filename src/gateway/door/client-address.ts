@@ -27,7 +27,8 @@ export class ClientAddress {
   baseUrl(request: IncomingMessage): string {
     const { publicUrl, isTls } = this.rules;
     if (publicUrl !== undefined) return publicUrl;
-    const protocol = this.forwarded(request, "x-forwarded-proto") ?? (isTls ? "https" : "http");
+    const told = this.forwarded(request, "x-forwarded-proto")?.toLowerCase();
+    const protocol = told === "http" || told === "https" ? told : isTls ? "https" : "http";
     const prefix = this.forwarded(request, "x-forwarded-prefix")?.replace(/\/+$/, "") ?? "";
     return `${protocol}://${this.host(request) ?? "localhost"}${prefix}`;
   }

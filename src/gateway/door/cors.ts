@@ -56,7 +56,7 @@ export function allowAnyOrigin({ headers }: IncomingMessage, response: ServerRes
 export function answerOptions(
   request: IncomingMessage,
   response: ServerResponse,
-  { isAllowed, isListed }: { isAllowed: boolean; isListed: boolean },
+  { isAllowed, isListed, requestId }: { isAllowed: boolean; isListed: boolean; requestId: string },
 ): void {
   const wanted = request.headers["access-control-request-headers"];
   const isPreflight = isAllowed && request.headers["access-control-request-method"] !== undefined;
@@ -68,7 +68,7 @@ export function answerOptions(
       response.setHeader("access-control-allow-private-network", "true");
     if (wanted !== undefined) response.setHeader("access-control-allow-headers", wanted);
   }
-  response.writeHead(204);
+  response.writeHead(204, { "x-request-id": requestId });
   response.end();
 }
 

@@ -1,12 +1,13 @@
 /**
  * Ends connections whose request comes too late, a few in each turn of the event loop: those that came together are late
  * together, and closing 10,000 takes half a second. Node itself does so in one turn, unless this listens. What Node
- * answers stays the same.
+ * answers stays the same, but for the id of the response.
  */
 import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { FewEachTurn, type NextTurn } from "../../base/clock.ts";
 import { LATE_AT_ONCE_MAX } from "../../contracts/limits/requests.ts";
+import { newRequestId } from "../connections/request-ids.ts";
 
 /** A socket of Node's HTTP server, with the response in progress. */
 interface HttpSocket extends Duplex {
@@ -38,7 +39,8 @@ function endAfter(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   if (socket.destroyed) return;
   if (socket.writable && socket._httpMessage?.headersSent !== true) {
     const status = STATUS_OF[error.code ?? ""] ?? "400 Bad Request";
-    socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`, "latin1");
+    const headers = `Connection: close\r\nX-Request-Id: ${newRequestId()}`;
+    socket.write(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n`, "latin1");
   }
   socket.destroy(error);
 }

@@ -11,6 +11,7 @@ import { endIfRestIsDropped } from "../connections/ignored-upgrades.ts";
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { readingTurns } from "../connections/reading-turns.ts";
+import { requestIdOf } from "../connections/request-ids.ts";
 import type { TlsFiles } from "../connections/tls-context.ts";
 import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
 import { serveTls } from "./handshakes.ts";
@@ -63,7 +64,7 @@ export class Listener implements Service {
     };
     const refuseExpectation: RequestListener = (request, response) => {
       if (!this.askedAtOnce.take(request, response)) return;
-      response.writeHead(417, { connection: "close" }).end();
+      response.writeHead(417, { connection: "close", "x-request-id": requestIdOf(request) }).end();
       parseNoMore(request.socket);
     };
     this.server.on("request", listener).on("checkContinue", listener);

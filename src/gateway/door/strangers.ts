@@ -19,7 +19,7 @@ export function refuseStranger(
   allowAnyOrigin(request, response);
   // As at every address of a real-time API: browsers send no key with a preflight.
   if (request.method === "OPTIONS")
-    return answerOptions(request, response, { isAllowed: true, isListed: false });
+    return answerOptions(request, response, { isAllowed: true, isListed: false, requestId });
   refuse(request, response, why, requestId);
 }
 

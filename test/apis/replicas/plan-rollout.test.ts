@@ -4,6 +4,7 @@ import {
   type PresentWorker,
   planRollout,
   splitByAge,
+  wantedBefore,
 } from "../../../src/apis/replicas/plan-rollout.ts";
 
 const NONE = { ready: 0, coming: 0 };
@@ -266,3 +267,18 @@ describe("workers", () => {
     expect(split(present, wanted, leaving)).toEqual(expected);
   });
 });
+
+it.each([
+  ["no rollout", [4, 0, 1], 4],
+  ["a rollout that has just begun", [1, 4, 1], 4],
+  ["the middle of one, with its surge", [2, 3, 1], 4],
+  ["its end", [4, 1, 1], 4],
+  ["one that starts all replicas at once", [4, 4, 4], 4],
+  ["one without surge", [2, 2, 0], 4],
+  ["none left", [0, 0, 1], 0],
+] as const)(
+  "after a restart in %s as many replicas are wanted as before",
+  (_, [fresh, old, surge], wanted) => {
+    expect(wantedBefore(fresh, old, surge)).toBe(wanted);
+  },
+);

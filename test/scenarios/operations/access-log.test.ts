@@ -1,9 +1,11 @@
 /** docs/contract/operations.md#access-log */
 import { existsSync, readFileSync } from "node:fs";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
+import { RawRequest } from "../../harness/raw-requests.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const PREDICTOR = `
@@ -63,6 +65,19 @@ it("it has a line for each request to a real-time API, with its outcome and with
   expect(await lineOf("raises")).toMatchObject({ status: 500 });
   expect(await lineOf("malformed")).toMatchObject({ status: 400 });
   expect(readFileSync(file, "utf8")).not.toContain("SECRET");
+});
+
+it("it has the bytes of each response, also if requests are pipelined", async () => {
+  const ids = ["p-1", "p-22", "p-333"];
+  const { port } = new URL(server.baseUrl);
+  const sent = new RawRequest(connect(Number(port), "127.0.0.1"));
+  const posted = (id: string) =>
+    `POST /x HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 7\r\nx-request-id: ${id}\r\n\r\n{"a":1}`;
+  sent.socket.write(ids.map(posted).join(""));
+  const logged = await Promise.all(ids.map(lineOf));
+  sent.socket.destroy();
+  const responses = sent.text.split(/(?=HTTP\/1\.1 200 )/);
+  expect(logged.map(({ response_bytes }) => response_bytes)).toEqual(responses.map(({ length }) => length));
 });
 
 it("it has the id of the key, and a request without one", async () => {

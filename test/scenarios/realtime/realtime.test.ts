@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../harness/eventually.ts";
 import { processes } from "../../harness/processes.ts";
 import { OBEDIENT, project } from "../../harness/projects.ts";
+import { RawRequests } from "../../harness/raw-requests.ts";
 import { TestServer } from "../../harness/server.ts";
 
 describe("a real-time API", () => {
@@ -79,6 +80,20 @@ describe("a real-time API", () => {
   it("forwards the caller's request id if it is valid", async () => {
     const response = await server.post("/echo", { id: 1 }, { "x-request-id": "mine-1" });
     expect(response.headers.get("x-request-id")).toBe("mine-1");
+  });
+
+  it("gives an id to each response, also to what is refused before any API has it", async () => {
+    const requests = new RawRequests(server.baseUrl);
+    const lines = ["OPTIONS /echo", "GET /nosuch", "GET /-/livez", "no request"];
+    const sent = [
+      ...lines.map((line) => requests.send(line, {})),
+      requests.send("GET /echo", { expect: "x" }),
+    ];
+    for (const each of sent) {
+      await each.firstStatus();
+      expect(each.text).toMatch(/^x-request-id: [\w-]+\r$/im);
+    }
+    requests.close();
   });
 
   it("transfers bodies of several megabytes in both directions", async () => {
