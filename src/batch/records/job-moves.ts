@@ -33,7 +33,7 @@ export async function closeStopped(db: Statements, jobIds: readonly string[]): P
   }
 }
 
-/** Makes the closing record's status the job's. Called again after a kill and for a late stop; it changes nothing then. */
+/** Makes the closing record's status the job's. May be called again, as after a kill: the job changes once. */
 export async function setTerminal(db: Statements, jobId: string, endTime: string): Promise<void> {
   await db.run(
     "UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL",
