@@ -14,7 +14,7 @@ import { patientDatabase } from "../database/patient-database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
 import { Dispatching, type DispatchPlan } from "./dispatching.ts";
-import { finishJob } from "./end/finish-job.ts";
+import { closeJob, finishJob } from "./end/finish-job.ts";
 import { JobDeadline } from "./end/job-deadline.ts";
 import type { PlacesByInput } from "./enqueue/enqueue-places.ts";
 import { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
@@ -195,7 +195,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     const { phase } = this;
     try {
       await phase.close();
-      return await finishJob(this.deps, this.job.job_id, cause);
+      return await (isFirst ? finishJob : closeJob)(this.deps, this.job.job_id, cause);
     } finally {
       if (isFirst) contain("a job's end", () => this.leaveWorkers(phase).finally(this.resolveEnded));
     }

@@ -7,7 +7,7 @@ import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import type { Database } from "../database/database.ts";
-import { finishJob } from "./end/finish-job.ts";
+import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
@@ -117,7 +117,7 @@ export class Jobs implements Service {
   /** Stops a job in progress; may be repeated. Throws `wrong_state` if the job had another end. */
   async stopJob(apiName: string, jobId: string): Promise<void> {
     await this.records.get(apiName, jobId);
-    await this.endStopped(jobId);
+    await this.endStopped(jobId, false);
     const row = await this.records.get(apiName, jobId);
     if (row.closing === "status_stopped") return;
     throw new ServiceError(
@@ -167,13 +167,15 @@ export class Jobs implements Service {
   async stopJobsOf(apiName: string): Promise<void> {
     const ids = await closeJobsOf(this.patientDeps.db, apiName);
     // Newest first, so that jobs that wait do not get the compute of those that end.
-    for (const id of ids.reverse()) await this.endStopped(id);
+    for (const id of ids.reverse()) await this.endStopped(id, true);
   }
 
-  private async endStopped(jobId: string): Promise<void> {
+  /** `isClosed`: its closing record is there already, and nobody else makes the end. */
+  private async endStopped(jobId: string, isClosed: boolean): Promise<void> {
     const run = this.runs.of(jobId);
-    if (run === undefined) await finishJob(this.patientDeps, jobId, { kind: "stopped" });
-    else await run.stopJob();
+    if (run !== undefined) await run.stopJob();
+    else if (isClosed || (await closeJob(this.patientDeps, jobId, { kind: "stopped" })))
+      await makeTerminal(this.patientDeps, jobId);
   }
 }
 

@@ -28,8 +28,18 @@ export interface EndDeps {
   jobLog: (jobId: string, line: string) => void;
 }
 
-/** True if `cause` decided the end; false if another cause was first. */
+/** Ends the job, whichever cause was first. True if it was `cause`. */
 export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): Promise<boolean> {
+  const won = await closeJob(deps, jobId, cause);
+  await makeTerminal(deps, jobId);
+  return won;
+}
+
+/**
+ * The closing record alone, for whoever does not make the end: the one who does may wait for the store of the output.
+ * True if `cause` decided the end; false if another cause was first.
+ */
+export async function closeJob(deps: EndDeps, jobId: string, cause: EndCause): Promise<boolean> {
   const { db, reach } = deps;
   const job = await jobById(db, jobId);
   if (job === undefined) return false;
@@ -43,14 +53,8 @@ export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): 
   reach("closing-before-commit");
   const won = await setClosing(db, jobId, ending);
   reach("closing-after-commit");
-  // Whoever set the closing record makes the end, and may still wait for the store of the output.
-  if (!won && cause.kind === "stopped") return false;
-  await makeTerminal(deps, jobId);
-  if (won)
-    deps.jobLog(
-      jobId,
-      `the job ended: ${ending.status}${ending.reason === undefined ? "" : ` (${ending.reason.message})`}`,
-    );
+  const why = ending.reason === undefined ? "" : ` (${ending.reason.message})`;
+  if (won) deps.jobLog(jobId, `the job ended: ${ending.status}${why}`);
   return won;
 }
 

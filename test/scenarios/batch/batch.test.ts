@@ -405,5 +405,9 @@ describe("a job", () => {
     expect(server.cli(["delete", "jobs"])).toMatchObject({ code: 0, out: "deleting jobs\n" });
     await eventually("its workers are gone", () => server.workers().length === 1, 15_000);
     expect((await server.fetch(`/jobs/${id}`)).status).toBe(404);
+    // Jobs belong to a name, so they are there again.
+    server.deploy(project(OBEDIENT), { wait: false });
+    const { status, end_time } = await server.ended("jobs", id);
+    expect({ status, end_time }).toEqual({ status: "status_stopped", end_time: expect.any(String) });
   });
 });
