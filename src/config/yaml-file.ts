@@ -46,21 +46,22 @@ const RULES = {
   // Each error would quote its line: 16,000 errors in one line took two seconds.
   prettyErrors: false,
 } as const;
+const TOO_DEEP = `lists and maps are nested deeper than ${CONFIG_DEPTH_MAX}; make it flatter`;
 const UNCOUNTED = { maxAliasCount: -1 };
 
 /** The file's values and positions, or the errors of a text that is not YAML, each with its position. */
 export function readYamlFile(text: string, file: string): YamlFile | FieldError[] {
   const lines = new LineCounter();
   const pairs: Pairs = new WeakMap();
-  const document = parseDocument(text, { ...RULES, lineCounter: lines });
+  const document = parsed(text, lines);
+  if (document === undefined) return [{ pointer: file, detail: TOO_DEEP }];
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
   const tooDeep = tooDeepAt(document.contents, CONFIG_DEPTH_MAX);
   if (tooDeep !== undefined || document.errors.some(({ message }) => isStackOverflow(message))) {
-    const detail = `lists and maps are nested deeper than ${CONFIG_DEPTH_MAX}; make it flatter`;
-    return [{ pointer: at(tooDeep ?? document.errors[0]!.pos[0]), detail }];
+    return [{ pointer: at(tooDeep ?? document.errors[0]!.pos[0]), detail: TOO_DEEP }];
   }
   const alias = aliasFault(document.contents);
   if (alias !== undefined) return [{ pointer: at(alias.offset), detail: alias.detail }];
@@ -91,6 +92,16 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
     },
     positionOf: (path) => at(offsetOf(document, path, pairs)),
   };
+}
+
+/** Undefined if the text is nested deeper than the parser's stack. Often the parser says so in its errors instead. */
+function parsed(text: string, lineCounter: LineCounter): Document.Parsed | undefined {
+  try {
+    return parseDocument(text, { ...RULES, lineCounter });
+  } catch (error) {
+    if (error instanceof Error && isStackOverflow(error.message)) return undefined;
+    throw error;
+  }
 }
 
 /** Keys that one map has more than once: the positions of the first and of each later one. */
