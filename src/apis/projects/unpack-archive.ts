@@ -68,6 +68,8 @@ class Unpacking {
   private bytes = 0;
   /** Bytes of the unpacked archive, including headers and padding. */
   private read = 0;
+  /** The two blocks of zeros that end a tar file have come. */
+  private isOver = false;
 
   constructor(into: string, limits: ArchiveLimits) {
     this.into = into;
@@ -79,6 +81,9 @@ class Unpacking {
       filter: (_path, entry) => this.accepts(entry as ReadEntry),
       onReadEntry: (entry) => this.take(entry),
     });
+    this.parser.on("eof", () => {
+      this.isOver = true;
+    });
     this.parser.on("error", (error: Error) => this.fail(error));
     this.parser.on("ignoredEntry", (entry: ReadEntry) => this.checkIgnored(entry));
   }
@@ -89,6 +94,8 @@ class Unpacking {
     for await (const chunk of tarOf(archive)) {
       this.meter(chunk);
       if (this.fault !== undefined) throw this.fault;
+      // The parser would keep all that follows in memory, and copy it with each further chunk.
+      if (this.isOver) continue;
       if (!this.parser.write(chunk)) await this.waits.wait(once(this.parser, "drain"));
     }
     this.parser.end();

@@ -66,6 +66,25 @@ describe("an archive", () => {
     }
   });
 
+  it("is unpacked without what follows its end, which takes no memory", async () => {
+    const archive = gunzipSync(archiveOf(...whole));
+    const zeros = Buffer.alloc(64 * 1024);
+    function* pieces() {
+      yield archive;
+      for (let sent = 0; sent < 48 * 1024 * 1024; sent += zeros.length) yield zeros;
+    }
+    let largest = 0;
+    const before = process.memoryUsage().arrayBuffers;
+    const watched = setInterval(() => {
+      largest = Math.max(largest, process.memoryUsage().arrayBuffers - before);
+    }, 1);
+    expect(await unpack(pieces())).toBeUndefined();
+    clearInterval(watched);
+    expect(largest).toBeLessThan(16 * 1024 * 1024);
+    expect(readFileSync(join(into, "project/p.py"), "utf8")).toBe("pass\n");
+    expect(await unpack(pieces(), { ...SMALL, bytes: 1_000_000 })).toMatchObject({ code: "body_too_large" });
+  });
+
   it("is unpacked without setuid, setgid and sticky bits", async () => {
     const modes = [0o4755, 0o2755, 0o1777, 0o6644, 0o000, 0o444];
     const files = modes.map((mode) => ({ path: `project/f${mode}`, mode }));
