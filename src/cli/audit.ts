@@ -9,6 +9,7 @@ interface AuditLine {
   path: string;
   by: string | null;
   by_name?: string;
+  client?: string;
   status: number;
   what?: string;
   more?: number;
@@ -35,9 +36,10 @@ function asTable(context: CliContext): CliContext {
   return { ...context, out };
 }
 
-function sentence({ time, method, path, by, by_name, status, what, more }: AuditLine): string {
+function sentence({ time, method, path, by, by_name, client, status, what, more }: AuditLine): string {
   const others = more === undefined ? "" : ` (and ${more - 1} before it)`;
-  const caller = by_name === undefined ? (by ?? "-") : `${by} "${by_name}"`;
+  const key = by_name === undefined ? (by ?? "-") : `${by} "${by_name}"`;
+  const caller = client === undefined ? key : `${key} ${client}`;
   return printableLine(
     `${time} ${caller} ${method} ${path} ${status}${what === undefined ? "" : ` ${what}`}${others}`,
   );

@@ -21,8 +21,8 @@ import { keyRoutes } from "./keys.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
 import { type QueueRoutesDeps, queueRoutes } from "./queues.ts";
-import { audited } from "./requests/audited.ts";
-import { askedBy, assertKey, assertMayKnow } from "./requests/authorization.ts";
+import { auditChanges } from "./requests/audited.ts";
+import { assertKey, assertMayKnow } from "./requests/authorization.ts";
 import { clientLeft } from "./requests/connection.ts";
 import { controlListenerOnly, requestId } from "./requests/forwarded.ts";
 import { neededScope } from "./requests/needed-scope.ts";
@@ -71,16 +71,7 @@ export function controlApp(deps: ControlDeps): Hono {
   });
   app.use("/-/*", controlListenerOnly(deps.hasControlListener));
   app.route("/", docsRoutes(deps.version));
-  app.use("/-/*", async (c, next) => {
-    // Read before the action: the key may be revoked by the time of the response, even by this request.
-    const by = askedBy(c, deps.keys);
-    await next();
-    const { method, path } = c.req;
-    if (method === "GET" || method === "HEAD" || method === "OPTIONS") return;
-    const by_name = by === null ? undefined : deps.keys.nameOf(by);
-    const what = audited(c);
-    deps.audit.record({ method, path, by, by_name, status: c.res.status, request_id: requestId(c), what });
-  });
+  app.use("*", auditChanges(deps));
   // Callers that may submit to an API may read its queue's counts. The queue's own route checks that.
   app.use("/-/*", async (c, next) => {
     const scope = neededScope(c.req.method, c.req.path);

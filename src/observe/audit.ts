@@ -1,6 +1,7 @@
 /**
- * Records who changed what, one JSON line each. `audit.log` has what was done with a key. `audit-refused.log` has what
- * was refused, and what came without a key; in a flood, further lines are only counted. Both are bounded
+ * Records who changed what, one JSON line each. `audit.log` has what was done with a key, but `audit-jobs.log` if it is
+ * at the address of an API: submissions, which may be many, and changes of jobs. `audit-refused.log` has what was
+ * refused, and what came without a key; in a flood, further lines are only counted. Both are bounded
  * (contracts/limits/logs.ts); read-audit.ts reads them as one.
  */
 import {
@@ -21,6 +22,8 @@ import type { Service } from "../base/service.ts";
 import {
   AUDIT_FILE_BYTES_MAX,
   AUDIT_FILES_MAX,
+  AUDIT_JOBS_FILE_BYTES_MAX,
+  AUDIT_JOBS_FILES_MAX,
   AUDIT_REFUSED_FILE_BYTES_MAX,
   AUDIT_REFUSED_FILES_MAX,
   LOGGED_PATH_LENGTH_MAX,
@@ -37,6 +40,10 @@ export interface AuditLine {
   by: string | null;
   /** The name of the key, if it has one. */
   by_name?: string | undefined;
+  /** What the key or token permits, as in the claim of a token. */
+  scope?: string | undefined;
+  /** The address that the connection came from. */
+  client?: string | undefined;
   status: number;
   request_id: string;
   /** The things created or changed, if the path does not say it: a key's id, the APIs of a deployment. */
@@ -51,12 +58,17 @@ export interface AuditFile {
 }
 
 const DONE: AuditFile = { name: "audit.log", bytesMax: AUDIT_FILE_BYTES_MAX, filesMax: AUDIT_FILES_MAX };
+const OF_JOBS: AuditFile = {
+  name: "audit-jobs.log",
+  bytesMax: AUDIT_JOBS_FILE_BYTES_MAX,
+  filesMax: AUDIT_JOBS_FILES_MAX,
+};
 const REFUSED: AuditFile = {
   name: "audit-refused.log",
   bytesMax: AUDIT_REFUSED_FILE_BYTES_MAX,
   filesMax: AUDIT_REFUSED_FILES_MAX,
 };
-export const AUDIT_FILES: readonly AuditFile[] = [DONE, REFUSED];
+export const AUDIT_FILES: readonly AuditFile[] = [DONE, OF_JOBS, REFUSED];
 /** The file of former releases. */
 const FORMER_NAME = "audit.jsonl";
 
@@ -82,9 +94,10 @@ export class Audit implements Service {
     this.refused.flush();
   }
 
-  record({ by, path, what, ...line }: AuditLine): void {
+  record({ by, path, what, scope, ...line }: AuditLine): void {
     const cut = {
       ...line,
+      ...(scope === undefined ? {} : { scope: cutText(scope, LOGGED_PATH_LENGTH_MAX) }),
       ...(what === undefined ? {} : { what: cutText(what, LOGGED_PATH_LENGTH_MAX) }),
       by: by === null ? null : cutText(by, LOGGED_PATH_LENGTH_MAX),
       // A caller may put a key in the place of its id. It must not be readable here.
@@ -92,7 +105,7 @@ export class Audit implements Service {
     };
     const isRefused = line.status === 401 || line.status === 403;
     if (by === null || isRefused) this.refused.record(`${line.status} ${by}`, cut);
-    else this.append(DONE, cut);
+    else this.append(path.startsWith("/-/") ? DONE : OF_JOBS, cut);
   }
 
   /** If the disk is full the line is lost: nothing fails because of it. */

@@ -73,10 +73,12 @@ describe("untrusted text", () => {
     server.cli(["keys", "revoke", created.id]);
     const all = server.cli(["audit", "--since", "1h"]);
     expect(all.code).toBe(0);
-    expect(all.out).toMatch(/Z admin-token POST \/-\/deploy 200\b.*echo/);
-    expect(all.out).toMatch(/Z - DELETE \/-\/a{200,}… \(12003 characters\) 401\n/);
+    expect(all.out).toMatch(/Z admin-token 127\.0\.0\.1 POST \/-\/deploy 200\b.*echo/);
+    expect(all.out).toMatch(/Z - 127\.0\.0\.1 DELETE \/-\/a{200,}… \(12003 characters\) 401\n/);
     const { id } = created;
-    expect(all.out).toMatch(new RegExp(`Z admin-token DELETE /-/keys/${id} 200 ${id} \\(admin\\)\n`));
+    expect(all.out).toMatch(
+      new RegExp(`Z admin-token 127.0.0.1 DELETE /-/keys/${id} 200 ${id} \\(admin\\)\n`),
+    );
     const lines = server.cli(["audit", "--key", "admin-token", "-o", "json"]).out.trim().split("\n");
     expect(new Set(lines.map((line) => (JSON.parse(line) as { by: string }).by))).toEqual(
       new Set(["admin-token"]),

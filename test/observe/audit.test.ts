@@ -51,6 +51,21 @@ describe("the audit", () => {
     expect(written!.what).toMatch(/^k-2 \(admin\)x{1,256}… \(/);
   });
 
+  it("keeps what is done with jobs apart, so that many submissions push out no other change", async () => {
+    audit.record({ ...line, request_id: "key" });
+    audit.record({
+      ...line,
+      path: "/jobs",
+      request_id: "job",
+      scope: "submit:jobs",
+      client: "192.0.2.1",
+      what: "j-1",
+    });
+    expect(readdirSync(directory).sort()).toEqual(["audit-jobs.log", "audit.log"]);
+    const told = { scope: "submit:jobs", client: "192.0.2.1", what: "j-1" };
+    expect(await lines()).toMatchObject([{ request_id: "key" }, { request_id: "job", ...told }]);
+  });
+
   it("counts a flood of refusals for each key separately, but records every change", async () => {
     for (let i = 0; i < 1_000; i++) audit.record({ ...line, by: null, status: 401, request_id: `r-${i}` });
     audit.record({ ...line, by: "k-2", status: 403 });

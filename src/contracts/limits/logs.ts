@@ -33,6 +33,9 @@ export const LOGGED_PATH_LENGTH_MAX = 256;
  */
 export const AUDIT_FILE_BYTES_MAX = 8 * 1024 * 1024;
 export const AUDIT_FILES_MAX = 5;
+/** 100,000 submissions and changes of jobs: they cannot push out the changes of keys and APIs either. */
+export const AUDIT_JOBS_FILE_BYTES_MAX = 8 * 1024 * 1024;
+export const AUDIT_JOBS_FILES_MAX = 4;
 export const AUDIT_REFUSED_FILE_BYTES_MAX = 4 * 1024 * 1024;
 export const AUDIT_REFUSED_FILES_MAX = 2;
 /** The access log: about a million lines in each of two files. */

@@ -22,6 +22,7 @@ import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../../contracts/lim
 import { logsResponse } from "../answers/logs.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { jsonText, streamText } from "../answers/stream-text.ts";
+import { tellAudit } from "../requests/audited.ts";
 import { assertKey, assertMayKnow, letAnybodyIn } from "../requests/authorization.ts";
 import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
 import { clientLeft } from "../requests/connection.ts";
@@ -75,6 +76,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     if (isTrue(c.req.query("dryRun")))
       return previewResponse(c, deps, await jobs.preview(submittedTo(version), sent));
     const { row, isReplay } = await jobs.submit(submittedTo(version), sent);
+    tellAudit(c, row.job_id);
     return jsonText(await recordText(c, jobs, row), 200, {
       location: jobAddress(c, row),
       ...(isReplay ? { "idempotent-replayed": "true" } : {}),
@@ -93,6 +95,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     app.delete(path, async (c) => {
       const { name } = await batchApi(c, deps, "change");
       const jobId = jobIdOf(c, name);
+      tellAudit(c, jobId);
       await jobs.stopJob(name, jobId);
       return c.json({ message: `stopped job ${jobId}` });
     });

@@ -5,7 +5,14 @@
 import type { Context } from "hono";
 import { keyOf } from "../../access/admin-token.ts";
 import type { Keys } from "../../access/keys.ts";
-import { assertOpens, assertPermission, type Need, sha256Of, unauthorized } from "../../access/permission.ts";
+import {
+  assertOpens,
+  assertPermission,
+  type Need,
+  type Principal,
+  sha256Of,
+  unauthorized,
+} from "../../access/permission.ts";
 import { wallMs } from "../../base/clock.ts";
 import { forwarded } from "./forwarded.ts";
 
@@ -85,8 +92,21 @@ export function isPermitted(c: Context, keys: Keys, need: Need): boolean {
 
 /** Who makes the request: the id of a known key, or a token's subject. */
 export function askedBy(c: Context, keys: Keys): string | null {
+  return principalOf(c, keys)?.id ?? null;
+}
+
+/** The same for the audit, with the name of the key and what it permits, as in the claim of a token. */
+export function callerOf(c: Context, keys: Keys): { by: string | null; by_name?: string; scope?: string } {
+  const principal = principalOf(c, keys);
+  if (principal === undefined) return { by: null };
+  const by_name = keys.nameOf(principal.id);
+  const scopes = principal.permissions.map(({ scope, api }) => (api === null ? scope : `${scope}:${api}`));
+  return { by: principal.id, ...(by_name === undefined ? {} : { by_name }), scope: scopes.join(" ") };
+}
+
+function principalOf(c: Context, keys: Keys): Principal | undefined {
   const key = keyText(c);
-  return forwarded(c).principal?.id ?? (key === undefined ? null : (keys.find(sha256Of(key))?.id ?? null));
+  return forwarded(c).principal ?? (key === undefined ? undefined : keys.find(sha256Of(key)));
 }
 
 /** Who waits for a turn, or holds a share: `askedBy`, or the client's address. */

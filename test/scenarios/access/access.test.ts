@@ -80,6 +80,31 @@ describe("keys", () => {
     await eventually("the window is over", async () => (await submit()) === 200);
   });
 
+  it("are named in the audit of the jobs that they submit and stop, with their scope and address", async () => {
+    const { key, id } = create("--scope", "submit", "--api", "jobs", "--name", "nightly");
+    const job = (await (await server.post("/jobs", item, bearer(key))).json()) as { job_id: string };
+    expect((await server.post("/jobs?dryRun=true", item, bearer(key))).status).toBe(200);
+    const stop = { method: "DELETE", headers: bearer(key) };
+    expect((await server.fetch(`/jobs/${job.job_id}`, stop)).status).toBe(200);
+    const { out } = server.cli(["audit", "--key", id, "-o", "json"]);
+    const lines = out.trim().split("\n");
+    const by = {
+      by: id,
+      by_name: "nightly",
+      scope: "submit:jobs",
+      client: "127.0.0.1",
+      what: job.job_id,
+      status: 200,
+    };
+    expect(lines.map((line) => JSON.parse(line) as Record<string, unknown>)).toMatchObject([
+      { ...by, method: "POST", path: "/jobs" },
+      { ...by, method: "DELETE", path: `/jobs/${job.job_id}` },
+    ]);
+    expect(server.cli(["audit", "--key", id]).out).toContain(
+      `${id} "nightly" 127.0.0.1 POST /jobs 200 ${job.job_id}`,
+    );
+  });
+
   it("are rotated: the new one has the same permissions, the old one ends after the grace period", async () => {
     const former = create("--scope", "predict", "--api", "echo");
     const { code, out } = server.cli(["keys", "rotate", former.id, "--grace", "2s"]);

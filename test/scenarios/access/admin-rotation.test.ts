@@ -41,7 +41,7 @@ it("ends the former token on every gateway before the response, and its streams 
   expect((await server.cliBeside(["get"])).code).toBe(0);
   expect((await server.cliBeside(["keys", "list"])).out).toContain("no keys: anyone");
   expect((await server.cliBeside(["audit"])).out).toContain(
-    "admin-token POST /-/keys/admin/rotate 200 admin-token (admin)\n",
+    "admin-token 127.0.0.1 POST /-/keys/admin/rotate 200 admin-token (admin)\n",
   );
 });
 

@@ -51,9 +51,11 @@ describe("a key's name", () => {
       headers: bearer(admin.key),
     });
     const audit = server.cli(["audit"]).out;
-    expect(audit).toMatch(new RegExp(`admin-token POST /-/keys 200 k-\\w+ "${NAME}" \\(predict\\)\n`, "u"));
     expect(audit).toMatch(
-      new RegExp(`${admin.id} "ada" DELETE /-/keys/k-\\w+ 200 k-\\w+ "old" \\(predict\\)\n`),
+      new RegExp(`admin-token 127.0.0.1 POST /-/keys 200 k-\\w+ "${NAME}" \\(predict\\)\n`, "u"),
+    );
+    expect(audit).toMatch(
+      new RegExp(`${admin.id} "ada" 127.0.0.1 DELETE /-/keys/k-\\w+ 200 k-\\w+ "old" \\(predict\\)\n`),
     );
   });
 
