@@ -2,7 +2,7 @@
 
 import type { ReachKillPoint } from "../base/kill-points.ts";
 import type { Log } from "../base/log.ts";
-import type { Database } from "../database/database.ts";
+import type { Database, Statements } from "../database/database.ts";
 import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { Lifetime } from "../engine/lifetime.ts";
@@ -37,6 +37,8 @@ export interface JobDeps {
   /** The machine's reservations. Workers that do not fit wait. */
   account: ComputeAccount;
   solitude: Solitude;
+  /** Throws `api_not_found` if the API is deleted, in the transaction that begins a round of a job. */
+  assertDeployed: (tx: Statements, apiName: string) => Promise<void>;
   findApi: (apiName: string, apiId: string) => Promise<JobApi>;
   /**
    * Installs what the API requires, then starts a worker process and records it. Throws EnvironmentError if the

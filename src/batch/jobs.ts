@@ -43,7 +43,7 @@ export class Jobs implements Service {
     this.results = new JobResults(deps);
     this.runs = new RunsInProgress(this.deps);
     this.lostWorkers = lostWorkers;
-    this.newRounds = new NewRounds(deps.db);
+    this.newRounds = new NewRounds(deps.db, deps.assertDeployed);
     this.patientDeps = this.runs.patientDeps;
   }
 

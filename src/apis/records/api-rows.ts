@@ -122,7 +122,7 @@ export async function allCurrent(db: Database): Promise<AnyVersion[]> {
 }
 
 /** True even if the API's version cannot be read. */
-export async function isDeployed(db: Database, name: string): Promise<boolean> {
+export async function isDeployed(db: Statements, name: string): Promise<boolean> {
   return (await first(db, "SELECT name FROM apis WHERE name = ?", [name])) !== undefined;
 }
 

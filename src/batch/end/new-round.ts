@@ -28,11 +28,14 @@ const SPLIT_BATCHES_A_PIECE = 1;
 
 export class NewRounds {
   private readonly db: Database;
+  private readonly assertDeployed: (tx: Statements, apiName: string) => Promise<void>;
   /** Jobs that a new round is being prepared for. */
   private readonly preparing = new Set<string>();
 
-  constructor(db: Database) {
+  /** `assertDeployed` throws `api_not_found`: the API may be deleted while a round is prepared. */
+  constructor(db: Database, assertDeployed: (tx: Statements, apiName: string) => Promise<void>) {
     this.db = db;
+    this.assertDeployed = assertDeployed;
   }
 
   /**
@@ -78,7 +81,8 @@ export class NewRounds {
 
   private async begin(jobId: string, status: "status_enqueuing" | "status_running"): Promise<void> {
     await this.db.transaction(async (tx) => {
-      await endedJob(tx, jobId);
+      const { api_name } = await endedJob(tx, jobId);
+      await this.assertDeployed(tx, api_name);
       await beginRound(tx, jobId, { status, startedTime: timestamp() });
     });
   }

@@ -7,7 +7,7 @@ import { timestamp, wallMs } from "../../base/clock.ts";
 import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { itemsFile, jobDirectory } from "../../contracts/data-layout.ts";
-import { type Database, unavailabilityOf } from "../../database/database.ts";
+import { type Database, type Statements, unavailabilityOf } from "../../database/database.ts";
 import { insertOutput } from "../output/job-outputs.ts";
 import { writeItemsFile } from "../records/items-file.ts";
 import { insertJob, type NewJob } from "../records/job-rows.ts";
@@ -22,6 +22,8 @@ import type { SentSubmission } from "./read-submission.ts";
 export interface SubmitDeps extends CheckDeps {
   db: Database;
   dataDir: string;
+  /** Throws `api_not_found`. The API may be deleted while a submission is checked, which takes as long as its stores. */
+  assertDeployed: (tx: Statements, apiName: string) => Promise<void>;
   reach: ReachKillPoint;
 }
 
@@ -62,7 +64,7 @@ export async function submitJob(
     if (input.kind === "items") await writeItemsFile(itemsFile(deps.dataDir, jobId), input.lines);
     deps.reach("submission-before-commit");
     const output = submission.output && outputOfJob(submission.output, jobId);
-    return record(deps.db, toNewJob(jobId, api, submission), output, key);
+    return record(deps, toNewJob(jobId, api, submission), output, key);
   };
   const recorded = await make().catch(async (error) => {
     // The job may be recorded, and needs its items then. If it is not, the next start removes them.
@@ -78,7 +80,7 @@ export async function submitJob(
 
 /** Resolves to the id of the job that the key now names. */
 function record(
-  db: Database,
+  { db, assertDeployed }: SubmitDeps,
   job: NewJob,
   output: ReturnType<typeof outputOfJob> | undefined,
   key: SubmissionKey | undefined,
@@ -86,6 +88,7 @@ function record(
   return db.transaction(async (tx) => {
     const before = key && (await findSubmission(tx, key, wallMs()));
     if (before !== undefined) return before;
+    await assertDeployed(tx, job.api_name);
     await insertJob(tx, job);
     if (output !== undefined) await insertOutput(tx, output);
     if (key !== undefined) await saveSubmission(tx, key, job.job_id, wallMs());

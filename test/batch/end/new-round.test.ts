@@ -19,6 +19,7 @@ import {
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 
 const JOB = "job";
+const rounds = (db: Database, assertDeployed = async () => {}) => new NewRounds(db, assertDeployed);
 const BATCHES = 500;
 /** The number of batches of one segment. */
 const SEGMENT = 200;
@@ -121,7 +122,7 @@ describe("a redrive", () => {
   it("forgets the failures of a split batch few at a time", async () => {
     await splitBatch(5_000);
     const deleted: number[] = [];
-    expect(await new NewRounds(counted(deleted)).redrive(JOB, undefined)).toBe(BATCHES);
+    expect(await rounds(counted(deleted)).redrive(JOB, undefined)).toBe(BATCHES);
     expect(deleted.reduce((sum, rows) => sum + rows, 0)).toBe(4_999);
     expect(Math.max(...deleted)).toBeLessThanOrEqual(100);
     expect(await failedItemRows()).toBe(0);
@@ -133,12 +134,12 @@ describe("a redrive", () => {
 
   it.each([0, 1, 2, 4, 5])("continues with a split batch after it was cut off at commit %i", async (left) => {
     await splitBatch(400);
-    await expect(new NewRounds(counted([], left)).redrive(JOB, "x")).rejects.toThrow("cut off");
+    await expect(rounds(counted([], left)).redrive(JOB, "x")).rejects.toThrow("cut off");
     expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: BATCHES });
     expect(await failedRows()).toBe(BATCHES);
     // Also if its error is not the one that the next redrive is about.
     const other = left === 0 ? "x" : "none has this";
-    expect(await new NewRounds(db).redrive(JOB, other)).toBe(1);
+    expect(await rounds(db).redrive(JOB, other)).toBe(1);
     expect(await failedItemRows()).toBe(0);
     expect(await partsOf(db, JOB, 0)).toMatchObject([
       { state: "good" },
@@ -156,7 +157,7 @@ describe("a redrive", () => {
   const failedRows = async () => (await db.all("SELECT 1 FROM batches WHERE failed = 1")).length;
 
   it("puts back all failed batches, or those whose error contains the text", async () => {
-    expect(await new NewRounds(db).redrive(JOB, "odd")).toBe(BATCHES / 2);
+    expect(await rounds(db).redrive(JOB, "odd")).toBe(BATCHES / 2);
     expect(await unsettled()).toBe(BATCHES / 2);
     expect(await failedRows()).toBe(BATCHES / 2);
     const job = await jobById(db, JOB);
@@ -165,9 +166,11 @@ describe("a redrive", () => {
 
   it("lets other work use the database meanwhile", async () => {
     let isOver = false;
-    const redrive = new NewRounds(db).redrive(JOB, undefined).finally(() => {
-      isOver = true;
-    });
+    const redrive = rounds(db)
+      .redrive(JOB, undefined)
+      .finally(() => {
+        isOver = true;
+      });
     let statements = 0;
     for (; !isOver; statements++) await db.all("SELECT 1");
     expect(await redrive).toBe(BATCHES);
@@ -175,10 +178,10 @@ describe("a redrive", () => {
   });
 
   it("is refused while another redrive of the job is in progress", async () => {
-    const rounds = new NewRounds(db);
-    const first = rounds.redrive(JOB, undefined);
-    await expect(rounds.redrive(JOB, undefined)).rejects.toThrow("one is being prepared");
-    await expect(rounds.resume(JOB)).rejects.toThrow("one is being prepared");
+    const same = rounds(db);
+    const first = same.redrive(JOB, undefined);
+    await expect(same.redrive(JOB, undefined)).rejects.toThrow("one is being prepared");
+    await expect(same.resume(JOB)).rejects.toThrow("one is being prepared");
     expect(await first).toBe(BATCHES);
   });
 
@@ -191,13 +194,15 @@ describe("a redrive", () => {
         return db.transaction(work);
       },
     };
-    await expect(new NewRounds(failing).redrive(JOB, undefined)).rejects.toThrow("cut off");
+    await expect(rounds(failing).redrive(JOB, undefined)).rejects.toThrow("cut off");
     const failed = await failedRows();
     expect(failed).toBeGreaterThan(0);
     expect(await unsettled()).toBe(BATCHES - failed);
     expect(await jobById(db, JOB)).toMatchObject({ round: 1, failed_batches: failed });
-    await expect(new NewRounds(db).redrive(JOB, undefined)).rejects.toThrow("resume it first");
-    await new NewRounds(db).resume(JOB);
+    await expect(rounds(db).redrive(JOB, undefined)).rejects.toThrow("resume it first");
+    const deleted = async () => Promise.reject(new Error("its API is deleted"));
+    await expect(rounds(db, deleted).resume(JOB)).rejects.toThrow("its API is deleted");
+    await rounds(db).resume(JOB);
     expect(await jobById(db, JOB)).toMatchObject({ status: "status_running", round: 2 });
   });
 });

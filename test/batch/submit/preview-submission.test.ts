@@ -1,8 +1,10 @@
 /** A dry run refuses whatever a submission refuses (docs/contract/submitting.md#dry-run-refuses). */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { apiNotFound } from "../../../src/apis/api-reader.ts";
+import { isDeployed } from "../../../src/apis/records/api-rows.ts";
 import { saveSubmission, submissionKey } from "../../../src/batch/submit/idempotency.ts";
 import { previewSubmission } from "../../../src/batch/submit/preview-submission.ts";
 import { type SubmitDeps, submitJob } from "../../../src/batch/submit/submit-job.ts";
@@ -37,6 +39,7 @@ describe("a dry run and its submission", () => {
       store: EMPTY,
       dataDir: directory,
       reach: () => {},
+      assertDeployed: async () => {},
       isQueueMissing,
       hasConditions: async () => true,
       assertMayBegin: () => {},
@@ -82,6 +85,19 @@ describe("a dry run and its submission", () => {
     const refused = await refusal(submitJob(deps, api, sent(body(), key)));
     expect(refused).toBeDefined();
     expect(await refusal(previewSubmission(deps, { name: "jobs" }, sent(body(), key)))).toEqual(refused);
+  });
+
+  it("make no job, and leave no items, if the API was deleted meanwhile", async () => {
+    deps.assertDeployed = async (tx, name) => {
+      if (!(await isDeployed(tx, name))) throw apiNotFound(name);
+    };
+    const body = Buffer.from(JSON.stringify({ workers: 1, item_list: items }));
+    const [code] = (await refusal(submitJob(deps, { name: "jobs", api_id: "1" }, sent(body))))!;
+    expect(code).toBe("api_not_found");
+    expect(await deps.db.all("SELECT job_id FROM jobs")).toEqual([]);
+    expect(
+      readdirSync(directory, { recursive: true }).filter((name) => String(name).includes("items")),
+    ).toEqual([]);
   });
 
   it("pass if no place is free for so long that the first match may be late", async () => {
