@@ -8,6 +8,8 @@ import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
 import { outOfReach } from "./answers/shortages.ts";
 import { loopsOf, type MetricsRoutesDeps } from "./metrics.ts";
 
+const DATABASE_FAULT_POLL_MS = 100;
+
 export interface HealthRoutesDeps extends MetricsRoutesDeps {
   apis: Apis;
   memoryLimits: MemoryLimits;
@@ -25,9 +27,7 @@ export interface HealthRoutesDeps extends MetricsRoutesDeps {
 export function healthRoutes(deps: HealthRoutesDeps): Hono {
   const app = new Hono();
   app.get("/-/healthz", async (c) => {
-    const fault = deps.databaseFault();
-    if (fault !== undefined) throw outOfReach(`the database cannot be reached: ${fault}`);
-    const apis = await deps.apis.deployed.list();
+    const apis = await apisUnlessFault(deps);
     const healths = apis.map((api) => [api, healthOf(api, deps.replicas.isCrashing(api.name))] as const);
     const faults = [...faultsOfApis(healths), ...faultsOfServer(await deps.diskFault(), deps.gateways())];
     if (faults.length > 0) throw unhealthy(faults);
@@ -42,6 +42,24 @@ export function healthRoutes(deps: HealthRoutesDeps): Hono {
     });
   });
   return app;
+}
+
+/** Throws as soon as the database is known not to serve: a statement would wait longer. */
+async function apisUnlessFault({ apis, databaseFault }: HealthRoutesDeps): Promise<ApiState[]> {
+  let watch: NodeJS.Timeout | undefined;
+  const fault = new Promise<never>((_, reject) => {
+    const look = () => {
+      const why = databaseFault();
+      if (why !== undefined) reject(outOfReach(`the database cannot be reached: ${why}`));
+    };
+    look();
+    watch = setInterval(look, DATABASE_FAULT_POLL_MS);
+  });
+  try {
+    return await Promise.race([fault, apis.deployed.list()]);
+  } finally {
+    clearInterval(watch);
+  }
 }
 
 function faultsOfApis(healths: readonly (readonly [ApiState, ApiHealth])[]): FieldError[] {

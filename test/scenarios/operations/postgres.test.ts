@@ -113,6 +113,8 @@ describe.runIf(isPostgresInstalled)("a server on PostgreSQL", () => {
       const id = await submit();
       postgres.pause();
       const read = server.fetch(`/jobs/${id}`);
+      const first = await Promise.race([health(), read]);
+      expect([first.url, first.status]).toEqual([`${server.baseUrl}/-/healthz`, 503]);
       await eventually("it says so", isUnwell);
       await predicts();
       const refused = await read;
