@@ -11,6 +11,7 @@ import {
   SQS_CLIENTS_MAX,
 } from "../../contracts/limits/jobs.ts";
 import { type DeadLetterAttributes, parseQueueName, type QueueName } from "../../contracts/queues.ts";
+import { sqsSdk } from "../../object-store/aws-sdk.ts";
 import { hideCredentials, SILENT } from "../../object-store/backends/aws-errors.ts";
 import { boundAnswers } from "../../object-store/backends/bound-answers.ts";
 import type { DeadLetter } from "./letters.ts";
@@ -53,7 +54,7 @@ export class Sqs {
   /** Sends messages of one queue, at most LETTERS_A_REQUEST. Throws if the queue does not respond. */
   async send(arn: string, letters: readonly DeadLetter[]): Promise<Delivered> {
     const queue = parseQueueName(arn) as SqsName;
-    const { SendMessageBatchCommand } = await import("@aws-sdk/client-sqs");
+    const { SendMessageBatchCommand } = await sqsSdk();
     const entries = letters.map((letter, i) => entryOf(queue, letter, String(i)));
     try {
       const client = await this.client(queue.region);
@@ -92,7 +93,7 @@ export class Sqs {
   private client(region: string): Promise<SQSClient> {
     const known = this.clients.get(region);
     if (known !== undefined) return known;
-    const opened = import("@aws-sdk/client-sqs").then(({ SQSClient }) => {
+    const opened = sqsSdk().then(({ SQSClient }) => {
       const client = new SQSClient({
         region,
         maxAttempts: 1,
@@ -113,7 +114,7 @@ export class Sqs {
   private async urlOf({ arn, region, account, name }: SqsName): Promise<string> {
     const known = this.urls.get(arn);
     if (known !== undefined) return known;
-    const { GetQueueUrlCommand } = await import("@aws-sdk/client-sqs");
+    const { GetQueueUrlCommand } = await sqsSdk();
     const client = await this.client(region);
     const answer = await client.send(
       new GetQueueUrlCommand({ QueueName: name, QueueOwnerAWSAccountId: account }),

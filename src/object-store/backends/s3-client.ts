@@ -4,6 +4,7 @@
  */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { STORE_ERROR_BYTES_MAX, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
+import { s3Sdk } from "../aws-sdk.ts";
 import { hideCredentials, SILENT } from "./aws-errors.ts";
 import { boundAnswers } from "./bound-answers.ts";
 
@@ -28,7 +29,7 @@ const CONNECT_MS = 5_000;
 const READ_HERE: ReadonlySet<string> = new Set(["GetObjectCommand", "ListObjectsV2Command"]);
 
 export async function openS3({ endpoint }: S3Options): Promise<S3Access> {
-  const { S3Client } = await import("@aws-sdk/client-s3");
+  const { S3Client } = await s3Sdk();
   const chain = new S3Client({ logger: SILENT });
   const found = await chain.config.credentials().then(
     ({ accessKeyId }) => ({ isAnonymous: false, identity: `the access key …${accessKeyId.slice(-4)}` }),

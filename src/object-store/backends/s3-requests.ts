@@ -3,6 +3,7 @@ import { subtle } from "node:crypto";
 import type { ListMultipartUploadsCommandOutput, S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { ServiceError } from "../../contracts/errors.ts";
 import { STORE_UPLOAD_PAGES_MAX } from "../../contracts/limits/stores.ts";
+import { s3Sdk } from "../aws-sdk.ts";
 import { ObjectMissing, UploadLost, type WriteCondition, type Written } from "../object-store.ts";
 import { storeError } from "../store-errors.ts";
 import { bucketAndKey } from "../store-path.ts";
@@ -47,7 +48,7 @@ export class S3Requests {
   }
 
   async put(path: string, body: Uint8Array, condition?: WriteCondition): Promise<Written> {
-    const { PutObjectCommand } = await import("@aws-sdk/client-s3");
+    const { PutObjectCommand } = await s3Sdk();
     const unless = condition === "absent" ? { IfNoneMatch: "*" } : condition && { IfMatch: condition.etag };
     const command = new PutObjectCommand({ ...placeOf(path), Body: body, ...unless });
     await addSha256(command, body);
@@ -64,7 +65,7 @@ export class S3Requests {
     isUnwanted: (key: string, id: string) => boolean,
     abortSignal?: AbortSignal,
   ): Promise<void> {
-    const { AbortMultipartUploadCommand, ListMultipartUploadsCommand } = await import("@aws-sdk/client-s3");
+    const { AbortMultipartUploadCommand, ListMultipartUploadsCommand } = await s3Sdk();
     const { Bucket, Key: Prefix } = placeOf(prefix);
     let from: UploadMarkers | undefined = {};
     for (let pages = 0; from !== undefined; pages++) {

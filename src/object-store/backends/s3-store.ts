@@ -4,6 +4,7 @@
  */
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
+import { s3Sdk } from "../aws-sdk.ts";
 import type { ListingPage } from "../listing/listing-page.ts";
 import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
@@ -94,7 +95,7 @@ export class S3Store implements ObjectStore {
     from: { startAfter?: string | undefined; token?: string },
     abortSignal: AbortSignal,
   ): Promise<ListingPage> {
-    const { ListObjectsV2Command } = await import("@aws-sdk/client-s3");
+    const { ListObjectsV2Command } = await s3Sdk();
     const command = new ListObjectsV2Command({
       Bucket: bucket,
       Prefix: key,
@@ -116,7 +117,7 @@ export class S3Store implements ObjectStore {
   }
 
   private async head(path: string): Promise<Omit<RangeSource, "request">> {
-    const { HeadObjectCommand } = await import("@aws-sdk/client-s3");
+    const { HeadObjectCommand } = await s3Sdk();
     const { bucket, key } = bucketAndKey(path);
     const { client, identity } = await this.access();
     try {
@@ -128,7 +129,7 @@ export class S3Store implements ObjectStore {
   }
 
   private async range(path: string, etag: string, range: string, abortSignal: AbortSignal) {
-    const { GetObjectCommand } = await import("@aws-sdk/client-s3");
+    const { GetObjectCommand } = await s3Sdk();
     const { bucket, key } = bucketAndKey(path);
     const { client, identity } = await this.access();
     const IfMatch = etag.startsWith(MODIFIED) ? undefined : etag;

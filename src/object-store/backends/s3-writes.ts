@@ -3,9 +3,11 @@
  * store checks. An upload that is neither completed nor aborted, because the server was killed, stays invisible until
  * `removeUnfinished` or a lifecycle rule of the bucket removes it.
  */
+
 import { newUlid } from "../../base/ids.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { STORE_COMPLETE_MS, STORE_PIECE_BYTES } from "../../contracts/limits/stores.ts";
+import { s3Sdk } from "../aws-sdk.ts";
 import { ConditionFailed, UploadLost, type WriteCondition, type Written } from "../object-store.ts";
 import { type Piece, type PieceSink, PieceUpload } from "../piece-upload.ts";
 import { assertSmall, millisToSend } from "../write-limits.ts";
@@ -45,7 +47,7 @@ export class S3Writes {
   }
 
   async remove(path: string): Promise<void> {
-    const { DeleteObjectCommand } = await import("@aws-sdk/client-s3");
+    const { DeleteObjectCommand } = await s3Sdk();
     try {
       await this.requests.ask(path, (client) => client.send(new DeleteObjectCommand(placeOf(path))));
     } catch (error) {
@@ -76,7 +78,7 @@ class S3Sink implements PieceSink {
   }
 
   async send({ number, bytes }: Piece): Promise<void> {
-    const { UploadPartCommand } = await import("@aws-sdk/client-s3");
+    const { UploadPartCommand } = await s3Sdk();
     const place = await this.begun();
     const command = new UploadPartCommand({ ...place, PartNumber: number, Body: bytes });
     await addSha256(command, bytes);
@@ -98,7 +100,7 @@ class S3Sink implements PieceSink {
 
   async abort(): Promise<void> {
     if (this.uploadId !== undefined) {
-      const { AbortMultipartUploadCommand } = await import("@aws-sdk/client-s3");
+      const { AbortMultipartUploadCommand } = await s3Sdk();
       const command = new AbortMultipartUploadCommand(await this.begun());
       await this.requests.ask(this.path, (client) => client.send(command)).catch(unlessLost);
     }
@@ -109,7 +111,7 @@ class S3Sink implements PieceSink {
   private async begun(): Promise<{ Bucket: string; Key: string; UploadId: string }> {
     const place = placeOf(this.path);
     if (this.uploadId !== undefined) return { ...place, UploadId: this.uploadId };
-    const { CreateMultipartUploadCommand } = await import("@aws-sdk/client-s3");
+    const { CreateMultipartUploadCommand } = await s3Sdk();
     const command = new CreateMultipartUploadCommand({ ...place, Metadata: { [UPLOAD_NAME]: this.name } });
     const id = await this.requests
       .ask(this.path, async (client) => {
@@ -127,7 +129,7 @@ class S3Sink implements PieceSink {
   }
 
   private async completeParts(): Promise<Written> {
-    const { CompleteMultipartUploadCommand } = await import("@aws-sdk/client-s3");
+    const { CompleteMultipartUploadCommand } = await s3Sdk();
     const MultipartUpload = { Parts: this.parts };
     const command = new CompleteMultipartUploadCommand({ ...(await this.begun()), MultipartUpload });
     const options = { requestTimeout: STORE_COMPLETE_MS };
@@ -137,7 +139,7 @@ class S3Sink implements PieceSink {
 
   /** An upload that was completed does not exist any more, like one that was lost. */
   private async completedBefore(lost: UploadLost): Promise<Written> {
-    const { HeadObjectCommand } = await import("@aws-sdk/client-s3");
+    const { HeadObjectCommand } = await s3Sdk();
     const head = new HeadObjectCommand(placeOf(this.path));
     const found = await this.requests
       .ask(this.path, (client) => client.send(head))
