@@ -19,7 +19,7 @@ import { JsonNumber } from "../base/json/exact.ts";
 import type { FieldError } from "../contracts/errors.ts";
 import { CONFIG_DEPTH_MAX } from "../contracts/limits/configuration.ts";
 import { aliasFault } from "./yaml-aliases.ts";
-import { isStackOverflow, tooDeepAt } from "./yaml-depth.ts";
+import { parseShallow } from "./yaml-depth.ts";
 
 export type YamlPath = readonly (string | number)[];
 
@@ -53,16 +53,12 @@ const UNCOUNTED = { maxAliasCount: -1 };
 export function readYamlFile(text: string, file: string): YamlFile | FieldError[] {
   const lines = new LineCounter();
   const pairs: Pairs = new WeakMap();
-  const document = parsed(text, lines);
-  if (document === undefined) return [{ pointer: file, detail: TOO_DEEP }];
+  const document = parseShallow(text, CONFIG_DEPTH_MAX, { ...RULES, lineCounter: lines });
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
-  const tooDeep = tooDeepAt(document.contents, CONFIG_DEPTH_MAX);
-  if (tooDeep !== undefined || document.errors.some(({ message }) => isStackOverflow(message))) {
-    return [{ pointer: at(tooDeep ?? document.errors[0]!.pos[0]), detail: TOO_DEEP }];
-  }
+  if (typeof document === "number") return [{ pointer: at(document), detail: TOO_DEEP }];
   const alias = aliasFault(document.contents);
   if (alias !== undefined) return [{ pointer: at(alias.offset), detail: alias.detail }];
   const errors = [
@@ -92,16 +88,6 @@ export function readYamlFile(text: string, file: string): YamlFile | FieldError[
     },
     positionOf: (path) => at(offsetOf(document, path, pairs)),
   };
-}
-
-/** Undefined if the text is nested deeper than the parser's stack. Often the parser says so in its errors instead. */
-function parsed(text: string, lineCounter: LineCounter): Document.Parsed | undefined {
-  try {
-    return parseDocument(text, { ...RULES, lineCounter });
-  } catch (error) {
-    if (error instanceof Error && isStackOverflow(error.message)) return undefined;
-    throw error;
-  }
 }
 
 /** Keys that one map has more than once: the positions of the first and of each later one. */
