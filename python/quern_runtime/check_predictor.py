@@ -25,6 +25,8 @@ def check_source(source: bytes | str, filename: str) -> list[dict[str, object]]:
         tree = ast.parse(source, filename)
     except SyntaxError as error:
         return [_fault(error.lineno or 1, "syntax error: %s" % error.msg)]
+    except (RecursionError, MemoryError):
+        return [_fault(1, "an expression is nested too deep for Python to read")]
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "PythonPredictor"]
     if not classes:
         if _is_bound_elsewhere(tree):

@@ -91,6 +91,16 @@ class Signatures(unittest.TestCase):
     def test_the_syntax_tree_alone_shows_syntax_errors_with_their_line(self):
         self.assertEqual([f["line"] for f in check_source("x = 1\ndef (:\n", "p.py")], [2])
 
+    def test_expressions_that_are_too_deep_for_python_are_refused(self):
+        for source in (
+            "x = " + "lambda: " * 50000 + "1\n",
+            "x = " + "-" * 50000 + "1\n",
+            "x = a" + ".b" * 50000 + "\n",
+        ):
+            # Each Python has limits of its own.
+            for found in check_source(GOOD + source, "p.py"):
+                self.assertRegex(str(found["message"]), "too deep|too many nested|too complex")
+
     def test_errors_that_the_syntax_tree_cannot_show_are_found_on_load(self):
         for source in (
             "from base import PythonPredictor\n",

@@ -50,7 +50,9 @@ const TOO_DEEP = `lists and maps are nested deeper than ${CONFIG_DEPTH_MAX}; mak
 const UNCOUNTED = { maxAliasCount: -1 };
 
 /** The file's values and positions, or the errors of a text that is not YAML, each with its position. */
-export function readYamlFile(text: string, file: string): YamlFile | FieldError[] {
+export function readYamlFile(read: string, file: string): YamlFile | FieldError[] {
+  // Editors of Windows write a byte order mark, before which the parser takes a list for a text.
+  const text = read.replace(/^\ufeff/, "");
   const lines = new LineCounter();
   const pairs: Pairs = new WeakMap();
   const document = parseShallow(text, CONFIG_DEPTH_MAX, { ...RULES, lineCounter: lines });

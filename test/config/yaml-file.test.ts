@@ -43,6 +43,10 @@ it.each<[string, string]>([
   expect(read(text)).toMatchObject({ value: expect.anything() });
 });
 
+it("a byte order mark is ignored", () => {
+  expect(read("\ufeff- name: a\n  kind: b\n")).toMatchObject({ value: [{ name: "a", kind: "b" }] });
+});
+
 it("several documents are refused at the second", () => {
   expect(read("a: 1\n---\nb: 2\n")).toEqual([
     { pointer: "quern.yaml:2:1", detail: "the file has several documents; keep one of them" },

@@ -26,6 +26,10 @@ export const predictorSchema = z.strictObject({
       "names beginning with QUERN_ are reserved",
     )
     .refine(
+      (env) => !Object.entries(env).flat().join("").includes("\0"),
+      "must not contain the character NUL, which no environment variable can have",
+    )
+    .refine(
       isSmallEnv,
       `must have at most ${ENV_VARIABLES_MAX} variables, of ${ENV_BYTES_MAX} bytes together`,
     )

@@ -25,7 +25,8 @@ export const quantity = (
 /** A path, an address or a key. Its length is limited because it goes into requests, file names and messages. */
 export const shortText = z
   .string()
-  .max(CONFIG_TEXT_LENGTH_MAX, `must have at most ${CONFIG_TEXT_LENGTH_MAX} characters`);
+  .max(CONFIG_TEXT_LENGTH_MAX, `must have at most ${CONFIG_TEXT_LENGTH_MAX} characters`)
+  .refine((text) => !text.includes("\0"), "must not contain the character NUL");
 export const countFrom = (least: number) =>
   z.int("must be an integer").min(least, `must be an integer of at least ${least}`);
 /** A stabilization period, which may be left out. */

@@ -278,6 +278,12 @@ describe("the configuration", () => {
     ["predictor.config: null", api("", ", config: null"), "is valid"],
     ["predictor.env: a number", api("", ", env: {A: 1}"), "must be a string; put the value in quotes"],
     ["predictor.env: reserved", api("", ", env: {QUERN_A: x}"), "names beginning with QUERN_ are reserved"],
+    [
+      "predictor.path: NUL",
+      '- name: a\n  predictor: {path: "p\\0.py"}\n',
+      "must not contain the character NUL",
+    ],
+    ["predictor.env: NUL", api("", ', env: {A: "x\\0y"}'), "must not contain the character NUL"],
     ["predictor.python_path", api("", ", python_path: lib"), "is valid"],
     [
       "predictor.python_path: missing",
