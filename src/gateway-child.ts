@@ -7,7 +7,7 @@ import { CannotStart } from "./contracts/cannot-start.ts";
 import { accessLogFile, controllerSocket, internalSocket, routesFile } from "./contracts/data-layout.ts";
 import { ownFaults } from "./gateway/answers/own-faults.ts";
 import { Gateway, type GatewayOptions } from "./gateway/server.ts";
-import { ALL_IDLE, IDLE } from "./parent/supervised-child.ts";
+import { ALL_IDLE, IDLE, STOPS_SOON } from "./parent/supervised-child.ts";
 import { type ChildOptions, readChildOptions } from "./settings/child-options.ts";
 
 export const faults = ownFaults;
@@ -28,6 +28,7 @@ export const start: StartRole = async (message) => {
   });
   await gateway.start();
   process.on("message", (message, socket) => {
+    if (message === STOPS_SOON) gateway.stopSoon();
     // The client may have disconnected during the transfer.
     if (socket !== undefined) gateway.accept(socket as Socket, (message as { listener: number }).listener);
   });

@@ -47,7 +47,7 @@ export async function up(options: ServerOptions): Promise<number> {
     mainUrl: fromHere(sockets.mainUrl),
   };
   const parent = new Parent(sockets, {
-    ...{ dataDir, gateways: options.gateways },
+    ...{ dataDir, gateways: options.gateways, drainDelayMs: options.drainDelay * 1_000 },
     program: fileURLToPath(new URL("./bin.js", import.meta.url)),
     firstOptions: writeChildOptions(options, run),
     // A test kills only the first controller, and an action of the first start is not repeated.

@@ -29,6 +29,8 @@ export interface RouterDeps {
 export class Router {
   private readonly deps: RouterDeps;
   private readonly strangers = new StrangersAskedFor();
+  /** The server stops soon, or now: new requests should go elsewhere (docs/contract/operations.md#drain-delay). */
+  stopsSoon = false;
 
   constructor(deps: RouterDeps) {
     this.deps = deps;
@@ -136,10 +138,10 @@ export class Router {
       return refuseVisit(visit, new ServiceError("method_not_allowed", message, { allow: "GET" }));
     }
     if (path === "/-/livez") return sendText(response, 200, "ok\n", requestId);
-    if (path === "/-/readyz")
-      return routes.isReady
-        ? sendText(response, 200, "ok\n", requestId)
-        : sendText(response, 503, "starting\n", requestId);
+    if (path === "/-/readyz") {
+      const why = this.stopsSoon ? "stopping\n" : routes.isReady ? undefined : "starting\n";
+      return sendText(response, why === undefined ? 200 : 503, why ?? "ok\n", requestId);
+    }
     if (isProof) answerProof(request, response, requestId, routes.adminTokenSha256);
     else if (entrance.hasControl) this.forward(visit);
     else refuseVisit(visit, unknownAddress(path));

@@ -193,12 +193,18 @@ export class Gateway {
     );
   }
 
+  /** Takes requests as before, but says that it is not ready. */
+  stopSoon(): void {
+    this.router.stopsSoon = true;
+  }
+
   /**
    * Accepts no new connections, and responds to requests under way. These may call other APIs, so the listener for user
    * code stays open until `allAreIdle` resolves: no gateway has requests from outside. Then calls from jobs wait until
    * the server stops their workers. If they were refused instead, batches would use up their attempts.
    */
   async stop(allAreIdle: () => Promise<void>, isParentGone: boolean): Promise<void> {
+    this.stopSoon();
     const isIdle = () => this.routes.underWay <= this.inside.ofJobs;
     // The next parent needs the port at once, and its gateways accept those calls.
     const first = isParentGone ? [...this.listeners, this.insideListener] : this.listeners;

@@ -5,11 +5,12 @@
 import type { ChildProcess } from "node:child_process";
 import { ConnectionDealer } from "./deal-connections.ts";
 import { INSIDE, type ListeningSockets } from "./listening-sockets.ts";
-import { ALL_IDLE, SupervisedChild, type SupervisedChildOptions } from "./supervised-child.ts";
+import { ALL_IDLE, STOPS_SOON, SupervisedChild, type SupervisedChildOptions } from "./supervised-child.ts";
 
 export class Gateways {
   readonly children: readonly SupervisedChild[];
   private readonly dealer: ConnectionDealer | undefined;
+  private stopsSoon = false;
   private isLeaving = false;
 
   constructor(
@@ -24,6 +25,10 @@ export class Gateways {
       role: "gateway",
       sockets: this.dealer === undefined ? handles : [],
       onIdle: (gateway: SupervisedChild) => this.onIdle(gateway),
+      onReady: () => {
+        this.tellStop();
+        options.onReady();
+      },
     } as const;
     this.children = Array.from(
       { length: count },
@@ -40,6 +45,12 @@ export class Gateways {
     this.dealer?.deal();
   }
 
+  /** They take requests as before, but say that they are not ready, so that load balancers send no more. */
+  stopSoon(): void {
+    this.stopsSoon = true;
+    this.tellStop();
+  }
+
   /** Stops all. The listener for user code stays open until `closeLast`. */
   async stop(): Promise<void> {
     this.isLeaving = true;
@@ -53,6 +64,11 @@ export class Gateways {
 
   closeLast(): void {
     this.dealer?.closeLast();
+  }
+
+  /** Also for one that has been started since. */
+  private tellStop(): void {
+    if (this.stopsSoon) for (const { running } of this.children) running?.send(STOPS_SOON, () => {});
   }
 
   /** Stopping gateways still take calls of user code, because the requests that they finish may need another API. */

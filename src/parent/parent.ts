@@ -2,6 +2,7 @@
  * The parent of gateways and controller: starts them, restarts them when they die, announces the server and stops it in
  * order. It holds no state.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { inBackground, surviveAll } from "../base/boundary.ts";
 import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
 import { say } from "../observe/words.ts";
@@ -14,6 +15,8 @@ import { SupervisedChild, type SupervisedChildOptions, watchSilence } from "./su
 export interface ParentOptions extends Pick<SupervisedChildOptions, "program" | "firstOptions" | "options"> {
   dataDir: string;
   gateways: number;
+  /** How long the server takes requests after a signal, while it says that it is not ready. */
+  drainDelayMs: number;
 }
 
 export class Parent {
@@ -21,12 +24,15 @@ export class Parent {
   private readonly sockets: ListeningSockets;
   private readonly gateways: Gateways;
   private readonly controller: SupervisedChild;
+  private readonly drainDelayMs: number;
   private readonly stopping = new AbortController();
+  private readonly hurry = new AbortController();
   private wasReady = false;
   private exitCode = 0;
 
-  constructor(sockets: ListeningSockets, { dataDir, gateways, ...options }: ParentOptions) {
+  constructor(sockets: ListeningSockets, { dataDir, gateways, drainDelayMs, ...options }: ParentOptions) {
     this.dataDir = dataDir;
+    this.drainDelayMs = drainDelayMs;
     this.sockets = sockets;
     const child = { ...options, onReady: () => this.onReady() };
     this.gateways = new Gateways(gateways, sockets, child);
@@ -89,14 +95,25 @@ export class Parent {
     });
   }
 
-  /** Stops the gateways first, so that no request is lost, and then the controller. */
+  /**
+   * Stops the gateways first, so that no request is lost, and then the controller. A second signal ends the drain delay.
+   */
   private async stop(): Promise<void> {
-    if (this.stopping.signal.aborted) return;
+    if (this.stopping.signal.aborted) return this.hurry.abort();
     this.stopping.abort();
+    await this.waitForBalancers();
     if (this.wasReady) forgetAddress(this.dataDir);
     await this.gateways.stop();
     await this.controller.stop();
     this.gateways.closeLast();
+  }
+
+  private async waitForBalancers(): Promise<void> {
+    const { drainDelayMs, wasReady } = this;
+    if (drainDelayMs === 0 || !wasReady) return;
+    say(`quern: not ready any more; taking requests for another ${drainDelayMs / 1000} s`);
+    this.gateways.stopSoon();
+    await pause(drainDelayMs, undefined, { signal: this.hurry.signal }).catch(() => {});
   }
 }
 

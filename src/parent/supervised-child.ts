@@ -25,6 +25,8 @@ export const EXIT_TRY_AGAIN = 75;
  */
 export const IDLE = "idle";
 export const ALL_IDLE = "all idle";
+/** The parent's message to a gateway that will stop soon. It takes requests until then (`--drain-delay`). */
+export const STOPS_SOON = "stops soon";
 const STOP_MS = 30_000;
 /** A child that was ready for this long counts as healthy, and is restarted at once. */
 const HEALTHY_MS = 2_000;

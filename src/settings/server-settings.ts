@@ -158,6 +158,14 @@ export const SERVER_SETTINGS = {
     help: "number of processes that handle requests; one handles tens of thousands a second",
     parse: integer(1, 64, "a number from 1 to 64"),
   },
+  drainDelay: {
+    env: "QUERN_DRAIN_DELAY",
+    option: "--drain-delay <seconds>",
+    default: "0",
+    unit: "seconds",
+    help: "how long to take requests after SIGTERM while /-/readyz is 503, so that load balancers learn of it",
+    parse: integer(0, 3_600, "a number of seconds from 0 to 3600"),
+  },
   maxBody: {
     env: "QUERN_MAX_BODY",
     option: "--max-body <bytes>",
