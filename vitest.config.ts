@@ -15,6 +15,7 @@ const LONG = [
   "test/fuzz/seeds.test.ts",
   "test/scenarios/operations/postgres.test.ts",
   "test/scenarios/operations/random-kills.test.ts",
+  "test/scenarios/operations/restarts.test.ts",
   "test/scenarios/applications/application-data.test.ts",
   "test/former-examples/former-examples.test.ts",
   "test/conformance/object-store.test.ts",

@@ -15,16 +15,27 @@ import { claimDelegatedCgroup } from "./engine/delegated-cgroup.ts";
 import { outliveReaders, say } from "./observe/words.ts";
 import { hasAnyKey } from "./offline-keys.ts";
 import { forgetApiPort } from "./parent/api-port.ts";
-import { fromHere, openListeningSockets } from "./parent/listening-sockets.ts";
+import {
+  fromHere,
+  openListeningSockets,
+  type PassedSockets,
+  takePassedSockets,
+} from "./parent/listening-sockets.ts";
+import { NOTIFY_VARIABLES, Systemd } from "./parent/notify-systemd.ts";
 import { diskWait, Parent } from "./parent/parent.ts";
+import { LISTEN_VARIABLES, meantFor, passedFds } from "./parent/passed-sockets.ts";
 import { type RunOptions, writeChildOptions } from "./settings/child-options.ts";
+import { takeVariables } from "./settings/environment.ts";
 import { runtimeDirectory } from "./settings/runtime-directory.ts";
 import type { ServerOptions } from "./settings/server-options.ts";
 
 /** Runs until SIGTERM or SIGINT. Resolves to the exit code. */
-export async function up(options: ServerOptions): Promise<number> {
+export async function up(given: ServerOptions): Promise<number> {
   outliveReaders();
-  const { dataDir } = options;
+  const { dataDir } = given;
+  const systemd = new Systemd(takeVariables(NOTIFY_VARIABLES), given.python);
+  const passed = passedSockets();
+  const options = listeningOn(passed, given);
   const wait = diskWait(new AbortController().signal);
   const refused = await whenDiskHasSpace(() => openHost(options), wait);
   if (refused !== undefined) {
@@ -36,7 +47,7 @@ export async function up(options: ServerOptions): Promise<number> {
     return 1;
   }
   forgetOriginals(dataDir);
-  const sockets = await openListeningSockets(options);
+  const sockets = await openListeningSockets(given, passed);
   const run: RunOptions = {
     runtimeDir: await whenDiskHasSpace(async () => runtimeDirectory(dataDir), wait),
     machine: machine(),
@@ -47,13 +58,33 @@ export async function up(options: ServerOptions): Promise<number> {
     mainUrl: fromHere(sockets.mainUrl),
   };
   const parent = new Parent(sockets, {
-    ...{ dataDir, gateways: options.gateways, drainDelayMs: options.drainDelay * 1_000 },
+    ...{ dataDir, gateways: options.gateways, drainDelayMs: options.drainDelay * 1_000, systemd },
     program: fileURLToPath(new URL("./bin.js", import.meta.url)),
     firstOptions: writeChildOptions(options, run),
     // A test kills only the first controller, and an action of the first start is not repeated.
     options: writeChildOptions({ ...options, killAt: "", continueJobs: false }, run),
   });
   return parent.run();
+}
+
+/** The sockets that systemd passes to this process. Children must not take them for theirs. */
+function passedSockets(): PassedSockets {
+  const variables = takeVariables(LISTEN_VARIABLES);
+  const other = meantFor(variables, process.pid);
+  if (other !== undefined)
+    say(
+      `quern: LISTEN_FDS is ignored: it is meant for ${other} (LISTEN_PID), and this is process ${process.pid}; start \`quern up\` without a shell, or with exec`,
+    );
+  return takePassedSockets(passedFds(variables, process.pid));
+}
+
+/** The options with the addresses of passed sockets: who may call depends on where the server really listens. */
+function listeningOn({ main, control }: PassedSockets, options: ServerOptions): ServerOptions {
+  return {
+    ...options,
+    listen: main?.address ?? options.listen,
+    controlListen: control?.address ?? options.controlListen,
+  };
 }
 
 /** The host of a listener that other machines reach, if nothing protects it. */

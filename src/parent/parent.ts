@@ -9,7 +9,8 @@ import { say } from "../observe/words.ts";
 import { forgetAddress, writeAddress } from "./address-file.ts";
 import { rememberApiPort } from "./api-port.ts";
 import { Gateways } from "./gateways.ts";
-import { fromHere, type ListeningSockets } from "./listening-sockets.ts";
+import type { ListeningSockets } from "./listening-sockets.ts";
+import type { Systemd } from "./notify-systemd.ts";
 import { SupervisedChild, type SupervisedChildOptions, watchSilence } from "./supervised-child.ts";
 
 export interface ParentOptions extends Pick<SupervisedChildOptions, "program" | "firstOptions" | "options"> {
@@ -17,6 +18,7 @@ export interface ParentOptions extends Pick<SupervisedChildOptions, "program" | 
   gateways: number;
   /** How long the server takes requests after a signal, while it says that it is not ready. */
   drainDelayMs: number;
+  systemd: Systemd;
 }
 
 export class Parent {
@@ -25,14 +27,19 @@ export class Parent {
   private readonly gateways: Gateways;
   private readonly controller: SupervisedChild;
   private readonly drainDelayMs: number;
+  private readonly systemd: Systemd;
   private readonly stopping = new AbortController();
   private readonly hurry = new AbortController();
   private wasReady = false;
   private exitCode = 0;
 
-  constructor(sockets: ListeningSockets, { dataDir, gateways, drainDelayMs, ...options }: ParentOptions) {
+  constructor(
+    sockets: ListeningSockets,
+    { dataDir, gateways, drainDelayMs, systemd, ...options }: ParentOptions,
+  ) {
     this.dataDir = dataDir;
     this.drainDelayMs = drainDelayMs;
+    this.systemd = systemd;
     this.sockets = sockets;
     const child = { ...options, onReady: () => this.onReady() };
     this.gateways = new Gateways(gateways, sockets, child);
@@ -47,10 +54,12 @@ export class Parent {
   async run(): Promise<number> {
     const stop = () => this.leave();
     process.on("SIGTERM", stop).on("SIGINT", stop);
+    this.systemd.start();
     this.gateways.start();
     const watch = watchSilence(this.children, () => this.gateways.deal());
     await Promise.all(this.children.map((child) => child.run(() => this.mayTryAgain())));
     clearInterval(watch);
+    await this.systemd.close();
     return this.exitCode;
   }
 
@@ -77,15 +86,16 @@ export class Parent {
 
   /** Writes the address of the control plane for the command line, and says where the server is. */
   private async announce(): Promise<void> {
-    const { mainUrl, controlUrl, apiPort } = this.sockets;
+    const { mainUrl, controlUrl, localUrl, apiPort } = this.sockets;
     await whenDiskHasSpace(async () => {
-      writeAddress(this.dataDir, fromHere(controlUrl ?? mainUrl));
+      writeAddress(this.dataDir, localUrl);
       rememberApiPort(this.dataDir, apiPort);
     }, diskWait(this.stopping.signal)).catch(({ message }: Error) =>
       say(`quern: the command line cannot find this server: ${message}`),
     );
     const control = controlUrl === undefined ? "" : `, its control plane at ${controlUrl}`;
     say(`quern is ready at ${mainUrl}${control}`);
+    this.systemd.ready();
   }
 
   private leave(): void {
@@ -101,6 +111,7 @@ export class Parent {
   private async stop(): Promise<void> {
     if (this.stopping.signal.aborted) return this.hurry.abort();
     this.stopping.abort();
+    this.systemd.stopping();
     await this.waitForBalancers();
     if (this.wasReady) forgetAddress(this.dataDir);
     await this.gateways.stop();

@@ -20,6 +20,16 @@ export function givenHost(): string | undefined {
   return process.env[SETTINGS.host.env];
 }
 
+/** Removes and returns variables that are meant for this process alone, so that its children do not have them. */
+export function takeVariables<Name extends string>(names: readonly Name[]): Partial<Record<Name, string>> {
+  const taken: Partial<Record<Name, string>> = {};
+  for (const name of names) {
+    taken[name] = process.env[name];
+    delete process.env[name];
+  }
+  return taken;
+}
+
 function defaultDataDir(): string {
   return join(process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state"), "quern");
 }

@@ -1,5 +1,5 @@
 /** The processes of this machine, and how to end several. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** All at once, even if one of them has just ended: processes that killed ones leave behind often do. */
 export function killAll(pids: Iterable<number>): void {
@@ -37,4 +37,16 @@ export function processes(): ProcessView[] {
         return [];
       }
     });
+}
+
+/** What a process has open: paths, and names such as `socket:[4711]`. */
+export function openFiles(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+    } catch {
+      // Closed meanwhile.
+      return [];
+    }
+  });
 }

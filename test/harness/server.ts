@@ -36,6 +36,15 @@ function entering(group: string): string[] {
   return ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, process.execPath];
 }
 
+/** Starts Node as a service manager does that passes sockets to it. */
+const PASSING = ["sh", "-c", 'LISTEN_PID=$$ exec "$0" "$@"', process.execPath];
+
+/** Bound sockets that a server inherits, and their names, separated by colons. */
+interface PassedSockets {
+  handles: readonly object[];
+  names: string;
+}
+
 export interface Cli {
   code: number;
   out: string;
@@ -66,6 +75,8 @@ export class TestServer {
   workingDirectory = root;
   /** Processes that a test has stopped for a while. */
   readonly frozen = new Set<Role>();
+  /** The sockets that it gets as a service of systemd does. */
+  passed: PassedSockets | undefined;
   private readonly env: NodeJS.ProcessEnv;
   /** The PostgreSQL database of its own; undefined on SQLite. */
   private readonly database = newTestDatabase();
@@ -95,11 +106,14 @@ export class TestServer {
       this.inputs,
       ...args,
     ];
-    const [file, ...rest] = this.group === undefined ? [process.execPath] : entering(this.group);
+    const { handles = [], names = "" } = this.passed ?? {};
+    const variables = { LISTEN_FDS: String(handles.length), LISTEN_FDNAMES: names };
+    const alone = this.group === undefined ? [process.execPath] : entering(this.group);
+    const [file, ...rest] = this.passed === undefined ? alone : PASSING;
     const parent = spawn(file!, [...rest, ...command], {
-      env: { ...this.env, ...env },
+      env: { ...this.env, ...(this.passed && variables), ...env },
       cwd: this.workingDirectory,
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: ["ignore", "ignore", "pipe", ...(handles as never[])],
     });
     this.parent = parent;
     parent.stderr!.on("data", (text) => {

@@ -18,10 +18,10 @@ export class SteadyLoad {
 
   private readonly pauseMs: number;
 
-  /** `pauseMs`: the pause of each client after each answer. */
-  constructor(url: string, connections: number, payload: unknown = {}, pauseMs = 0) {
+  /** `pauseMs`: the pause of each client after each answer. Without `keepAlive` each request has a new connection. */
+  constructor(url: string, connections: number, payload: unknown = {}, pauseMs = 0, keepAlive = true) {
     this.pauseMs = pauseMs;
-    this.agent = new Agent({ keepAlive: true, maxSockets: connections });
+    this.agent = new Agent({ keepAlive, maxSockets: connections });
     const body = JSON.stringify(payload);
     this.clients = Array.from({ length: connections }, () => this.run(url, body));
   }

@@ -1,32 +1,25 @@
 /** The unit of the guide (docs/guides/service.md) under a real systemd, as a user without rights. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { eventually } from "../harness/eventually.ts";
+import {
+  DATA,
+  deployEcho,
+  guideBlock,
+  HOME,
+  isServing,
+  predict,
+  property,
+  quern,
+  START_MS,
+  startService,
+  stopService,
+} from "../harness/guide-service.ts";
 import { root } from "../harness/server.ts";
 
-const HOME = join(tmpdir(), "service");
-const DATA = join(HOME, "data");
 const GROUP = "/sys/fs/cgroup/system.slice/quern.service";
-/** The whole of a service, in a kernel that is a process itself, beside other tests. */
-const START_MS = 300_000;
-const BASE = "http://127.0.0.1:8420";
-
-/** If every user may read the checkout, the service runs as `nobody`. */
-const isOpen = (path: string): boolean =>
-  (statSync(path).mode & 0o5) === 0o5 && (path === "/" || isOpen(dirname(path)));
-const USER = isOpen(root) ? "nobody" : "root";
-
-const systemctl = (...args: string[]) => spawnSync("systemctl", args, { encoding: "utf8" }).stdout.trim();
-const property = (name: string) => systemctl("show", "quern", "--value", "-p", name);
-const quern = (...args: string[]) => {
-  const env = { ...process.env, QUERN_DATA_DIR: DATA, HOME };
-  const { stdout, stderr } = spawnSync(join(root, "bin", "quern"), args, { encoding: "utf8", env });
-  return stdout + stderr;
-};
-
 /** Allocates the requested MiB, or reports the rights of the service. */
 const PREDICTOR = `
 import ctypes, mmap, multiprocessing, os, subprocess, sys, tempfile, threading
@@ -62,56 +55,14 @@ def outcome(attempt):
         return "no (%s)" % type(error).__name__
 `;
 
-/** The unit as it is in the guide. */
-const GUIDE = /```ini quern\.service\n([^`]*)```/.exec(
-  readFileSync(join(root, "docs", "guides", "service.md"), "utf8"),
-)![1]!;
-
-/** The guide's unit with this checkout's paths. */
-function unit(): string {
-  const mine = { "/opt/quern/node_modules/.bin/quern": join(root, "bin", "quern"), "/var/lib/quern": DATA };
-  // A user of its own has the data directory as its home.
-  let unit = GUIDE.replace("User=quern", `User=${USER}\nEnvironment=HOME=${DATA}`);
-  for (const [theirs, ours] of Object.entries({ ...mine, "/srv/data": join(HOME, "inputs") }))
-    unit = unit.replaceAll(theirs, ours);
-  // Nothing else of a whole system runs here.
-  return unit.replace("[Unit]", "[Unit]\nDefaultDependencies=no").replace(/^(After|Wants)=.*\n/gm, "");
-}
-
-const isServing = () =>
-  eventually(
-    "it serves",
-    () =>
-      fetch(`${BASE}/-/livez`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    START_MS,
-  );
-
 beforeAll(async () => {
-  for (const directory of [DATA, join(HOME, "inputs")]) mkdirSync(directory, { recursive: true });
-  spawnSync("chown", [USER, HOME, DATA]);
-  writeFileSync("/run/systemd/system/quern.service", unit());
-  systemctl("daemon-reload");
-  systemctl("start", "quern");
-  await isServing();
+  await startService();
   // Commands find the server by it.
   await eventually("its address is there", () => existsSync(join(DATA, "address")), START_MS);
-  mkdirSync(join(HOME, "project"));
-  const config = "- name: echo\n  predictor: {path: predictor.py}\n  compute: {mem: 100Mi}\n";
-  writeFileSync(join(HOME, "project", "quern.yaml"), config);
-  writeFileSync(join(HOME, "project", "predictor.py"), PREDICTOR);
-  expect(quern("deploy", join(HOME, "project"), "--wait")).toContain("echo is live");
+  expect(deployEcho(PREDICTOR)).toContain("echo is live");
 }, START_MS);
-afterAll(() => void systemctl("stop", "quern"));
+afterAll(stopService);
 
-const predict = (payload: number | string) =>
-  fetch(`${BASE}/echo`, {
-    method: "POST",
-    body: JSON.stringify(payload),
-    headers: { "content-type": "application/json" },
-  });
 const groups = () =>
   readdirSync(GROUP, { withFileTypes: true }).flatMap((e) => (e.isDirectory() ? e.name : []));
 
@@ -126,7 +77,7 @@ it("the service gives the server a control group in which the kernel enforces co
 
 it("the service has a low exposure by the measure of systemd", () => {
   const file = join(HOME, "quern.service");
-  writeFileSync(file, GUIDE);
+  writeFileSync(file, guideBlock("ini", "quern.service"));
   // In tenths: 3.0.
   const args = ["security", "--offline=true", "--threshold=30", "--no-pager", file];
   const { status, stdout, stderr } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
@@ -157,7 +108,7 @@ it(
     await eventually("the replica is back", async () => (await predict(1)).status === 200, START_MS);
     expect(groups()).toContain("quern");
     expect(quern("doctor")).toContain("the kernel enforces the compute.mem of each worker");
-    systemctl("stop", "quern");
+    stopService();
     expect(property("Result")).toBe("success");
     expect(existsSync(GROUP)).toBe(false);
   },

@@ -39,10 +39,10 @@ describe("connections to gateways that stop or end", () => {
     );
     await Promise.all(children.map((child) => once(child, "message")));
     ready = [...children];
-    const sockets = await openListeningSockets({
-      ...{ listen: LOOPBACK, controlListen: undefined, tls: undefined },
-      dataDir: directory,
-    });
+    const sockets = await openListeningSockets(
+      { listen: LOOPBACK, controlListen: undefined, tls: undefined, dataDir: directory },
+      { main: undefined, control: undefined },
+    );
     ports = [Number(new URL(sockets.mainUrl).port), sockets.apiPort];
     dealer = new ConnectionDealer(sockets.handles, { gateways: () => ready, count: 2, last: INSIDE });
     dealer.start();

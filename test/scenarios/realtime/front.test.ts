@@ -1,6 +1,6 @@
 /** In front of the gateway: nginx, TLS, a page in a browser, a control listener, several gateways. */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
@@ -11,7 +11,8 @@ import { CONNECTIONS_QUEUED_MAX } from "../../../src/contracts/limits/processes.
 import { makeCertificate } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
-import { killAll, processes } from "../../harness/processes.ts";
+import { hasNginx, Nginx } from "../../harness/nginx.ts";
+import { killAll, openFiles, processes } from "../../harness/processes.ts";
 import { ECHO } from "../../harness/projects.ts";
 import { readStream } from "../../harness/read-stream.ts";
 import { root, TestServer } from "../../harness/server.ts";
@@ -32,50 +33,31 @@ const PROJECT = { "quern.yaml": APIS, "p.py": ECHO, "s.py": STREAM };
 
 const has = (command: string) => spawnSync("which", [command]).status === 0;
 
-describe.skipIf(!has("nginx"))("a server behind nginx with a stage and a {proxy} path", () => {
+describe.skipIf(!hasNginx)("a server behind nginx with a stage and a {proxy} path", () => {
   const server = new TestServer();
-  let nginx: ChildProcess;
+  const nginx = new Nginx(join(server.dir, "nginx"));
   let port = 0;
   beforeAll(async () => {
     await server.start({}, ["--trusted-proxies", "127.0.0.1"]);
     server.deploy(PROJECT);
     port = await freePort();
-    const file = join(server.dir, "nginx.conf");
-    writeFileSync(
-      file,
-      `daemon off; worker_processes 1; pid ${server.dir}/nginx.pid; error_log ${server.dir}/nginx.log; events {}
-http {
-  access_log off;
-  client_body_temp_path ${server.dir}/body; proxy_temp_path ${server.dir}/proxy;
-  fastcgi_temp_path ${server.dir}/f; uwsgi_temp_path ${server.dir}/u; scgi_temp_path ${server.dir}/s;
-  server {
-    listen 127.0.0.1:${port};
-    location /prod/ {
-      proxy_pass ${server.baseUrl}/;
-      proxy_http_version 1.1;
-      proxy_set_header X-Forwarded-For $remote_addr;
-      proxy_set_header X-Forwarded-Proto https;
-      proxy_set_header X-Forwarded-Host models.example.com;
-      proxy_set_header X-Forwarded-Prefix /prod;
-    }
+    await nginx.start(
+      `server {
+  listen 127.0.0.1:${port};
+  location /prod/ {
+    proxy_pass ${server.baseUrl}/;
+    proxy_http_version 1.1;
+    proxy_set_header X-Forwarded-For $remote_addr;
+    proxy_set_header X-Forwarded-Proto https;
+    proxy_set_header X-Forwarded-Host models.example.com;
+    proxy_set_header X-Forwarded-Prefix /prod;
   }
-}
-`,
-    );
-    nginx = spawn("nginx", ["-c", file, "-p", server.dir, "-e", join(server.dir, "nginx.log")], {
-      stdio: "ignore",
-    });
-    await eventually("nginx answers", async () =>
-      fetch(`http://127.0.0.1:${port}/prod/-/livez`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
+}`,
+      `http://127.0.0.1:${port}/prod/-/livez`,
     );
   });
   afterAll(async () => {
-    const gone = new Promise((resolve) => nginx.once("exit", resolve));
-    nginx.kill("SIGQUIT");
-    await gone;
+    await nginx.stop();
     await server.stop();
   });
   const through = (path: string, init: RequestInit = {}) =>
@@ -435,16 +417,7 @@ describe("two gateways", () => {
   });
 });
 
-function socketsOf(pid: number): number {
-  return readdirSync(`/proc/${pid}/fd`).filter((fd) => {
-    try {
-      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith("socket:");
-    } catch {
-      // Closed meanwhile.
-      return false;
-    }
-  }).length;
-}
+const socketsOf = (pid: number) => openFiles(pid).filter((path) => path.startsWith("socket:")).length;
 
 describe("a stalled and killed gateway of two", () => {
   const server = new TestServer();
