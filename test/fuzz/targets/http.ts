@@ -172,8 +172,15 @@ export const requests: Target = {
   },
 };
 
+const AUDIT = "/-/audit";
 /** The lists with cursors: the first byte says which. */
-const LISTS = (id: string) => ["/jobs", `/jobs/${id}/failures`, "/-/queues/letters/messages", "/-/audit"];
+const LISTS = (id: string) => ["/jobs", `/jobs/${id}/failures`, "/-/queues/letters/messages", AUDIT];
+
+interface ListAnswer {
+  code?: string;
+  jobs?: unknown[];
+  failures?: unknown[];
+}
 
 async function list(input: Buffer): Promise<Ran> {
   const paths = LISTS(job);
@@ -187,7 +194,9 @@ async function list(input: Buffer): Promise<Ran> {
   );
   // A head that is too long is refused before there is a request, without a body.
   if (response.status === 431) return { features: ["431"] };
-  const body = JSON.parse(text) as { code?: string; jobs?: unknown[]; failures?: unknown[] };
+  // The audit is a JSON text a line, of which there may be none.
+  const texts = path === AUDIT && response.status === 200 ? text.split("\n").filter(Boolean) : [text];
+  const [body = {}] = texts.map((each) => JSON.parse(each) as ListAnswer);
   return {
     features: [`${path.slice(0, 6)} ${response.status} ${body.code} ${(body.jobs ?? body.failures)?.length}`],
   };
