@@ -1,7 +1,7 @@
 /** Reads the deployed APIs: their versions, states and numbers. Changes nothing. */
 import { reportFault } from "../base/boundary.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import type { Database } from "../database/database.ts";
+import type { Database, Statements } from "../database/database.ts";
 import { type ApiState, stateOf, stateOfUnreadable } from "./api-state.ts";
 import { type ApiMetricsView, readMetrics } from "./records/api-metrics.ts";
 import {
@@ -92,6 +92,11 @@ export class ApiReader {
     if (found === undefined) throw apiNotFound(name);
     return found;
   }
+}
+
+/** Throws `api_not_found`. In a transaction, so that a deletion comes before it or after it. */
+export async function assertDeployed(tx: Statements, name: string): Promise<void> {
+  if (!(await isDeployed(tx, name))) throw apiNotFound(name);
 }
 
 export function apiNotFound(name: string): ServiceError {

@@ -2,8 +2,8 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { Capabilities } from "../access/capabilities.ts";
-import { apiNotFound } from "../apis/api-reader.ts";
-import { findVersion, hasPredictor, isDeployed } from "../apis/records/api-rows.ts";
+import { assertDeployed } from "../apis/api-reader.ts";
+import { findVersion, hasPredictor } from "../apis/records/api-rows.ts";
 import { computeOf, initOf, lifetimeOf, startWorker, timeoutMsOf } from "../apis/replicas/start-worker.ts";
 import { makeDirectories } from "../base/disk-full.ts";
 import { armKillPoint } from "../base/kill-points.ts";
@@ -85,9 +85,7 @@ export function buildJobs(
     reach: armKillPoint(options.killAt),
     account,
     solitude: new Solitude(),
-    assertDeployed: async (tx, name) => {
-      if (!(await isDeployed(tx, name))) throw apiNotFound(name);
-    },
+    assertDeployed,
     findApi: async (name, apiId) => {
       const version = await findApiVersion(name, apiId);
       return {

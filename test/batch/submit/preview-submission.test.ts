@@ -3,8 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { apiNotFound } from "../../../src/apis/api-reader.ts";
-import { isDeployed } from "../../../src/apis/records/api-rows.ts";
+import { assertDeployed } from "../../../src/apis/api-reader.ts";
 import { saveSubmission, submissionKey } from "../../../src/batch/submit/idempotency.ts";
 import { previewSubmission } from "../../../src/batch/submit/preview-submission.ts";
 import { type SubmitDeps, submitJob } from "../../../src/batch/submit/submit-job.ts";
@@ -88,9 +87,7 @@ describe("a dry run and its submission", () => {
   });
 
   it("make no job, and leave no items, if the API was deleted meanwhile", async () => {
-    deps.assertDeployed = async (tx, name) => {
-      if (!(await isDeployed(tx, name))) throw apiNotFound(name);
-    };
+    deps.assertDeployed = assertDeployed;
     const body = Buffer.from(JSON.stringify({ workers: 1, item_list: items }));
     const [code] = (await refusal(submitJob(deps, { name: "jobs", api_id: "1" }, sent(body))))!;
     expect(code).toBe("api_not_found");
