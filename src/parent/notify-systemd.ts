@@ -50,6 +50,8 @@ export class Systemd {
   private state: "" | "READY=1" | "STOPPING=1" = "";
   private timer: NodeJS.Timeout | undefined;
   private isClosed = false;
+  /** Why the last sender could not start: said once. */
+  private failure = "";
 
   /** Does nothing if systemd does not want to know. `python` is any interpreter. */
   constructor(variables: NotifyVariables, python: string) {
@@ -98,8 +100,10 @@ export class Systemd {
   }
 
   private startSender(socket: string): void {
-    const failed = (error: Error) => {
-      say(`quern: cannot tell systemd how the server is: ${error.message}; trying again`);
+    const failed = ({ message }: Error) => {
+      if (message !== this.failure)
+        say(`quern: cannot tell systemd how the server is: ${message}; trying again`);
+      this.failure = message;
       inBackground(this.restartSender(socket));
     };
     try {
@@ -108,6 +112,9 @@ export class Systemd {
         detached: true,
       });
       this.sender = sender;
+      sender.once("spawn", () => {
+        this.failure = "";
+      });
       sender.once("error", (error) => sender.pid === undefined && failed(error));
       sender.once("exit", () => inBackground(this.restartSender(socket)));
       sender.unref();

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { Dispatcher } from "../../src/batch/dispatch/dispatcher.ts";
 import { Isolation } from "../../src/batch/dispatch/isolation.ts";
 import { LeaseCursor } from "../../src/batch/dispatch/lease-cursor.ts";
+import { PartEntries } from "../../src/batch/dispatch/part-entries.ts";
 import { Settlements } from "../../src/batch/dispatch/settlements.ts";
 import { Solitude } from "../../src/batch/dispatch/solitude.ts";
 import { saveParts } from "../../src/batch/isolate/isolated-rows.ts";
@@ -52,6 +53,8 @@ interface Lease {
 
 export class Dispatching {
   readonly leases: Lease[] = [];
+  /** The batch of each part that went out, in this order. Whole batches may go out twice before they are split. */
+  readonly parts: number[] = [];
   readonly workers: BatchWorker[] = [];
   dispatcher!: Dispatcher;
   /** Commits that have reached the gate. */
@@ -245,6 +248,7 @@ export class Dispatching {
         batches: batches.map(({ index }) => index),
         before: worker.deliveries.outstanding.count,
       });
+      for (const { index, segment } of batches) if (segment instanceof PartEntries) this.parts.push(index);
       lease(batches);
     };
   }

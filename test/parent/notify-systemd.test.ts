@@ -1,8 +1,9 @@
 /** What systemd hears, on a real socket. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { Systemd, watchdogMs } from "../../src/parent/notify-systemd.ts";
 import { eventually } from "../harness/eventually.ts";
 import { NotifySocket } from "../harness/notify-socket.ts";
@@ -64,6 +65,25 @@ describe("systemd", () => {
     );
     await systemd!.close();
     expect(senders(name)).toEqual([]);
+  });
+
+  it("is told once that it cannot be told, and hears the state once a sender starts", async () => {
+    const said: string[] = [];
+    const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => said.push(String(text)) > 0);
+    const name = `@quern-test-late-${process.pid}`;
+    socket = await NotifySocket.open(name);
+    mkdirSync(directory, { recursive: true });
+    const python = join(directory, "python");
+    systemd = new Systemd({ NOTIFY_SOCKET: name }, python);
+    const tries = vi.spyOn(systemd as unknown as { startSender: () => void }, "startSender");
+    systemd.start();
+    systemd.ready();
+    await eventually("it was tried three times", () => tries.mock.calls.length >= 3);
+    spy.mockRestore();
+    expect(said).toEqual([expect.stringContaining("cannot tell systemd how the server is")]);
+    const real = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+    symlinkSync(real.trim(), python);
+    await hears("READY=1");
   });
 
   it("that does not ask costs no process", async () => {

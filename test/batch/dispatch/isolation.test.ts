@@ -66,11 +66,9 @@ describe("a dispatcher that isolates guilty items", () => {
     await work(2);
     await job.settled();
     expect(await job.guiltyItems()).toEqual(Array.from({ length: BATCHES }, (_, batch) => `${batch}.7`));
-    // From the first part of a batch to its last one. The lease before is that of the whole batch.
-    const taken = job.leases.flatMap(({ batches }) => batches);
     const searched = Array.from({ length: BATCHES }, (_, batch) => ({
-      from: taken.indexOf(batch, taken.indexOf(batch) + 1),
-      to: taken.lastIndexOf(batch),
+      from: job.parts.indexOf(batch),
+      to: job.parts.lastIndexOf(batch),
     }));
     const atOnce = searched.map(({ from }) => searched.filter((s) => s.from <= from && from <= s.to).length);
     expect(Math.max(...atOnce)).toBe(SEARCHED_ITEMS_MAX / SPLIT_ITEMS_MAX);

@@ -116,7 +116,7 @@ describe("quern dev", () => {
     await eventually(
       "it is live",
       () => dev.err.includes("hello is live at"),
-      30_000,
+      60_000,
       () => dev.err,
     );
     expect(dev.err).toContain("started a server, which ends with this command");
@@ -129,7 +129,7 @@ describe("quern dev", () => {
     expect(await dev.end()).toBe(0);
     await expect(fetch(`http://127.0.0.1:${port}/-/livez`)).rejects.toThrow();
     expect(readFileSync(join(server.dataDir, "admin-token"), "utf8").length).toBeGreaterThan(10);
-  }, 60_000);
+  }, 120_000);
 
   it("reports errors in the configuration before it starts anything", async () => {
     server = new TestServer();
@@ -150,7 +150,7 @@ describe("quern dev", () => {
       eventually(
         String(text),
         () => text.test(dev.err),
-        30_000,
+        60_000,
         () => dev.err,
       );
     await said(/iris\.iris-type is live at \S+\/iris\/iris-type/);
@@ -167,5 +167,5 @@ describe("quern dev", () => {
     writeFileSync(file, code.replace("lbfgs", "adam"));
     await said(/iris\.iris-type is live at/);
     expect(await predict()).toBe(200);
-  }, 90_000);
+  }, 180_000);
 });
