@@ -78,6 +78,15 @@ export class ConnectionQueues<Gateway, Connection extends Accepted> {
     this.waiting.push(...this.drain(queue));
   }
 
+  /** Whether a connection of any of these listeners has been received by no gateway yet. */
+  holds(listeners: readonly number[]): boolean {
+    return listeners.some(
+      (listener) =>
+        this.waiting.some((connection) => connection.listener === listener) ||
+        [...this.queues.values()].some(({ counts }) => (counts.get(listener) ?? 0) > 0),
+    );
+  }
+
   /** Removes and returns those that are not being given to any gateway. */
   clear(): Connection[] {
     return [...this.waiting.splice(0), ...[...this.queues.values()].flatMap((queue) => this.drain(queue))];

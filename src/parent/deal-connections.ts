@@ -8,6 +8,7 @@
  */
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
+import { delay } from "../base/clock.ts";
 import { CONNECTIONS_QUEUED_MAX } from "../contracts/limits/processes.ts";
 import { openFilesMax } from "../observe/open-files.ts";
 import { ConnectionQueues } from "./connection-queues.ts";
@@ -18,6 +19,8 @@ import { hasEnded } from "./supervised-child.ts";
 const RECEIVED = "received";
 /** How often the parent checks whether it has read all messages of a gateway that has ended. */
 const READ_POLL_MS = 10;
+/** A gateway that does not respond must not keep the server from stopping. */
+const LAST_DEALT_MS = 2_000;
 
 interface Connection {
   socket: Socket;
@@ -67,10 +70,15 @@ export class ConnectionDealer {
       server.accept(this.queues.mayAccept(listener, ready));
   }
 
-  /** Closes all listeners except the last one. */
-  close(): void {
-    for (const [listener, server] of this.servers.entries())
-      if (listener !== this.options.last) server.close();
+  /**
+   * Closes all listeners except the last one. Resolves once gateways have received what was accepted, which nobody would
+   * answer otherwise, or if that takes too long.
+   */
+  async close(): Promise<void> {
+    const closing = [...this.servers.keys()].filter((listener) => listener !== this.options.last);
+    for (const listener of closing) this.servers[listener]!.close();
+    const endMs = performance.now() + LAST_DEALT_MS;
+    while (this.queues.holds(closing) && performance.now() < endMs) await delay(READ_POLL_MS);
   }
 
   closeLast(): void {

@@ -53,8 +53,8 @@ export class Gateways {
 
   /** Stops all. The listener for user code stays open until `closeLast`. */
   async stop(): Promise<void> {
+    await this.dealer?.close();
     this.isLeaving = true;
-    this.dealer?.close();
     const stopOne = async (gateway: SupervisedChild) => {
       await gateway.stop();
       this.onIdle(gateway);

@@ -50,7 +50,7 @@ describe("connections to gateways that stop or end", () => {
   afterEach(async () => {
     for (const client of clients) client.destroy();
     for (const child of children) child.kill("SIGKILL");
-    dealer.close();
+    await dealer.close();
     dealer.closeLast();
     await eventually("both have ended", () => children.every(({ connected }) => !connected));
     rmSync(directory, { recursive: true, force: true });
@@ -122,6 +122,37 @@ describe("connections to gateways that stop or end", () => {
     expect(new Set(all)).toEqual(new Set(["1 0"]));
     children[0]!.kill("SIGCONT");
     expect((await Promise.all(answers)).filter((text) => text === "0 0")).toHaveLength(1);
+  });
+
+  it("are received by gateways before the listener is closed for good", async () => {
+    for (const child of children) child.kill("SIGSTOP");
+    const before = files();
+    const answers = await open(40);
+    await eventually("they are accepted", () => accepted(before) === 40);
+    let isClosed = false;
+    const closing = dealer.close().then(() => {
+      isClosed = true;
+    });
+    await open(1, INSIDE);
+    expect(isClosed).toBe(false);
+    for (const child of children) child.kill("SIGCONT");
+    await closing;
+    const received = children.map(async (child) => {
+      const pong = once(child, "message");
+      child.send("ping");
+      return ((await pong) as [{ received: number }])[0].received;
+    });
+    expect((await Promise.all(received)).reduce((sum, count) => sum + count)).toBeGreaterThanOrEqual(40);
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(["0 0", "1 0"]));
+  });
+
+  it("do not keep the listener from closing if no gateway responds", async () => {
+    for (const child of children) child.kill("SIGSTOP");
+    const before = files();
+    await open(1);
+    await eventually("it is accepted", () => accepted(before) === 1);
+    await dealer.close();
+    expect(clients[0]!.destroyed).toBe(false);
   });
 
   it("wait in the kernel while there is no gateway", async () => {

@@ -1,6 +1,7 @@
 /** One listening socket, plain or TLS: its limits on connections, and how it closes them. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import { type Socket, Server as TcpServer } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { reportFault } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
@@ -127,6 +128,8 @@ export class Listener implements Service {
         : new Promise<void>((resolve) => TcpServer.prototype.close.call(this.server, () => resolve()));
     while (!isIdle()) await delay(10);
     await Promise.race([closed, delay(IDLE_GRACE_MS)]);
+    // A process that got no CPU runs its timers before it reads the requests that have come meanwhile.
+    await nextTurn();
     while (!isIdle()) await delay(10);
     this.server.closeIdleConnections();
     await Promise.race([closed, delay(LAST_ANSWERS_MS)]);
