@@ -14,6 +14,7 @@ from .forks import leave_if_child
 from .http_payload import parse_payload
 from .log_stream import report
 from .mappings import argument
+from .request_names import named
 from .streams import Stream, sliced
 
 if TYPE_CHECKING:
@@ -32,11 +33,15 @@ BUSY = (protocol.BUSY, b"")
 class Request:
     """One PREDICT in this worker. Its body is released when it has been parsed."""
 
-    __slots__ = ("connection", "id", "meta", "body", "is_cancelled", "stream", "task", "after")
+    __slots__ = ("connection", "id", "request_id", "meta", "body", "is_cancelled", "stream", "task", "after")
 
-    def __init__(self, connection: Connection, message_id: int, meta: Meta | None, body: bytes) -> None:
+    def __init__(
+        self, connection: Connection, message_id: int, request_id: bytes, meta: Meta | None, body: bytes
+    ) -> None:
+        """`request_id`: the caller's X-Request-Id in ASCII, for the log; empty if none came."""
         self.connection = connection
         self.id = message_id
+        self.request_id = request_id
         self.meta = meta
         # Empty once it has been parsed.
         self.body = body
@@ -71,7 +76,7 @@ class Calls:
             stage = "serialize"
             return self._outcome(request, arguments, value, started)
         except BaseException as error:
-            return _failure(stage, error)
+            return _failure(stage, error, request)
 
     async def call_async(self, request: Request) -> Outcome:
         """The same for an async predict()."""
@@ -89,7 +94,7 @@ class Calls:
             return await outcome.begin_async() if type(outcome) is Stream else outcome
         except BaseException as error:
             leave_if_child(error)
-            return BUSY if request.is_cancelled else _failure(stage, error)
+            return BUSY if request.is_cancelled else _failure(stage, error, request)
 
     def call_many(self, requests: list[Request]) -> list[Outcome]:
         """server_side_batching: each parameter of predict() is a list. Outcomes are in the order of the requests."""
@@ -101,7 +106,8 @@ class Calls:
                 leave_if_child()
                 self._spread(given, values, started, outcomes)
         except BaseException as error:
-            outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
+            failed = [request for request, _ in given]
+            outcomes.update(dict.fromkeys(failed, _failure("predict", error, *failed)))
         return [outcomes[request] for request in requests]
 
     async def call_many_async(self, requests: list[Request]) -> list[Outcome]:
@@ -116,7 +122,8 @@ class Calls:
                 leave_if_child()
                 self._spread(given, values, started, outcomes)
         except BaseException as error:
-            outcomes.update(dict.fromkeys((request for request, _ in given), _failure("predict", error)))
+            failed = [request for request, _ in given]
+            outcomes.update(dict.fromkeys(failed, _failure("predict", error, *failed)))
         return [outcomes[request] for request in requests]
 
     def run_after(self, request: Request) -> Any:
@@ -130,15 +137,15 @@ class Calls:
             return pending
         except BaseException as error:
             leave_if_child(error)
-            return _after_failed(error)
+            return _after_failed(error, request)
 
-    async def finish_after(self, pending: Awaitable[object]) -> None:
+    async def finish_after(self, request: Request, pending: Awaitable[object]) -> None:
         """An async post_predict() to its end."""
         try:
             await pending
             leave_if_child()
         except BaseException as error:
-            _after_failed(error)
+            _after_failed(error, request)
 
     def _arguments(self, request: Request) -> Arguments:
         meta = request.meta
@@ -162,7 +169,7 @@ class Calls:
             try:
                 given.append((request, self._arguments(request)))
             except BaseException as error:
-                outcomes[request] = _failure("payload", error)
+                outcomes[request] = _failure("payload", error, request)
         return outcomes, given
 
     @staticmethod
@@ -183,12 +190,12 @@ class Calls:
             )
         for (request, arguments), value in zip(given, values):
             if isinstance(value, BaseException):
-                outcomes[request] = _failure("predict", value)
+                outcomes[request] = _failure("predict", value, request)
                 continue
             try:
                 outcomes[request] = self._outcome(request, arguments, value, started)
             except BaseException as error:
-                outcomes[request] = _failure("serialize", error)
+                outcomes[request] = _failure("serialize", error, request)
 
     def _outcome(self, request: Request, arguments: Arguments, value: Any, started: int) -> Outcome:
         answer = self._encode(value)
@@ -211,14 +218,14 @@ def _list_of(values: Any) -> list[Any]:
     return list(values)
 
 
-def _failure(stage: str, error: BaseException) -> Message:
+def _failure(stage: str, error: BaseException, *requests: Request) -> Message:
     leave_if_child(error)
     described = fault("response" if isinstance(error, HeadError) else stage, error)
     if not isinstance(error, PayloadError):
-        report("request failed\n%s" % described["traceback"])
+        report("%s failed\n%s" % (named(requests), described["traceback"]))
     return protocol.ERROR, encode(described)
 
 
-def _after_failed(error: BaseException) -> None:
+def _after_failed(error: BaseException, request: Request) -> None:
     leave_if_child(error)
-    report("post_predict failed\n%s" % fault("post_predict", error)["traceback"])
+    report("post_predict of %s failed\n%s" % (named((request,)), fault("post_predict", error)["traceback"]))

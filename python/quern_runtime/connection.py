@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ class Connection:
         self._reader = protocol.FrameReader()
         # What came in META, by the id of the PREDICT that follows.
         self.metas: dict[int, Meta] = {}
+        # What came in REQUEST_ID, in the same way.
+        self.request_ids: dict[int, bytes] = {}
         # Bodies that have begun to come, by id: (type, BytesIO).
         self._parts: dict[int, tuple[int, io.BytesIO]] = {}
         # The highest id of a request of this caller that was begun. Ids that come later may begin earlier.
@@ -124,10 +127,19 @@ class Connection:
         report("closing connection %d, which broke the protocol: %s" % (self.number, why))
         self.is_open = False
 
+    def take_meta(self, message_id: int, body: bytes) -> None:
+        """Keeps META for the PREDICT that follows."""
+        self.metas[message_id] = json.loads(body)
+
+    def take_request_id(self, message_id: int, body: bytes) -> None:
+        """Keeps REQUEST_ID in the same way."""
+        self.request_ids[message_id] = body
+
     def forget(self, message_id: int) -> bool:
         """Nobody waits for this body any more. True if it had not arrived completely."""
         self._streams.pop(message_id, None)
         self.metas.pop(message_id, None)
+        self.request_ids.pop(message_id, None)
         return self._parts.pop(message_id, None) is not None
 
     def _grant(self, message_id: int, count: int) -> None:

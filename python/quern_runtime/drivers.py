@@ -198,4 +198,4 @@ class Tasks:
     async def _after(self, request: Request) -> None:
         pending = self._calls.run_after(request)
         if hasattr(pending, "__await__"):
-            await self._calls.finish_after(pending)
+            await self._calls.finish_after(request, pending)

@@ -88,7 +88,7 @@ class Predictions:
         """Whether no caller waits for anything."""
         return all(request.is_cancelled for request in self._open.values())
 
-    def take(self, connection: Connection, message_id: int, meta: Meta | None, body: bytes) -> None:
+    def take(self, connection: Connection, message_id: int, request_id: bytes, meta: Meta | None, body: bytes) -> None:
         """A request comes in. Raises ProtocolError if its id is that of one that is still open."""
         if self._driver is None or len(self._open) >= self._concurrency:
             connection.send(protocol.BUSY, message_id, b"")
@@ -96,7 +96,7 @@ class Predictions:
         key = (connection.number, message_id)
         if key in self._open:
             raise protocol.ProtocolError("message %d came again before it was answered" % message_id)
-        request = self._open[key] = Request(connection, message_id, meta, body)
+        request = self._open[key] = Request(connection, message_id, request_id, meta, body)
         if self._wear is not None:
             self._wear.count()
         if self._batching is None:

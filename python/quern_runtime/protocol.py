@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .shapes import Init
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 HEADER = struct.Struct("<IBBHI")
 HEADER_BYTES = HEADER.size
@@ -42,6 +42,7 @@ META = 10
 ENQUEUED = 11
 OUTPUT_CREDIT = 12
 LEASE_PART = 13
+REQUEST_ID = 14
 WELCOME = 64
 READY = 65
 INIT_FAILED = 66
@@ -58,9 +59,8 @@ END = 76
 OUTPUT = 77
 RECYCLE = 78
 
-# Rules for every frame, see src/protocol/frame-rules.ts: which messages callers send; which may be longer than a frame
-# (every other message is one frame, so that messages keep their order); which name no request or delivery.
-FROM_CALLER = frozenset(range(HELLO, LEASE_PART + 1))
+# Rules of frames (src/protocol/frame-rules.ts): what callers send, what may be longer than a frame, what has no id.
+FROM_CALLER = frozenset(range(HELLO, REQUEST_ID + 1))
 MAY_BE_LONG = frozenset((INIT, PREDICT, LEASE, LEASE_PART, RESULT, CHUNK))
 WITHOUT_ID = frozenset(
     (HELLO, INIT, DRAIN, ENQUEUED, OUTPUT_CREDIT, WELCOME, READY, INIT_FAILED, REFUSED, OUTPUT, RECYCLE)
@@ -69,7 +69,7 @@ WITHOUT_ID = frozenset(
 BESIDE_A_BODY = frozenset((CANCEL, WINDOW, CREDIT))
 _BODY_BYTES = {CANCEL: 0, WINDOW: 4, CREDIT: 4, OUTPUT_CREDIT: 4}
 # One frame of these that has an id is in order, and whole, while no longer body is under way: no closer look is needed.
-ORDINARY = frozenset((PREDICT, META, LEASE))
+ORDINARY = frozenset((PREDICT, META, REQUEST_ID, LEASE))
 
 
 class ProtocolError(ValueError):

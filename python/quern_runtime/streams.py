@@ -14,6 +14,7 @@ from .answers import Streamed, blocking_iterator
 from .faults import encode, fault
 from .forks import leave_if_child
 from .log_stream import report
+from .request_names import named
 
 if TYPE_CHECKING:
     from .calls import Request
@@ -108,7 +109,7 @@ class Stream:
                 self._pieces.close()
             leave_if_child()
         except BaseException as error:
-            _log_not_closed(error)
+            self._log_not_closed(error)
 
     async def close_async(self) -> None:
         """The same for an async generator."""
@@ -118,19 +119,19 @@ class Stream:
             await self._pieces.aclose()
             leave_if_child()
         except BaseException as error:
-            _log_not_closed(error)
+            self._log_not_closed(error)
         return None
 
     def _failed(self, error: BaseException) -> Message:
         leave_if_child(error)
         described = fault("predict", error)
-        report("a stream failed\n%s" % described["traceback"])
+        report("the stream of %s failed\n%s" % (named((self.request,)), described["traceback"]))
         return protocol.ERROR, encode(described)
 
-
-def _log_not_closed(error: BaseException) -> None:
-    leave_if_child(error)
-    report("a generator could not be closed\n%s" % fault("predict", error)["traceback"])
+    def _log_not_closed(self, error: BaseException) -> None:
+        leave_if_child(error)
+        described = fault("predict", error)
+        report("the generator of %s could not be closed\n%s" % (named((self.request,)), described["traceback"]))
 
 
 def sliced(head: Head, body: bytes) -> Streamed:

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from . import protocol
+from .connection import Connection
 from .deliveries import Deliveries
 from .forks import watch_forks
 from .lifecycle import Lifecycle, log_fault
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from .connection import Connection
     from .note import Note
 
     Handler = Callable[[Connection, int, bytes], None]
@@ -51,7 +51,8 @@ class Worker:
         self._epoch = 0
         self._draining = False
         of_both: dict[int, Handler] = {
-            protocol.META: self._on_meta,
+            protocol.META: Connection.take_meta,
+            protocol.REQUEST_ID: Connection.take_request_id,
             protocol.PREDICT: self._on_predict,
             protocol.CREDIT: self._on_credit,
             protocol.CANCEL: self._on_cancel,
@@ -176,15 +177,13 @@ class Worker:
     def _on_init(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._tasks.append((self._life.load, (connection, protocol.decode_init(body))))
 
-    def _on_meta(self, connection: Connection, message_id: int, body: bytes) -> None:
-        connection.metas[message_id] = json.loads(body)
-
     def _on_predict(self, connection: Connection, message_id: int, body: bytes) -> None:
         meta = connection.metas.pop(message_id, None)
+        request_id = connection.request_ids.pop(message_id, b"")
         if self._life.state != "ready" or self._draining:
             connection.send(protocol.BUSY, message_id, b"")
         else:
-            self._predictions.take(connection, message_id, meta, body)
+            self._predictions.take(connection, message_id, request_id, meta, body)
 
     def _on_credit(self, connection: Connection, message_id: int, body: bytes) -> None:
         self._predictions.grant(connection, message_id, protocol.decode_u32(body))

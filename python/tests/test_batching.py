@@ -68,6 +68,19 @@ class Doubling:
         return values[:-1] if "short" in payload else values
 
 
+class Names(unittest.TestCase):
+    def test_the_log_names_each_request_of_a_batch_that_failed(self):
+        for count, expected in ((3, "requests r0, r1, r2 failed"), (24, "r18, r19 and 4 more failed")):
+            predictions = Predictions(Note(tempfile.mktemp()), lambda: None, lambda: None, lambda left: None)
+            init = {"concurrency": 100, "batching": {"max_batch_size": count, "interval_ms": 1000}}
+            predictions.set_up(Predictor(Doubling()), init)
+            for at in range(count):
+                predictions.take(FakeConnection(), at + 1, b"r%d" % at, None, b'"explode"')
+            with contextlib.redirect_stderr(io.StringIO()) as log:
+                predictions.work(1 << 62)
+            self.assertIn(expected + "\nTraceback", log.getvalue())
+
+
 class Property(unittest.TestCase):
     def test_answers_reach_their_requests_despite_cancels_and_errors(self):
         for seed in range(300):
@@ -84,7 +97,7 @@ class Property(unittest.TestCase):
             payload = rng.choice(["fail", "short", "explode", "{"] if rng.random() < 0.15 else [message_id])
             payloads[message_id] = payload
             body = b"{" if payload == "{" else json.dumps(payload).encode()
-            predictions.take(connection, message_id, None, body)
+            predictions.take(connection, message_id, b"", None, body)
             if rng.random() < 0.2:
                 gone = rng.randint(1, message_id)
                 if gone not in connection.sent:

@@ -190,10 +190,10 @@ export class Arrival implements ArrivedRequest {
     const { request } = this;
     const { pool, shadow } = this.destination;
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
-    const meta = metaOf(pool.route, request);
+    const meta = metaOf(pool.route, request, this.requestId);
     this.prediction = new PredictionRequest(this.response, this, meta, wantsEvents);
     if (shadow !== undefined)
-      this.deps.copies.send(shadow, this, this.body.bytes, metaOf(shadow.route, request));
+      this.deps.copies.send(shadow, this, this.body.bytes, metaOf(shadow.route, request, this.requestId));
     keepCredentials(request);
     pool.submit(this.prediction);
   }

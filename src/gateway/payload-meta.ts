@@ -7,6 +7,8 @@ import type { ApiRoute } from "../contracts/routes.ts";
 import type { PredictMeta } from "../protocol/messages.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
+/** Predictors that take headers have the id of the response, also if the caller gave none. */
+const REQUEST_ID = "x-request-id";
 const NOTHING: ReadonlySet<string> = new Set();
 /** Headers with which a caller authenticates, to us or to a proxy before us. In lower case. */
 export const CREDENTIALS: ReadonlySet<string> = new Set([
@@ -29,7 +31,11 @@ type Request = Pick<IncomingMessage, "headers" | "headersDistinct" | "rawHeaders
  * The metadata as JSON; undefined in the common case. `wants` lists which of `headers` and `query_params` the predictor
  * declares.
  */
-export function metaOf({ wants, pass_credentials: passAll }: Wishes, request: Request): string | undefined {
+export function metaOf(
+  { wants, pass_credentials: passAll }: Wishes,
+  request: Request,
+  requestId: string,
+): string | undefined {
   const { headers } = request;
   const type = headers["content-type"] ?? "application/octet-stream";
   const isJson = JSON_TYPE.test(type);
@@ -38,7 +44,8 @@ export function metaOf({ wants, pass_credentials: passAll }: Wishes, request: Re
   if (!isJson) meta.content_type = type;
   if (wants.includes("headers")) {
     const lacking = passAll ? NOTHING : CREDENTIALS;
-    meta.headers = Object.fromEntries(without(lacking, Object.entries(headers)));
+    const all = Object.entries({ ...headers, [REQUEST_ID]: requestId });
+    meta.headers = Object.fromEntries(without(lacking, all));
     const repeated = without(lacking, repeatedHeaders(request));
     if (repeated.length > 0) meta.repeated_headers = Object.fromEntries(repeated);
   }
@@ -55,7 +62,7 @@ function repeatedHeaders(request: Request): [string, string[]][] {
   if (rawHeaders.length === 2 * Object.keys(headers).length) return [];
   // Read only here, because Node computes them on access.
   const distinct = Object.entries(request.headersDistinct) as [string, string[]][];
-  return distinct.filter(([, values]) => values.length > 1);
+  return distinct.filter(([name, values]) => values.length > 1 && name !== REQUEST_ID);
 }
 
 function without<Value>(names: ReadonlySet<string>, values: [string, Value][]): [string, Value][] {

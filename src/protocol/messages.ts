@@ -2,7 +2,7 @@
  * The messages between a caller (gateway or controller) and a worker. Frequent ones are binary, the others JSON.
  * docs/worker-protocol.md says when each is allowed and what it promises. Fixtures: protocol/fixtures/.
  */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 /** Caller to worker: 1 to 63. Worker to caller: 64 to 127. */
 export const MESSAGE = {
@@ -19,6 +19,8 @@ export const MESSAGE = {
   ENQUEUED: 11,
   OUTPUT_CREDIT: 12,
   LEASE_PART: 13,
+  /** Before a PREDICT with the same id: its `X-Request-Id` in ASCII, for the log. */
+  REQUEST_ID: 14,
   WELCOME: 64,
   READY: 65,
   INIT_FAILED: 66,

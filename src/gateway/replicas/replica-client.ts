@@ -93,7 +93,8 @@ export class ReplicaClient {
 
   send(prediction: PredictionRequest): void {
     const id = this.sent.add(prediction);
-    const { meta, body } = prediction;
+    const { requestId, meta, body } = prediction;
+    this.connection!.send(MESSAGE.REQUEST_ID, id, Buffer.from(requestId, "latin1"));
     if (meta !== undefined) this.connection!.send(MESSAGE.META, id, Buffer.from(meta));
     this.connection!.sendParts(MESSAGE.PREDICT, id, body);
   }
