@@ -15,6 +15,7 @@ const { scopesOf } = await import(join(root, "dist", "contracts", "http", "opera
 const { buildProgram } = await import(join(root, "dist", "command-line.js"));
 const { SECRET_NAMES } = await import(join(root, "dist", "contracts", "secrets.js"));
 const { CREDENTIALS, CREDENTIALS_OF_QUERY } = await import(join(root, "dist", "gateway", "payload-meta.js"));
+const { LOG_EVENTS } = await import(join(root, "dist", "base", "log", "events.js"));
 const { METRICS } = await import(join(root, "dist", "control", "metrics.js"));
 const { JOB_MOVES, ROUND_MOVES } = await import(join(root, "dist", "batch", "records", "job-status.js"));
 
@@ -41,6 +42,12 @@ function errors() {
   const intro =
     "Every error answer is `application/problem+json` (RFC 9457) with `type` (`urn:quern:error:<code>`), `title`, `status`, `detail`, `code`, `message` (the same text as `detail`), `request_id`, and for fields `errors: [{pointer, detail}]`.";
   return `# Errors\n\n${intro}\n\n${table(["code", "status", "title"], rows)}\n`;
+}
+
+function log() {
+  const rows = Object.entries(LOG_EVENTS).map(([event, meaning]) => [`\`${event}\``, meaning]);
+  const intro = `The server's own log goes to standard error: on a terminal lines for people, elsewhere lines of JSON. A line has \`level\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`--log-level\` sets the least), \`time\`, \`name\` (\`server\`, \`gateway\` or \`controller\`), \`pid\`, \`event\`, \`msg\` for people, and fields of its event such as \`api\`, \`job_id\` or \`request_id\`. An error is in \`err\`. If one code of 5xx responses comes more than 20 times within ten seconds, the further ones have one line, with their number as \`more\`. The line \`quern is ready at ...\` is always plain text.`;
+  return `# The server's log\n\n${intro}\n\n${table(["event", "meaning"], rows)}\n`;
 }
 
 function configuration() {
@@ -191,6 +198,7 @@ const pages = {
   "http.md": http(),
   "settings.md": settings(),
   "errors.md": errors(),
+  "log.md": log(),
   "configuration.md": configuration(),
   "job-status.md": jobStatus(),
   "commands.md": commands(),

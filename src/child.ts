@@ -4,9 +4,11 @@
  * loading those of the other took a fifth of a start.
  */
 import { reportFaultsTo, surviveAll } from "./base/boundary.ts";
+import { openProcessLog, processLog } from "./base/log.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
+import { hideInText } from "./contracts/secrets.ts";
 import type { FaultLog } from "./observe/fault-log.ts";
-import { outliveReaders, say } from "./observe/words.ts";
+import { outliveReaders } from "./observe/words.ts";
 import { type ChildRole, EXIT_CANNOT_START, EXIT_TRY_AGAIN } from "./parent/supervised-child.ts";
 
 /**
@@ -27,13 +29,14 @@ interface ChildModule {
 export async function runChild(role: ChildRole): Promise<void> {
   process.on("SIGINT", () => {});
   outliveReaders();
+  openProcessLog(role, hideInText);
   // A start may wait long for disk space. Without the parent, nobody needs it.
   const leaveUnstarted = () => process.exit(0);
   process.once("disconnect", leaveUnstarted);
   const { start, faults } = await load(role);
   reportFaultsTo((error, unit) => faults.recordContained(error, unit));
   const stop = await start(await optionsFromParent()).catch((error: Error) => {
-    say(`quern: the ${role} cannot start: ${error.message}`);
+    processLog().error({ event: "process_cannot_start" }, `the ${role} cannot start: ${error.message}`);
     process.exit(error instanceof CannotStart ? EXIT_CANNOT_START : EXIT_TRY_AGAIN);
   });
   process.off("disconnect", leaveUnstarted);
@@ -48,7 +51,7 @@ export async function runChild(role: ChildRole): Promise<void> {
     stop(forGood).then(
       () => process.exit(0),
       (error: Error) => {
-        say(`quern: the ${role} did not stop cleanly: ${error.stack}`);
+        processLog().error({ event: "stop_failed", err: error }, `the ${role} did not stop cleanly`);
         process.exit(1);
       },
     );

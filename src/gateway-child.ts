@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import { type HostRules, isLoopbackAddress } from "./access/host-check.ts";
 import type { JwtOptions, JwtVerifier } from "./access/jwt.ts";
+import { setLogLevel } from "./base/log.ts";
 import type { StartRole } from "./child.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
 import { accessLogFile, controllerSocket, internalSocket, routesFile } from "./contracts/data-layout.ts";
@@ -19,6 +20,7 @@ const CONTROL_FD = 6;
 
 export const start: StartRole = async (message) => {
   const options = readChildOptions(message);
+  setLogLevel(options.logLevel);
   const isDealt = options.gateways > 1;
   const listenOn = (fd: number) => (isDealt ? ("parent" as const) : { fd });
   const gateway = await openGateway(options, {

@@ -12,7 +12,7 @@ import { whenDiskHasSpace } from "./base/disk-full.ts";
 import { routesFile } from "./contracts/data-layout.ts";
 import { readInstance } from "./database/instance.ts";
 import { claimDelegatedCgroup } from "./engine/delegated-cgroup.ts";
-import { outliveReaders, say } from "./observe/words.ts";
+import { outliveReaders, say, tellFrom, tellSoon } from "./observe/words.ts";
 import { hasAnyKey } from "./offline-keys.ts";
 import { forgetApiPort } from "./parent/api-port.ts";
 import {
@@ -32,6 +32,7 @@ import type { ServerOptions } from "./settings/server-options.ts";
 /** Runs until SIGTERM or SIGINT. Resolves to the exit code. */
 export async function up(given: ServerOptions): Promise<number> {
   outliveReaders();
+  tellFrom(given.logLevel);
   const { dataDir } = given;
   const systemd = new Systemd(takeVariables(NOTIFY_VARIABLES), given.python);
   const passed = passedSockets();
@@ -72,8 +73,10 @@ function passedSockets(): PassedSockets {
   const variables = takeVariables(LISTEN_VARIABLES);
   const other = meantFor(variables, process.pid);
   if (other !== undefined)
-    say(
-      `quern: LISTEN_FDS is ignored: it is meant for ${other} (LISTEN_PID), and this is process ${process.pid}; start \`quern up\` without a shell, or with exec`,
+    tellSoon(
+      "warn",
+      { event: "listen_fds_ignored" },
+      `LISTEN_FDS is ignored: it is meant for ${other} (LISTEN_PID), and this is process ${process.pid}; start \`quern up\` without a shell, or with exec`,
     );
   return takePassedSockets(passedFds(variables, process.pid));
 }

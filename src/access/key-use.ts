@@ -86,7 +86,10 @@ export class KeyUse implements Service {
       await this.deps.save(ids, time);
       return true;
     } catch (error) {
-      this.deps.log.warn({ err: error as Error }, "the last use of keys could not be saved yet");
+      this.deps.log.warn(
+        { event: "key_use_not_saved", err: error as Error },
+        "the last use of keys could not be saved yet",
+      );
       return false;
     }
   }

@@ -64,14 +64,14 @@ export class Apis implements Service, ReplicasOwner {
   replicasChanged(): void {
     const { log } = this.deps;
     inBackground(this.routes.publish(), (error) =>
-      log.error({ err: error }, "routes could not be published"),
+      log.error({ event: "routes_not_published", err: error }, "routes could not be published"),
     );
   }
 
   deletedGone(name: string): void {
     const { log } = this.deps;
     inBackground(this.removeLeftovers(name), (error) =>
-      log.error({ err: error, api: name }, "its log and files stay"),
+      log.error({ event: "api_files_stay", err: error, api: name }, "its log and files stay"),
     );
   }
 
@@ -92,6 +92,8 @@ export class Apis implements Service, ReplicasOwner {
 
   private async announceAll({ dryRun, force }: ConfigRequest, apis: DeployedApi[]): Promise<DeployedApi[]> {
     if (dryRun) return apis;
+    for (const { api, api_id, kind } of apis)
+      this.deps.log.info({ event: "api_deployed", api, api_id, kind }, `${api} is deployed`);
     await this.announce();
     if (force) await this.deps.replicas.cancelFormerRollouts(apis.map(({ api }) => api));
     return apis;
@@ -117,6 +119,7 @@ export class Apis implements Service, ReplicasOwner {
   async remove(name: string): Promise<void> {
     await this.deps.closeJobsOf(name);
     await deleteApi(this.deps.db, name);
+    this.deps.log.info({ event: "api_deleted", api: name }, `${name} is deleted`);
     await this.routes.publish();
     await this.deps.stopJobsOf(name);
     await this.deps.replicas.reconcile();

@@ -111,7 +111,10 @@ export class Reports implements Service {
 
   private write(action: () => Promise<void>): Promise<void> {
     this.writing = this.writing.then(action).catch((error: Error) => {
-      this.log.error({ err: error }, "the metrics of a gateway could not be saved");
+      this.log.error(
+        { event: "metrics_not_saved", err: error },
+        "the metrics of a gateway could not be saved",
+      );
     });
     return this.writing;
   }

@@ -73,6 +73,8 @@ function asError(thrown: unknown): Error {
 /** Loads the log only when it is needed, because the command line starts without it. */
 function logFault(error: Error, unit: string): void {
   import("./log.ts")
-    .then(({ openLog }) => openLog("quern").error({ err: error }, `internal error in ${unit}`))
+    .then(({ processLog }) =>
+      processLog().error({ event: "internal_error", err: error }, `internal error in ${unit}`),
+    )
     .catch(() => {});
 }

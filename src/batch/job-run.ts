@@ -218,7 +218,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   /** Ends the job with the error of the failed end. If this fails too, the next start tries again. */
   private endAtAnyRate(error: Error): void {
     const { job_id } = this.job;
-    this.deps.log.error({ job_id, err: error }, "a job could not be ended");
+    this.deps.log.error({ event: "job_not_ended", job_id, err: error }, "a job could not be ended");
     contain("a job's end", () =>
       finishJob(this.deps, job_id, { kind: "unexpected", reason: unexpected(error) }),
     );
@@ -242,7 +242,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
   unexpected(error: Error): void {
     // Only a server that shuts down gives up its database. The next controller continues the job.
     if (error instanceof FormerOwner || unavailabilityOf(error)) return contain("a job", () => this.stop());
-    this.deps.log.error({ job_id: this.job.job_id, err: error }, "a job failed: internal error");
+    const { job_id } = this.job;
+    this.deps.log.error({ event: "job_failed_inside", job_id, err: error }, "a job failed: internal error");
     this.endSoon({ kind: "unexpected", reason: unexpected(error) });
   }
 }

@@ -31,7 +31,7 @@ export class RunsInProgress {
   constructor(deps: JobDeps) {
     this.deps = deps;
     const onWait = (error: unknown) =>
-      deps.log.error(`${describeShortage(error)}: waiting for free resources`);
+      deps.log.error({ event: "resources_short" }, `${describeShortage(error)}: waiting for free resources`);
     this.patientDeps = { ...deps, db: patientDatabase(deps.db, { onWait, signal: this.gone.signal }) };
   }
 
@@ -108,7 +108,10 @@ export class RunsInProgress {
   private async endUnexpected(jobId: string, error: Error): Promise<void> {
     // The server shuts down.
     if (unavailabilityOf(error) !== undefined) return;
-    this.deps.log.error({ job_id: jobId, err: error }, "a job could not be started");
+    this.deps.log.error(
+      { event: "job_not_started", job_id: jobId, err: error },
+      "a job could not be started",
+    );
     await finishJob(this.patientDeps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
       (again: unknown) => reportFault(again, `the end of job ${jobId}`),
     );

@@ -138,7 +138,10 @@ export function buildInternal(
     keysUsed: (used) => keyUse.note(used),
     report: async ({ report, refused }) => {
       for (const why of refused)
-        log.error({ why }, "the metrics of an API could not be read, and are missing");
+        log.error(
+          { event: "metrics_unreadable", why },
+          "the metrics of an API could not be read, and are missing",
+        );
       autoscaling.report(report.gateway, new Map(report.apis.map((api) => [api.name, api.in_flight])));
       await reports.take(report);
     },

@@ -17,7 +17,10 @@ export function buildRoutes(
   orphans: readonly WorkerRecord[],
 ): RoutePublisher {
   const onRefused = (refused: RefusedRoute) =>
-    log.error(refused, "a route is not published: no gateway could read it");
+    log.error(
+      { event: "route_not_published", ...refused },
+      "a route is not published: no gateway could read it",
+    );
   return new RoutePublisher(routesFile(options.dataDir), epoch, onRefused, capabilityRoutes(orphans));
 }
 

@@ -31,11 +31,12 @@ export async function openChosenDatabase(options: ChooseOptions): Promise<Chosen
   const { dataDir, database, log, diskWait } = options;
   const onMoved: OnMoved = (rows) =>
     log.info(
+      { event: "database_migrating", jobs: rows },
       `migrating the database of an older Quern: ${rows} jobs moved; the control plane starts after that`,
     );
   if (database === undefined) return openFile(options, onMoved);
   const onTaken = (error: Error) => {
-    log.error(`${error.message}; this controller stops`);
+    log.error({ event: "database_taken" }, `${error.message}; this controller stops`);
     // As if the parent had asked: workers stop too. The next start says what a person must do.
     process.kill(process.pid, "SIGTERM");
   };
@@ -52,7 +53,9 @@ async function openFile(
   assertFits(dataDir);
   const inUse = await whenDiskHasSpace(async () => markInUse(dataDir), diskWait);
   if (inUse.wasUnclean)
-    await checkAfterUncleanStop(dataDir, (error) => log.error({ err: error }, "the database is damaged"));
+    await checkAfterUncleanStop(dataDir, (error) =>
+      log.error({ event: "database_damaged", err: error }, "the database is damaged"),
+    );
   const db = await whenDiskHasSpace(() => openOwnDatabase(dataDir, tellOfLock(log), onMoved), diskWait);
   const close = async () => {
     await db.close();
@@ -64,16 +67,30 @@ async function openFile(
 function tellOfLock(log: Log): OnLocked {
   return ({ isOver, waitedMs }) => {
     const seconds = Math.round(waitedMs / 1000);
-    if (isOver) log.warn(`another process had locked the database for ${seconds} s; continuing`);
+    if (isOver)
+      log.warn(
+        { event: "database_unlocked" },
+        `another process had locked the database for ${seconds} s; continuing`,
+      );
     else
-      log.warn("another process has locked the database (a shell, a backup): jobs and changes wait for it");
+      log.warn(
+        { event: "database_locked" },
+        "another process has locked the database (a shell, a backup): jobs and changes wait for it",
+      );
   };
 }
 
 function tellOfReach(log: Log, shown: string): OnReach {
   return ({ isReached, why, forMs }) => {
     if (isReached)
-      log.warn(`the database ${shown} is reached again after ${Math.round(forMs / 1000)} s; continuing`);
-    else log.error({ why }, `the database ${shown} cannot be reached: jobs and changes wait for it`);
+      log.warn(
+        { event: "database_reached" },
+        `the database ${shown} is reached again after ${Math.round(forMs / 1000)} s; continuing`,
+      );
+    else
+      log.error(
+        { event: "database_unreachable", why },
+        `the database ${shown} cannot be reached: jobs and changes wait for it`,
+      );
   };
 }

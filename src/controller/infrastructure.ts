@@ -6,11 +6,10 @@
 import { realpathSync } from "node:fs";
 import type { StartWorkerDeps } from "../apis/replicas/start-worker.ts";
 import { describeShortage } from "../base/disk-full.ts";
-import { type Log, openLog } from "../base/log.ts";
+import { type Log, processLog } from "../base/log.ts";
 import { processStartTime } from "../base/process-identity.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { environmentsDirectory } from "../contracts/data-layout.ts";
-import { hideInText } from "../contracts/secrets.ts";
 import { type DataDirectory, lockDataDirectory } from "../database/data-directory.ts";
 import type { Database } from "../database/database.ts";
 import { takeEpoch } from "../database/owner-row.ts";
@@ -62,9 +61,10 @@ export async function openInfrastructure(
   const root = environmentsDirectory(dataDir);
   const environments = new PythonEnvironments({ root, python, serverEnv, watchLog });
   const refusing = environments.pythons.refusal();
-  const log = openLog("controller", undefined, hideInText);
+  const log = processLog();
   const diskWait = {
-    onWait: (error: unknown) => log.error(`${describeShortage(error)}: waiting for free resources`),
+    onWait: (error: unknown) =>
+      log.error({ event: "resources_short" }, `${describeShortage(error)}: waiting for free resources`),
     signal: new AbortController().signal,
   };
   const chosen = await openChosenDatabase({ dataDir, database: options.database, log, diskWait });

@@ -44,13 +44,23 @@ export class RuntimeWatch implements Service {
     const { log, servers, apis } = this.deps;
     try {
       const mended = await Promise.all(servers.map((server) => server.mend()));
-      if (mended.includes(true)) log.warn("the runtime directory was removed; it was created again");
+      if (mended.includes(true))
+        log.warn(
+          { event: "runtime_directory_made_again" },
+          "the runtime directory was removed; it was created again",
+        );
       for (const name of this.unreachable()) {
-        log.warn({ api: name }, "the socket of a replica was removed; replacing it");
+        log.warn(
+          { event: "replica_socket_removed", api: name },
+          "the socket of a replica was removed; replacing it",
+        );
         await apis.refresh(name, false);
       }
     } catch (error) {
-      log.error({ err: error }, "the runtime directory cannot be created again");
+      log.error(
+        { event: "runtime_directory_gone", err: error },
+        "the runtime directory cannot be created again",
+      );
     }
   }
 

@@ -58,5 +58,8 @@ async function disown({ db, dataDir, continueJobs, log }: SettleOptions): Promis
     await disownWorkers(tx);
     return continueJobs ? 0 : pauseAll(tx, "copy", timestamp());
   });
-  log.warn({ paused_jobs: paused }, `${dataDir} is a copy of another data directory, or was moved here`);
+  log.warn(
+    { event: "data_directory_copied", paused_jobs: paused },
+    `${dataDir} is a copy of another data directory, or was moved here`,
+  );
 }

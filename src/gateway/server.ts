@@ -11,15 +11,14 @@ import type { JwtVerifier } from "../access/jwt.ts";
 import { PaceWatch } from "../access/pace-watch.ts";
 import { parseCredentials, type SignatureRules } from "../access/sigv4.ts";
 import { contain } from "../base/boundary.ts";
-import { openLog } from "../base/log.ts";
+import { processLog } from "../base/log.ts";
 import {
   HELD_BODIES_BYTES_MAX,
   HELD_SMALL_BODIES_BYTES,
   SHADOW_COPIES_BYTES_MAX,
   SMALL_BODY_BYTES,
 } from "../contracts/limits/requests.ts";
-import type { AddressRoute } from "../contracts/routes.ts";
-import { hideInText } from "../contracts/secrets.ts";
+import type { AddressRoute, ReplicaRoute } from "../contracts/routes.ts";
 import { AccessLog } from "../observe/access-log.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { requestIdOf } from "./connections/request-ids.ts";
@@ -89,7 +88,6 @@ export class Gateway {
   private readonly inside: Inside;
   private readonly insideListener: Listener;
   private readonly listeners: Listener[];
-  private readonly log = openLog("gateway", undefined, hideInText);
   private readonly loop = new LoopDelayMeter();
   private readonly expiry = new Expiry((nowMs) => this.routes.expire(nowMs));
   private readonly accessLog: AccessLog | undefined;
@@ -105,8 +103,7 @@ export class Gateway {
         kill: (replica) => messages.kill(replica),
         replace: (replica) => messages.replace(replica),
         wake: (api) => messages.wake(api),
-        broken: ({ worker_id }, broken) =>
-          this.log.error({ worker_id, broken }, "a replica broke the protocol and is replaced"),
+        broken: logBroken,
         onDeadline: () => this.expiry.arm(),
       },
       onApplied: () => this.inside.endRevoked(),
@@ -220,6 +217,11 @@ export class Gateway {
     await this.report.sendLast();
     await this.routes.stop();
   }
+}
+
+function logBroken({ worker_id }: ReplicaRoute, broken: string): void {
+  const fields = { event: "replica_broke_protocol", worker_id, broken } as const;
+  processLog().error(fields, "a replica broke the protocol and is replaced");
 }
 
 function signatureRules({ credentials, regions, services, repeats }: SignatureOptions): SignatureRules & {

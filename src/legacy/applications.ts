@@ -42,7 +42,10 @@ export class Applications implements Service {
       try {
         this.begin(record, await this.work.graphOf(record));
       } catch (error) {
-        this.work.log.error({ err: error, application: record.name }, "the application cannot continue");
+        this.work.log.error(
+          { event: "application_stuck", err: error, application: record.name },
+          "the application cannot continue",
+        );
       }
   }
 

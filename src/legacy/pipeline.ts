@@ -148,7 +148,7 @@ export class Pipeline {
   private async failWith(error: Error): Promise<void> {
     if (this.hasEnded) return;
     const { log, artifacts } = this.deps;
-    log.error({ err: error, application: this.graph.app }, "the pipeline failed");
+    log.error({ event: "pipeline_failed", err: error, application: this.graph.app }, "the pipeline failed");
     await artifacts.fail(await artifacts.missing(nodesOf(this.graph).map(({ id }) => id)), error.message);
   }
 }

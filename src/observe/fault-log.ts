@@ -16,6 +16,7 @@ const OF_OTHERS: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 export interface FaultLine {
+  event: "request_failed" | "internal_error";
   level: "warn" | "error";
   code: ErrorCode;
   request_id: string;
@@ -41,6 +42,7 @@ export class FaultLog {
   record(error: ServiceError, request: { requestId: string; method?: string; url?: string }): void {
     if (error.status < 500 || OF_OTHERS.has(error.code)) return;
     this.lines.record(error.code, {
+      event: "request_failed",
       level: error.code === "internal_error" ? "error" : "warn",
       code: error.code,
       request_id: request.requestId,
@@ -65,6 +67,14 @@ export class FaultLog {
   private recordFault(err: Error, msg: string, unit?: string): void {
     const code = "internal_error";
     const of = unit === undefined ? {} : { unit };
-    this.lines.record(code, { level: "error", code, request_id: "-", ...of, err, msg });
+    this.lines.record(code, {
+      event: "internal_error",
+      level: "error",
+      code,
+      request_id: "-",
+      ...of,
+      err,
+      msg,
+    });
   }
 }

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { inBackground } from "../base/boundary.ts";
 import { delay } from "../base/clock.ts";
-import { say } from "../observe/words.ts";
+import { tellSoon } from "../observe/words.ts";
 
 /** The variables that name its socket, and its watchdog. They are meant for one process. */
 export const NOTIFY_VARIABLES = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] as const;
@@ -102,7 +102,11 @@ export class Systemd {
   private startSender(socket: string): void {
     const failed = ({ message }: Error) => {
       if (message !== this.failure)
-        say(`quern: cannot tell systemd how the server is: ${message}; trying again`);
+        tellSoon(
+          "error",
+          { event: "systemd_not_told" },
+          `cannot tell systemd how the server is: ${message}; trying again`,
+        );
       this.failure = message;
       inBackground(this.restartSender(socket));
     };

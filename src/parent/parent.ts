@@ -5,7 +5,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { inBackground, surviveAll } from "../base/boundary.ts";
 import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
-import { say } from "../observe/words.ts";
+import { say, tell, tellSoon } from "../observe/words.ts";
 import { forgetAddress, writeAddress } from "./address-file.ts";
 import { rememberApiPort } from "./api-port.ts";
 import { Gateways } from "./gateways.ts";
@@ -60,6 +60,7 @@ export class Parent {
     await Promise.all(this.children.map((child) => child.run(() => this.mayTryAgain())));
     clearInterval(watch);
     await this.systemd.close();
+    await tell("info", { event: "server_stopped" }, "the server has stopped");
     return this.exitCode;
   }
 
@@ -91,18 +92,16 @@ export class Parent {
       writeAddress(this.dataDir, localUrl);
       rememberApiPort(this.dataDir, apiPort);
     }, diskWait(this.stopping.signal)).catch(({ message }: Error) =>
-      say(`quern: the command line cannot find this server: ${message}`),
+      tell("error", { event: "address_not_written" }, `the command line cannot find this server: ${message}`),
     );
     const control = controlUrl === undefined ? "" : `, its control plane at ${controlUrl}`;
     say(`quern is ready at ${mainUrl}${control}`);
+    await tell("info", { event: "server_ready", url: mainUrl }, "the server takes requests");
     this.systemd.ready();
   }
 
   private leave(): void {
-    inBackground(this.stop(), ({ stack }) => {
-      say(`quern: the server did not stop cleanly: ${stack}`);
-      process.exit(1);
-    });
+    inBackground(this.stop().catch(leaveAfterFault));
   }
 
   /**
@@ -112,6 +111,7 @@ export class Parent {
     if (this.stopping.signal.aborted) return this.hurry.abort();
     this.stopping.abort();
     this.systemd.stopping();
+    await tell("info", { event: "server_stopping" }, "the server stops");
     await this.waitForBalancers();
     if (this.wasReady) forgetAddress(this.dataDir);
     await this.gateways.stop();
@@ -122,7 +122,9 @@ export class Parent {
   private async waitForBalancers(): Promise<void> {
     const { drainDelayMs, wasReady } = this;
     if (drainDelayMs === 0 || !wasReady) return;
-    say(`quern: not ready any more; taking requests for another ${drainDelayMs / 1000} s`);
+    const seconds = drainDelayMs / 1_000;
+    const message = `not ready any more; taking requests for another ${seconds} s`;
+    await tell("info", { event: "drain_delay", seconds }, message);
     this.gateways.stopSoon();
     await pause(drainDelayMs, undefined, { signal: this.hurry.signal }).catch(() => {});
   }
@@ -131,11 +133,21 @@ export class Parent {
 /** Waits for free disk space until `signal` is aborted, and says so. */
 export function diskWait(signal: AbortSignal): DiskWait {
   return {
-    onWait: (error) => say(`quern: ${describeShortage(error)}: waiting for free resources`),
+    onWait: (error) =>
+      tellSoon(
+        "error",
+        { event: "resources_short" },
+        `${describeShortage(error)}: waiting for free resources`,
+      ),
     signal,
   };
 }
 
 function sayContained(error: Error): void {
-  say(`quern: unhandled error; please report it: ${error.stack ?? error.message}`);
+  tellSoon("error", { event: "internal_error", err: error }, "unhandled error; please report it");
+}
+
+async function leaveAfterFault(err: unknown): Promise<never> {
+  await tell("error", { event: "stop_failed", err }, "the server did not stop cleanly");
+  process.exit(1);
 }

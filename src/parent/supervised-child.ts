@@ -12,7 +12,7 @@ import {
   HEARTBEAT_MS,
 } from "../contracts/limits/processes.ts";
 import { packageRoot } from "../contracts/package-root.ts";
-import { say } from "../observe/words.ts";
+import { tellSoon } from "../observe/words.ts";
 import { Silence } from "./silence.ts";
 
 /** Exit code of a child that reports a cause of contracts/cannot-start.ts. */
@@ -101,7 +101,8 @@ export class SupervisedChild {
       if (signal.aborted || (end === EXIT_CANNOT_START && !mayTryAgain())) return;
       if (readyMs > HEALTHY_MS) waitMs = CHILD_RESTART_FIRST_MS;
       const when = waitMs < 1000 ? "" : ` in ${Math.round(waitMs / 1000)} s`;
-      say(`quern: the ${this.name} ended (${end}); starting it again${when}`);
+      const message = `the ${this.name} ended (${end}); starting it again${when}`;
+      tellSoon("error", { event: "process_ended", process: this.name, end }, message);
       // Keeps the parent alive: if all children are gone at this moment, nothing else does.
       await pause(waitMs, undefined, { signal }).catch(() => {});
     }
@@ -112,7 +113,8 @@ export class SupervisedChild {
     const { child } = this;
     if (child?.pid === undefined || hasEnded(child) || this.stopping.signal.aborted) return;
     if (this.silence.tick(nowMs, this.isReady)) {
-      say(`quern: the ${this.name} has not responded for ${CHILD_SILENT_MAX_MS / 1000} s; replacing it`);
+      const message = `the ${this.name} has not responded for ${CHILD_SILENT_MAX_MS / 1000} s; replacing it`;
+      tellSoon("error", { event: "process_silent", process: this.name }, message);
       this.isReady = false;
       child.kill("SIGKILL");
     } else child.send("ping", () => {});

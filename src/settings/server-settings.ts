@@ -15,6 +15,7 @@ import {
   flag,
   integer,
   list,
+  oneOf,
   optional,
   publicUrl,
 } from "./setting-values.ts";
@@ -189,6 +190,14 @@ export const SERVER_SETTINGS = {
     unit: "flag",
     help: "continue jobs that are paused because the data directory is a copy",
     parse: flag,
+  },
+  logLevel: {
+    env: "QUERN_LOG_LEVEL",
+    option: "--log-level <level>",
+    default: "info",
+    unit: "level",
+    help: "least important lines of the server's own log: debug, info, warn or error",
+    parse: oneOf("debug", "info", "warn", "error"),
   },
   accessLog: {
     env: "",

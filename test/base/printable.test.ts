@@ -53,7 +53,7 @@ describe("text for a terminal", () => {
   it("is escaped in the server's log too", () => {
     const directory = mkdtempSync(join(tmpdir(), "quern-log-"));
     const file = join(directory, "log");
-    openLog("controller", file).error({ path: "/\u009b2J\nforged" }, "why \u202e");
+    openLog("controller", file).error({ event: "request_failed", path: "/\u009b2J\nforged" }, "why \u202e");
     const text = readFileSync(file, "utf8");
     rmSync(directory, { recursive: true });
     expect(text.split("\n").length).toBe(2);

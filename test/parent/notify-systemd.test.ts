@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { processLog } from "../../src/base/log.ts";
 import { Systemd, watchdogMs } from "../../src/parent/notify-systemd.ts";
 import { eventually } from "../harness/eventually.ts";
 import { NotifySocket } from "../harness/notify-socket.ts";
@@ -68,8 +69,7 @@ describe("systemd", () => {
   });
 
   it("is told once that it cannot be told, and hears the state once a sender starts", async () => {
-    const said: string[] = [];
-    const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => said.push(String(text)) > 0);
+    const said = vi.spyOn(processLog(), "error").mockImplementation(() => {});
     const name = `@quern-test-late-${process.pid}`;
     socket = await NotifySocket.open(name);
     mkdirSync(directory, { recursive: true });
@@ -79,8 +79,10 @@ describe("systemd", () => {
     systemd.start();
     systemd.ready();
     await eventually("it was tried three times", () => tries.mock.calls.length >= 3);
-    spy.mockRestore();
-    expect(said).toEqual([expect.stringContaining("cannot tell systemd how the server is")]);
+    expect(said.mock.calls).toEqual([
+      [{ event: "systemd_not_told" }, expect.stringContaining("cannot tell systemd how the server is")],
+    ]);
+    said.mockRestore();
     const real = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
     symlinkSync(real.trim(), python);
     await hears("READY=1");

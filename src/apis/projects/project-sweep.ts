@@ -129,12 +129,16 @@ export class ProjectSweep implements Service {
       this.running = this.runOnce()
         .then((gone) => {
           if (gone === undefined) this.soon();
-          else if (gone.length > 0) this.options.log.info({ projects: gone }, "removed unused projects");
+          else if (gone.length > 0)
+            this.options.log.info({ event: "projects_removed", projects: gone }, "removed unused projects");
           return gone === undefined ? undefined : this.options.afterwards();
         })
         .then(() => {})
         .catch((error: Error) =>
-          this.options.log.error({ err: error }, "unused projects could not be removed"),
+          this.options.log.error(
+            { event: "projects_not_removed", err: error },
+            "unused projects could not be removed",
+          ),
         );
     }, ms).unref();
   }

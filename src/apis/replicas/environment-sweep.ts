@@ -37,7 +37,8 @@ export async function sweepEnvironments(options: EnvironmentSweepOptions): Promi
   const workers = await allWorkers(db);
   const programs = workers.map(({ pid }) => programOf(pid)).filter((program) => program !== undefined);
   const gone = await environments.sweep({ users, programs }, { nowMs, keepMs });
-  if (gone.length > 0) log.info({ environments: gone }, "removed unused Python environments");
+  if (gone.length > 0)
+    log.info({ event: "environments_removed", environments: gone }, "removed unused Python environments");
   return gone;
 }
 

@@ -62,7 +62,7 @@ export class ReconcileLoop {
     while (this.isAgain && !this.hasEnded) {
       this.isAgain = false;
       await this.reconcile().catch((error: Error) =>
-        this.log.error({ err: error }, "replicas could not be reconciled"),
+        this.log.error({ event: "reconcile_failed", err: error }, "replicas could not be reconciled"),
       );
     }
   }

@@ -64,7 +64,10 @@ export class ReplicaOutcomes {
 
   /** An unexpected exception of one API. */
   faulty(name: string, error: Error): void {
-    this.deps.log.error({ err: error, api: name }, "an API could not be reconciled");
+    this.deps.log.error(
+      { event: "reconcile_failed", err: error, api: name },
+      "an API could not be reconciled",
+    );
     const group = this.groups.get(name);
     if (group !== undefined && !this.loop.isStopped) this.failed(group, error.message);
   }
@@ -96,7 +99,7 @@ export class ReplicaOutcomes {
     group.failedForMemory = false;
     const waitMs = group.nextBackoffMs;
     this.deps.log.warn(
-      { api: group.version.name, retry_in_ms: waitMs, message },
+      { event: "replica_not_set_up", api: group.version.name, retry_in_ms: waitMs, message },
       "a replica could not be set up",
     );
     this.waitBeforeNext(group, waitMs);
@@ -136,7 +139,7 @@ export class ReplicaOutcomes {
   private logEnd({ identity, api_name: api }: Replica, exit: WorkerExit): void {
     if (this.loop.isStopped) return;
     const { worker_id } = identity;
-    this.deps.log.warn({ api, worker: worker_id, ...exit }, "a replica is gone");
+    this.deps.log.warn({ event: "replica_gone", api, worker: worker_id, ...exit }, "a replica is gone");
     this.deps.apiLog(api, `replica ${worker_id} ${describeExit(exit)}`);
   }
 

@@ -103,7 +103,10 @@ export class Replicas implements Service {
     if (group === undefined) return;
     group.wantedBecause = because;
     if (group.wanted === replicas) return;
-    this.deps.log.info({ api: name, from: group.wanted, to: replicas, because }, "the replica count changed");
+    this.deps.log.info(
+      { event: "replicas_wanted", api: name, from: group.wanted, to: replicas, because },
+      "the replica count changed",
+    );
     group.wanted = replicas;
     this.outcomes.changed();
   }

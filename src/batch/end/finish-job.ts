@@ -4,6 +4,7 @@
  */
 import { timestamp } from "../../base/clock.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
+import { processLog } from "../../base/log.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
 import { type Database, unavailabilityOf } from "../../database/database.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
@@ -93,8 +94,16 @@ export async function makeTerminal(deps: EndDeps, jobId: string): Promise<void> 
   const { db, reach } = deps;
   await publishClosing(deps, jobId);
   reach("terminal-before-commit");
-  await setTerminal(db, jobId, timestamp());
+  const isEnded = await setTerminal(db, jobId, timestamp());
   reach("terminal-after-commit");
+  if (isEnded) logEnd((await jobById(db, jobId))!);
+}
+
+function logEnd({ job_id, api_name: api, status, ...job }: JobRow): void {
+  const { succeeded, failed_batches, created_time, end_time } = job;
+  const seconds = Math.round((Date.parse(end_time!) - Date.parse(created_time)) / 1_000);
+  const counts = { succeeded, failed_batches, seconds };
+  processLog().info({ event: "job_ended", api, job_id, status, ...counts }, `a job of ${api} ended`);
 }
 
 /** Publishes the output of a job that is about to end. If that fails, the job ends for this reason. */

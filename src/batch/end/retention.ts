@@ -70,7 +70,9 @@ export class Retention implements Service {
   private wakeIn(ms: number): void {
     this.timer = setTimeout(() => {
       this.running = this.removeOld(wallMs())
-        .catch((error: Error) => this.options.log.error({ err: error }, "old jobs could not be pruned"))
+        .catch((error: Error) =>
+          this.options.log.error({ event: "jobs_not_pruned", err: error }, "old jobs could not be pruned"),
+        )
         .finally(() => {
           if (!this.isStopped) this.wakeIn(PRUNE_EVERY_MS);
         });
@@ -80,9 +82,11 @@ export class Retention implements Service {
   private async removeOld(nowMs: number): Promise<void> {
     const { log } = this.options;
     const pruned = await this.runOnce(nowMs);
-    if (pruned.length > 0) log.info({ jobs: pruned.length }, "removed the data of old jobs");
+    if (pruned.length > 0)
+      log.info({ event: "jobs_pruned", jobs: pruned.length }, "removed the data of old jobs");
     const messages = await this.removeLetters(nowMs);
-    if (messages > 0) log.info({ messages }, "removed old messages from dead letter queues");
+    if (messages > 0)
+      log.info({ event: "messages_removed", messages }, "removed old messages from dead letter queues");
   }
 
   /** Removes the messages of Quern's own queues that are due at `nowMs`; resolves to their number. */
@@ -97,7 +101,10 @@ export class Retention implements Service {
       await forgetJob(this.options.db, jobId, nowMs);
       return true;
     } catch (error) {
-      this.options.log.error({ job_id: jobId, err: error }, "an old job could not be pruned");
+      this.options.log.error(
+        { event: "jobs_not_pruned", job_id: jobId, err: error },
+        "an old job could not be pruned",
+      );
       return false;
     }
   }

@@ -83,7 +83,10 @@ export class Outbox implements Service {
         }
       }
     } catch (error) {
-      this.deps.log.error({ err: error }, "the dead letter queues of SQS could not be read");
+      this.deps.log.error(
+        { event: "outbox_unreadable", err: error },
+        "the dead letter queues of SQS could not be read",
+      );
       this.later(READ_AGAIN_MS, () => this.readSoon());
     } finally {
       this.isReading = false;

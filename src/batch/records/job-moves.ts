@@ -33,12 +33,16 @@ export async function closeStopped(db: Statements, jobIds: readonly string[]): P
   }
 }
 
-/** Makes the closing record's status the job's. May be called again, as after a kill: the job changes once. */
-export async function setTerminal(db: Statements, jobId: string, endTime: string): Promise<void> {
-  await db.run(
+/**
+ * Makes the closing record's status the job's. May be called again, as after a kill: the job changes once, and then the
+ * result is true.
+ */
+export async function setTerminal(db: Statements, jobId: string, endTime: string): Promise<boolean> {
+  const changed = await db.run(
     "UPDATE jobs SET status = closing, end_time = ? WHERE job_id = ? AND closing IS NOT NULL AND end_time IS NULL",
     [endTime, jobId],
   );
+  return changed > 0;
 }
 
 /** Changes how a job ends, between the closing record and the terminal status: its output cannot be published. */

@@ -24,7 +24,10 @@ export class WorkerLog {
   died(worker_id: string, { exit, broken }: WorkerDeath): void {
     const { jobId: job_id, log, jobLog } = this.options;
     if (broken === undefined) return jobLog(`worker ${worker_id} ${describeExit(exit)}`);
-    log.error({ job_id, worker_id, broken }, "a worker broke the protocol and was killed");
+    log.error(
+      { event: "worker_broke_protocol", job_id, worker_id, broken },
+      "a worker broke the protocol and was killed",
+    );
     jobLog(`worker ${worker_id} broke the protocol and was killed: ${broken}`);
   }
 

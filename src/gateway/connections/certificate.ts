@@ -1,7 +1,7 @@
 /** The certificate of a TLS listener. A renewed one is used without a restart. */
 import { statSync } from "node:fs";
 import type { SecureContext } from "node:tls";
-import { say } from "../../observe/words.ts";
+import { processLog } from "../../base/log.ts";
 import { type TlsFiles, tlsContext } from "./tls-context.ts";
 
 const POLL_MS = 1_000;
@@ -28,7 +28,11 @@ export class Certificate {
       try {
         this.context = tlsContext(this.files);
       } catch (error) {
-        say(`quern: the new certificate cannot be used: ${(error as Error).message}`);
+        const { message } = error as Error;
+        processLog().error(
+          { event: "certificate_unusable" },
+          `the new certificate cannot be used: ${message}`,
+        );
       }
     }, POLL_MS).unref();
   }

@@ -5,12 +5,12 @@
  * all have requests in progress, the new one is closed. Requests cost nothing here, except those that change the owner.
  */
 import type { Socket } from "node:net";
+import { processLog } from "../../base/log.ts";
 import {
   CONNECTION_NEW_MS,
   CONNECTIONS_LOOKED_AT_MAX,
   CONNECTIONS_SHARE,
 } from "../../contracts/limits/requests.ts";
-import { say } from "../../observe/words.ts";
 import { followOwner } from "../connections/owners.ts";
 import { Shares } from "../connections/shares.ts";
 import type { ConnectionUse } from "./asked-at-once.ts";
@@ -122,8 +122,9 @@ export class OpenConnections {
     if (nowMs - this.saidMs < SAY_EVERY_MS) return;
     this.saidMs = nowMs;
     const count = this.shares.of(owner);
-    say(
-      `quern: all ${this.most} connections of a listener are in use, ${count} of them by ${owner}: new ones close ` +
+    processLog().warn(
+      { event: "connections_full", most: this.most, owner, count },
+      `all ${this.most} connections of a listener are in use, ${count} of them by ${owner}: new ones close ` +
         "connections of whoever has most (said at most once a minute)",
     );
   }

@@ -11,12 +11,12 @@ import type { Principal } from "../../access/permission.ts";
 import { contain, reportFault } from "../../base/boundary.ts";
 import { delay, wallMs } from "../../base/clock.ts";
 import { newToken } from "../../base/ids.ts";
+import { processLog } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import { ADMIN_KEY_ID } from "../../contracts/keys.ts";
 import { NOTHING_READ, type ReadRoutes, readRoutes, UnknownBase } from "../../contracts/read-routes.ts";
 import type { Report } from "../../contracts/reports.ts";
 import { NO_ROUTES, type RefusedRoute, type RouteSnapshot } from "../../contracts/routes.ts";
-import { say } from "../../observe/words.ts";
 import { ApiPool, type ApiPoolDeps } from "./api-pool.ts";
 import { Endpoints } from "./endpoints.ts";
 import { followLines } from "./follow-lines.ts";
@@ -138,7 +138,10 @@ export class RouteTable implements Service {
   private refuse(refused: readonly RefusedRoute[]): void {
     for (const { name, detail } of refused) {
       if (this.refused.some((item) => item.name === name && item.detail === detail)) continue;
-      say(`quern: cannot read the route of ${name}; its last good route stays in use: ${detail}`);
+      processLog().error(
+        { event: "route_unreadable", api: name },
+        `cannot read the route of ${name}; its last good route stays in use: ${detail}`,
+      );
     }
     this.refused = refused;
   }
@@ -190,7 +193,7 @@ export class RouteTable implements Service {
     } catch (error) {
       // There is no file before the first deployment. After any other error, the controller will write the file again.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT")
-        say(`quern: the route snapshot cannot be read: ${(error as Error).message}`);
+        processLog().error({ event: "routes_unreadable", err: error }, "the route snapshot cannot be read");
     }
   }
 

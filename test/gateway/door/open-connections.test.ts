@@ -2,6 +2,7 @@
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { processLog } from "../../../src/base/log.ts";
 import { CONNECTION_NEW_MS } from "../../../src/contracts/limits/requests.ts";
 import { addressOwner, ownerOf, setOwner } from "../../../src/gateway/connections/owners.ts";
 import { Shares } from "../../../src/gateway/connections/shares.ts";
@@ -36,7 +37,9 @@ describe("connections beyond the bound", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     open = new OpenConnections(MOST, (socket) => (socket as unknown as Connection).use);
     said = [];
-    vi.spyOn(process.stderr, "write").mockImplementation((text) => said.push(String(text)) > 0);
+    vi.spyOn(processLog(), "warn").mockImplementation((_, message) => {
+      said.push(message);
+    });
   });
   afterEach(() => {
     vi.useRealTimers();
@@ -113,8 +116,8 @@ describe("connections beyond the bound", () => {
   it("are written about once a minute", () => {
     add(MOST * 2, "192.0.2.1", "busy");
     expect(said).toEqual([
-      `quern: all ${MOST} connections of a listener are in use, ${MOST} of them by 192.0.2.1: new ones close ` +
-        "connections of whoever has most (said at most once a minute)\n",
+      `all ${MOST} connections of a listener are in use, ${MOST} of them by 192.0.2.1: new ones close ` +
+        "connections of whoever has most (said at most once a minute)",
     ]);
     vi.advanceTimersByTime(60_000);
     add(2, "192.0.2.1", "busy");

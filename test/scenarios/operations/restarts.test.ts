@@ -139,7 +139,7 @@ server {
   it("ignores the variables of another process, and says so", async () => {
     server = new TestServer();
     await server.start({ LISTEN_FDS: "1", LISTEN_PID: "1" });
-    expect(server.stderr).toContain("quern: LISTEN_FDS is ignored: it is meant for 1 (LISTEN_PID)");
+    expect(server.stderr).toContain("LISTEN_FDS is ignored: it is meant for 1 (LISTEN_PID)");
   });
 
   it("gives none of the variables and no socket to those of its children that do not listen", async () => {
