@@ -39,6 +39,8 @@ export interface ApisDeps extends DeployDeps {
   closeJobsOf: (apiName: string) => Promise<unknown>;
   /** Stops the jobs of a deleted API. */
   stopJobsOf: (apiName: string) => Promise<void>;
+  /** Removes the records of the jobs that were created up to `time`, soon. Resolves to their number. */
+  forgetJobsOf: (apiName: string, time: string) => Promise<number>;
 }
 
 export class Apis implements Service, ReplicasOwner {
@@ -113,6 +115,16 @@ export class Apis implements Service, ReplicasOwner {
     assertOwn(name, "deleted");
     assertNotSplitTo(name, await allCurrent(this.deps.db));
     await this.remove(name);
+  }
+
+  /** Also removes the records of its jobs; of an API that is gone, only these. Resolves to their number. */
+  async deleteWithRecords(name: string): Promise<number> {
+    const time = timestamp();
+    const isDeployed = await this.deployed.isDeployed(name);
+    if (isDeployed) await this.delete(name);
+    const jobs = await this.deps.forgetJobsOf(name, time);
+    if (jobs === 0 && !isDeployed) throw apiNotFound(name);
+    return jobs;
   }
 
   /** The API is gone before its jobs end, one after the other: a kill meanwhile leaves neither. */

@@ -109,13 +109,16 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
     .command("delete [api] [job]")
     .description("delete an API, or stop a job; with -a, delete an application")
     .option("-f, --force", "do not ask for confirmation, same as -y")
+    .option("--records", "with the records of all its jobs, also of an API that was deleted before")
     .action((api, job, options) =>
       run(async (given) => {
         const context = { ...given, isYes: given.isYes || options.force === true };
         if (context.app !== undefined && api === undefined)
           return (await applications()).deleteApplication(context, context.app);
         if (api === undefined) throw new CliError("name the API, or an application with -a", EXIT.usage);
-        return (await apis()).remove(context, api, job);
+        if (job === undefined) return (await apis()).remove(context, api, options.records === true);
+        if (options.records === true) throw new CliError("--records is for an API without a job", EXIT.usage);
+        return (await apis()).stopJob(context, api, job);
       }),
     );
 }

@@ -24,11 +24,17 @@ export async function predict(context: CliContext, api: string, file: string): P
   return EXIT.success;
 }
 
-export async function remove(context: CliContext, api: string, job: string | undefined): Promise<number> {
-  if (job === undefined) await confirm(context, `delete ${api}? Its jobs in progress are stopped.`);
-  const path =
-    job === undefined ? `/-/apis/${encodeURIComponent(api)}` : await context.client.jobPath(api, job);
-  return change(context, path, { method: "DELETE" });
+/** `records`: the records of the API's jobs, too. */
+export async function remove(context: CliContext, api: string, records: boolean): Promise<number> {
+  const also = records ? " The records, failures, logs and kept outputs of all its jobs are removed." : "";
+  await confirm(context, `delete ${api}? Its jobs in progress are stopped.${also}`);
+  const query = { records: records ? "true" : undefined };
+  return change(context, `/-/apis/${encodeURIComponent(api)}`, { method: "DELETE", query });
+}
+
+/** Stops a job. */
+export async function stopJob(context: CliContext, api: string, job: string): Promise<number> {
+  return change(context, await context.client.jobPath(api, job), { method: "DELETE" });
 }
 
 export function refresh(context: CliContext, api: string, { force }: { force?: boolean }): Promise<number> {

@@ -22,7 +22,7 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
   job
     .command("stop <api> <job>")
     .description("stop a job")
-    .action((api, id) => run(async (context) => (await import("./apis.ts")).remove(context, api, id)));
+    .action((api, id) => run(async (context) => (await import("./apis.ts")).stopJob(context, api, id)));
 }
 
 /** Verbs about dead letter queues. */

@@ -124,8 +124,12 @@ export function apiRoutes(deps: ApiRoutesDeps): Hono {
 
   app.delete("/-/apis/:name", async (c) => {
     const name = c.req.param("name");
-    await apis.delete(name);
-    return c.json({ message: `deleting ${name}` });
+    if (c.req.query("records") !== "true") {
+      await apis.delete(name);
+      return c.json({ message: `deleting ${name}` });
+    }
+    const jobs = await apis.deleteWithRecords(name);
+    return c.json({ message: `deleting ${name} and the records of its ${jobs} jobs` });
   });
 
   app.get("/-/apis/:name/logs", async (c) => {

@@ -105,7 +105,7 @@ export function buildJobs(
 }
 
 export function buildRetention({ db, log, options }: Infrastructure): Retention {
-  const { dataDir, keepJobs: keepMs, keepFailedJobs: keepFailedMs } = options;
+  const { dataDir, keepJobs: keepMs, keepFailedJobs: keepFailedMs, keepRecords: keepRecordsMs } = options;
   const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
-  return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs });
+  return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs, keepRecordsMs });
 }

@@ -70,6 +70,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
   const reports = new Reports(infrastructure.workerDeps.db, infrastructure.log);
   const { outbox, storesAndQueues } = buildStoresAndQueues(infrastructure, roots);
   const jobs = buildJobs(infrastructure, capabilities, left.lostWorkers, storesAndQueues);
+  const retention = buildRetention(infrastructure);
   const { python } = options;
   const keyUse = buildKeyUse(infrastructure);
   const keys = buildKeys(infrastructure, keyUse);
@@ -80,6 +81,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     ...{ projects, replicas, routes, keys },
     closeJobsOf: (name) => jobs.closeJobsOf(name),
     stopJobsOf: (name) => jobs.stopJobsOf(name),
+    forgetJobsOf: (name, time) => retention.forgetJobsOf(name, time),
   });
   const applications = buildApplications(infrastructure, apis, storesAndQueues);
   apis.deployApplicationsBy(applicationDeploy(applications));
@@ -102,7 +104,7 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     autoscaling,
     reports,
     outbox,
-    buildRetention(infrastructure),
+    retention,
     projects,
     jobs,
     applications,

@@ -3,6 +3,7 @@
  * several.
  */
 import { SERVER_SETTINGS } from "./server-settings.ts";
+import { DAY_MS } from "./setting-values.ts";
 
 export type ServerSetting = keyof typeof SERVER_SETTINGS;
 /** The texts as given, or the defaults. */
@@ -28,6 +29,7 @@ export function readServerOptions(texts: SettingTexts): ServerOptions {
     SERVER_SETTING_NAMES.map((name) => [name, readServerOption(name, texts[name])]),
   );
   const options = values as unknown as Values;
+  checkKept(options);
   return { ...options, tls: tlsOf(options), jwt: jwtOf(options), sigv4: sigv4Of(options) };
 }
 
@@ -41,6 +43,15 @@ export function readServerOption<Name extends ServerSetting>(name: Name, text: s
     const got = unit === "secret" ? "" : ` (got "${text}")`;
     throw new Error(`${called} ${(error as Error).message}${got}`, { cause: error });
   }
+}
+
+/** The data of a job needs its record. */
+function checkKept({ keepRecords, keepJobs, keepFailedJobs }: Values): void {
+  const least = Math.max(keepJobs, keepFailedJobs);
+  if (keepRecords === undefined || keepRecords >= least) return;
+  throw new Error(
+    `--keep-records must be at least as long as --keep-jobs and --keep-failed-jobs (${least / DAY_MS} days): give more days, or keep the data for less`,
+  );
 }
 
 function tlsOf({ tlsCert: cert, tlsKey: key }: Values): ServerOptions["tls"] {

@@ -83,7 +83,7 @@ export const SERVER_SETTINGS = {
     option: "--keep-jobs <days>",
     default: "14",
     unit: "days",
-    help: "how long to keep batches, files and logs of jobs that succeeded; their records stay",
+    help: "how long to keep batches, files and logs of jobs that succeeded; their records stay (--keep-records)",
     parse: days,
   },
   keepFailedJobs: {
@@ -93,6 +93,14 @@ export const SERVER_SETTINGS = {
     unit: "days",
     help: "how long to keep batches, files, logs and failures of all other jobs, and messages in queues of Quern's own",
     parse: days,
+  },
+  keepRecords: {
+    env: "QUERN_KEEP_RECORDS",
+    option: "--keep-records <days>",
+    default: "",
+    unit: "days",
+    help: "how long to keep the records of ended jobs, at least as long as their data; the default is for ever",
+    parse: optional(days),
   },
   keepEnvironments: {
     env: "QUERN_KEEP_ENVIRONMENTS",

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { parseCredentials } from "../access/sigv4.ts";
 import { parseBytes, parseCpuMillis } from "../contracts/config/quantities.ts";
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** Reads "" as undefined: the setting is not given. */
 export function optional<T>(read: (text: string) => T): (text: string) => T | undefined {

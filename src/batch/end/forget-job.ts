@@ -1,37 +1,91 @@
 /**
- * Removes the last rows of a pruned job whose API is gone. Nobody can read them any more, and nothing else would ever
- * remove them. They stay as long as an API of that name exists, also if it was deleted and deployed again.
+ * Removes the last rows of a pruned job: after `--keep-records`, on request (`quern delete API --records`), or once no API
+ * has the name of the job's any more, because then nobody can read them, and nothing else would ever remove them.
  */
 import { IDEMPOTENCY_KEPT_MS } from "../../contracts/limits/submissions.ts";
-import { type Database, first } from "../../database/database.ts";
+import { type Database, first, type Statements } from "../../database/database.ts";
+import type { JobRow } from "../records/job-rows.ts";
+
+const HAS_API = "EXISTS (SELECT 1 FROM apis WHERE apis.name = jobs.api_name)";
+
+/** The condition that somebody asked for it, for a statement about `jobs`. Jobs of a later API of that name stay. */
+export const IS_ASKED_FOR = `EXISTS (SELECT 1 FROM forget_requests
+  WHERE forget_requests.api_name = jobs.api_name AND jobs.created_time <= forget_requests.created_before)`;
+
+/** The whole condition. Its parameters are `forgottenBefore`. */
+export const IS_FORGOTTEN = `((end_time < ? AND NOT ${HAS_API}) OR end_time < ? OR ${IS_ASKED_FOR})`;
 
 /**
- * The condition, for a statement about `jobs`. Its parameter is `forgottenBefore`: as long as the job's
- * `Idempotency-Key` counts, a submission to a new API of that name may find the job.
+ * Which ends are old enough: of jobs whose API is gone, and of all. As long as the job's `Idempotency-Key` counts, a
+ * submission to an API of that name may find the job.
  */
-export const IS_FORGOTTEN =
-  "end_time < ? AND NOT EXISTS (SELECT 1 FROM apis WHERE apis.name = jobs.api_name)";
-
-export function forgottenBefore(nowMs: number): string {
-  return new Date(nowMs - IDEMPOTENCY_KEPT_MS).toISOString();
+export function forgottenBefore(nowMs: number, keepRecordsMs: number | undefined): [string, string] {
+  const before = (ms: number) => new Date(nowMs - ms).toISOString();
+  const ofAll = keepRecordsMs === undefined ? "" : before(Math.max(keepRecordsMs, IDEMPOTENCY_KEPT_MS));
+  return [before(IDEMPOTENCY_KEPT_MS), ofAll];
 }
 
 /** Batches, segments, parts and the submission were removed before, with the job's data. */
 const ROWS_WITH_THE_RECORD = ["job_configs", "job_outputs", "jobs"];
 
-/**
- * Few rows in one commit. The versions of the API go with its last job. Nothing is removed if an API of that name has
- * been deployed meanwhile.
- */
-export async function forgetJob(db: Database, jobId: string, nowMs: number): Promise<void> {
-  const find = `SELECT api_name FROM jobs WHERE job_id = ? AND pruned_time IS NOT NULL AND ${IS_FORGOTTEN}`;
+type Forgotten = Pick<JobRow, "api_name" | "status" | "succeeded" | "failed_attempts"> & { has_api: number };
+
+/** Few rows in one commit. Nothing is removed if the condition does not hold any more. */
+export async function forgetJob(db: Database, jobId: string, before: readonly string[]): Promise<void> {
+  const find = `SELECT api_name, status, succeeded, failed_attempts, CASE WHEN ${HAS_API} THEN 1 ELSE 0 END AS has_api
+    FROM jobs WHERE job_id = ? AND pruned_time IS NOT NULL AND ${IS_FORGOTTEN}`;
   await db.transaction(async (tx) => {
-    const gone = await first<{ api_name: string }>(tx, find, [jobId, forgottenBefore(nowMs)]);
-    if (gone === undefined) return;
+    const job = await first<Forgotten>(tx, find, [jobId, ...before]);
+    if (job === undefined) return;
     for (const table of ROWS_WITH_THE_RECORD) await tx.run(`DELETE FROM ${table} WHERE job_id = ?`, [jobId]);
-    await tx.run(
-      "DELETE FROM api_versions WHERE name = ? AND NOT EXISTS (SELECT 1 FROM jobs WHERE api_name = ?)",
-      [gone.api_name, gone.api_name],
-    );
+    if (job.has_api === 1) await addToTotals(tx, job);
+    else await forgetApi(tx, job.api_name);
   });
+}
+
+/** The metrics go on counting a job whose record is gone. */
+async function addToTotals(tx: Statements, job: Forgotten): Promise<void> {
+  await tx.run(
+    `INSERT INTO forgotten_jobs (api_name, status, jobs, succeeded, failed) VALUES (?, ?, 1, ?, ?)
+     ON CONFLICT (api_name, status) DO UPDATE SET jobs = forgotten_jobs.jobs + 1,
+       succeeded = forgotten_jobs.succeeded + excluded.succeeded, failed = forgotten_jobs.failed + excluded.failed`,
+    [job.api_name, job.status, job.succeeded, job.failed_attempts],
+  );
+}
+
+/** The versions of an API that is gone go with its last job. */
+async function forgetApi(tx: Statements, apiName: string): Promise<void> {
+  const last = "NOT EXISTS (SELECT 1 FROM jobs WHERE api_name = ?)";
+  await tx.run(`DELETE FROM api_versions WHERE name = ? AND ${last}`, [apiName, apiName]);
+  await tx.run(`DELETE FROM forgotten_jobs WHERE api_name = ? AND ${last}`, [apiName, apiName]);
+}
+
+/**
+ * Has the records of all jobs of an API removed that were created up to `time`, once they have ended. Resolves to their
+ * number. A kill afterwards changes nothing.
+ */
+export async function askToForget(db: Database, apiName: string, time: string): Promise<number> {
+  return db.transaction(async (tx) => {
+    const count = "SELECT count(*) AS jobs FROM jobs WHERE api_name = ? AND created_time <= ?";
+    const { jobs } = (await first<{ jobs: number }>(tx, count, [apiName, time]))!;
+    if (jobs === 0) return 0;
+    await tx.run("DELETE FROM forget_requests WHERE api_name = ?", [apiName]);
+    await tx.run("INSERT INTO forget_requests (api_name, created_before) VALUES (?, ?)", [apiName, time]);
+    // A submission to a new API of that name must not find a job that is about to go.
+    await tx.run("DELETE FROM idempotency_keys WHERE api_name = ?", [apiName]);
+    return jobs;
+  });
+}
+
+/** Whether a former controller has not done all that it was asked for. */
+export async function hasRequests(db: Database): Promise<boolean> {
+  return (await first(db, "SELECT api_name FROM forget_requests LIMIT 1")) !== undefined;
+}
+
+/** Requests whose jobs are all gone are done. */
+export async function endRequests(db: Database): Promise<void> {
+  await db.run(
+    `DELETE FROM forget_requests WHERE NOT EXISTS (SELECT 1 FROM jobs
+       WHERE jobs.api_name = forget_requests.api_name AND jobs.created_time <= forget_requests.created_before)`,
+  );
 }

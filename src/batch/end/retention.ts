@@ -1,10 +1,10 @@
 /**
  * Removes the data of ended jobs after the retention: their input, segments, failures, own files, outputs that the
- * server keeps, logs and long configs. It unlinks files and deletes few rows at a time. The record of the job itself
- * stays as long as an API of its name exists. Messages in Quern's own dead letter queues are
- * kept as long as the data of failed jobs.
+ * server keeps, logs and long configs. It unlinks files and deletes few rows at a time. When the record of the job
+ * itself goes is in forget-job.ts. Messages in Quern's own dead letter queues are kept as long as the data of failed jobs.
  */
 import { rm } from "node:fs/promises";
+import { inBackground } from "../../base/boundary.ts";
 import { wallMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
@@ -20,7 +20,15 @@ import type { Database } from "../../database/database.ts";
 import { removeOldLetters } from "../letters/old-letters.ts";
 import { forgetParts } from "../output/part-rows.ts";
 import { removeInput } from "../records/stored-input.ts";
-import { forgetJob, forgottenBefore, IS_FORGOTTEN } from "./forget-job.ts";
+import {
+  askToForget,
+  endRequests,
+  forgetJob,
+  forgottenBefore,
+  hasRequests,
+  IS_ASKED_FOR,
+  IS_FORGOTTEN,
+} from "./forget-job.ts";
 
 const LONG_CONFIG = `length(config_json) > ${CONFIG_KEPT_LENGTH_MAX}`;
 
@@ -32,6 +40,8 @@ export interface RetentionOptions {
   /** Milliseconds after the end: `keepMs` for jobs that succeeded, `keepFailedMs` for all others. */
   keepMs: number;
   keepFailedMs: number;
+  /** Of the records of all of them; undefined: for ever. */
+  keepRecordsMs?: number | undefined;
 }
 
 export class Retention implements Service {
@@ -45,7 +55,7 @@ export class Retention implements Service {
   }
 
   async start(): Promise<void> {
-    this.wakeIn(PRUNE_EVERY_MS / 60);
+    this.wakeIn((await hasRequests(this.options.db)) ? 0 : PRUNE_EVERY_MS / 60);
   }
 
   async stop(): Promise<void> {
@@ -64,10 +74,27 @@ export class Retention implements Service {
       if (jobs.length < AGED_JOBS_AT_ONCE) break;
       after = jobs.at(-1)!.job_id;
     }
+    await endRequests(this.options.db);
     return pruned;
   }
 
+  /** Removes the records of the jobs of an API soon that were created up to `time`. Resolves to their number. */
+  async forgetJobsOf(apiName: string, time: string): Promise<number> {
+    const jobs = await askToForget(this.options.db, apiName, time);
+    if (jobs > 0) this.soon();
+    return jobs;
+  }
+
+  private soon(): void {
+    // After the one in progress, which may have looked at these jobs already.
+    const next = Promise.resolve(this.running).then(() => {
+      if (!this.isStopped) this.wakeIn(0);
+    });
+    inBackground(next);
+  }
+
   private wakeIn(ms: number): void {
+    clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.running = this.removeOld(wallMs())
         .catch((error: Error) =>
@@ -98,7 +125,7 @@ export class Retention implements Service {
   private async tryToPrune(jobId: string, nowMs: number): Promise<boolean> {
     try {
       await this.prune(jobId, new Date(nowMs).toISOString());
-      await forgetJob(this.options.db, jobId, nowMs);
+      await forgetJob(this.options.db, jobId, forgottenBefore(nowMs, this.options.keepRecordsMs));
       return true;
     } catch (error) {
       this.options.log.error(
@@ -110,22 +137,29 @@ export class Retention implements Service {
   }
 
   /**
-   * The next jobs after `after`, in the order of their ids, and whether they are to be pruned. Records of jobs stay, so
-   * there may be millions: a statement that looked for those that are due would look at all of them.
+   * The next jobs after `after`, in the order of their ids, and whether they are to be pruned or forgotten. There may be
+   * millions: a statement that looked for those that are due would look at all of them.
    */
   private next(nowMs: number, after: string): Promise<{ job_id: string; is_due: number }[]> {
-    const { db, keepMs, keepFailedMs } = this.options;
+    const { db, keepMs, keepFailedMs, keepRecordsMs } = this.options;
     const before = (ms: number) => new Date(nowMs - ms).toISOString();
     // Segments are deleted last: a marked job that still has some was interrupted. Former releases kept long configs.
     return db.all(
       `SELECT job_id, CASE WHEN end_time IS NOT NULL
-         AND ((pruned_time IS NULL AND end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END)
-           OR (pruned_time IS NOT NULL AND ((${IS_FORGOTTEN})
+         AND ((pruned_time IS NULL
+             AND (end_time < CASE WHEN status = 'status_succeeded' THEN ? ELSE ? END OR ${IS_ASKED_FOR}))
+           OR (pruned_time IS NOT NULL AND (${IS_FORGOTTEN}
              OR EXISTS (SELECT 1 FROM segments WHERE segments.job_id = jobs.job_id)
              OR EXISTS (SELECT 1 FROM job_configs WHERE ${LONG_CONFIG} AND job_configs.job_id = jobs.job_id))))
          THEN 1 ELSE 0 END AS is_due
        FROM jobs WHERE job_id > ? ORDER BY job_id LIMIT ?`,
-      [before(keepMs), before(keepFailedMs), forgottenBefore(nowMs), after, AGED_JOBS_AT_ONCE],
+      [
+        before(keepMs),
+        before(keepFailedMs),
+        ...forgottenBefore(nowMs, keepRecordsMs),
+        after,
+        AGED_JOBS_AT_ONCE,
+      ],
     );
   }
 

@@ -31,11 +31,15 @@ export interface JobTotal {
   failed: number;
 }
 
+/** Those whose records are gone count too (end/forget-job.ts). */
+const FORGOTTEN = "SELECT api_name AS api, status, jobs, succeeded, failed FROM forgotten_jobs";
+
 /** About a millisecond of rows, so that other work runs between two pages. */
 const SUMMED_AT_ONCE = 100;
 
 export async function jobTotals(db: Statements): Promise<JobTotal[]> {
-  const sums = new Map<string, JobTotal>();
+  const forgotten = await db.all<JobTotal>(FORGOTTEN);
+  const sums = new Map(forgotten.map((total) => [`${total.api} ${total.status}`, { ...total }]));
   for (let after = ""; ; ) {
     const rows = await db.all<
       Pick<JobRow, "job_id" | "api_name" | "status" | "succeeded" | "failed_attempts">

@@ -85,7 +85,16 @@ export const API_OPERATIONS: readonly Operation[] = [
     path: "/-/apis/{name}",
     about: "delete an API; its jobs are stopped",
     scope: "admin",
-    parameters: [name],
+    parameters: [
+      name,
+      {
+        name: "records",
+        in: "query",
+        about:
+          "also remove the records, data and logs of its jobs; of an API that was deleted before, these alone",
+        schema: { type: "boolean" },
+      },
+    ],
     answers: { "application/json": messageSchema },
     errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
   },

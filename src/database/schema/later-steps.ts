@@ -55,4 +55,11 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // To the minute.
     "ALTER TABLE keys ADD COLUMN last_used_time TEXT",
   ],
+  [
+    // What was counted of jobs whose records are gone, for the metrics.
+    `CREATE TABLE forgotten_jobs (api_name TEXT NOT NULL, status TEXT NOT NULL, jobs INTEGER NOT NULL,
+     succeeded INTEGER NOT NULL, failed INTEGER NOT NULL, PRIMARY KEY (api_name, status)) STRICT, WITHOUT ROWID`,
+    // `quern delete API --records`: records of jobs up to this time are removed.
+    "CREATE TABLE forget_requests (api_name TEXT PRIMARY KEY, created_before TEXT NOT NULL) STRICT, WITHOUT ROWID",
+  ],
 ];

@@ -12,6 +12,7 @@ import {
   saveFailedItems,
   saveParts,
 } from "../../../src/batch/isolate/isolated-rows.ts";
+import { jobTotals } from "../../../src/batch/records/job-totals.ts";
 import {
   AGED_JOBS_AT_ONCE,
   CONFIG_KEPT_LENGTH_MAX,
@@ -58,19 +59,19 @@ describe("the retention", () => {
        SELECT printf('job-%05d', i), 'a', '1', 1, 'status_succeeded', '', '2026-01-31T12:00:00.000Z' FROM n`,
     );
     await real.run("INSERT INTO apis VALUES ('a', 'BatchAPI', '1', '')");
-    retention = new Retention({
-      ...{ db, log: openLog("test", "/dev/null"), dataDir: directory },
-      ...{
-        logDirectory: (job: string) => join(directory, "logs", job),
-        keepMs: DAY_MS,
-        keepFailedMs: 9 * DAY_MS,
-      },
-    });
+    retention = makeRetention();
   });
   afterEach(async () => {
     await db.close();
     rmSync(directory, { recursive: true });
   });
+
+  const makeRetention = (keepRecordsMs?: number) =>
+    new Retention({
+      ...{ db, log: openLog("test", "/dev/null"), dataDir: directory },
+      ...{ logDirectory: (job: string) => join(directory, "logs", job), keepRecordsMs },
+      ...{ keepMs: DAY_MS, keepFailedMs: 9 * DAY_MS },
+    });
 
   it("looks at a limited number of jobs in one statement, also if none is due", async () => {
     expect(await retention.runOnce(NOW_MS)).toEqual([]);
@@ -162,6 +163,54 @@ describe("the retention", () => {
       expect(await retention.runOnce(NOW_MS)).toEqual([id(1)]);
       expect(await retention.runOnce(NOW_MS + DAY_MS)).toEqual([id(0)]);
     });
+  });
+
+  it("removes records when they are old enough, and the metrics go on counting the jobs", async () => {
+    const counts = "succeeded = 3, failed_attempts = 1";
+    await db.run(`UPDATE jobs SET ${counts}, end_time = '2026-01-20T00:00:00.000Z' WHERE job_id < ?`, [
+      id(2),
+    ]);
+    await db.run("INSERT INTO job_configs VALUES (?, '{\"a\":1}')", [id(0)]);
+    retention = makeRetention(20 * DAY_MS);
+    expect(await retention.runOnce(NOW_MS)).toEqual([id(0), id(1)]);
+    const total = [{ api: "a", status: "status_succeeded", jobs: JOBS, succeeded: 6, failed: 2 }];
+    expect(await jobTotals(db)).toEqual(total);
+    // Twenty days after their end, and not before.
+    expect(await retention.runOnce(NOW_MS + 7 * DAY_MS)).not.toContain(id(0));
+    expect(await retention.runOnce(NOW_MS + 9 * DAY_MS)).toEqual([id(0), id(1)]);
+    expect(await db.all("SELECT job_id FROM jobs WHERE job_id < ?", [id(2)])).toEqual([]);
+    expect(await db.all("SELECT job_id FROM job_configs")).toEqual([]);
+    expect(await jobTotals(db)).toEqual(total);
+    expect(await makeRetention(0).runOnce(NOW_MS + DAY_MS / 4)).toEqual([]);
+    await db.run("DELETE FROM apis");
+    await retention.runOnce(NOW_MS + 30 * DAY_MS);
+    expect(await jobTotals(db)).toEqual([]);
+  });
+
+  it("removes the records of an API's jobs on request, also young ones, and none of later jobs", async () => {
+    await db.run("DELETE FROM jobs WHERE job_id > ?", [id(3)]);
+    await db.run("UPDATE jobs SET created_time = '2026-01-31T11:00:00.000000000Z'");
+    await db.run("UPDATE jobs SET created_time = '2026-01-31T12:00:00.000000000Z' WHERE job_id = ?", [id(2)]);
+    await db.run("UPDATE jobs SET end_time = NULL WHERE job_id = ?", [id(3)]);
+    await db.run("INSERT INTO idempotency_keys VALUES ('a', 'key', '', ?, 0)", [id(0)]);
+    const time = "2026-01-31T11:30:00.000000000Z";
+    expect(await retention.forgetJobsOf("b", time)).toBe(0);
+    expect(await retention.forgetJobsOf("a", time)).toBe(3);
+    await retention.stop();
+    const left = async () =>
+      (await db.all<{ job_id: string }>("SELECT job_id FROM jobs ORDER BY job_id")).map(
+        ({ job_id }) => job_id,
+      );
+    const young = Date.parse("2026-01-31T12:00:00.000Z");
+    await makeRetention().runOnce(young);
+    expect(await left()).toEqual([id(2), id(3)]);
+    // The one that still ran goes when it has ended, and then the request is done.
+    expect(await db.all("SELECT api_name FROM forget_requests")).toHaveLength(1);
+    await db.run("UPDATE jobs SET end_time = '2026-01-31T12:00:00.000Z' WHERE job_id = ?", [id(3)]);
+    await makeRetention().runOnce(young);
+    expect(await left()).toEqual([id(2)]);
+    expect(await db.all("SELECT * FROM forget_requests")).toEqual([]);
+    expect(await db.all("SELECT * FROM idempotency_keys")).toEqual([]);
   });
 
   it("deletes a limited number of failed batches in one statement", async () => {
