@@ -8,6 +8,7 @@ import { computeOf, initOf, lifetimeOf, startWorker, timeoutMsOf } from "../apis
 import { makeDirectories } from "../base/disk-full.ts";
 import { armKillPoint } from "../base/kill-points.ts";
 import { Solitude } from "../batch/dispatch/solitude.ts";
+import { boundLogs } from "../batch/end/bound-logs.ts";
 import { Retention } from "../batch/end/retention.ts";
 import type { JobDeps } from "../batch/job-deps.ts";
 import { Jobs } from "../batch/jobs.ts";
@@ -107,5 +108,9 @@ export function buildJobs(
 export function buildRetention({ db, log, options }: Infrastructure): Retention {
   const { dataDir, keepJobs: keepMs, keepFailedJobs: keepFailedMs, keepRecords: keepRecordsMs } = options;
   const logDirectory = (jobId: string) => jobLogDirectory(dataDir, jobId);
-  return new Retention({ db, log, dataDir, logDirectory, keepMs, keepFailedMs, keepRecordsMs });
+  const bounded = { db, logDirectory, jobLog: jobLogOf(dataDir), logBytesMax: options.keepLogs };
+  return new Retention({
+    ...{ db, log, dataDir, logDirectory, keepMs, keepFailedMs, keepRecordsMs },
+    boundLogs: (isStopped) => boundLogs(bounded, isStopped),
+  });
 }

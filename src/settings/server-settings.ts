@@ -102,6 +102,14 @@ export const SERVER_SETTINGS = {
     help: "how long to keep the records of ended jobs, at least as long as their data; the default is for ever",
     parse: optional(days),
   },
+  keepLogs: {
+    env: "QUERN_KEEP_LOGS",
+    option: "--keep-logs <size>",
+    default: "1Gi",
+    unit: "size",
+    help: "largest size of the logs of the jobs of one API together; beyond it the oldest ended jobs lose theirs",
+    parse: bytes,
+  },
   keepEnvironments: {
     env: "QUERN_KEEP_ENVIRONMENTS",
     option: "--keep-environments <days>",

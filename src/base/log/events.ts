@@ -51,6 +51,7 @@ export const LOG_EVENTS = {
   outbox_unreadable: "dead letters for SQS wait, because they cannot be read",
   jobs_pruned: "the data of old jobs was removed (`--keep-jobs`, `--keep-failed-jobs`)",
   jobs_not_pruned: "the data of old jobs could not be removed",
+  logs_removed: "the logs of old jobs were removed, because those of an API took too much (`--keep-logs`)",
   messages_removed: "old messages of dead letter queues were removed",
   projects_removed: "projects that nothing needs were removed",
   projects_not_removed: "projects that nothing needs could not be removed",

@@ -42,6 +42,8 @@ export interface RetentionOptions {
   keepFailedMs: number;
   /** Of the records of all of them; undefined: for ever. */
   keepRecordsMs?: number | undefined;
+  /** Removes the logs of jobs of APIs that have too many, until `isStopped`. Resolves to how many jobs lost theirs. */
+  boundLogs: (isStopped: () => boolean) => Promise<number>;
 }
 
 export class Retention implements Service {
@@ -111,6 +113,8 @@ export class Retention implements Service {
     const pruned = await this.runOnce(nowMs);
     if (pruned.length > 0)
       log.info({ event: "jobs_pruned", jobs: pruned.length }, "removed the data of old jobs");
+    const logs = await this.options.boundLogs(() => this.isStopped);
+    if (logs > 0) log.info({ event: "logs_removed", jobs: logs }, "removed the logs of old jobs");
     const messages = await this.removeLetters(nowMs);
     if (messages > 0)
       log.info({ event: "messages_removed", messages }, "removed old messages from dead letter queues");

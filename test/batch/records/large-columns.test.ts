@@ -88,9 +88,11 @@ describe("the large columns of jobs", () => {
       "SEARCH jobs USING INDEX jobs_by_api (api_name=?)",
     ]);
     expect(await plans(() => unfinishedJobs(db))).toEqual(["SCAN jobs USING INDEX jobs_in_progress"]);
-    expect((await plans(() => jobTotals(db)))[0]).toBe(
+    // A row for each API and status.
+    expect((await plans(() => jobTotals(db))).slice(0, 2)).toEqual([
+      "SCAN forgotten_jobs",
       "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (job_id>?)",
-    );
+    ]);
     const ofOne = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (job_id=?)";
     expect(await plans(() => jobById(db, "job-1"))).toEqual([ofOne]);
     expect(await plans(() => claimJob(db, "job-1", 1))).toEqual([ofOne]);
@@ -122,7 +124,7 @@ describe("the large columns of jobs", () => {
     const logDirectory = (id: string) => join(directory, "logs", id);
     const retention = new Retention({
       ...{ db, log: openLog("test", "/dev/null"), dataDir: directory, logDirectory },
-      ...{ keepMs: DAY_MS, keepFailedMs: DAY_MS },
+      ...{ keepMs: DAY_MS, keepFailedMs: DAY_MS, boundLogs: async () => 0 },
     });
     const source = { db, store: {} as ObjectStore, dataDir: directory };
     const failuresOf = async (job: typeof ended) => {

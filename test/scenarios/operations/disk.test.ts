@@ -285,6 +285,7 @@ describe.runIf(isOnSqlite)("the retention", () => {
       logDirectory,
       keepMs: 14 * day,
       keepFailedMs: 60 * day,
+      boundLogs: async () => 0,
     });
     expect(await retention.runOnce(Date.now() + 13 * day)).toEqual([]);
     expect(await retention.runOnce(Date.now() + 15 * day)).toEqual([fine]);
