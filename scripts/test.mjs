@@ -53,6 +53,7 @@ const OF_NODE = [
 const OF_DATABASE = [
   ...scenarios("batch", "kill-points", "survival", "output-ends", "isolation"),
   ...scenarios("access", "keys"),
+  ...scenarios("operations", "records"),
   ...scenarios("applications", "applications"),
 ];
 

@@ -2,7 +2,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { ECHO, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -17,7 +16,7 @@ const TABLES = [
   "forgotten_jobs",
 ];
 
-describe.runIf(isOnSqlite)("the records of a deleted API's jobs", () => {
+describe("the records of a deleted API's jobs", () => {
   let server: TestServer;
   beforeEach(async () => {
     server = new TestServer();
