@@ -1,6 +1,8 @@
 /** The verbs about jobs, with their arguments and options. */
 import type { Command } from "commander";
 import type { RunVerb } from "./api-verbs.ts";
+import type { StopFilter } from "./jobs/stop-jobs.ts";
+import { type CliContext, CliError, EXIT } from "./server/context.ts";
 
 export function addJobVerbs(program: Command, run: RunVerb): void {
   const job = program.command("job").description("submit, watch and stop jobs").exitOverride();
@@ -20,9 +22,25 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
     .requiredOption("--all", "continue all of them")
     .action(() => run(async (context) => (await import("./jobs/submit-job.ts")).unpauseJobs(context)));
   job
-    .command("stop <api> <job>")
-    .description("stop a job")
-    .action((api, id) => run(async (context) => (await import("./apis.ts")).stopJob(context, api, id)));
+    .command("stop <api> [job]")
+    .description("stop a job, or those that match; it shows their number, and asks")
+    .option("--all", "all that have not ended")
+    .option("--status <status>", "only those that are enqueuing or running")
+    .option("--created-before <time>", "only those that were submitted before, such as 2026-11-24T08:00:00Z")
+    .action((api, id, options) => run((context) => stop(context, api, id, options)));
+}
+
+async function stop(
+  context: CliContext,
+  api: string,
+  id: string | undefined,
+  filter: StopFilter,
+): Promise<number> {
+  const isFiltered = Object.keys(filter).length > 0;
+  if (isFiltered === (id !== undefined))
+    throw new CliError("name one job, or give --all, --status or --created-before", EXIT.usage);
+  if (id !== undefined) return (await import("./apis.ts")).stopJob(context, api, id);
+  return (await import("./jobs/stop-jobs.ts")).stopJobs(context, api, filter);
 }
 
 /** Verbs about dead letter queues. */

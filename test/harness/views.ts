@@ -1,6 +1,7 @@
 /** What tests read of jobs and APIs in the responses of the control plane. */
 
 export interface JobView {
+  created_time: string;
   job_id: string;
   status: string;
   total_batch_count?: number;

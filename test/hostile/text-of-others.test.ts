@@ -234,7 +234,7 @@ describe("untrusted text", () => {
     const waited = onTerminal(["job", "submit", "jobs", job, "--wait"]).replaceAll("\r\n", "\n");
     expect(waited).toContain("\r\u001b[2K");
     expect(waited.replaceAll("\r\u001b[2K", "")).not.toMatch(OBEYED);
-    expect(onTerminal(["delete", "echo"], "n\n")).toMatch(/\[y\/N\] .*error: nothing was deleted/s);
+    expect(onTerminal(["delete", "echo"], "n\n")).toMatch(/\[y\/N\] .*error: nothing was changed/s);
     expect(onTerminal(["delete", "echo"], "y\n")).toContain("deleting echo");
   });
 });

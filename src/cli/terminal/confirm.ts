@@ -5,5 +5,5 @@ import { type CliContext, CliError, EXIT } from "../server/context.ts";
 export async function confirm({ isInteractive, isYes, ask }: CliContext, question: string): Promise<void> {
   if (isYes || !isInteractive || process.stdin.isTTY !== true) return;
   const answer = await ask(`${question} [y/N] `);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new CliError("nothing was deleted", EXIT.failed);
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CliError("nothing was changed", EXIT.failed);
 }
