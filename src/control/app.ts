@@ -34,7 +34,6 @@ export interface ControlDeps
     QueueRoutesDeps,
     HealthRoutesDeps {
   log: Log;
-  version: string;
   /** The control plane has a separate listener. */
   hasControlListener: boolean;
   /** The log of changes and refused requests, with their callers. */

@@ -4,7 +4,7 @@ import { type ApiHealth, healthOf } from "../apis/api-health.ts";
 import type { ApiState } from "../apis/api-state.ts";
 import type { Apis } from "../apis/apis.ts";
 import { type FieldError, ServiceError } from "../contracts/errors.ts";
-import type { ComputeShown, MemoryLimits } from "../contracts/http/answers.ts";
+import type { MemoryLimits } from "../contracts/http/answers.ts";
 import { outOfReach } from "./answers/shortages.ts";
 import { loopsOf, type MetricsRoutesDeps } from "./metrics.ts";
 
@@ -13,13 +13,10 @@ const DATABASE_FAULT_POLL_MS = 100;
 export interface HealthRoutesDeps extends MetricsRoutesDeps {
   apis: Apis;
   memoryLimits: MemoryLimits;
-  compute: () => ComputeShown;
   /** Why the database does not serve now; undefined if it does. */
   databaseFault: () => string | undefined;
   /** Why the data directory cannot be written; undefined if it can. */
   diskFault: () => Promise<string | undefined>;
-  /** How many gateways there should be, and how many are connected. */
-  gateways: () => { wanted: number; connected: number };
   /** Problems of APIs that serve, but not as they were deployed. */
   warnings: () => string[];
 }

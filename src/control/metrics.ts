@@ -16,8 +16,9 @@ import {
   type Sample,
 } from "../observe/exposition.ts";
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
+import { SERVER_METRICS, type ServerMetricsDeps, serverSamples } from "./server-metrics.ts";
 
-export interface MetricsRoutesDeps {
+export interface MetricsRoutesDeps extends ServerMetricsDeps {
   /** The event loop of this process. */
   loop: LoopDelayMeter;
   reports: Reports;
@@ -46,10 +47,11 @@ export const METRICS = {
   quern_jobs: ["gauge", "jobs by API and status"],
   quern_batches_total: ["counter", "batches by API and outcome: succeeded, or failed attempts"],
   quern_event_loop_delay_seconds: [
-    "gauge",
+    "summary",
     "event loop delay of a process over its last busy minutes, by process and quantile (0.99, 1)",
   ],
   quern_dead_letters: ["gauge", "messages in dead letter queues, and those that wait for SQS"],
+  ...SERVER_METRICS,
 } as const satisfies Record<string, readonly [Family["type"], string]>;
 
 type MetricName = keyof typeof METRICS;
@@ -62,6 +64,7 @@ export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
       ...replicaSamples(deps.replicas),
       ...(await jobSamples(deps.jobs.records)),
       quern_event_loop_delay_seconds: loopsOf(deps).flatMap(loopSamples),
+      ...(await serverSamples(deps)),
     };
     const families = (Object.keys(METRICS) as MetricName[]).map((name) => {
       const [type, help] = METRICS[name];

@@ -15,20 +15,19 @@ import { inBackground } from "../base/boundary.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { Queues } from "../batch/letters/queues.ts";
 import { apiLogDirectory, jobLogDirectory, logsDirectory } from "../contracts/data-layout.ts";
-import type { ComputeShown } from "../contracts/http/answers.ts";
 import type { StoredKey } from "../contracts/keys.ts";
 import { SecretNames } from "../contracts/secrets.ts";
 import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
 import { ShownConfig } from "../control/answers/shown-config.ts";
 import { controlApp, internalApp } from "../control/app.ts";
 import { allKeys, saveKey, saveKeyUse } from "../database/key-rows.ts";
-import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { Audit } from "../observe/audit.ts";
 import { describeFullDisk } from "../observe/disk-space.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { version } from "../settings/installation.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { databaseBytes, shownCompute, waitingFor } from "./server-facts.ts";
 
 export function buildKeyUse({ db, log }: Infrastructure): KeyUse {
   return new KeyUse({ save: (ids, time) => saveKeyUse(db, ids, time), log });
@@ -68,6 +67,9 @@ export function buildControl(
     hasControlListener: controlListen !== undefined,
     memoryLimits: workerDeps.engine.memoryLimits,
     compute: () => shownCompute(account, machine),
+    waitingForCompute: () => waitingFor(account),
+    ...{ parentPid: options.parentPid, dataDir, certificate: options.tls?.cert },
+    databaseBytes: () => databaseBytes(dataDir, options.database === undefined ? undefined : db),
     databaseFault,
     diskFault: () => describeFullDisk(dataDir),
     gateways: () => ({ wanted: options.gateways, connected: rooms.routes.connected }),
@@ -91,18 +93,6 @@ export function buildControl(
     },
   });
   return listenerOf(app);
-}
-
-function shownCompute({ total, available }: ComputeAccount, machine: Omit<Compute, "gpus">): ComputeShown {
-  const part = (name: keyof Compute, unit: number) => ({
-    total: total[name] / unit,
-    free: Math.max(0, available[name]) / unit,
-  });
-  return {
-    cpus: { ...part("cpuMillis", 1000), machine: machine.cpuMillis / 1000 },
-    memory_bytes: { ...part("memoryBytes", 1), machine: machine.memoryBytes },
-    gpus: part("gpus", 1),
-  };
 }
 
 /** If the HTTP bridge itself fails, there is no response, and the client's connection is closed. */

@@ -68,6 +68,12 @@ export class ComputeAccount {
     return this.waiting.size;
   }
 
+  /** Since when the first of them waits (monotonic milliseconds). */
+  get waitingSinceMs(): number | undefined {
+    const [first] = this.waiting;
+    return first?.sinceMs;
+  }
+
   /** False if `onReserved` was called already. */
   cancel(ask: Ask): boolean {
     const { reservation } = ask as WaitingAsk;

@@ -3,7 +3,7 @@
 export interface Family {
   name: string;
   help: string;
-  type: "counter" | "gauge" | "histogram";
+  type: "counter" | "gauge" | "histogram" | "summary";
   samples: Sample[];
 }
 

@@ -1,7 +1,6 @@
 /** Restarts of a server whose listening socket somebody else holds, as systemd does. */
 import { once } from "node:events";
 import { readFileSync, readlinkSync } from "node:fs";
-import { get } from "node:https";
 import net from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
@@ -14,6 +13,7 @@ import { openFiles, processes } from "../../harness/processes.ts";
 import { ECHO, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 import { SteadyLoad } from "../../harness/steady-load.ts";
+import { tlsGet } from "../../harness/tls-get.ts";
 
 interface Handle {
   fd: number;
@@ -32,14 +32,6 @@ function bind(host = "127.0.0.1"): { handle: Handle; port: number } {
   const name: { port?: number } = {};
   handle.getsockname(name);
   return { handle, port: name.port! };
-}
-
-function tlsStatus(url: string, cert: string): Promise<number> {
-  return new Promise((resolve, reject) =>
-    get(url, { ca: readFileSync(cert), agent: false }, (response) =>
-      resolve(response.resume().statusCode!),
-    ).on("error", reject),
-  );
 }
 
 const environmentOf = (pid: number) => readFileSync(`/proc/${pid}/environ`, "latin1");
@@ -116,7 +108,8 @@ server {
         `quern is ready at https://quern.example:443, its control plane at https://127.0.0.1:${control}\n`,
       ),
     );
-    const status = (port: number, path: string) => tlsStatus(`https://127.0.0.1:${port}${path}`, cert);
+    const status = async (port: number, path: string) =>
+      (await tlsGet(`https://127.0.0.1:${port}${path}`, cert)).status;
     expect(await status(main!, "/-/livez")).toBe(200);
     expect(await status(main!, "/-/healthz")).toBe(404);
     expect(await status(control!, "/-/healthz")).toBe(401);

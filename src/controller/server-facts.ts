@@ -1,0 +1,46 @@
+/** What the control plane tells about this server: compute and the database. */
+import { stat } from "node:fs/promises";
+import { databaseFile } from "../contracts/data-layout.ts";
+import type { ComputeShown } from "../contracts/http/answers.ts";
+import type { Database } from "../database/database.ts";
+import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
+
+export function shownCompute(
+  { total, available }: ComputeAccount,
+  machine: Omit<Compute, "gpus">,
+): ComputeShown {
+  const part = (name: keyof Compute, unit: number) => ({
+    total: total[name] / unit,
+    free: Math.max(0, available[name]) / unit,
+  });
+  return {
+    cpus: { ...part("cpuMillis", 1000), machine: machine.cpuMillis / 1000 },
+    memory_bytes: { ...part("memoryBytes", 1), machine: machine.memoryBytes },
+    gpus: part("gpus", 1),
+  };
+}
+
+/** How many replicas and workers wait for compute, and for how long the first of them. */
+export function waitingFor(account: ComputeAccount): { count: number; longestSeconds: number } {
+  const { waitingCount: count, waitingSinceMs: since } = account;
+  return { count, longestSeconds: since === undefined ? 0 : (performance.now() - since) / 1000 };
+}
+
+/** Of SQLite's file with its log, or of a PostgreSQL database. */
+export async function databaseBytes(dataDir: string, postgres: Database | undefined): Promise<number> {
+  if (postgres !== undefined) {
+    const [size] = await postgres.all<{ bytes: number }>(
+      "SELECT pg_database_size(current_database()) AS bytes",
+    );
+    return Number(size!.bytes);
+  }
+  const sizes = await Promise.all(
+    ["", "-wal"].map((end) =>
+      stat(databaseFile(dataDir) + end).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
