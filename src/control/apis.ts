@@ -128,6 +128,7 @@ export function apiRoutes(deps: ApiRoutesDeps): Hono {
       await apis.delete(name);
       return c.json({ message: `deleting ${name}` });
     }
+    tellAudit(c, "with the records of its jobs");
     const jobs = await apis.deleteWithRecords(name);
     return c.json({ message: `deleting ${name} and the records of its ${jobs} jobs` });
   });

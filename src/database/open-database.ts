@@ -3,7 +3,16 @@
  * that it should know, or damaged. Then nothing is changed: a new database would know no job, API or key, and unknown
  * data would be removed.
  */
-import { closeSync, existsSync, openSync, readSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { basename } from "node:path";
 import { Worker } from "node:worker_threads";
 import { CannotStart } from "../contracts/cannot-start.ts";
@@ -16,6 +25,8 @@ import { type OnMoved, schemaVersion } from "./migrations.ts";
 import { type OnLocked, openSqliteDatabase } from "./sqlite.ts";
 import { isDamaged } from "./sqlite-drivers.ts";
 
+const PRIVATE = 0o600;
+const OTHERS = 0o077;
 const HEADER = "SQLite format 3\0";
 
 /** Opens the database, and brings it to this release's schema. Throws `CannotStart` with file, finding and cure. */
@@ -25,6 +36,7 @@ export async function openOwnDatabase(
   onMoved?: OnMoved,
 ): Promise<Database> {
   assertFits(dataDir);
+  keepPrivate(databaseFile(dataDir));
   let db: Database | undefined;
   try {
     db = openSqliteDatabase(databaseFile(dataDir), onLocked);
@@ -37,6 +49,12 @@ export async function openOwnDatabase(
     if (!isDamaged(error)) throw error;
     throw damaged(dataDir, (error as Error).message);
   }
+}
+
+/** SQLite would let everybody read it. The files beside it get its mode. */
+function keepPrivate(file: string): void {
+  closeSync(openSync(file, "a", PRIVATE));
+  if ((statSync(file).mode & OTHERS) !== 0) chmodSync(file, PRIVATE);
 }
 
 /** Throws `CannotStart` if the file cannot be the database of this directory. Opens no database. */

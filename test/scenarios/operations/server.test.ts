@@ -1,7 +1,16 @@
 /** The server itself: its data directory, environments, updates, restarts. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { BACKEND, PYPROJECT } from "../../harness/local-package.ts";
 import { killAll } from "../../harness/processes.ts";
@@ -12,9 +21,17 @@ describe("a server", () => {
   let server: TestServer;
   afterEach(() => server.stop());
 
-  it("keeps its data private: directory 0700, token 0600", async () => {
+  it("keeps its data private: directory 0700, token and database 0600", async () => {
     server = new TestServer();
     await server.start();
+    const databases = isOnSqlite ? ["quern.db", "quern.db-wal"] : [];
+    const modes = () => databases.map((name) => statSync(join(server.dataDir, name)).mode & 0o777);
+    expect(modes()).toEqual(databases.map(() => 0o600));
+    // As a former release left it.
+    await server.stopProcesses();
+    for (const name of databases.slice(0, 1)) chmodSync(join(server.dataDir, name), 0o644);
+    await server.start();
+    expect(modes()).toEqual(databases.map(() => 0o600));
     expect(statSync(server.dataDir).mode & 0o777).toBe(0o700);
     expect(statSync(join(server.dataDir, "admin-token")).mode & 0o777).toBe(0o600);
   });
