@@ -119,10 +119,9 @@ export class Apis implements Service, ReplicasOwner {
 
   /** Also removes the records of its jobs; of an API that is gone, only these. Resolves to their number. */
   async deleteWithRecords(name: string): Promise<number> {
-    const time = timestamp();
     const isDeployed = await this.deployed.isDeployed(name);
     if (isDeployed) await this.delete(name);
-    const jobs = await this.deps.forgetJobsOf(name, time);
+    const jobs = await this.deps.forgetJobsOf(name, timestamp());
     if (jobs === 0 && !isDeployed) throw apiNotFound(name);
     return jobs;
   }

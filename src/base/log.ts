@@ -30,11 +30,6 @@ export function setLogLevel(level: LogLevel): void {
   for (const log of opened) log.level = level;
 }
 
-/** Whether the log goes to a terminal. */
-export function isForPeople(): boolean {
-  return isatty(STDERR);
-}
-
 let own: Log | undefined;
 
 /** The log of this process. */
@@ -49,11 +44,11 @@ export function openProcessLog(name: string, clean: (line: string) => string): v
 }
 
 /**
- * Opens a log, which is called `name` in each line. It goes to stderr, or to `file`. `clean` removes
- * from a line what nobody should read there. Writes are synchronous, so that the last line before a kill is written.
+ * Opens a log, which is called `name` in each line. It goes to stderr, or to `file`. `clean` removes from a line what
+ * nobody should read there. Writes are synchronous, so that the last line before a kill is written.
  */
 export function openLog(name: string, file?: string, clean: (line: string) => string = asItIs): Log {
-  const shape = file === undefined && isForPeople() ? lineForPeople : asItIs;
+  const shape = file === undefined && isatty(STDERR) ? lineForPeople : asItIs;
   const sink =
     file === undefined
       ? destination({ fd: STDERR, sync: true })
@@ -63,7 +58,7 @@ export function openLog(name: string, file?: string, clean: (line: string) => st
   // A terminal may show this log, and a line may contain text from others. JSON leaves some terminal controls
   // unescaped.
   const write = (line: string) => {
-    sink.write(printable(shape(clean(line))));
+    sink.write(printable(clean(shape(line))));
   };
   const log = pino(
     {

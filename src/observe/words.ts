@@ -8,6 +8,11 @@ export function say(text: string): void {
   process.stderr.write(`${printable(text)}\n`);
 }
 
+/** Whether people read standard error as it comes. */
+export function isTerminal(): boolean {
+  return process.stderr.isTTY === true;
+}
+
 let least: LogLevel = "info";
 
 /** `--log-level`, for the lines of the parent. */
@@ -15,11 +20,15 @@ export function tellFrom(level: LogLevel): void {
   least = level;
 }
 
-/** A line of the parent's log. The parent loads the log with its first line, because a start does not need it. */
+/**
+ * A line of the parent's log. The parent loads the log with its first line, because a start does not need it. If an
+ * upgrade has replaced the file meanwhile, the message comes as plain text: a stop must not fail because of its log.
+ */
 export async function tell(level: LogLevel, fields: LogFields, message: string): Promise<void> {
-  const { processLog, setLogLevel } = await import("../base/log.ts");
-  setLogLevel(least);
-  processLog()[level](fields, message);
+  const log = await import("../base/log.ts").catch(() => undefined);
+  if (log === undefined) return say(`quern: ${message}`);
+  log.setLogLevel(least);
+  log.processLog()[level](fields, message);
 }
 
 /** The same, for whoever does not wait for it. */

@@ -5,7 +5,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { inBackground, surviveAll } from "../base/boundary.ts";
 import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
-import { say, tell, tellSoon } from "../observe/words.ts";
+import { isTerminal, say, tell, tellSoon } from "../observe/words.ts";
 import { forgetAddress, writeAddress } from "./address-file.ts";
 import { rememberApiPort } from "./api-port.ts";
 import { Gateways } from "./gateways.ts";
@@ -96,7 +96,8 @@ export class Parent {
     );
     const control = controlUrl === undefined ? "" : `, its control plane at ${controlUrl}`;
     say(`quern is ready at ${mainUrl}${control}`);
-    await tell("info", { event: "server_ready", url: mainUrl }, "the server takes requests");
+    if (!isTerminal())
+      await tell("info", { event: "server_ready", url: mainUrl }, "the server takes requests");
     this.systemd.ready();
   }
 
