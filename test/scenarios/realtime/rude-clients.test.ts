@@ -270,7 +270,8 @@ describe("clients that are rude", () => {
     console.log(
       `    p95 ${alone.toFixed(1)} ms alone, ${beside.toFixed(1)} ms beside ${rude.length} rude connections; gateway RSS ${before.toFixed(0)} -> ${rssMiB(gateway).toFixed(0)} MiB`,
     );
-    expect(beside).toBeLessThan(Math.max(alone * 3, 20));
+    // On a busy machine one turn of the scheduler alone takes 20 ms. If they slowed others, it would be seconds.
+    expect(beside).toBeLessThan(Math.max(alone * 3, 50));
     // A megabyte of credit, what the kernel buffers, and a few kilobytes a connection.
     expect(rssMiB(gateway) - before).toBeLessThan(20 * 4 + connections * 0.04 + 60);
     await eventually(
