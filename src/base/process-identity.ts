@@ -30,11 +30,16 @@ export function processAgeMs(startTime: string): number | undefined {
   }
 }
 
+/** The fields of /proc/PID/stat from the third on (proc(5)). Throws if there is no such process. */
+export function statFields(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  // The command name is in parentheses and may hold anything: fields are counted from the last parenthesis.
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
 function fromProc(pid: number): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command name is in parentheses and may hold anything: fields are counted from the last parenthesis.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const fields = statFields(pid);
     return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
   } catch {
     return undefined;

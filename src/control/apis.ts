@@ -124,7 +124,7 @@ export function apiRoutes(deps: ApiRoutesDeps): Hono {
 
   app.delete("/-/apis/:name", async (c) => {
     const name = c.req.param("name");
-    if (c.req.query("records") !== "true") {
+    if (!flag(c, "records")) {
       await apis.delete(name);
       return c.json({ message: `deleting ${name}` });
     }

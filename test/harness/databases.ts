@@ -37,6 +37,16 @@ export function openTestDatabase(dataDir: string, url: string | undefined): Data
   } as Database;
 }
 
+/** The number of rows of each table that has some. */
+export async function countRows(db: Database, tables: readonly string[]): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const table of tables) {
+    const [row] = await db.all<{ count: number }>(`SELECT count(*) AS count FROM ${table}`);
+    if (row!.count > 0) counts[table] = row!.count;
+  }
+  return counts;
+}
+
 /** Changes the stored specifications of APIs by name, as an SQL pattern. */
 export async function changeSpecs(
   db: Database,

@@ -1,6 +1,7 @@
 /**
  * Bounds the logs of the jobs of each API (docs/contract/operations.md#log-total): those of ended jobs go, the oldest
- * first. A job's own logs are bounded (contracts/limits/logs.ts), but an API may have thousands of jobs.
+ * first, but never those of the newest. A job's own logs are bounded (contracts/limits/logs.ts), but an API may have
+ * thousands of jobs.
  */
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -34,12 +35,14 @@ async function boundLogsOf(
   isStopped: () => boolean,
 ): Promise<number> {
   const { logDirectory, jobLog, logBytesMax } = options;
-  let [total, removed] = [0, 0];
+  let [kept, removed] = [0, 0];
   for await (const job of newestFirst(api, options.db)) {
     if (isStopped()) break;
     const bytes = await bytesOf(logDirectory(job));
-    total += bytes;
-    if (total <= logBytesMax || bytes <= NOTE_BYTES_MAX) continue;
+    if (kept === 0 || kept + bytes <= logBytesMax || bytes <= NOTE_BYTES_MAX) {
+      kept += bytes;
+      continue;
+    }
     await rm(logDirectory(job), { recursive: true, force: true });
     const size = `${Math.round(logBytesMax / 1024 ** 2)} MiB`;
     jobLog(job, `the former lines were removed: logs of newer jobs of ${api} take ${size} (--keep-logs)`);

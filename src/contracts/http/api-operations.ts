@@ -96,7 +96,7 @@ export const API_OPERATIONS: readonly Operation[] = [
       },
     ],
     answers: { "application/json": messageSchema },
-    errors: [...NAMED_API_ERRORS, "wrong_state", "origin_not_allowed"],
+    errors: [...NAMED_API_ERRORS, "wrong_state", "invalid_request", "origin_not_allowed"],
   },
   {
     id: "refreshApi",

@@ -60,12 +60,21 @@ describe("the logs of the jobs of an API", () => {
     expect(await bound(20_000)).toBe(0);
   });
 
+  it("of the newest stay, and of older ones those that fit beside it", async () => {
+    for (const [job, bytes] of [2_000, 9_000, 4_000].entries()) await add(job, "a", bytes);
+    expect(await bound(3_000)).toBe(2);
+    expect(kept([0, 1, 2])).toEqual([2]);
+    for (const [job, bytes] of [2_000, 9_000, 4_000].entries()) await add(job + 3, "b", bytes);
+    expect(await bound(7_000)).toBe(1);
+    expect(kept([3, 4, 5])).toEqual([3, 5]);
+  });
+
   it("of a running job stay, and do not count", async () => {
-    await add(0, "a", 10_000);
-    await add(1, "a", 10_000, "NULL");
-    expect(await bound(10_000)).toBe(0);
-    expect(await bound(9_000)).toBe(1);
-    expect(kept([0, 1])).toEqual([1]);
+    for (const job of [0, 1]) await add(job, "a", 10_000);
+    await add(2, "a", 10_000, "NULL");
+    expect(await bound(20_000)).toBe(0);
+    expect(await bound(19_000)).toBe(1);
+    expect(kept([0, 1, 2])).toEqual([1, 2]);
   });
 
   it("are found among many jobs", async () => {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { deleteApi } from "../../../src/apis/records/api-rows.ts";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
 import {
@@ -21,6 +22,7 @@ import {
 import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { countRows } from "../../harness/databases.ts";
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse("2026-02-01T00:00:00.000Z");
@@ -106,23 +108,8 @@ describe("the retention", () => {
   });
 
   describe("of a deleted API", () => {
-    /** The number of rows of each table that has some. */
-    const rows = async () => {
-      const tables = [
-        "jobs",
-        "job_configs",
-        "job_outputs",
-        "output_parts",
-        "job_submissions",
-        "api_versions",
-      ];
-      const counts: [string, number][] = [];
-      for (const table of tables) {
-        const [row] = await db.all<{ count: number }>(`SELECT count(*) AS count FROM ${table}`);
-        if (row!.count > 0) counts.push([table, row!.count]);
-      }
-      return Object.fromEntries(counts);
-    };
+    const tables = ["jobs", "job_configs", "job_outputs", "output_parts", "job_submissions", "api_versions"];
+    const rows = () => countRows(db, tables);
     beforeEach(async () => {
       await db.run(
         `INSERT INTO api_versions (name, api_id, predictor_id, spec_json, project_id, deployed_time)
@@ -184,6 +171,15 @@ describe("the retention", () => {
     expect(await makeRetention(0).runOnce(NOW_MS + DAY_MS / 4)).toEqual([]);
     await db.run("DELETE FROM apis");
     await retention.runOnce(NOW_MS + 30 * DAY_MS);
+    expect(await jobTotals(db)).toEqual([]);
+  });
+
+  it("the counts go with the API, also if all records were gone before", async () => {
+    await db.run("UPDATE jobs SET end_time = '2026-01-20T00:00:00.000Z'");
+    await makeRetention(1).runOnce(NOW_MS);
+    await makeRetention(1).runOnce(NOW_MS);
+    expect(await countRows(db, ["jobs", "forgotten_jobs"])).toEqual({ forgotten_jobs: 1 });
+    await deleteApi(db, "a");
     expect(await jobTotals(db)).toEqual([]);
   });
 

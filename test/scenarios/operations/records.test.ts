@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { countRows } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { ECHO, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
@@ -33,13 +34,9 @@ describe("the records of a deleted API's jobs", () => {
   };
   const rows = async () => {
     const db = server.openDatabase();
-    const counts: [string, number][] = [];
-    for (const table of TABLES) {
-      const [row] = await db.all<{ count: number }>(`SELECT count(*) AS count FROM ${table}`);
-      if (row!.count > 0) counts.push([table, row!.count]);
-    }
+    const counts = await countRows(db, TABLES);
     await db.close();
-    return Object.fromEntries(counts);
+    return counts;
   };
   const entries = (...path: string[]) => {
     const directory = join(server.dataDir, ...path);
