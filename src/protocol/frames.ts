@@ -93,6 +93,12 @@ export class FrameWriter {
     this.body(body);
   }
 
+  /** One frame whose body is a short text in Latin-1. It needs no buffer of its own. */
+  frameOfText(type: number, id: number, text: string): void {
+    this.head(type, 0, id, text.length);
+    this.slabEnd += this.slab.write(text, this.slabEnd, "latin1");
+  }
+
   /** One frame whose body consists of several parts. The parts are not joined by a copy. */
   frameOfParts(type: number, id: number, parts: readonly Buffer[], length: number): void {
     const [first, ...more] = parts as [Buffer, ...Buffer[]];

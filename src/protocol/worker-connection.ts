@@ -92,6 +92,11 @@ export class WorkerConnection {
     this.scheduleFlush();
   }
 
+  /** Sends a short text in Latin-1 together with the message that follows: it is no reason for another write. */
+  sendTextBefore(type: number, id: number, text: string): void {
+    this.writer.frameOfText(type, id, text);
+  }
+
   /** Sends a body in the parts that it came in, without joining them. */
   sendParts(type: number, id: number, parts: readonly Buffer[]): void {
     if (parts.length === 1) return this.send(type, id, parts[0]!);

@@ -94,7 +94,7 @@ export class ReplicaClient {
   send(prediction: PredictionRequest): void {
     const id = this.sent.add(prediction);
     const { requestId, meta, body } = prediction;
-    this.connection!.send(MESSAGE.REQUEST_ID, id, Buffer.from(requestId, "latin1"));
+    this.connection!.sendTextBefore(MESSAGE.REQUEST_ID, id, requestId);
     if (meta !== undefined) this.connection!.send(MESSAGE.META, id, Buffer.from(meta));
     this.connection!.sendParts(MESSAGE.PREDICT, id, body);
   }
