@@ -66,7 +66,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
 /** The parts of its own room that an inner room may import; "batch" stands for the files directly in batch. */
 const INNER_ROOMS: Record<string, readonly string[]> = {
   base: ["base/log"],
-  "base/log": [],
+  "base/log": ["base"],
   "base/fair": [],
   "base/files": [],
   "base/json": [],

@@ -119,9 +119,11 @@ export class Apis implements Service, ReplicasOwner {
 
   /** Also removes the records of its jobs; of an API that is gone, only these. Resolves to their number. */
   async deleteWithRecords(name: string): Promise<number> {
+    // Before the name is free: jobs of a later API stay.
+    const time = timestamp();
     const isDeployed = await this.deployed.isDeployed(name);
     if (isDeployed) await this.delete(name);
-    const jobs = await this.deps.forgetJobsOf(name, timestamp());
+    const jobs = await this.deps.forgetJobsOf(name, time);
     if (jobs === 0 && !isDeployed) throw apiNotFound(name);
     return jobs;
   }

@@ -16,9 +16,9 @@ export function buildRoutes(
   { options, epoch, log }: Infrastructure,
   orphans: readonly WorkerRecord[],
 ): RoutePublisher {
-  const onRefused = (refused: RefusedRoute) =>
+  const onRefused = ({ name: api, detail }: RefusedRoute) =>
     log.error(
-      { event: "route_not_published", ...refused },
+      { event: "route_not_published", api, detail },
       "a route is not published: no gateway could read it",
     );
   return new RoutePublisher(routesFile(options.dataDir), epoch, onRefused, capabilityRoutes(orphans));

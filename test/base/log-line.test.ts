@@ -24,6 +24,9 @@ describe("a line of the log for people", () => {
     expect(line({ err: { type: "Error", message: "no", stack: "Error: no\n  at f" } })).toBe(
       "warn  a replica is gone\n    Error: no\n      at f\n",
     );
+    expect(line({ msg: "x\ny", why: "a\n12:00:00 error forged" })).toBe(
+      "warn  x\\ny (why=a\\n12:00:00 error forged)\n",
+    );
     expect(line({ err: "as text" })).toBe("warn  a replica is gone\n    as text\n");
   });
 });

@@ -1,4 +1,5 @@
-/** A line of the log as people read it on a terminal. Pure. */
+/** A line of the log as people read it on a terminal. Texts of others cannot begin a line of their own. Pure. */
+import { printableLine } from "../printable.ts";
 
 interface Line {
   level: string;
@@ -17,9 +18,12 @@ export function lineForPeople(json: string): string {
   const time = new Date(line.time).toTimeString().slice(0, 8);
   const fields = Object.entries(line)
     .filter(([name, value]) => !LEFT_OUT.has(name) && value !== null && value !== "")
-    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+    .map(
+      ([name, value]) =>
+        `${name}=${typeof value === "string" ? printableLine(value) : JSON.stringify(value)}`,
+    );
   const behind = fields.length === 0 ? "" : ` (${fields.join(" ")})`;
   const stack = typeof err === "string" ? err : (err?.stack ?? err?.message);
   const below = stack === undefined ? "" : `${stack.replace(/^/gm, "    ")}\n`;
-  return `${time} ${line.level.padEnd(5)} ${line.msg}${behind}\n${below}`;
+  return `${time} ${line.level.padEnd(5)} ${printableLine(line.msg)}${behind}\n${below}`;
 }

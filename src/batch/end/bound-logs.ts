@@ -53,12 +53,11 @@ async function boundLogsOf(
 
 /** The ended jobs of an API that still have their data. */
 async function* newestFirst(api: string, db: Database): AsyncGenerator<string> {
-  const next = `SELECT job_id, end_time, pruned_time FROM jobs WHERE api_name = ? AND (? = '' OR job_id < ?)
+  const next = `SELECT job_id, end_time, pruned_time FROM jobs WHERE api_name = ? AND job_id < ?
     ORDER BY job_id DESC LIMIT ${AGED_JOBS_AT_ONCE}`;
-  for (let before = ""; ; ) {
+  for (let before = "~"; ; ) {
     const jobs = await db.all<{ job_id: string; end_time: string | null; pruned_time: string | null }>(next, [
       api,
-      before,
       before,
     ]);
     for (const { job_id, end_time, pruned_time } of jobs)

@@ -1,6 +1,6 @@
 /**
  * Removes the last rows of a pruned job: after `--keep-records`, on request (`quern delete API --records`), or once no API
- * has the name of the job's any more, because then nobody can read them, and nothing else would ever remove them.
+ * has that name, because then nobody can read them, and nothing else would ever remove them.
  */
 import { IDEMPOTENCY_KEPT_MS } from "../../contracts/limits/submissions.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
@@ -72,7 +72,8 @@ export async function askToForget(db: Database, apiName: string, time: string): 
     await tx.run("DELETE FROM forget_requests WHERE api_name = ?", [apiName]);
     await tx.run("INSERT INTO forget_requests (api_name, created_before) VALUES (?, ?)", [apiName, time]);
     // A submission to a new API of that name must not find a job that is about to go.
-    await tx.run("DELETE FROM idempotency_keys WHERE api_name = ?", [apiName]);
+    const theirs = "job_id IN (SELECT job_id FROM jobs WHERE api_name = ? AND created_time <= ?)";
+    await tx.run(`DELETE FROM idempotency_keys WHERE api_name = ? AND ${theirs}`, [apiName, apiName, time]);
     return jobs;
   });
 }
