@@ -22,7 +22,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   access: { rooms: ["base", "contracts"], npm: ["jose"] },
   backup: { rooms: ["base", "contracts", "database"], npm: ["tar", "zod"] },
   observe: { rooms: ["base", "contracts"], npm: [] },
-  engine: { rooms: ["base", "contracts", "protocol"], npm: [] },
+  engine: { rooms: ["base", "contracts", "protocol"], npm: ["tinyqueue"] },
   apis: {
     rooms: [
       "base",
@@ -119,9 +119,10 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   database: ["database/schema"],
   "database/postgres": ["database"],
   "database/schema": [],
-  engine: ["engine/environments"],
+  engine: ["engine/environments", "engine/scheduler"],
   "engine/environments": [],
   "engine/local": ["engine", "engine/environments"],
+  "engine/scheduler": [],
   gateway: ["gateway/answers", "gateway/connections", "gateway/door", "gateway/replicas"],
   "gateway/answers": ["gateway/connections"],
   "gateway/connections": [],

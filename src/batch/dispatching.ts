@@ -60,7 +60,7 @@ export class Dispatching implements Phase, WorkersOwner {
       onLetters: () => isForSqs(job) && deps.onLetters({ queue: job.dead_letter_queue!, api: job.api_name }),
       onCommitted: () => {
         this.dispatcher.committed();
-        this.recycleWorn();
+        this.letLeave();
       },
       onError: (error) => run.unexpected(error),
       output: run.output,
@@ -113,6 +113,7 @@ export class Dispatching implements Phase, WorkersOwner {
   }
 
   ready(worker: BatchWorker): void {
+    this.run.hasWorker();
     worker.tellTotal(this.totalBatches);
     this.dispatcher.addWorker(worker);
   }
@@ -126,15 +127,15 @@ export class Dispatching implements Phase, WorkersOwner {
   }
 
   /** The last workers stay for `on_job_complete`. */
-  private recycleWorn(): void {
+  private letLeave(): void {
     const isLast = this.settlements.settledBatches >= this.totalBatches;
-    if (this.run.isEnding || isLast || !this.workers.wearOut) return;
-    for (const worker of this.dispatcher.takeWorn()) this.workers.recycle(worker);
+    if (this.run.isEnding || isLast || !this.workers.mayLeave) return;
+    for (const worker of this.dispatcher.takeLeaving()) this.workers.letGo(worker);
   }
 
   tick(nowMs: number): void {
     this.workers.logWaiting(nowMs);
-    this.recycleWorn();
+    this.letLeave();
     if (this.timeoutMs === undefined) return;
     for (const worker of this.dispatcher.overdue(nowMs, this.timeoutMs)) worker.killForTimeout();
   }

@@ -4,6 +4,7 @@
  */
 import { contain } from "../base/boundary.ts";
 import { itemsFile } from "../contracts/data-layout.ts";
+import { workersOf } from "../engine/scheduler/claims.ts";
 import { type EnqueueTurnEnd, enqueueJob } from "./enqueue/enqueue-job.ts";
 import type { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
 import { EnqueuingDeaths, isSuspect } from "./enqueue/enqueuing-deaths.ts";
@@ -54,7 +55,7 @@ export class Enqueuing implements Phase, WorkersOwner {
         diskWait,
         log: deps.log,
       },
-      holder: `job ${job_id} of ${api_name}`,
+      by: workersOf(job_id, api_name, 0),
       start: (gpus) => deps.startWorker(api_name, api_id, job_id, gpus),
       forget: deps.forgetWorker,
       init: async (total) => ({
@@ -150,7 +151,9 @@ export class Enqueuing implements Phase, WorkersOwner {
   }
 
   /** A ready worker waits for batches. */
-  ready(_: BatchWorker): void {}
+  ready(_: BatchWorker): void {
+    this.run.hasWorker();
+  }
 
   /** No batch can have been in hand yet. */
   died(_: BatchWorker, { exit }: WorkerDeath): void {
@@ -164,6 +167,8 @@ export class Enqueuing implements Phase, WorkersOwner {
 
   tick(nowMs: number): void {
     this.workers.logWaiting(nowMs);
+    if (this.workers.mayLeave)
+      for (const worker of this.workers.ready()) if (worker.isAskedToYield) this.workers.letGo(worker);
     if (this.deaths.isSurvived(nowMs)) this.survive();
   }
 

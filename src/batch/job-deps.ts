@@ -3,9 +3,10 @@
 import type { ReachKillPoint } from "../base/kill-points.ts";
 import type { Log } from "../base/log.ts";
 import type { Database, Statements } from "../database/database.ts";
-import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
+import type { ComputeAccount } from "../engine/compute-account.ts";
 import type { RunningWorker } from "../engine/engine.ts";
 import type { Lifetime } from "../engine/lifetime.ts";
+import type { Compute } from "../engine/scheduler/compute.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { Solitude } from "./dispatch/solitude.ts";

@@ -3,7 +3,7 @@
  * in `end`, the only writer of the closing record here. A stop from outside wins or loses there like any other cause.
  */
 import { contain } from "../base/boundary.ts";
-import { timestamp, wallMs } from "../base/clock.ts";
+import { timestamp } from "../base/clock.ts";
 import { type DiskWait, describeShortage } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import { itemsFile } from "../contracts/data-layout.ts";
@@ -29,7 +29,7 @@ import { type JobInput, jobInput } from "./records/job-input.ts";
 import { outputFailed, unexpected } from "./records/job-reasons.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import type { EndCause } from "./records/job-status.ts";
-import { FormerOwner, setStartTime } from "./records/owned-job.ts";
+import { FormerOwner, setNotQueued, setStartTime } from "./records/owned-job.ts";
 import { storedInput } from "./records/stored-input.ts";
 import type { RunTicker, Ticking } from "./run-ticker.ts";
 import { StoreWait } from "./store-wait.ts";
@@ -81,10 +81,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     this.places = places;
     this.ticker = ticker;
     this.startTime = job.start_time ?? timestamp();
-    this.deadline = new JobDeadline(job.timeout_s, job.round_started_time ?? job.created_time, {
-      wallMs: wallMs(),
-      monotonicMs: performance.now(),
-    });
+    this.deadline = new JobDeadline(job.timeout_s, job.round_started_time ?? job.created_time);
     this.over = this.left.signal;
     this.storeWait = new StoreWait(jobLog, this.over);
     this.store = new PatientStore(deps.store, this.storeWait);
@@ -125,6 +122,10 @@ export class JobRun implements Service, RunOfJob, Ticking {
   /** Stops the job, for a DELETE or because its API is deleted; false if it had another end. */
   async stopJob(): Promise<boolean> {
     return this.end({ kind: "stopped" });
+  }
+
+  hasWorker(): void {
+    if (this.job.queued_time !== null) this.inside(() => setNotQueued(this.deps.db, this.job));
   }
 
   waiting(withNames: boolean): string | undefined {

@@ -38,6 +38,8 @@ export interface RunOfJob {
   readonly isEnding: boolean;
   /** Aborted when the job is ending, or is left to the next controller. */
   readonly over: AbortSignal;
+  /** A worker is ready. Its first one ends the time in which the job was queued. */
+  hasWorker(): void;
   /** Ends the job; the first cause wins. */
   endSoon(cause: EndCause): void;
   /** Ends the job because its output cannot be written. */

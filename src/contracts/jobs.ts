@@ -156,6 +156,9 @@ export const jobStatusSchema = z.strictObject({
   worker_counts: workerCountsSchema.optional(),
   start_time: z.string().optional(),
   end_time: z.string().optional(),
+  queued_time: z.string().optional().meta({
+    description: "since when a job in progress waits for its first worker; absent once one was ready",
+  }),
   waiting: z.string().optional().meta({ description: "what a job in progress waits for, in a sentence" }),
   reason: jobReasonSchema.optional(),
   output: jobOutputSchema.optional(),

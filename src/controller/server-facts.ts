@@ -3,7 +3,8 @@ import { stat } from "node:fs/promises";
 import { databaseFile } from "../contracts/data-layout.ts";
 import type { ComputeShown } from "../contracts/http/answers.ts";
 import type { Database } from "../database/database.ts";
-import type { Compute, ComputeAccount } from "../engine/compute-account.ts";
+import type { ComputeAccount } from "../engine/compute-account.ts";
+import type { Compute } from "../engine/scheduler/compute.ts";
 
 export function shownCompute(
   { total, available }: ComputeAccount,

@@ -2,7 +2,9 @@
  * Describes compute in words: what is needed, how much exists, who holds it, and what to do. Only an administrator may
  * read who holds it, because these are APIs and jobs of others.
  */
-import type { Compute, Reservation } from "./compute-account.ts";
+import type { Reservation } from "./reservations.ts";
+import type { Holding } from "./scheduler/claims.ts";
+import type { Compute } from "./scheduler/compute.ts";
 
 /** Only the largest holders, so that the message stays one sentence. */
 const HOLDERS_SHOWN = 5;
@@ -11,7 +13,7 @@ export interface ComputeState {
   total: Compute;
   /** May be negative. */
   free: Compute;
-  held: ReadonlyMap<Reservation, string>;
+  held: ReadonlyMap<Reservation, Holding>;
 }
 
 /** Names who holds the compute if `withNames`. */
@@ -27,10 +29,10 @@ export function describeCompute(
 }
 
 /** The largest holders, each with the sum of its reservations. */
-function holders(held: ReadonlyMap<Reservation, string>): string {
+function holders(held: ReadonlyMap<Reservation, Holding>): string {
   const reservations = new Map<string, Reservation[]>();
-  for (const [reservation, holder] of held)
-    reservations.set(holder, [...(reservations.get(holder) ?? []), reservation]);
+  for (const [reservation, { by }] of held)
+    reservations.set(by.holder, [...(reservations.get(by.holder) ?? []), reservation]);
   const sums = [...reservations].map(([holder, theirs]) => [holder, sumOf(theirs)] as const);
   const most = sums.sort(([, a], [, b]) => b.gpus - a.gpus || b.cpuMillis - a.cpuMillis);
   const inWords = (holder: string, sum: Compute) => `${holder} (${amountsOf(sum, sum.gpus > 0)})`;

@@ -62,9 +62,10 @@ export class StartWatch {
     this.wait();
   }
 
-  /** The worker is ready, or gone. */
-  end(): void {
+  /** The worker is ready, or gone. Returns how many milliseconds it took. */
+  end(): number {
     clearTimeout(this.timer);
+    return performance.now() - this.begunMs;
   }
 
   private wait(): void {

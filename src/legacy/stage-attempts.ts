@@ -4,10 +4,10 @@
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Compute } from "../engine/compute-account.ts";
 import type { WorkerExit } from "../engine/engine.ts";
 import { OWN_REQUIREMENTS } from "../engine/environments/environment-id.ts";
 import type { Interpreter } from "../engine/environments/interpreter.ts";
+import type { Compute } from "../engine/scheduler/compute.ts";
 import { describeExit } from "../engine/worker-exit.ts";
 import type { Artifacts } from "./artifacts.ts";
 import type { Places } from "./plans.ts";

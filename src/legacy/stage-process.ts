@@ -7,9 +7,9 @@ import { mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises
 import { join } from "node:path";
 import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
-import type { Reservation } from "../engine/compute-account.ts";
 import type { Engine, RunningWorker, WorkerExit, WorkerIdentity } from "../engine/engine.ts";
 import type { Interpreter } from "../engine/environments/interpreter.ts";
+import type { Reservation } from "../engine/reservations.ts";
 import type { Artifacts } from "./artifacts.ts";
 import type { StageReservations } from "./stage-reservations.ts";
 

@@ -1,13 +1,15 @@
 /** Reserves compute for the stages of one application, and says which model waits for it and why. */
 import { parseBytes, parseCpuMillis } from "../contracts/config/quantities.ts";
-import type { Ask, Compute, Reservation } from "../engine/compute-account.ts";
+import type { Ask, Reservation } from "../engine/reservations.ts";
+import { type Claimant, stagesOf } from "../engine/scheduler/claims.ts";
+import type { Compute } from "../engine/scheduler/compute.ts";
 import type { ResourceGraph } from "./check/resource-graph.ts";
 
 /** The machine's reservations. */
 export interface StageAccount {
-  ask: (need: Compute, onReserved: (reservation: Reservation) => void, holder: string) => Ask;
+  ask: (need: Compute, onReserved: (reservation: Reservation) => void, by: Claimant) => Ask;
   cancel: (ask: Ask) => boolean;
-  occupyAgain: (need: Compute, gpus: readonly string[], holder: string) => Reservation;
+  occupyAgain: (need: Compute, gpus: readonly string[], by: Claimant) => Reservation;
   giveBack: (reservation: Reservation) => void;
   describe: (need: Compute, withNames: boolean) => string;
 }
@@ -28,14 +30,13 @@ export class StageReservations {
   /** The model that waits for compute, and why. */
   waiting: { id: string; reason: string } | undefined;
   private readonly account: StageAccount;
-  /** Names the application to others that wait for compute. */
-  private readonly holder: string;
+  private readonly by: Claimant;
   private readonly ended: AbortSignal;
 
   /** `ended`: nothing is reserved any more. */
   constructor(account: StageAccount, app: string, ended: AbortSignal) {
     this.account = account;
-    this.holder = `application ${app}`;
+    this.by = stagesOf(app);
     this.ended = ended;
   }
 
@@ -44,8 +45,7 @@ export class StageReservations {
     if (this.ended.aborted) return undefined;
     const { account } = this;
     // A stage that needs nothing never waits, even if others have reserved more than the machine has.
-    if (need.cpuMillis + need.memoryBytes + need.gpus === 0)
-      return account.occupyAgain(need, [], this.holder);
+    if (need.cpuMillis + need.memoryBytes + need.gpus === 0) return account.occupyAgain(need, [], this.by);
     this.waiting = { id, reason: account.describe(need, true) };
     const reservation = await this.ask(need);
     this.waiting = undefined;
@@ -57,7 +57,7 @@ export class StageReservations {
   /** Reserves again the resources held by the previous controller's stage. */
   occupyAgain(reservation: Reservation): Reservation {
     const { gpus } = reservation;
-    return this.account.occupyAgain({ ...reservation, gpus: gpus.length }, gpus, this.holder);
+    return this.account.occupyAgain({ ...reservation, gpus: gpus.length }, gpus, this.by);
   }
 
   giveBack(reservation: Reservation): void {
@@ -67,7 +67,7 @@ export class StageReservations {
   private ask(need: Compute): Promise<Reservation | undefined> {
     const { account, ended } = this;
     return new Promise((resolve) => {
-      const ask = account.ask(need, resolve, this.holder);
+      const ask = account.ask(need, resolve, this.by);
       ended.addEventListener("abort", () => account.cancel(ask) && resolve(undefined));
     });
   }

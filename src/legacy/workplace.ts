@@ -6,9 +6,9 @@ import type { ResourceState, ServedApi } from "../contracts/config/applications.
 import { applicationDirectory, applicationLogDirectory, projectDirectory } from "../contracts/data-layout.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { Database } from "../database/database.ts";
-import type { Compute } from "../engine/compute-account.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Interpreter } from "../engine/environments/interpreter.ts";
+import type { Compute } from "../engine/scheduler/compute.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { ApplicationRecord } from "./application-rows.ts";
 import { Artifacts } from "./artifacts.ts";

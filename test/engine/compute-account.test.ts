@@ -2,7 +2,9 @@ import { describe, expect, it, vi } from "vitest";
 import { openLog } from "../../src/base/log.ts";
 import { JobWorkers } from "../../src/batch/workers/job-workers.ts";
 import { STALLED_AFTER_MS } from "../../src/contracts/limits/jobs.ts";
-import { ComputeAccount, type Reservation } from "../../src/engine/compute-account.ts";
+import { ComputeAccount } from "../../src/engine/compute-account.ts";
+import type { Reservation } from "../../src/engine/reservations.ts";
+import { replicasOf, stagesOf, workersOf } from "../../src/engine/scheduler/claims.ts";
 import { LONG_LIFE } from "../harness/lifetime.ts";
 
 const GIB = 2 ** 30;
@@ -14,7 +16,7 @@ function jobWorkers(account: ComputeAccount): JobWorkers {
     epoch: 1,
     account,
     lifetime: LONG_LIFE,
-    holder: "a job",
+    by: workersOf("job", "a", 0),
     diskWait: { onWait() {}, signal: new AbortController().signal },
     compute: { cpuMillis: 200, memoryBytes: 0, gpus: 0 },
     start: () => Promise.reject(new Error("there is no room")),
@@ -55,12 +57,12 @@ describe("the machine's account", () => {
     const account = new ComputeAccount({ cpuMillis: 4000, memoryBytes: GIB, gpus: ["0"] });
     const need = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
     expect(account.describe(need, true)).toMatch(/are free$/);
-    account.occupy({ ...need, memoryBytes: GIB / 2 }, "API a");
-    const reservation = account.occupyAgain({ ...need, gpus: 1 }, ["0"], "application b");
-    for (let i = 0; i < 2; i++) account.ask(need, () => {}, "job c");
+    account.occupy({ ...need, memoryBytes: GIB / 2 }, replicasOf("a"));
+    const reservation = account.occupyAgain({ ...need, gpus: 1 }, ["0"], stagesOf("b"));
+    for (let i = 0; i < 2; i++) account.ask(need, () => {}, workersOf("c", "c", 0));
     await turn();
     expect(account.describe(need, true)).toMatch(
-      /each takes 1 CPU; 0 CPU .* of 4 CPU .* are free; reserved by application b \(1 CPU and 1 GPU\), job c \(2 CPU\), API a \(1 CPU and 512 MiB\); it starts when enough is free: .* start the server with a larger --cpus$/,
+      /each takes 1 CPU; 0 CPU .* of 4 CPU .* are free; reserved by application b \(1 CPU and 1 GPU\), job c of c \(2 CPU\), API a \(1 CPU and 512 MiB\); it starts when enough is free: .* start the server with a larger --cpus$/,
     );
     expect(account.describe(need, false)).toMatch(/ of 4 CPU .* are free; it starts when enough is free: /);
     const never = { cpuMillis: 5000, memoryBytes: 2 * GIB, gpus: 2 };
@@ -68,8 +70,8 @@ describe("the machine's account", () => {
       /; it can never fit on this server: lower compute.cpu and compute.mem and compute.gpu, or start the server with a larger --cpus and --memory and --gpus$/,
     );
     account.giveBack(reservation);
-    expect(account.describe(need, true)).not.toContain("application b");
-    for (let i = 0; i < 6; i++) account.occupy({ ...need, cpuMillis: 1 }, `API ${i}`);
+    expect(account.describe(need, true)).not.toContain(stagesOf("b"));
+    for (let i = 0; i < 6; i++) account.occupy({ ...need, cpuMillis: 1 }, replicasOf(`${i}`));
     expect(account.describe(need, true)).toMatch(/, API 2 \(0.001 CPU\), 3 more \(0.003 CPU\); it starts/);
   });
 
@@ -164,7 +166,10 @@ describe("a reservation", () => {
 
   it("is cut into the parts of a replica's processes", () => {
     const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: ["0", "1"] });
-    const parts = account.split(account.occupy({ cpuMillis: 800, memoryBytes: GIB, gpus: 2 }, "API a")!, 2);
+    const parts = account.split(
+      account.occupy({ cpuMillis: 800, memoryBytes: GIB, gpus: 2 }, replicasOf("a"))!,
+      2,
+    );
     expect(parts).toEqual(["0", "1"].map((gpu) => ({ cpuMillis: 400, memoryBytes: GIB / 2, gpus: [gpu] })));
     account.giveBack(parts[0]!);
     expect(account.describe(small, true)).toContain("reserved by API a (0.4 CPU and 512 MiB and 1 GPU)");
@@ -224,7 +229,11 @@ describe("a worker that waits for compute", () => {
     const workers = jobWorkers(account);
     const count = Number.MAX_SAFE_INTEGER;
     workers.keepAt(count);
-    account.ask({ cpuMillis: 1000, memoryBytes: 0, gpus: 0 }, () => others.push(1), "another job");
+    account.ask(
+      { cpuMillis: 1000, memoryBytes: 0, gpus: 0 },
+      () => others.push(1),
+      workersOf("another", "a", 0),
+    );
     await turn();
     const now = performance.now();
     expect(workers.counts(now)).toMatchObject({ pending: count, stalled: 0 });

@@ -38,7 +38,7 @@ const UNITS = {
       "JobWorkers",
       "batch/workers/job-workers.js",
       ["startMissing", "keepAt", "startOne", "drop"],
-      ({ options }) => options.holder.split(" of ")[1],
+      ({ options }) => options.by.api.split(" ")[1],
     ],
     [
       "BatchWorker",

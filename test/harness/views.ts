@@ -22,6 +22,7 @@ export interface JobView {
       last_lines?: string[];
     };
   };
+  queued_time?: string;
   waiting?: string;
   output?: { batches: number; rows: number; bytes: number; has_manifest: boolean };
   config: unknown;

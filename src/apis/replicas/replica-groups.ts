@@ -1,5 +1,7 @@
 /** The replica groups of all real-time APIs, by name. They follow the deployed versions. */
-import type { Compute, ComputeAccount } from "../../engine/compute-account.ts";
+import type { ComputeAccount } from "../../engine/compute-account.ts";
+import { replicasOf } from "../../engine/scheduler/claims.ts";
+import type { Compute } from "../../engine/scheduler/compute.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
 import type { Replica } from "./replica.ts";
@@ -83,6 +85,6 @@ export class ReplicaGroups {
 
   private placesOf(name: string): ReplicaPlaces {
     const onReserved = () => this.loop.soon();
-    return new ReplicaPlaces({ account: this.deps.account, holder: `API ${name}`, onReserved });
+    return new ReplicaPlaces({ account: this.deps.account, by: replicasOf(name), onReserved });
   }
 }

@@ -3,9 +3,10 @@
  * stays with its API.
  */
 import { contain } from "../../base/boundary.ts";
-import type { ComputeAccount, Reservation } from "../../engine/compute-account.ts";
+import type { ComputeAccount } from "../../engine/compute-account.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
 import type { Lifetime } from "../../engine/lifetime.ts";
+import type { Reservation } from "../../engine/reservations.ts";
 import type { Init } from "../../protocol/messages.ts";
 import type { ApiVersion } from "../records/api-rows.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";

@@ -3,8 +3,11 @@
  * waits for. If a replica dies or makes space for its successor, its reservation stays with the API. No other waiting
  * API or job gets it first.
  */
-import type { Ask, Compute, ComputeAccount, Reservation } from "../../engine/compute-account.ts";
+import type { ComputeAccount } from "../../engine/compute-account.ts";
 import { sumOf } from "../../engine/describe-compute.ts";
+import type { Ask, Reservation } from "../../engine/reservations.ts";
+import type { Claimant } from "../../engine/scheduler/claims.ts";
+import { type Compute, combine, isEqual } from "../../engine/scheduler/compute.ts";
 
 /** A worker and its reservation; undefined once another worker has taken it over. */
 export interface ReservedWorker {
@@ -13,8 +16,7 @@ export interface ReservedWorker {
 
 export interface PlacesOptions {
   account: ComputeAccount;
-  /** The holder's name, which others that wait are shown. */
-  holder: string;
+  by: Claimant;
   /** Called when a reservation that was waited for is granted. */
   onReserved: () => void;
 }
@@ -52,21 +54,21 @@ export class ReplicaPlaces {
 
   /** Takes a reservation for a worker; undefined if there is none. */
   take(): Reservation | undefined {
-    const { account, holder } = this.options;
-    return this.kept.pop() ?? account.occupy(this.need, holder);
+    const { account, by } = this.options;
+    return this.kept.pop() ?? account.occupy(this.need, by);
   }
 
   /** Reserves again for a worker that a former controller started. */
   takeAgain(gpus: readonly string[]): Reservation {
-    const { account, holder } = this.options;
-    return account.occupyAgain(this.need, gpus, holder);
+    const { account, by } = this.options;
+    return account.occupyAgain(this.need, gpus, by);
   }
 
   /** Keeps the reservation of a worker that is gone, for its successor. */
   keep(reservation: Reservation): void {
-    const { account, holder } = this.options;
+    const { account, by } = this.options;
     const isSame = isEqual(this.need, sumOf([reservation]));
-    const fitting = isSame ? reservation : account.exchange([reservation], this.need, holder);
+    const fitting = isSame ? reservation : account.exchange([reservation], this.need, by);
     if (fitting === undefined) account.giveBack(reservation);
     else this.kept.push(fitting);
   }
@@ -78,12 +80,12 @@ export class ReplicaPlaces {
 
   /** Waits for the compute of this many more workers, in whole replicas, and cancels other requests. */
   waitFor(workers: number): void {
-    const { account, holder } = this.options;
+    const { account, by } = this.options;
     const whole = this.ofReplica;
     const count = Math.min(Math.ceil(workers / this.perReplica), Math.max(1, account.capacity(whole)));
     for (const ask of this.asks.splice(workers > 0 ? count : 0)) account.cancel(ask);
     while (workers > 0 && this.asks.length < count) {
-      const ask: Ask = account.ask(whole, (reservation) => this.granted(ask, reservation), holder);
+      const ask: Ask = account.ask(whole, (reservation) => this.granted(ask, reservation), by);
       this.asks.push(ask);
     }
   }
@@ -94,8 +96,8 @@ export class ReplicaPlaces {
   }
 
   borrow(old: readonly ReservedWorker[]): void {
-    const { account, holder } = this.options;
-    const reservation = account.borrow(this.ofReplica, reservationsOf(old), holder);
+    const { account, by } = this.options;
+    const reservation = account.borrow(this.ofReplica, reservationsOf(old), by);
     if (reservation !== undefined) this.kept.push(...account.split(reservation, this.perReplica));
   }
 
@@ -112,11 +114,11 @@ export class ReplicaPlaces {
 
   /** Enlarges the reservations of the leaving workers `old` to fit the replica that follows them. */
   handOver(old: readonly ReservedWorker[]): void {
-    const { account, holder } = this.options;
+    const { account, by } = this.options;
     const reservations = reservationsOf(old);
     // They do not shrink yet: until the old workers are gone, these use what they have.
-    const most = largest(sumOf(reservations), this.ofReplica);
-    const reservation = account.exchange(reservations, most, holder);
+    const most = combine(sumOf(reservations), this.ofReplica, (a, b) => Math.max(a, b));
+    const reservation = account.exchange(reservations, most, by);
     if (reservation === undefined) return;
     const parts = account.split(reservation, this.perReplica);
     for (const [i, worker] of old.entries()) worker.reservation = parts[i];
@@ -149,16 +151,4 @@ export class ReplicaPlaces {
 
 function reservationsOf(workers: readonly ReservedWorker[]): Reservation[] {
   return workers.flatMap(({ reservation }) => (reservation === undefined ? [] : [reservation]));
-}
-
-function isEqual(a: Compute, b: Compute): boolean {
-  return a.cpuMillis === b.cpuMillis && a.memoryBytes === b.memoryBytes && a.gpus === b.gpus;
-}
-
-function largest(a: Compute, b: Compute): Compute {
-  return {
-    cpuMillis: Math.max(a.cpuMillis, b.cpuMillis),
-    memoryBytes: Math.max(a.memoryBytes, b.memoryBytes),
-    gpus: Math.max(a.gpus, b.gpus),
-  };
 }

@@ -5,9 +5,9 @@
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import { DURATION_MS_MAX } from "../../contracts/limits/configuration.ts";
-import type { Reservation } from "../../engine/compute-account.ts";
 import type { RunningWorker, WorkerExit, WorkerIdentity } from "../../engine/engine.ts";
 import { ageMsOf, type Lifetime, StartWatch } from "../../engine/lifetime.ts";
+import type { Reservation } from "../../engine/reservations.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
 import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";

@@ -57,7 +57,7 @@ export class Dispatcher implements SolitudeMember, Leaser {
 
   addWorker(worker: BatchWorker): void {
     this.workers.add(worker);
-    worker.serve(this);
+    worker.leaser = this;
     this.pump();
   }
 
@@ -193,14 +193,14 @@ export class Dispatcher implements SolitudeMember, Leaser {
     this.options.solitude.hasChanged();
   }
 
-  /** Takes the workers out that have reached `max_requests` or `max_age` and have no batch left. */
-  takeWorn(): BatchWorker[] {
+  /** Takes the workers out that get no more batches and have none left. */
+  takeLeaving(): BatchWorker[] {
     if (this.isClosed) return [];
-    const worn = [...this.workers].filter(
-      (worker) => worker.isWorn && worker.deliveries.isIdle && !this.recording.has(worker),
+    const leaving = [...this.workers].filter(
+      (worker) => worker.isLeaving && worker.deliveries.isIdle && !this.recording.has(worker),
     );
-    for (const worker of worn) this.workers.delete(worker);
-    return worn;
+    for (const worker of leaving) this.workers.delete(worker);
+    return leaving;
   }
 
   /** Workers whose batch in hand has exceeded its timeout. */

@@ -71,8 +71,8 @@ export async function beginRound(
   const from = movesInto(round.status, "new round");
   await tx.run(
     `UPDATE jobs SET status = ?, closing = NULL, reason_json = NULL, end_time = NULL, round = round + 1,
-       paused = NULL, paused_time = NULL, enqueuing_deaths = 0, round_started_time = ?
+       paused = NULL, paused_time = NULL, enqueuing_deaths = 0, round_started_time = ?, queued_time = ?
      WHERE job_id = ? AND status IN (${from.map(() => "?").join(", ")})`,
-    [round.status, round.startedTime, jobId, ...from],
+    [round.status, round.startedTime, round.startedTime, jobId, ...from],
   );
 }

@@ -40,13 +40,15 @@ export interface JobRow {
   isolates: number;
   /** How often in a row a controller died while it enqueued this job, and got no further. */
   enqueuing_deaths: number;
+  /** Since when the job waits for its first worker of this round; null once one was ready. */
+  queued_time: string | null;
 }
 
 /** In the order of the row's fields. */
 export const JOB_COLUMNS = `job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn, dead_letter_queue,
   status, closing, reason_json, round, epoch, total_batch_count, enqueued_batches, enqueue_cursor_json, succeeded,
   failed_attempts, failed_batches, success_us, created_time, start_time, end_time, round_started_time, pruned_time,
-  paused, paused_time, has_older_names, isolates, enqueuing_deaths`;
+  paused, paused_time, has_older_names, isolates, enqueuing_deaths, queued_time`;
 
 export type NewJob = Pick<
   JobRow,
@@ -66,8 +68,8 @@ export type NewJob = Pick<
 export async function insertJob(tx: Statements, job: NewJob): Promise<void> {
   await tx.run(
     `INSERT INTO jobs (job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn,
-       dead_letter_queue, status, created_time, has_older_names, isolates)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?, ?)`,
+       dead_letter_queue, status, created_time, has_older_names, isolates, queued_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?, ?, ?)`,
     [
       job.job_id,
       job.api_name,
@@ -80,6 +82,7 @@ export async function insertJob(tx: Statements, job: NewJob): Promise<void> {
       job.created_time,
       job.has_older_names,
       job.isolates ?? 0,
+      job.created_time,
     ],
   );
   await tx.run("INSERT INTO job_submissions VALUES (?, ?)", [job.job_id, job.submission_json]);

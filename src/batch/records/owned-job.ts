@@ -35,6 +35,12 @@ export async function setStartTime(
   ]);
 }
 
+/** The first worker of the round is ready. */
+export async function setNotQueued(db: Statements, job: JobRow): Promise<void> {
+  job.queued_time = null;
+  await db.run("UPDATE jobs SET queued_time = NULL WHERE job_id = ? AND epoch = ?", [job.job_id, job.epoch]);
+}
+
 /** The end of enqueuing: predictions may begin. False if the job was closed before. */
 export async function setRunning(
   db: Statements,

@@ -49,6 +49,7 @@ export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | und
     ...(row.status === "status_running" && live !== undefined ? { worker_counts: live.counts } : {}),
     ...(row.start_time === null ? {} : { start_time: row.start_time }),
     ...(row.end_time === null ? {} : { end_time: row.end_time }),
+    ...(row.end_time === null && row.queued_time !== null ? { queued_time: row.queued_time } : {}),
     ...(row.end_time === null && waiting !== undefined ? { waiting } : {}),
     ...(row.end_time === null || reason === undefined
       ? {}

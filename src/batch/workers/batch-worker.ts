@@ -52,11 +52,16 @@ export class BatchWorker {
   readonly deliveries: Deliveries;
   state: "initializing" | "ready" | "gone" = "initializing";
   hasOnJobComplete = false;
+  /** Somebody else should have its compute. */
+  isAskedToYield = false;
   /** Monotonic milliseconds of the last sign of progress. */
   lastProgressMs = performance.now();
+  /** How long its process took until it was ready. */
+  startMs = 0;
   private readonly process: RunningWorker;
   private readonly events: BatchWorkerEvents;
-  private leaser: Leaser = NO_LEASER;
+  /** Who leases batches to this worker and receives its acknowledgements and releases. */
+  leaser: Leaser = NO_LEASER;
   private connection: WorkerConnection | undefined;
   private markClosed: () => void = () => {};
   private readonly closed = new Promise<void>((resolve) => {
@@ -128,24 +133,19 @@ export class BatchWorker {
     this.connection!.sendJson(MESSAGE.ENQUEUED, 0, { total_batch_count });
   }
 
-  /** Sets who leases batches to this worker and receives its acknowledgements and releases. */
-  serve(leaser: Leaser): void {
-    this.leaser = leaser;
-  }
-
   /** It serves. One that is told to end may take a while to leave, and does nothing more. */
   get isServing(): boolean {
     return this.state === "ready" && !this.isStopping;
   }
 
   get freeCredit(): number {
-    if (!this.isServing) return 0;
+    if (!this.isServing || this.isAskedToYield) return 0;
     return Math.min(this.deliveries.freeCredit, this.batchesLeft);
   }
 
-  /** It has reached `max_requests` or `max_age`, and gets no more batches. */
-  get isWorn(): boolean {
-    return this.batchesLeft <= 0;
+  /** It has reached `max_requests` or `max_age`, or should yield: it gets no more batches. */
+  get isLeaving(): boolean {
+    return this.isAskedToYield || this.batchesLeft <= 0;
   }
 
   private get batchesLeft(): number {
@@ -183,7 +183,7 @@ export class BatchWorker {
     switch (type) {
       case MESSAGE.READY:
         this.state = "ready";
-        this.start.end();
+        this.startMs = this.start.end();
         this.hasOnJobComplete = (JSON.parse(body.toString()) as Ready).has_on_job_complete;
         return this.events.onReady(this);
       case MESSAGE.INIT_FAILED:

@@ -7,9 +7,9 @@ import { delay } from "../../base/clock.ts";
 import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
 import type { WorkerCounts } from "../../contracts/jobs.ts";
 import { STALLED_AFTER_MS } from "../../contracts/limits/jobs.ts";
-import type { Reservation } from "../../engine/compute-account.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
 import type { Lifetime } from "../../engine/lifetime.ts";
+import type { Reservation } from "../../engine/reservations.ts";
 import type { Init, WorkerFault } from "../../protocol/messages.ts";
 import { setUpFailed, startFailed } from "../records/job-reasons.ts";
 import type { EndCause } from "../records/job-status.ts";
@@ -23,6 +23,7 @@ import { NO_OWNER, type WorkersOwner } from "./workers-owner.ts";
 const START_AGAIN_MS = 1_000;
 /** How long a worker that is replaced may take for its `atexit` functions. */
 const RECYCLED_GRACE_MS = 10_000;
+const FIRST_STARTS = "the first worker is starting";
 const NO_SPACE_FOR_SOCKET = { code: "ENOSPC" };
 
 export interface JobWorkersOptions extends ReservationOptions, WorkerLogOptions {
@@ -50,6 +51,9 @@ export class JobWorkers {
   private readonly reservations: WorkerReservations;
   private readonly log: WorkerLog;
   private failed = 0;
+  /** How many workers should yield. */
+  private askedToYield = 0;
+  private hadWorker = false;
   private isStopped = false;
   private hasLoggedFullDisk = false;
   private owner: WorkersOwner = NO_OWNER;
@@ -99,9 +103,10 @@ export class JobWorkers {
     };
   }
 
-  /** Describes in a sentence what the workers without compute wait for; undefined if there are none. */
+  /** Describes in a sentence what the workers without compute wait for, or the job for its first one. */
   describeWaiting(withNames: boolean): string | undefined {
-    return this.reservations.describeWaiting(withNames);
+    const starting = this.hadWorker || this.reservations.held === 0 ? undefined : FIRST_STARTS;
+    return this.reservations.describeWaiting(withNames) ?? starting;
   }
 
   /** SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. */
@@ -145,7 +150,7 @@ export class JobWorkers {
 
   private eventsOfWorkers(): BatchWorkerEvents {
     return {
-      onReady: (worker) => this.owner.ready(worker),
+      onReady: (worker) => this.isReady(worker),
       onLongStart: (worker, seconds) => this.log.longStart(worker.identity.worker_id, seconds),
       onSetUpFailed: (worker, fault) => this.notSetUp(worker, fault),
       onDiskFull: (worker) => this.inside(() => this.startAgain(worker)),
@@ -176,15 +181,33 @@ export class JobWorkers {
     this.startMissing();
   }
 
-  /** Whether workers are replaced after a number of batches, or at an age. */
-  get wearOut(): boolean {
-    const { maxRequests, maxAgeMs } = this.options.lifetime;
-    return maxRequests !== undefined || maxAgeMs !== undefined;
+  private isReady(worker: BatchWorker): void {
+    this.hadWorker = true;
+    const reservation = this.workers.get(worker);
+    if (reservation !== undefined)
+      this.reservations.works(reservation, worker.startMs, (isAsked) => this.askToYield(worker, isAsked));
+    this.owner.ready(worker);
   }
 
-  /** Replaces a worker that has reached `max_requests` or `max_age`. It has no batch. */
-  recycle(worker: BatchWorker): void {
-    this.log.recycled(worker.identity.worker_id);
+  private askToYield(worker: BatchWorker, isAsked: boolean): void {
+    this.askedToYield += isAsked ? 1 : -1;
+    worker.isAskedToYield = isAsked;
+    if (!isAsked) this.inside(() => worker.leaser.pump());
+  }
+
+  /** Whether workers may have to leave: after a number of batches, at an age, or for somebody else. */
+  get mayLeave(): boolean {
+    const { maxRequests, maxAgeMs } = this.options.lifetime;
+    return this.askedToYield > 0 || maxRequests !== undefined || maxAgeMs !== undefined;
+  }
+
+  /**
+   * Ends a worker without a batch: it yields, or has reached `max_requests` or `max_age`. Another one takes its place,
+   * once there is compute for it.
+   */
+  letGo(worker: BatchWorker): void {
+    if (worker.isAskedToYield) this.log.yields(worker.identity.worker_id);
+    else this.log.recycled(worker.identity.worker_id);
     this.inside(async () => {
       await worker.stop(RECYCLED_GRACE_MS);
       await this.drop(worker);
@@ -216,6 +239,7 @@ export class JobWorkers {
     const reservation = this.workers.get(worker);
     if (reservation === undefined) return;
     this.workers.delete(worker);
+    if (worker.isAskedToYield) this.askedToYield--;
     if (this.isStopped) this.reservations.giveBack(reservation);
     else this.reservations.keep(reservation);
     await this.options.forget(worker.identity.worker_id);

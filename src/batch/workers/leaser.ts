@@ -6,7 +6,9 @@ import type { BatchWorker } from "./batch-worker.ts";
 export interface Leaser {
   acked(worker: BatchWorker, ack: Ack): void;
   released(batches: number[]): void;
+  /** A worker may get batches again. */
+  pump(): void;
 }
 
 /** Until a worker is served: nothing is leased yet, so nothing can be acknowledged or given back. */
-export const NO_LEASER: Leaser = { acked: () => {}, released: () => {} };
+export const NO_LEASER: Leaser = { acked: () => {}, released: () => {}, pump: () => {} };

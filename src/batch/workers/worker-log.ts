@@ -39,6 +39,10 @@ export class WorkerLog {
     this.options.jobLog(`worker ${worker_id} has reached max_requests or max_age, and is replaced`);
   }
 
+  yields(worker_id: string): void {
+    this.options.jobLog(`worker ${worker_id} ends between two batches, so that others get its compute`);
+  }
+
   waiting(reservations: WorkerReservations, nowMs: number): void {
     if (this.hasLoggedWaiting) return;
     const waiting = reservations.waiting(nowMs - WAITING_LOGGED_MS);

@@ -3,15 +3,18 @@
  * that are gone for their replacements, and counts who waits. It starts no worker.
  */
 import { contain } from "../../base/boundary.ts";
-import { COMPUTE_ASKS_MANY } from "../../contracts/limits/jobs.ts";
-import type { Ask, Compute, ComputeAccount, Reservation } from "../../engine/compute-account.ts";
+import { COMPUTE_ASKS_MANY, WORKS_AT_LEAST_MS, WORKS_PER_START } from "../../contracts/limits/jobs.ts";
+import type { ComputeAccount } from "../../engine/compute-account.ts";
+import type { Ask, Reservation, Yielding } from "../../engine/reservations.ts";
+import type { Claimant } from "../../engine/scheduler/claims.ts";
+import type { Compute } from "../../engine/scheduler/compute.ts";
 
 export interface ReservationOptions {
   account: ComputeAccount;
   /** The compute that one worker reserves. */
   compute: Compute;
-  /** Names the job to others that wait for compute. */
-  holder: string;
+  /** The job. */
+  by: Claimant;
 }
 
 export interface ReservationEvents {
@@ -69,10 +72,22 @@ export class WorkerReservations {
     this.askForMissing();
   }
 
-  /** The reservation's worker is gone. It is used by the next one, or given back by the next `keepAt`. */
+  /**
+   * The reservation's worker is gone. The next one uses it, or the next `keepAt` gives it back. If somebody else should
+   * have it, it is given back at once.
+   */
   keep(reservation: Reservation): void {
+    const { account } = this.options;
+    if (account.isAskedBack(reservation)) return this.giveBack(reservation);
     this.held--;
+    account.mayYield(reservation, undefined);
     this.kept.push(reservation);
+  }
+
+  /** A worker works. It may be asked to yield once it has worked long enough for what its start took. */
+  works(reservation: Reservation, startMs: number, asked: Yielding["asked"]): void {
+    const fromMs = performance.now() + Math.max(WORKS_AT_LEAST_MS, WORKS_PER_START * startMs);
+    this.options.account.mayYield(reservation, { fromMs, asked });
   }
 
   giveBack(reservation: Reservation): void {
@@ -103,7 +118,18 @@ export class WorkerReservations {
   describeWaiting(withNames: boolean): string | undefined {
     const { missing } = this;
     if (missing === 0) return undefined;
-    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute(withNames)}`;
+    return `${missing} worker${missing === 1 ? " waits" : "s wait"} for compute: ${this.describeCompute(withNames)}${this.describeDelay()}`;
+  }
+
+  private describeDelay(): string {
+    const delays = [...this.asks].map((ask) => this.options.account.delayOf(ask));
+    const delay = delays.find((known) => known !== undefined);
+    if (delay === undefined) return "";
+    const { yielding, before } = delay;
+    if (yielding > 0)
+      return `; ${yielding} worker${yielding === 1 ? " of another job yields" : "s of other jobs yield"} to it after the batch in hand`;
+    if (before === 0) return "; it is the next to get some";
+    return before === 1 ? "; 1 other comes before it" : `; ${before} others come before it`;
   }
 
   /** Names the APIs and jobs that hold compute if `withNames`. */
@@ -122,7 +148,7 @@ export class WorkerReservations {
   }
 
   private askForOne(): void {
-    const { account, compute, holder } = this.options;
+    const { account, compute, by } = this.options;
     const onReserved = (reservation: Reservation) => {
       this.asks.delete(ask);
       this.hand(reservation);
@@ -132,7 +158,7 @@ export class WorkerReservations {
         (error) => this.events.fault(error),
       );
     };
-    const ask = account.ask(compute, onReserved, holder);
+    const ask = account.ask(compute, onReserved, by);
     this.asks.add(ask);
   }
 

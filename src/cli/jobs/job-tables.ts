@@ -74,8 +74,9 @@ function summary({ job_id, status, waiting, reason }: JobStatusRecord): string {
 }
 
 function times(job: JobStatusRecord): string {
-  const { start_time, end_time } = job;
+  const { start_time, end_time, queued_time } = job;
   return [
+    ...(queued_time === undefined ? [] : [`queued since: ${dateTime(queued_time)}`]),
     `start time: ${dateTime(start_time)}`,
     `end time: ${dateTime(end_time)}`,
     `duration: ${duration(job)}`,

@@ -10,6 +10,11 @@ export const JOBS_UNFINISHED_MAX = 5_000;
  * more asks than this wait, at 2 KB each, it asks for one worker after the other.
  */
 export const COMPUTE_ASKS_MANY = 2_000;
+/** While somebody waits for compute, the scheduler decides this often again: 2 ms for each 1,000 jobs that wait. */
+export const COMPUTE_PLAN_MS = 500;
+/** A worker is not asked to yield before it has worked ten times as long as its start took, so yields cost a tenth. */
+export const WORKS_PER_START = 10;
+export const WORKS_AT_LEAST_MS = 2_000;
 /**
  * A segment ends at the first of these limits. 1 MiB is read in less than a millisecond; 8,192 batches are a bitmap of
  * 1 KiB.

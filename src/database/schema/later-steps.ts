@@ -62,4 +62,8 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // `quern delete API --records`: records of jobs up to this time are removed.
     "CREATE TABLE forget_requests (api_name TEXT PRIMARY KEY, created_before TEXT NOT NULL) STRICT, WITHOUT ROWID",
   ],
+  [
+    // Since when the job waits for its first worker; null once one was ready.
+    "ALTER TABLE jobs ADD COLUMN queued_time TEXT",
+  ],
 ];

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ReplicaPlaces, type ReservedWorker } from "../../../src/apis/replicas/replica-places.ts";
-import { type Compute, ComputeAccount } from "../../../src/engine/compute-account.ts";
+import { ComputeAccount } from "../../../src/engine/compute-account.ts";
+import { replicasOf } from "../../../src/engine/scheduler/claims.ts";
+import type { Compute } from "../../../src/engine/scheduler/compute.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const cpus = (cpuMillis: number): Compute => ({ cpuMillis, memoryBytes: 0, gpus: 0 });
@@ -11,7 +13,7 @@ function world(cpuMillis: number) {
   const placesOf = (name: string, need: number, perReplica = 1) => {
     const places = new ReplicaPlaces({
       account,
-      holder: `API ${name}`,
+      by: replicasOf(name),
       onReserved: () => granted.push(name),
     });
     places.fit(cpus(need), perReplica);

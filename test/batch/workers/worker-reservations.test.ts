@@ -2,7 +2,9 @@
 import { expect, it } from "vitest";
 import { WorkerReservations } from "../../../src/batch/workers/worker-reservations.ts";
 import { COMPUTE_ASKS_MANY } from "../../../src/contracts/limits/jobs.ts";
-import { ComputeAccount, type Reservation } from "../../../src/engine/compute-account.ts";
+import { ComputeAccount } from "../../../src/engine/compute-account.ts";
+import type { Reservation } from "../../../src/engine/reservations.ts";
+import { workersOf } from "../../../src/engine/scheduler/claims.ts";
 
 const CAPACITY = 1000;
 const compute = { cpuMillis: 1, memoryBytes: 0, gpus: 0 };
@@ -16,7 +18,7 @@ it("jobs ask for one worker after the other while very many asks wait, and get a
     fault: (error: Error) => expect.unreachable(error.message),
   };
   const jobs = Array.from({ length: 100 }, (_, n) => {
-    const job = new WorkerReservations({ account, compute, holder: `job ${n}` }, events);
+    const job = new WorkerReservations({ account, compute, by: workersOf(`${n}`, "a", 0) }, events);
     job.keepAt(CAPACITY);
     return job;
   });

@@ -11,6 +11,7 @@ import { SecretNames } from "../../../src/contracts/secrets.ts";
 import { ShownConfig } from "../../../src/control/answers/shown-config.ts";
 import { statusText } from "../../../src/control/jobs/job-answers.ts";
 import { ComputeAccount } from "../../../src/engine/compute-account.ts";
+import { replicasOf, workersOf } from "../../../src/engine/scheduler/claims.ts";
 
 const GIB = 2 ** 30;
 const ROW = {
@@ -25,9 +26,9 @@ const ROW = {
 function waitingWorkers(): WorkerReservations {
   const account = new ComputeAccount({ cpuMillis: 1000, memoryBytes: GIB, gpus: [] });
   const compute = { cpuMillis: 1000, memoryBytes: 0, gpus: 0 };
-  account.occupy(compute, "API other");
+  account.occupy(compute, replicasOf("other"));
   const events = { reserved: () => {}, fault: () => {} };
-  const workers = new WorkerReservations({ account, compute, holder: "job j of mine" }, events);
+  const workers = new WorkerReservations({ account, compute, by: workersOf("j", "mine", 0) }, events);
   workers.keepAt(1);
   return workers;
 }

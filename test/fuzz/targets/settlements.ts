@@ -83,14 +83,15 @@ async function run(input: Buffer): Promise<undefined> {
       },
     };
     const worker = new BatchWorker(fakeProcess(), events, { lifetime: LONG_LIFE });
-    worker.serve({
+    worker.leaser = {
       acked: (_, { upTo }) => {
         const { outstanding } = worker.deliveries;
         for (let one = outstanding.shiftUpTo(upTo); one !== undefined; one = outstanding.shiftUpTo(upTo))
           settled.push(one.batchIndex);
       },
+      pump: () => {},
       released: (batches) => settled.push(...batches),
-    });
+    };
     void worker.setUp(init, 1);
   });
   mustEqual(

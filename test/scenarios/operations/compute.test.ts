@@ -185,3 +185,25 @@ describe("an API that fits", () => {
     remove("s");
   });
 });
+
+describe("a small job", () => {
+  it("starts beside a job whose workers have all the compute: one of them yields, and no batch runs twice", async () => {
+    const yaml = "- name: jobs\n  kind: BatchAPI\n  predictor: {path: p.py}\n  compute: {cpu: 100m}\n";
+    const p =
+      "import time\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload): time.sleep(0.2)\n";
+    server.deploy({ "quern.yaml": yaml, "p.py": p });
+    const list = (count: number) => ({ items: Array.from({ length: count }, (_, i) => i), batch_size: 1 });
+    const large = await server.submit("jobs", { workers: 10, item_list: list(1_000) });
+    await eventually("all its workers run", async () => {
+      const job = await server.job("jobs", large);
+      return job.worker_counts?.running === 10 && job.queued_time === undefined;
+    });
+    const small = await server.submit("jobs", { workers: 1, item_list: list(1) });
+    const { queued_time } = await server.job("jobs", small);
+    expect(queued_time).toBeDefined();
+    expect((await server.ended("jobs", small)).status).toBe("status_succeeded");
+    expect((await server.job("jobs", large)).status).toBe("status_running");
+    const ended = await server.ended("jobs", large);
+    expect(ended.batch_metrics).toMatchObject({ succeeded: 1_000, failed: 0 });
+  }, 120_000);
+});
