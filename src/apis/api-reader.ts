@@ -1,7 +1,7 @@
 /** Reads the deployed APIs: their versions, states and numbers. Changes nothing. */
 import { reportFault } from "../base/boundary.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import type { Database, Statements } from "../database/database.ts";
+import { type Database, first, type Statements } from "../database/database.ts";
 import { type ApiState, stateOf, stateOfUnreadable } from "./api-state.ts";
 import { type ApiMetricsView, readMetrics } from "./records/api-metrics.ts";
 import {
@@ -94,9 +94,22 @@ export class ApiReader {
   }
 }
 
-/** Throws `api_not_found`. In a transaction, so that a deletion comes before it or after it. */
-export async function assertDeployed(tx: Statements, name: string): Promise<void> {
-  if (!(await isDeployed(tx, name))) throw apiNotFound(name);
+/**
+ * Throws `api_not_found`. In a transaction, so that a deletion comes before it or after it. Resolves to the time since
+ * when the API is paused, or null.
+ */
+export async function assertDeployed(tx: Statements, name: string): Promise<string | null> {
+  const api = await first<{ paused_time: string | null }>(tx, "SELECT paused_time FROM apis WHERE name = ?", [
+    name,
+  ]);
+  if (api === undefined) throw apiNotFound(name);
+  return api.paused_time;
+}
+
+/** Records since when an API is paused; null: it is not. Throws `api_not_found`. */
+export async function setApiPaused(tx: Statements, name: string, time: string | null): Promise<void> {
+  const changed = await tx.run("UPDATE apis SET paused_time = ? WHERE name = ?", [time, name]);
+  if (changed === 0) throw apiNotFound(name);
 }
 
 export function apiNotFound(name: string): ServiceError {

@@ -6,7 +6,7 @@ import { type AnyVersion, exactSpec, type UnreadableApi } from "./records/api-ro
 import type { ReplicaGroup } from "./replicas/replica-group.ts";
 
 /** `endpoint` is a path; responses have the whole address. */
-export type ApiState = Omit<ApiView, "path" | "metrics" | "running_jobs" | "latest_job">;
+export type ApiState = Omit<ApiView, "path" | "metrics" | "running_jobs" | "latest_job" | "paused_time">;
 
 const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
 

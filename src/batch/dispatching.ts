@@ -129,7 +129,7 @@ export class Dispatching implements Phase, WorkersOwner {
   /** The last workers stay for `on_job_complete`. */
   private letLeave(): void {
     const isLast = this.settlements.settledBatches >= this.totalBatches;
-    if (this.run.isEnding || isLast || !this.workers.mayLeave) return;
+    if (this.run.isEnding || isLast || !this.workers.leaving.mayBeAny) return;
     for (const worker of this.dispatcher.takeLeaving()) this.workers.letGo(worker);
   }
 
@@ -138,6 +138,10 @@ export class Dispatching implements Phase, WorkersOwner {
     this.letLeave();
     if (this.timeoutMs === undefined) return;
     for (const worker of this.dispatcher.overdue(nowMs, this.timeoutMs)) worker.killForTimeout();
+  }
+
+  drain(): Promise<void> {
+    return this.workers.drain();
   }
 
   close(): Promise<void> {

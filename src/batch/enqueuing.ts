@@ -40,7 +40,7 @@ export class Enqueuing implements Phase, WorkersOwner {
     { batch_count }: Pick<StoredInput, "batch_count">,
   ) {
     const { deps, job, startTime, diskWait } = run;
-    const { job_id, api_name, api_id } = job;
+    const { job_id, api_name, api_id, priority } = job;
     this.run = run;
     this.turns = turns;
     this.deaths = new EnqueuingDeaths(deps.db, deps.epoch, job);
@@ -55,7 +55,7 @@ export class Enqueuing implements Phase, WorkersOwner {
         diskWait,
         log: deps.log,
       },
-      by: workersOf(job_id, api_name, 0),
+      by: workersOf(job_id, api_name, priority),
       start: (gpus) => deps.startWorker(api_name, api_id, job_id, gpus),
       forget: deps.forgetWorker,
       init: async (total) => ({
@@ -167,10 +167,13 @@ export class Enqueuing implements Phase, WorkersOwner {
 
   tick(nowMs: number): void {
     this.workers.logWaiting(nowMs);
-    if (this.workers.mayLeave)
+    if (this.workers.leaving.mayBeAny)
       for (const worker of this.workers.ready()) if (worker.isAskedToYield) this.workers.letGo(worker);
     if (this.deaths.isSurvived(nowMs)) this.survive();
   }
+
+  /** No worker has a batch yet. */
+  async drain(): Promise<void> {}
 
   async close(): Promise<void> {}
 

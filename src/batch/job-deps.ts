@@ -38,8 +38,13 @@ export interface JobDeps {
   /** The machine's reservations. Workers that do not fit wait. */
   account: ComputeAccount;
   solitude: Solitude;
-  /** Throws `api_not_found` if the API is deleted, in the transaction that begins a round of a job. */
-  assertDeployed: (tx: Statements, apiName: string) => Promise<void>;
+  /**
+   * In the transaction that begins a round of a job: throws `api_not_found` if the API is deleted, and resolves to the
+   * time since when it is paused, or null.
+   */
+  assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>;
+  /** Records since when an API is paused; null: it is not. Throws `api_not_found`. */
+  setApiPaused: (tx: Statements, apiName: string, time: string | null) => Promise<void>;
   findApi: (apiName: string, apiId: string) => Promise<JobApi>;
   /**
    * Installs what the API requires, then starts a worker process and records it. Throws EnvironmentError if the

@@ -14,7 +14,7 @@ import { patientDatabase } from "../database/patient-database.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import { PatientStore } from "../object-store/patient-store.ts";
 import { Dispatching, type DispatchPlan } from "./dispatching.ts";
-import { closeJob, finishJob } from "./end/finish-job.ts";
+import { closeJob, endAtAnyRate, finishJob } from "./end/finish-job.ts";
 import { JobDeadline } from "./end/job-deadline.ts";
 import type { PlacesByInput } from "./enqueue/enqueue-places.ts";
 import { EnqueueTurns } from "./enqueue/enqueue-turns.ts";
@@ -124,6 +124,12 @@ export class JobRun implements Service, RunOfJob, Ticking {
     return this.end({ kind: "stopped" });
   }
 
+  /** Ends this run once its batches in hand have ended. The job goes on when it is continued. */
+  async pause(): Promise<void> {
+    await Promise.race([this.phase.drain(), this.ended]);
+    await this.stop();
+  }
+
   hasWorker(): void {
     if (this.job.queued_time !== null) this.inside(() => setNotQueued(this.deps.db, this.job));
   }
@@ -212,16 +218,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     contain(
       "a job's end",
       () => this.end(cause),
-      (error) => this.endAtAnyRate(error),
-    );
-  }
-
-  /** Ends the job with the error of the failed end. If this fails too, the next start tries again. */
-  private endAtAnyRate(error: Error): void {
-    const { job_id } = this.job;
-    this.deps.log.error({ event: "job_not_ended", job_id, err: error }, "a job could not be ended");
-    contain("a job's end", () =>
-      finishJob(this.deps, job_id, { kind: "unexpected", reason: unexpected(error) }),
+      (error) => endAtAnyRate(this.deps, this.job.job_id, error),
     );
   }
 

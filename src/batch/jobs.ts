@@ -1,8 +1,7 @@
 /**
- * What users do to jobs: submit, stop, redrive, resume and unpause them. At the start it resumes the unfinished ones.
+ * What users do to jobs: submit, stop, redrive and resume them. Pauses are in pauses.ts. At the start it resumes the unfinished ones.
  */
 import { reportFault } from "../base/boundary.ts";
-import { wallMs } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
@@ -11,13 +10,13 @@ import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRecords } from "./job-records.ts";
+import { Pauses } from "./pauses.ts";
 import { NO_WORKERS } from "./phase.ts";
 import { CheckPlaces } from "./places/check-places.ts";
 import { removeOrphans } from "./records/items-file.ts";
 import { existingJobs, unfinishedJobs } from "./records/job-lists.ts";
 import { closeStopped } from "./records/job-moves.ts";
 import { type JobRow, jobById } from "./records/job-rows.ts";
-import { unpauseAll } from "./records/paused-jobs.ts";
 import { JobResults } from "./results/job-results.ts";
 import { RunsInProgress } from "./runs-in-progress.ts";
 import { type Preview, previewSubmission } from "./submit/preview-submission.ts";
@@ -27,6 +26,7 @@ import { type SubmitDeps, type SubmittedTo, submitJob } from "./submit/submit-jo
 export class Jobs implements Service {
   readonly records: JobRecords;
   readonly results: JobResults;
+  readonly pauses: Pauses;
   private readonly deps: JobDeps;
   private readonly stopping = new AbortController();
   private readonly lostWorkers: ReadonlyMap<string, number>;
@@ -42,6 +42,7 @@ export class Jobs implements Service {
     this.records = new JobRecords(deps);
     this.results = new JobResults(deps);
     this.runs = new RunsInProgress(this.deps);
+    this.pauses = new Pauses(this.deps, this.runs);
     this.lostWorkers = lostWorkers;
     this.newRounds = new NewRounds(deps.db, deps.assertDeployed);
     this.patientDeps = this.runs.patientDeps;
@@ -64,17 +65,6 @@ export class Jobs implements Service {
   /** A job is in progress. */
   get isBusy(): boolean {
     return this.runs.count > 0;
-  }
-
-  /** Continues all paused jobs; resolves to their number. */
-  async unpauseAll(): Promise<number> {
-    const ids = await unpauseAll(this.deps.db, wallMs());
-    for (const id of ids) {
-      this.deps.jobLog(id, "no longer paused");
-      await this.runs.begin(id);
-    }
-    this.deps.onLetters();
-    return ids.length;
   }
 
   async submit(api: SubmittedTo, sent: SentSubmission): Promise<{ row: JobRow; isReplay: boolean }> {

@@ -16,6 +16,8 @@ export interface Phase {
   waiting(withNames: boolean): string | undefined;
   /** Called four times a second. */
   tick(nowMs: number): void;
+  /** Begins no further batch. Resolves when no worker has one any more. */
+  drain(): Promise<void>;
   /** Stops leasing; results that still arrive do not count. Resolves when those that did arrive are durable. */
   close(): Promise<void>;
   /** Closes the phase and stops reading the input. */
@@ -61,6 +63,7 @@ export const PREPARING: Phase = {
   },
   waiting: () => undefined,
   tick: () => {},
+  drain: async () => {},
   close: async () => {},
   leave: async () => {},
 };

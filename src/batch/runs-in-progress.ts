@@ -19,6 +19,8 @@ import { assertMayBegin } from "./submit/unfinished-jobs.ts";
 export class RunsInProgress {
   private readonly deps: JobDeps;
   private readonly runs = new Map<string, JobRun>();
+  /** Those that are being claimed. */
+  private readonly beginning = new Map<string, Promise<void>>();
   private readonly byApi = new Map<string, number>();
   private readonly shared: SharedByRuns = {
     places: { items: new EnqueuePlaces(), files: new EnqueuePlaces(), suspects: new SuspectPlace() },
@@ -67,7 +69,25 @@ export class RunsInProgress {
     );
   }
 
-  async begin(jobId: string, lostWorkers = 0): Promise<void> {
+  /** The run of a job, once it is known whether it has begun. */
+  async begun(jobId: string): Promise<JobRun | undefined> {
+    await this.beginning.get(jobId);
+    return this.of(jobId);
+  }
+
+  /** Begins a run of a job that was paused, once the former one has left. */
+  async beginAgain(jobId: string): Promise<void> {
+    await (await this.begun(jobId))?.ended;
+    if (this.of(jobId) === undefined) await this.begin(jobId);
+  }
+
+  begin(jobId: string, lostWorkers = 0): Promise<void> {
+    const claimed = this.claim(jobId, lostWorkers).finally(() => this.beginning.delete(jobId));
+    this.beginning.set(jobId, claimed);
+    return claimed;
+  }
+
+  private async claim(jobId: string, lostWorkers: number): Promise<void> {
     const { epoch } = this.deps;
     // The job is recorded already, so its submission must not fail here.
     const row = await claimJob(patientDatabase(this.deps.db, this.diskWait(jobId)), jobId, epoch);

@@ -106,6 +106,14 @@ function addChangingVerbs(program: Command, run: RunVerb): void {
     .description("deploy an earlier version again: the previous one, or the one with this id")
     .action((api, id) => run(async (context) => (await apis()).rollback(context, api, id)));
   program
+    .command("pause <api>")
+    .description("begin no new batch of a batch API's jobs, also of those that are submitted later")
+    .action((api) => run(async (context) => (await apis()).pauseOrContinue(context, api, "pause")));
+  program
+    .command("unpause <api>")
+    .description("continue the jobs of a paused batch API")
+    .action((api) => run(async (context) => (await apis()).pauseOrContinue(context, api, "unpause")));
+  program
     .command("delete [api] [job]")
     .description("delete an API, or stop a job; with -a, delete an application")
     .option("-f, --force", "do not ask for confirmation, same as -y")

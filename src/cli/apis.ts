@@ -42,6 +42,15 @@ export function refresh(context: CliContext, api: string, { force }: { force?: b
   return change(context, `/-/apis/${encodeURIComponent(api)}/refresh`, { query });
 }
 
+/** No new batch of a batch API's jobs begins, until it is continued. */
+export function pauseOrContinue(
+  context: CliContext,
+  api: string,
+  verb: "pause" | "unpause",
+): Promise<number> {
+  return change(context, `/-/apis/${encodeURIComponent(api)}/${verb}`);
+}
+
 export function rollback(context: CliContext, api: string, id: string | undefined): Promise<number> {
   return change(context, `/-/apis/${encodeURIComponent(api)}/rollback`, { query: { api_id: id } });
 }

@@ -13,6 +13,7 @@ import {
 import { getJob, listJobs } from "./jobs/show-jobs.ts";
 import { type About, aboutHere } from "./project/about-here.ts";
 import { type CliContext, CliError, EXIT } from "./server/context.ts";
+import { dateTime } from "./terminal/table.ts";
 
 /**
  * Without a name, a person gets what this directory's configuration deploys, or everything if it is not deployed. A
@@ -67,6 +68,10 @@ async function getApi(context: CliContext, name: string): Promise<number> {
   else await context.out(`${apiRow(api)}\n`);
   const predictions = predictionsTable(api);
   if (predictions !== "") await context.out(`\n${predictions}\n`);
+  if (api.paused_time !== undefined)
+    await context.out(
+      `\npaused since ${dateTime(api.paused_time)}: no new batch begins; \`quern unpause ${name}\` continues its jobs\n`,
+    );
   if (api.message !== undefined) await context.out(`\n${api.message}\n`);
   await context.out(`\nendpoint: ${api.endpoint}\n`);
   if (api.kind !== "BatchAPI") await context.out(`\n${historyTable(api)}\n`);

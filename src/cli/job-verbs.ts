@@ -16,11 +16,7 @@ export function addJobVerbs(program: Command, run: RunVerb): void {
     .action((api, id, options) =>
       run(async (context) => (await import("./jobs/wait-for-job.ts")).waitForJob(context, api, id, options)),
     );
-  job
-    .command("unpause")
-    .description("continue paused jobs")
-    .requiredOption("--all", "continue all of them")
-    .action(() => run(async (context) => (await import("./jobs/submit-job.ts")).unpauseJobs(context)));
+  addPauses(job, run);
   job
     .command("stop <api> [job]")
     .description("stop a job, or those that match; it shows their number, and asks")
@@ -65,6 +61,21 @@ export function addQueueVerbs(program: Command, run: RunVerb): void {
     .command("purge <queue>")
     .description("remove all messages of a queue; needs -y")
     .action((name) => run(async (context) => (await queues()).purgeQueue(context, name)));
+}
+
+function addPauses(job: Command, run: RunVerb): void {
+  const pauses = () => import("./jobs/pause-jobs.ts");
+  job
+    .command("pause <api> <job>")
+    .description("begin no new batch of a job; those in hand end. It stays paused over restarts")
+    .action((api, id) => run(async (context) => (await pauses()).pauseJob(context, api, id)));
+  job
+    .command("unpause [api] [job]")
+    .description("continue a paused job, or all of them")
+    .option("--all", "all that are paused, but for those whose API is")
+    .action((api, id, { all }) =>
+      run(async (context) => (await pauses()).unpauseJobs(context, api, id, all)),
+    );
 }
 
 function addRounds(job: Command, run: RunVerb): void {

@@ -1,8 +1,14 @@
 /** Job submissions, records and statuses as they cross the wire (docs/contract/jobs.md#job-record). */
 import * as z from "zod";
+import { JOB_PRIORITY_MAX } from "./limits/jobs.ts";
 import { STORE_PATHS_MAX } from "./limits/submissions.ts";
 
 const atLeastOne = z.int("must be an integer").min(1, "must be an integer of at least 1");
+const PRIORITY_RANGE = `must be an integer from -${JOB_PRIORITY_MAX} to ${JOB_PRIORITY_MAX}`;
+const jobPriority = z
+  .int(PRIORITY_RANGE)
+  .min(-JOB_PRIORITY_MAX, PRIORITY_RANGE)
+  .max(JOB_PRIORITY_MAX, PRIORITY_RANGE);
 const fileVariant = z.strictObject({
   store_paths: z
     .array(z.string().min(1, "must not be empty"))
@@ -49,6 +55,7 @@ export const submissionSchema = z.strictObject({
   queue_dead_letter_queue: deadLetterQueueSchema.optional(),
   output: outputSchema.optional(),
   on_failure: z.enum(["fail", "isolate"], 'must be "fail" or "isolate"').optional(),
+  priority: jobPriority.optional(),
 });
 export type Submission = z.infer<typeof submissionSchema>;
 
@@ -144,6 +151,7 @@ export const jobStatusSchema = z.strictObject({
     .enum(["isolate"])
     .optional()
     .meta({ description: "batches that fail are split until their guilty items stand alone" }),
+  priority: jobPriority.optional().meta({ description: "absent if it is 0" }),
   created_time: z.string(),
   status: z.enum(JOB_STATUSES),
   batches_in_queue: count,
@@ -159,6 +167,7 @@ export const jobStatusSchema = z.strictObject({
   queued_time: z.string().optional().meta({
     description: "since when a job in progress waits for its first worker; absent once one was ready",
   }),
+  paused_time: z.string().optional().meta({ description: "since when the job is paused" }),
   waiting: z.string().optional().meta({ description: "what a job in progress waits for, in a sentence" }),
   reason: jobReasonSchema.optional(),
   output: jobOutputSchema.optional(),

@@ -8,6 +8,7 @@ import type { ConfigRequest } from "../apis/deploy/deploy.ts";
 import type { DeployedApi } from "../apis/deploy/plan-deployment.ts";
 import { stringifyExact } from "../base/json/exact.ts";
 import type { Jobs } from "../batch/jobs.ts";
+import { ServiceError } from "../contracts/errors.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits/configuration.ts";
 import { logsResponse } from "./answers/logs.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
@@ -72,12 +73,30 @@ function configRequest(c: Context, keys: Keys): ConfigRequest {
   };
 }
 
+function pauseRoutes(apis: Apis, jobs: Jobs): Hono {
+  const app = new Hono();
+  app.post("/-/apis/:name/pause", async (c) => {
+    const name = await batchApiName(c, apis);
+    const count = await jobs.pauses.pauseApi(name);
+    return c.json({ message: `paused ${name}: no new batch begins, of ${jobsIn(count)} in progress` });
+  });
+
+  app.post("/-/apis/:name/unpause", async (c) => {
+    const name = await batchApiName(c, apis);
+    const count = await jobs.pauses.unpauseApi(name);
+    return c.json({ message: `continued ${name}, with ${jobsIn(count)}` });
+  });
+
+  return app;
+}
+
 export function apiRoutes(deps: ApiRoutesDeps): Hono {
   const { apis, jobs, keys, shown, apiLogDirectory } = deps;
   const app = new Hono();
   const { deployed } = apis;
 
   app.route("/", deployRoutes(apis, keys));
+  app.route("/", pauseRoutes(apis, jobs));
 
   const view = async (c: Context, state: ApiState, show: (spec: unknown) => unknown) => ({
     ...state,
@@ -140,4 +159,15 @@ export function apiRoutes(deps: ApiRoutesDeps): Hono {
   });
 
   return app;
+}
+
+function jobsIn(count: number): string {
+  return count === 1 ? "1 job" : `${count} jobs`;
+}
+
+/** Throws if the API is not a batch API. */
+async function batchApiName(c: Context, { deployed }: Apis): Promise<string> {
+  const { name, kind } = await deployed.get(c.req.param("name")!);
+  if (kind === "BatchAPI") return name;
+  throw new ServiceError("wrong_state", `${name} is a ${kind}; only the jobs of a BatchAPI can be paused`);
 }

@@ -80,7 +80,7 @@ export function controlApp(deps: ControlDeps): Hono {
   app.get("/-/version", (c) => c.json({ version: deps.version }));
   app.route("/", healthRoutes(deps));
   app.post("/-/jobs/unpause", async (c) => {
-    const count = await deps.jobs.unpauseAll();
+    const count = await deps.jobs.pauses.unpauseAll();
     return c.json({ message: count === 1 ? "continued 1 job" : `continued ${count} jobs` });
   });
   app.get("/-/audit", (c) => auditResponse(c, deps, deps.auditDirectory));

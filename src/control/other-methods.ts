@@ -4,7 +4,8 @@
 import type { Hono } from "hono";
 import { ServiceError } from "../contracts/errors.ts";
 import { OPERATIONS } from "../contracts/http/operations.ts";
-import { API, batchApi, type JobRoutesDeps } from "./jobs/jobs.ts";
+import { API } from "./jobs/job-rounds.ts";
+import { batchApi, type JobRoutesDeps } from "./jobs/jobs.ts";
 
 export function refuseOtherMethods(app: Hono, deps: JobRoutesDeps): void {
   for (const path of new Set(OPERATIONS.map((operation) => operation.path))) {

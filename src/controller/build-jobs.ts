@@ -2,7 +2,7 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { Capabilities } from "../access/capabilities.ts";
-import { assertDeployed } from "../apis/api-reader.ts";
+import { assertDeployed, setApiPaused } from "../apis/api-reader.ts";
 import { findVersion, hasPredictor } from "../apis/records/api-rows.ts";
 import { computeOf, initOf, lifetimeOf, startWorker, timeoutMsOf } from "../apis/replicas/start-worker.ts";
 import { makeDirectories } from "../base/disk-full.ts";
@@ -87,6 +87,7 @@ export function buildJobs(
     account,
     solitude: new Solitude(),
     assertDeployed,
+    setApiPaused,
     findApi: async (name, apiId) => {
       const version = await findApiVersion(name, apiId);
       return {

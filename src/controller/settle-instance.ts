@@ -5,7 +5,7 @@
 import { timestamp, wallMs } from "../base/clock.ts";
 import { type DiskWait, whenDiskHasSpace } from "../base/disk-full.ts";
 import type { Log } from "../base/log.ts";
-import { pauseAll, unpauseAll } from "../batch/records/paused-jobs.ts";
+import { pauseCopied, unpause } from "../batch/records/paused-jobs.ts";
 import type { Database } from "../database/database.ts";
 import { newInstanceId, readInstance, writeInstance } from "../database/instance.ts";
 import { recordedInstance, recordInstance } from "../database/owner-row.ts";
@@ -45,7 +45,7 @@ export async function settleInstance(options: SettleOptions): Promise<SettledIns
     if (found === undefined || found.isStale) await write();
     if (recorded !== id) await recordInstance(db, id);
   }
-  if (continueJobs) await unpauseAll(db, wallMs());
+  if (continueJobs) await db.transaction((tx) => unpause(tx, { causes: ["copy"] }, wallMs()));
   return { id, knowsFiles: recorded === id };
 }
 
@@ -56,7 +56,7 @@ export async function settleInstance(options: SettleOptions): Promise<SettledIns
 async function disown({ db, dataDir, continueJobs, log }: SettleOptions): Promise<void> {
   const paused = await db.transaction(async (tx) => {
     await disownWorkers(tx);
-    return continueJobs ? 0 : pauseAll(tx, "copy", timestamp());
+    return continueJobs ? 0 : pauseCopied(tx, timestamp());
   });
   log.warn(
     { event: "data_directory_copied", paused_jobs: paused },

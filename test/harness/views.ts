@@ -23,6 +23,8 @@ export interface JobView {
     };
   };
   queued_time?: string;
+  paused_time?: string;
+  priority?: number;
   waiting?: string;
   output?: { batches: number; rows: number; bytes: number; has_manifest: boolean };
   config: unknown;

@@ -2,6 +2,7 @@
  * Ends a job, once: the closing record, for which all causes race, then the terminal status. Both are in the commit
  * order (docs/decisions/0004-commit-order.md). A restart between them continues with the second.
  */
+import { contain } from "../../base/boundary.ts";
 import { timestamp } from "../../base/clock.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { processLog } from "../../base/log.ts";
@@ -14,7 +15,7 @@ import { batchId } from "../letters/letters.ts";
 import { publishOutput } from "../output/publish.ts";
 import { countDeadly, firstDeadly } from "../records/failed-batches.ts";
 import { replaceClosing, setClosing, setTerminal } from "../records/job-moves.ts";
-import { outputFailed } from "../records/job-reasons.ts";
+import { outputFailed, unexpected } from "../records/job-reasons.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { decideEnding, type EndCause, type SettledCounts } from "../records/job-status.ts";
 
@@ -34,6 +35,12 @@ export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): 
   const won = await closeJob(deps, jobId, cause);
   await makeTerminal(deps, jobId);
   return won;
+}
+
+/** Ends the job with the error of an end that failed. If this fails too, the next start tries again. */
+export function endAtAnyRate(deps: EndDeps, job_id: string, error: Error): void {
+  processLog().error({ event: "job_not_ended", job_id, err: error }, "a job could not be ended");
+  contain("a job's end", () => finishJob(deps, job_id, { kind: "unexpected", reason: unexpected(error) }));
 }
 
 /**

@@ -28,12 +28,12 @@ const SPLIT_BATCHES_A_PIECE = 1;
 
 export class NewRounds {
   private readonly db: Database;
-  private readonly assertDeployed: (tx: Statements, apiName: string) => Promise<void>;
+  private readonly assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>;
   /** Jobs that a new round is being prepared for. */
   private readonly preparing = new Set<string>();
 
   /** `assertDeployed` throws `api_not_found`: the API may be deleted while a round is prepared. */
-  constructor(db: Database, assertDeployed: (tx: Statements, apiName: string) => Promise<void>) {
+  constructor(db: Database, assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>) {
     this.db = db;
     this.assertDeployed = assertDeployed;
   }
@@ -82,8 +82,8 @@ export class NewRounds {
   private async begin(jobId: string, status: "status_enqueuing" | "status_running"): Promise<void> {
     await this.db.transaction(async (tx) => {
       const { api_name } = await endedJob(tx, jobId);
-      await this.assertDeployed(tx, api_name);
-      await beginRound(tx, jobId, { status, startedTime: timestamp() });
+      const apiPausedTime = await this.assertDeployed(tx, api_name);
+      await beginRound(tx, jobId, { status, startedTime: timestamp(), apiPausedTime });
     });
   }
 

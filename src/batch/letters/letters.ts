@@ -97,7 +97,7 @@ export async function saveLetter(tx: Statements, letter: DeadLetter): Promise<vo
   );
 }
 
-/** Oldest first, after `after`, without those of paused jobs: the messages to send. */
+/** Oldest first, after `after`, without those of jobs of a copy: the messages to send. */
 export function lettersToSend(
   db: Statements,
   queue: string,
@@ -106,7 +106,7 @@ export function lettersToSend(
 ): Promise<DeadLetter[]> {
   return db.all<DeadLetter>(
     `SELECT * FROM letters WHERE queue = ? AND message_id > ?
-     AND job_id NOT IN (SELECT job_id FROM jobs WHERE paused IS NOT NULL) ORDER BY message_id LIMIT ?`,
+     AND job_id NOT IN (SELECT job_id FROM jobs WHERE paused = 'copy') ORDER BY message_id LIMIT ?`,
     [queue, after, limit],
   );
 }

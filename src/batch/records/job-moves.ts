@@ -4,6 +4,7 @@
  */
 import { CLOSED_JOBS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import type { Statements } from "../../database/database.ts";
+import { pausedWith } from "./job-rows.ts";
 import { type Ending, movesInto, STOPPED } from "./job-status.ts";
 
 /**
@@ -66,13 +67,22 @@ export async function countFewerFailed(tx: Statements, jobId: string, batches: n
 export async function beginRound(
   tx: Statements,
   jobId: string,
-  round: { status: "status_enqueuing" | "status_running"; startedTime: string },
+  round: {
+    status: "status_enqueuing" | "status_running";
+    startedTime: string;
+    /** Since when its API is paused. */
+    apiPausedTime: string | null;
+  },
 ): Promise<void> {
   const from = movesInto(round.status, "new round");
   await tx.run(
     `UPDATE jobs SET status = ?, closing = NULL, reason_json = NULL, end_time = NULL, round = round + 1,
-       paused = NULL, paused_time = NULL, enqueuing_deaths = 0, round_started_time = ?, queued_time = ?
+       paused = ?, paused_time = ?, enqueuing_deaths = 0, round_started_time = ?, queued_time = ?
      WHERE job_id = ? AND status IN (${from.map(() => "?").join(", ")})`,
-    [round.status, round.startedTime, round.startedTime, jobId, ...from],
+    [
+      round.status,
+      ...pausedWith(round.apiPausedTime, round.startedTime),
+      ...[round.startedTime, round.startedTime, jobId, ...from],
+    ],
   );
 }

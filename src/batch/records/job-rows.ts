@@ -42,13 +42,15 @@ export interface JobRow {
   enqueuing_deaths: number;
   /** Since when the job waits for its first worker of this round; null once one was ready. */
   queued_time: string | null;
+  /** -100 to 100. */
+  priority: number;
 }
 
 /** In the order of the row's fields. */
 export const JOB_COLUMNS = `job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn, dead_letter_queue,
   status, closing, reason_json, round, epoch, total_batch_count, enqueued_batches, enqueue_cursor_json, succeeded,
   failed_attempts, failed_batches, success_us, created_time, start_time, end_time, round_started_time, pruned_time,
-  paused, paused_time, has_older_names, isolates, enqueuing_deaths, queued_time`;
+  paused, paused_time, has_older_names, isolates, enqueuing_deaths, queued_time, priority`;
 
 export type NewJob = Pick<
   JobRow,
@@ -62,14 +64,30 @@ export type NewJob = Pick<
   | "dead_letter_queue"
   | "created_time"
   | "has_older_names"
-> & { submission_json: string; config_json: string; isolates?: number };
+> & {
+  submission_json: string;
+  config_json: string;
+  isolates?: number;
+  priority?: number;
+  /** Since when its API is paused. */
+  paused_time?: string | null;
+};
 
 /** Three rows: run it in a transaction. */
+/** `paused` and `paused_time` of a round that begins while its API is paused, or is not. */
+export function pausedWith(
+  apiPausedTime: string | null | undefined,
+  now: string,
+): [string | null, string | null] {
+  return apiPausedTime == null ? [null, null] : ["api", now];
+}
+
 export async function insertJob(tx: Statements, job: NewJob): Promise<void> {
   await tx.run(
     `INSERT INTO jobs (job_id, api_name, api_id, workers, timeout_s, max_receive_count, dead_letter_arn,
-       dead_letter_queue, status, created_time, has_older_names, isolates, queued_time)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?, ?, ?)`,
+       dead_letter_queue, status, created_time, has_older_names, isolates, queued_time, priority, paused,
+       paused_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'status_enqueuing', ?, ?, ?, ?, ?, ?, ?)`,
     [
       job.job_id,
       job.api_name,
@@ -83,6 +101,8 @@ export async function insertJob(tx: Statements, job: NewJob): Promise<void> {
       job.has_older_names,
       job.isolates ?? 0,
       job.created_time,
+      job.priority ?? 0,
+      ...pausedWith(job.paused_time, job.created_time),
     ],
   );
   await tx.run("INSERT INTO job_submissions VALUES (?, ?)", [job.job_id, job.submission_json]);

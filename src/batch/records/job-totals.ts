@@ -6,6 +6,8 @@ import type { JobRow } from "./job-rows.ts";
 export interface JobSummary {
   running_jobs: number;
   latest_job: { job_id: string; created_time: string } | null;
+  /** Since when the API is paused. */
+  paused_time?: string;
 }
 
 export async function jobSummary(db: Statements, apiName: string): Promise<JobSummary> {
@@ -19,7 +21,11 @@ export async function jobSummary(db: Statements, apiName: string): Promise<JobSu
     "SELECT job_id, created_time FROM jobs WHERE api_name = ? ORDER BY job_id DESC LIMIT 1",
     [apiName],
   );
-  return { running_jobs: running!.n, latest_job: latest ?? null };
+  const api = await first<{ paused_time: string | null }>(db, "SELECT paused_time FROM apis WHERE name = ?", [
+    apiName,
+  ]);
+  const paused = api?.paused_time == null ? {} : { paused_time: api.paused_time };
+  return { running_jobs: running!.n, latest_job: latest ?? null, ...paused };
 }
 
 /** The jobs of an API with one status: their number, succeeded batches and failed attempts. */

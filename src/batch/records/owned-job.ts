@@ -12,14 +12,18 @@ export class FormerOwner extends Error {
   }
 }
 
-/** Takes a job over; every later write of this run carries `epoch`. */
+/** Takes a job over; every later write of this run carries `epoch`. Undefined if it has ended or is paused. */
 export async function claimJob(db: Database, jobId: string, epoch: number): Promise<JobRow | undefined> {
   await db.run("UPDATE jobs SET epoch = ? WHERE job_id = ? AND epoch < ? AND end_time IS NULL", [
     epoch,
     jobId,
     epoch,
   ]);
-  return first<JobRow>(db, `SELECT ${JOB_COLUMNS} FROM jobs WHERE job_id = ? AND epoch = ?`, [jobId, epoch]);
+  return first<JobRow>(
+    db,
+    `SELECT ${JOB_COLUMNS} FROM jobs WHERE job_id = ? AND epoch = ? AND paused IS NULL`,
+    [jobId, epoch],
+  );
 }
 
 export async function setStartTime(

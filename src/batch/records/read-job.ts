@@ -20,6 +20,7 @@ export function jobRecord(row: JobRow, queueUrl: string) {
           queue_dead_letter_queue: { arn: row.dead_letter_arn, max_receive_count: row.max_receive_count },
         }),
     ...(row.isolates === 1 ? { on_failure: "isolate" as const } : {}),
+    ...(row.priority === 0 ? {} : { priority: row.priority }),
     created_time: row.created_time,
   };
 }
@@ -34,7 +35,7 @@ export interface LiveWorkers {
 export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | undefined): JobStatusRecord {
   const unsettled = (row.total_batch_count ?? row.enqueued_batches) - row.succeeded - row.failed_batches;
   const reason = reasonOf(row);
-  const waiting = row.paused === null ? live?.waiting : pausedBecause(row.paused);
+  const waiting = row.paused === null ? live?.waiting : pausedBecause(row);
   return {
     ...jobRecord(row, queueUrl),
     status: row.status,
@@ -50,6 +51,7 @@ export function jobStatus(row: JobRow, queueUrl: string, live: LiveWorkers | und
     ...(row.start_time === null ? {} : { start_time: row.start_time }),
     ...(row.end_time === null ? {} : { end_time: row.end_time }),
     ...(row.end_time === null && row.queued_time !== null ? { queued_time: row.queued_time } : {}),
+    ...(row.end_time === null && row.paused_time !== null ? { paused_time: row.paused_time } : {}),
     ...(row.end_time === null && waiting !== undefined ? { waiting } : {}),
     ...(row.end_time === null || reason === undefined
       ? {}

@@ -42,6 +42,7 @@ export interface ParsedSubmission {
   output: OutputRequest | undefined;
   /** `on_failure: isolate`. */
   isolates: boolean;
+  priority: number;
   input:
     | { kind: "items"; batch_size: number; count: number; lines: Buffer }
     | ({ kind: "lines" | "paths"; batch_size: number } & FileSelection);
@@ -163,6 +164,7 @@ function extract(
     deadLetters: deadLetters(submission, errors),
     output: outputOf(submission, errors),
     isolates: submission.on_failure === "isolate",
+    priority: submission.priority ?? 0,
   };
   for (const [variant, kind] of [
     ["delimited_files", "lines"],

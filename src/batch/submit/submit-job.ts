@@ -23,7 +23,7 @@ export interface SubmitDeps extends CheckDeps {
   db: Database;
   dataDir: string;
   /** Throws `api_not_found`. The API may be deleted while a submission is checked, which takes as long as its stores. */
-  assertDeployed: (tx: Statements, apiName: string) => Promise<void>;
+  assertDeployed: (tx: Statements, apiName: string) => Promise<string | null>;
   reach: ReachKillPoint;
 }
 
@@ -88,8 +88,8 @@ function record(
   return db.transaction(async (tx) => {
     const before = key && (await findSubmission(tx, key, wallMs()));
     if (before !== undefined) return before;
-    await assertDeployed(tx, job.api_name);
-    await insertJob(tx, job);
+    const paused_time = await assertDeployed(tx, job.api_name);
+    await insertJob(tx, { ...job, paused_time });
     if (output !== undefined) await insertOutput(tx, output);
     if (key !== undefined) await saveSubmission(tx, key, job.job_id, wallMs());
     return job.job_id;
@@ -110,6 +110,7 @@ function toNewJob(jobId: string, api: SubmittedTo, submission: ParsedSubmission)
     dead_letter_queue: submission.deadLetters?.queue ?? null,
     created_time: timestamp(),
     isolates: submission.isolates ? 1 : 0,
+    priority: submission.priority,
     has_older_names: submission.olderNames.length > 0 ? 1 : 0,
   };
 }

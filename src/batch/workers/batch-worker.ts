@@ -23,8 +23,8 @@ import { connectWorker } from "./connect-worker.ts";
 import { diedInSetUp } from "./death-faults.ts";
 import { Deliveries, type OpenRows } from "./deliveries.ts";
 import type { LeasedBatch } from "./lease-runs.ts";
-import { type Leaser, NO_LEASER } from "./leaser.ts";
 import { inHandOf, type WorkerDeath } from "./worker-death.ts";
+import { type Leaser, NO_LEASER } from "./workers-owner.ts";
 
 const LAST_WORDS_MS = 500;
 /** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */

@@ -15,6 +15,7 @@ import { setUpFailed, startFailed } from "../records/job-reasons.ts";
 import type { EndCause } from "../records/job-status.ts";
 import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
 import type { OpenRows } from "./deliveries.ts";
+import { LeavingWorkers } from "./leaving-workers.ts";
 import type { WorkerDeath } from "./worker-death.ts";
 import { WorkerLog, type WorkerLogOptions } from "./worker-log.ts";
 import { type ReservationOptions, WorkerReservations } from "./worker-reservations.ts";
@@ -51,8 +52,7 @@ export class JobWorkers {
   private readonly reservations: WorkerReservations;
   private readonly log: WorkerLog;
   private failed = 0;
-  /** How many workers should yield. */
-  private askedToYield = 0;
+  readonly leaving: LeavingWorkers;
   private hadWorker = false;
   private isStopped = false;
   private hasLoggedFullDisk = false;
@@ -61,6 +61,7 @@ export class JobWorkers {
   constructor(options: JobWorkersOptions) {
     this.options = options;
     this.log = new WorkerLog(options);
+    this.leaving = new LeavingWorkers(options.lifetime);
     this.reservations = new WorkerReservations(options, {
       reserved: (reservation) => this.startWith(reservation),
       fault: (error) => this.fault(error),
@@ -77,12 +78,18 @@ export class JobWorkers {
     this.keepAt(this.owner.wantedWorkers);
   }
 
-  /**
-   * Starts or asks for workers up to `count`, and cancels asks above it. Returns at once. `count` may be any number
-   * that a submission has.
-   */
+  /** Starts or asks for workers up to `count`, which may be any number, and cancels asks above it. Returns at once. */
   keepAt(count: number): void {
-    if (!this.isStopped) this.reservations.keepAt(count);
+    if (!this.isStopped) this.reservations.keepAt(this.leaving.isDraining ? 0 : count);
+  }
+
+  /** Starts no worker any more, and lets each one go once it has no batch. Resolves when none is left. */
+  drain(): Promise<void> {
+    const drained = this.leaving.drain(this.workers.keys());
+    this.keepAt(0);
+    for (const worker of [...this.workers.keys()].filter(({ state }) => state !== "ready"))
+      this.inside(() => this.stopOne(worker, RECYCLED_GRACE_MS));
+    return drained;
   }
 
   ready(): BatchWorker[] {
@@ -143,7 +150,8 @@ export class JobWorkers {
     const worker = new BatchWorker(running, this.events, { lifetime, openRows });
     this.workers.set(worker, reservation);
     // The job may have ended while the process was starting.
-    if (!this.isStopped) return worker.setUp(await init(this.owner.totalBatches), epoch);
+    if (!this.isStopped && !this.leaving.isDraining)
+      return worker.setUp(await init(this.owner.totalBatches), epoch);
     await worker.stop(0);
     await this.drop(worker);
   }
@@ -190,15 +198,8 @@ export class JobWorkers {
   }
 
   private askToYield(worker: BatchWorker, isAsked: boolean): void {
-    this.askedToYield += isAsked ? 1 : -1;
-    worker.isAskedToYield = isAsked;
+    this.leaving.ask(worker, isAsked);
     if (!isAsked) this.inside(() => worker.leaser.pump());
-  }
-
-  /** Whether workers may have to leave: after a number of batches, at an age, or for somebody else. */
-  get mayLeave(): boolean {
-    const { maxRequests, maxAgeMs } = this.options.lifetime;
-    return this.askedToYield > 0 || maxRequests !== undefined || maxAgeMs !== undefined;
   }
 
   /**
@@ -239,7 +240,7 @@ export class JobWorkers {
     const reservation = this.workers.get(worker);
     if (reservation === undefined) return;
     this.workers.delete(worker);
-    if (worker.isAskedToYield) this.askedToYield--;
+    this.leaving.hasLeft(worker, this.workers.size);
     if (this.isStopped) this.reservations.giveBack(reservation);
     else this.reservations.keep(reservation);
     await this.options.forget(worker.identity.worker_id);

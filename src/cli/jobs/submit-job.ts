@@ -1,4 +1,4 @@
-/** `quern job submit|redrive|resume|unpause`: starts jobs, starts new rounds of ended ones, continues paused ones. */
+/** `quern job submit|redrive|resume`: starts jobs, and new rounds of ended ones. */
 import { readFileSync } from "node:fs";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
 import { printStream } from "../terminal/print-stream.ts";
@@ -87,12 +87,5 @@ export async function newRound(
     return waitForJob(context, api, jobId, {});
   }
   await out(output === "json" ? `${text}\n` : message);
-  return EXIT.success;
-}
-
-/** Continues all jobs that are paused. */
-export async function unpauseJobs({ client, output, out }: CliContext): Promise<number> {
-  const { value, text } = await client.json<{ message: string }>("/-/jobs/unpause", { method: "POST" });
-  await out(`${output === "json" ? text : value.message}\n`);
   return EXIT.success;
 }

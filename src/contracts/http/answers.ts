@@ -20,6 +20,7 @@ export const jobRecordSchema = jobStatusSchema.pick({
   timeout: true,
   queue_dead_letter_queue: true,
   on_failure: true,
+  priority: true,
   created_time: true,
 });
 
@@ -163,6 +164,7 @@ const apiViewSchema = z.strictObject({
   metrics: metricsSchema.optional().meta({ description: "requests of a real-time API over two weeks" }),
   running_jobs: count.optional(),
   latest_job: z.strictObject({ job_id: z.string(), created_time: time }).nullable().optional(),
+  paused_time: time.optional().meta({ description: "since when a batch API is paused" }),
 });
 
 /** An API as `GET /-/apis` shows it. */

@@ -1,5 +1,4 @@
 /** The operations on jobs of a batch API (docs/contract/jobs.md). */
-import { redriveSchema } from "../jobs.ts";
 import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from "../limits/responses.ts";
 import { IDEMPOTENCY_KEY_LENGTH_MAX } from "../limits/submissions.ts";
 import {
@@ -12,12 +11,12 @@ import {
   messageSchema,
   previewSchema,
 } from "./answers.ts";
-import { follow, jsonSchema, LOGS, type Operation, type Parameter, text } from "./operation.ts";
+import { follow, LOGS, type Operation, type Parameter, text } from "./operation.ts";
 import { JOB_ID_PATTERN, submissionDescription } from "./submission-description.ts";
 
 const jobIdText = { type: "string", pattern: JOB_ID_PATTERN };
-const api: Parameter = { name: "api", in: "path", about: "the API's name", schema: text };
-const job: Parameter = { name: "job", in: "path", about: "the job's id", schema: jobIdText };
+export const api: Parameter = { name: "api", in: "path", about: "the API's name", schema: text };
+export const job: Parameter = { name: "job", in: "path", about: "the job's id", schema: jobIdText };
 const jobId: Parameter = {
   name: "jobID",
   in: "query",
@@ -77,7 +76,7 @@ const idempotencyKey: Parameter = {
 };
 
 const API_ERRORS = ["api_not_found", "unauthorized", "forbidden", "api_not_ready"] as const;
-const JOB_ERRORS = [...API_ERRORS, "job_not_found", "invalid_request"] as const;
+export const JOB_ERRORS = [...API_ERRORS, "job_not_found", "invalid_request"] as const;
 const SUBMIT_ERRORS = [
   ...API_ERRORS,
   "malformed_json",
@@ -180,34 +179,6 @@ export const JOB_OPERATIONS: readonly Operation[] = [
     parameters: [api, job],
     answers: { "application/x-ndjson": null },
     errors: [...JOB_ERRORS, "no_output", "wrong_state", "store_forbidden", "store_unreachable"],
-  },
-  {
-    id: "redriveJob",
-    method: "post",
-    path: "/{api}/{job}/redrive",
-    about: "run the failed batches again, in a new round of the job; with an error, those that have it",
-    scope: "submit",
-    parameters: [api, job],
-    body: { type: "application/json", schema: jsonSchema(redriveSchema, "input"), isOptional: true },
-    answers: { "application/json": jobEnvelopeSchema },
-    errors: [
-      ...JOB_ERRORS,
-      "wrong_state",
-      "malformed_json",
-      "body_too_large",
-      "origin_not_allowed",
-      "queue_full",
-    ],
-  },
-  {
-    id: "resumeJob",
-    method: "post",
-    path: "/{api}/{job}/resume",
-    about: "resume a job that ended before all its batches were settled, in a new round",
-    scope: "submit",
-    parameters: [api, job],
-    answers: { "application/json": jobEnvelopeSchema },
-    errors: [...JOB_ERRORS, "wrong_state", "origin_not_allowed", "queue_full"],
   },
   {
     id: "getJobEvents",

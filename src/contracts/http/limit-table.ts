@@ -178,6 +178,7 @@ const SUBMISSIONS: readonly LimitRow[] = [
     "`workers`, `timeout`, `batch_size`, `max_receive_count`",
     `${Number.MAX_SAFE_INTEGER}; workers that do not fit on the machine wait`,
   ),
+  invalid("`priority` of a job", `-${jobs.JOB_PRIORITY_MAX} to ${jobs.JOB_PRIORITY_MAX}`),
   invalid("`batch_size` with `on_failure: isolate`", String(jobs.SPLIT_ITEMS_MAX)),
   invalid("elements of `store_paths`", String(submissions.STORE_PATHS_MAX)),
   invalid("characters of `store_paths` together", String(submissions.STORE_PATHS_CHARACTERS_MAX)),

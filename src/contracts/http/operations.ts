@@ -9,10 +9,12 @@ import { JOB_OPERATIONS } from "./job-operations.ts";
 import { KEY_OPERATIONS } from "./key-operations.ts";
 import type { Operation } from "./operation.ts";
 import { QUEUE_OPERATIONS } from "./queue-operations.ts";
+import { ROUND_OPERATIONS } from "./round-operations.ts";
 import { SERVER_OPERATIONS } from "./server-operations.ts";
 
 export const OPERATIONS: readonly Operation[] = [
   ...JOB_OPERATIONS,
+  ...ROUND_OPERATIONS,
   ...QUEUE_OPERATIONS,
   ...API_OPERATIONS,
   ...KEY_OPERATIONS,

@@ -10,6 +10,8 @@ export const JOBS_UNFINISHED_MAX = 5_000;
  * more asks than this wait, at 2 KB each, it asks for one worker after the other.
  */
 export const COMPUTE_ASKS_MANY = 2_000;
+/** `priority` of a job is from minus this to this. */
+export const JOB_PRIORITY_MAX = 100;
 /** While somebody waits for compute, the scheduler decides this often again: 2 ms for each 1,000 jobs that wait. */
 export const COMPUTE_PLAN_MS = 500;
 /** A worker is not asked to yield before it has worked ten times as long as its start took, so yields cost a tenth. */

@@ -16,15 +16,14 @@ import type { JobRow } from "../../batch/records/job-rows.ts";
 import { isTerminal } from "../../batch/records/job-status.ts";
 import { assertLegalKey } from "../../batch/submit/idempotency.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { namedIssues, toFieldErrors } from "../../contracts/field-errors.ts";
-import { JOB_STATUSES, type JobStatus, redriveSchema } from "../../contracts/jobs.ts";
-import { REDRIVE_BYTES_LIMIT, SUBMISSION_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
+import { JOB_STATUSES, type JobStatus } from "../../contracts/jobs.ts";
+import { SUBMISSION_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { logsResponse } from "../answers/logs.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { jsonText, streamText } from "../answers/stream-text.ts";
 import { tellAudit } from "../requests/audited.ts";
 import { assertKey, assertMayKnow, letAnybodyIn } from "../requests/authorization.ts";
-import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
+import { bodyOwner, readBody } from "../requests/body.ts";
 import { clientLeft } from "../requests/connection.ts";
 import { forwarded, isInternal } from "../requests/forwarded.ts";
 import { isTrue, limitOf } from "../requests/parameters.ts";
@@ -39,6 +38,7 @@ import {
 import { eventsResponse } from "./job-events.ts";
 import { failuresResponse } from "./job-failures.ts";
 import { resultsResponse, verifyResponse } from "./job-results.ts";
+import { API, addRounds } from "./job-rounds.ts";
 import { previewResponse } from "./preview.ts";
 
 export interface JobRoutesDeps extends JobAnswerDeps {
@@ -49,9 +49,6 @@ export interface JobRoutesDeps extends JobAnswerDeps {
   lists: OpenStreams;
   jobLogDirectory: (jobId: string) => string;
 }
-
-/** The first segment of an API's address. A name never begins with `-`, so it is never the control plane's. */
-export const API = "/:api{[^-/][^/]*}";
 
 export function jobRoutes(deps: JobRoutesDeps): Hono {
   const app = new Hono();
@@ -112,14 +109,7 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
   app.get(`${API}/:job/failures`, async (c) => failuresResponse(c, deps, await jobOf(c, "read")));
   app.get(`${API}/:job/results`, async (c) => resultsResponse(c, deps, await jobOf(c, "read")));
   app.post(`${API}/:job/verify`, async (c) => verifyResponse(c, deps, await jobOf(c, "read")));
-  app.post(`${API}/:job/redrive`, async (c) => {
-    await jobOf(c, "change");
-    const error = await redriveError(c, deps.keys);
-    return statusResponse(c, deps, await jobs.redrive(await jobOf(c, "change"), error));
-  });
-  app.post(`${API}/:job/resume`, async (c) =>
-    statusResponse(c, deps, await jobs.resume(await jobOf(c, "change"))),
-  );
+  addRounds(app, deps, (c) => jobOf(c, "change"));
   app.get(`${API}/:job/events`, async (c) => {
     const { api_name, job_id } = await jobOf(c, "read");
     return eventsResponse(c, deps, api_name, job_id);
@@ -133,20 +123,6 @@ function addJobParts(app: Hono, deps: JobRoutesDeps): void {
 
 function submittedTo({ name, api_id, config }: Awaited<ReturnType<typeof batchApi>>) {
   return { name, api_id, output: config.output };
-}
-
-/** The body of a redrive: empty, or `{"error": TEXT}`. */
-async function redriveError(c: Context, keys: Keys): Promise<string | undefined> {
-  const cure = "send only the text of an error";
-  const body = await readBody(c, bodyOwner(c, keys, c.req.param("api")), {
-    limit: REDRIVE_BYTES_LIMIT,
-    cure,
-  });
-  if (body.length === 0) return undefined;
-  const parsed = redriveSchema.safeParse(parseJson(body));
-  if (parsed.success) return parsed.data.error;
-  const fields = toFieldErrors(namedIssues(parsed.error.issues, {}, () => ["error"]));
-  throw new ServiceError("invalid_request", `the redrive is not valid: ${fields[0]!.detail}`, { fields });
 }
 
 /** Whether a request only reads, which a key with the scope `view` permits too. */

@@ -65,5 +65,8 @@ export const LATER_STEPS: readonly SchemaStep[] = [
   [
     // Since when the job waits for its first worker; null once one was ready.
     "ALTER TABLE jobs ADD COLUMN queued_time TEXT",
+    "ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0",
+    // Since when no batch of the API's jobs begins; null if they do.
+    "ALTER TABLE apis ADD COLUMN paused_time TEXT",
   ],
 ];

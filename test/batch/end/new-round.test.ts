@@ -19,7 +19,8 @@ import {
 import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 
 const JOB = "job";
-const rounds = (db: Database, assertDeployed = async () => {}) => new NewRounds(db, assertDeployed);
+const rounds = (db: Database, assertDeployed: () => Promise<string | null> = async () => null) =>
+  new NewRounds(db, assertDeployed);
 const BATCHES = 500;
 /** The number of batches of one segment. */
 const SEGMENT = 200;

@@ -60,7 +60,7 @@ describe("the retention", () => {
        INSERT INTO jobs (job_id, api_name, api_id, workers, status, created_time, end_time)
        SELECT printf('job-%05d', i), 'a', '1', 1, 'status_succeeded', '', '2026-01-31T12:00:00.000Z' FROM n`,
     );
-    await real.run("INSERT INTO apis VALUES ('a', 'BatchAPI', '1', '')");
+    await real.run("INSERT INTO apis (name, kind, api_id, deployed_time) VALUES ('a', 'BatchAPI', '1', '')");
     retention = makeRetention();
   });
   afterEach(async () => {

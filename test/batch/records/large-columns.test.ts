@@ -86,6 +86,7 @@ describe("the large columns of jobs", () => {
     expect(await plans(() => jobSummary(db, "a"))).toEqual([
       "SEARCH jobs USING INDEX jobs_in_progress (api_name=?)",
       "SEARCH jobs USING INDEX jobs_by_api (api_name=?)",
+      "SEARCH apis USING INDEX sqlite_autoindex_apis_1 (name=?)",
     ]);
     expect(await plans(() => unfinishedJobs(db))).toEqual(["SCAN jobs USING INDEX jobs_in_progress"]);
     // A row for each API and status.
@@ -119,7 +120,9 @@ describe("the large columns of jobs", () => {
       [ENDED],
     );
     const [job] = await db.all<{ api_name: string }>("SELECT api_name FROM jobs WHERE job_id = 'job-1'");
-    await db.run("INSERT INTO apis VALUES (?, 'BatchAPI', '1', '')", [job!.api_name]);
+    await db.run("INSERT INTO apis (name, kind, api_id, deployed_time) VALUES (?, 'BatchAPI', '1', '')", [
+      job!.api_name,
+    ]);
     const ended = (await jobById(db, "job-1"))!;
     const logDirectory = (id: string) => join(directory, "logs", id);
     const retention = new Retention({

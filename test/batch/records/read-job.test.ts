@@ -21,7 +21,7 @@ describe("batches_in_queue", () => {
     ...{ total_batch_count: 10, enqueued_batches: 10, enqueue_cursor_json: null },
     ...{ succeeded: 5, failed_attempts: 2, failed_batches: 2, success_us: 1 },
     ...{ created_time: "t0", start_time: "t1", end_time: null, round_started_time: null, pruned_time: null },
-    ...{ paused: null, paused_time: null, queued_time: null },
+    ...{ paused: null, paused_time: null, queued_time: null, priority: 0 },
   };
   const inQueue = (given: Partial<JobRow>) =>
     jobStatus({ ...row, ...given }, "url", undefined).batches_in_queue;

@@ -169,7 +169,7 @@ describe("a submission is read", () => {
 const containing = (text: string) => expect.stringContaining(text) as string;
 const ONE_OF = "specify exactly one of item_list, file_path_lister, delimited_files";
 const KEYS =
-  "legal keys: workers, timeout, config, item_list, delimited_files, file_path_lister, queue_dead_letter_queue, output, on_failure";
+  "legal keys: workers, timeout, config, item_list, delimited_files, file_path_lister, queue_dead_letter_queue, output, on_failure, priority";
 const file = (given: object) => ({ store_paths: ["file:///a"], batch_size: 1, ...given });
 
 /** Each with all of its errors. */

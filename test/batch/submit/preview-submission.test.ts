@@ -38,7 +38,7 @@ describe("a dry run and its submission", () => {
       store: EMPTY,
       dataDir: directory,
       reach: () => {},
-      assertDeployed: async () => {},
+      assertDeployed: async () => null,
       isQueueMissing,
       hasConditions: async () => true,
       assertMayBegin: () => {},

@@ -78,6 +78,20 @@ it("a claim that can never fit sets nothing aside", () => {
   expect(decide({ held: [has(big)], claims, free: cpus(1) }).granted).toEqual(["small"]);
 });
 
+it("a job of a higher priority gets what it can use before any other, from their workers too", () => {
+  const urgent = workersOf("urgent", "a", 1);
+  const held = [has(big), has(other)];
+  expect(decide({ held, claims: [waits(small), waits(urgent), waits(urgent)] }).yielding).toEqual([
+    "big",
+    "other",
+  ]);
+  const claims = [waits(small), waits(urgent, 4)];
+  expect(decide({ held: [has(big, 3, { yieldsFromMs: NOW + 1 })], claims, free: cpus(1) }).granted).toEqual(
+    [],
+  );
+  expect(decide({ held: [has(urgent)], claims: [waits(small)] }).yielding).toEqual([]);
+});
+
 it("workers of jobs yield to a replica, and replicas to nobody", () => {
   expect(decide({ held: [has(big)], claims: [waits(replicasOf("live"))] }).yielding).toEqual(["big"]);
   expect(decide({ held: [has(replicasOf("live"))], claims: [waits(small)] }).yielding).toEqual([]);

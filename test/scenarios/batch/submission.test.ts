@@ -103,6 +103,12 @@ describe("a submission", () => {
       'must be "none" or "zstd"',
     ],
     [
+      "a priority that is too high",
+      { workers: 1, ...items, priority: 101 },
+      "/priority",
+      "must be an integer from -100 to 100",
+    ],
+    [
       "an unknown on_failure",
       { workers: 1, ...items, on_failure: "stop" },
       "/on_failure",

@@ -94,7 +94,7 @@ describe.runIf(isOnSqlite)("a copy of a data directory", () => {
     renameSync(original.dataDir, `${original.dataDir}.moved`);
     renameSync(`${original.dataDir}.moved`, original.dataDir);
     await original.start();
-    expect(await waiting(original, id)).toBeUndefined();
+    expect((await waiting(original, id)) ?? "").not.toContain("paused");
     await original.stopProcesses();
     execFileSync("cp", ["-a", original.dataDir, copy.dataDir]);
     await copy.start({}, ["--continue-jobs"]);

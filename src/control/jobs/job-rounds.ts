@@ -1,0 +1,47 @@
+/** The operations that make a job go on, or not: redrive, resume, pause and unpause (docs/contract/jobs.md#redrive). */
+import type { Context, Hono } from "hono";
+import type { Keys } from "../../access/keys.ts";
+import type { JobRow } from "../../batch/records/job-rows.ts";
+import { ServiceError } from "../../contracts/errors.ts";
+import { namedIssues, toFieldErrors } from "../../contracts/field-errors.ts";
+import { redriveSchema } from "../../contracts/jobs.ts";
+import { REDRIVE_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
+import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
+import { type JobAnswerDeps, statusResponse } from "./job-answers.ts";
+
+/** The first segment of an API's address. A name never begins with `-`, so it is never the control plane's. */
+export const API = "/:api{[^-/][^/]*}";
+
+/** `jobOf`: the job of a request that may change it. */
+export function addRounds(
+  app: Hono,
+  deps: JobAnswerDeps & { keys: Keys },
+  jobOf: (c: Context) => Promise<JobRow>,
+): void {
+  const { jobs } = deps;
+  app.post(`${API}/:job/redrive`, async (c) => {
+    await jobOf(c);
+    const error = await redriveError(c, deps.keys);
+    return statusResponse(c, deps, await jobs.redrive(await jobOf(c), error));
+  });
+  app.post(`${API}/:job/resume`, async (c) => statusResponse(c, deps, await jobs.resume(await jobOf(c))));
+  for (const verb of ["pause", "unpause"] as const)
+    app.post(`${API}/:job/${verb}`, async (c) => {
+      await jobs.pauses[verb](await jobOf(c));
+      return statusResponse(c, deps, await jobOf(c));
+    });
+}
+
+/** The body of a redrive: empty, or `{"error": TEXT}`. */
+async function redriveError(c: Context, keys: Keys): Promise<string | undefined> {
+  const cure = "send only the text of an error";
+  const body = await readBody(c, bodyOwner(c, keys, c.req.param("api")), {
+    limit: REDRIVE_BYTES_LIMIT,
+    cure,
+  });
+  if (body.length === 0) return undefined;
+  const parsed = redriveSchema.safeParse(parseJson(body));
+  if (parsed.success) return parsed.data.error;
+  const fields = toFieldErrors(namedIssues(parsed.error.issues, {}, () => ["error"]));
+  throw new ServiceError("invalid_request", `the redrive is not valid: ${fields[0]!.detail}`, { fields });
+}
