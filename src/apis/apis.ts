@@ -8,7 +8,7 @@ import { timestamp } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
-import type { Database } from "../database/database.ts";
+import type { Database, Statements } from "../database/database.ts";
 import { ApiReader, apiNotFound } from "./api-reader.ts";
 import { assertHasReplicas, assertNotSplitTo, assertOwn } from "./change-rules.ts";
 import {
@@ -24,7 +24,13 @@ import { DeployedRoutes } from "./deployed-routes.ts";
 import { exportVersion } from "./export-api.ts";
 import { currentOrFormer, formerVersion } from "./former-versions.ts";
 import type { RoutePublisher } from "./publish-routes.ts";
-import { allCurrent, deleteApi, renewPredictorId, saveVersion } from "./records/api-rows.ts";
+import {
+  allCurrent,
+  deleteApi,
+  type InTransaction,
+  renewPredictorId,
+  saveVersion,
+} from "./records/api-rows.ts";
 import type { ReplicasOwner } from "./replicas/replica-outcomes.ts";
 import type { Replicas } from "./replicas/replicas.ts";
 
@@ -40,7 +46,8 @@ export interface ApisDeps extends DeployDeps {
   /** Stops the jobs of a deleted API. */
   stopJobsOf: (apiName: string) => Promise<void>;
   /** Removes the records of the jobs that were created up to `time`, soon. Resolves to their number. */
-  forgetJobsOf: (apiName: string, time: string) => Promise<number>;
+  askToForget: (tx: Statements, apiName: string, time: string) => Promise<number>;
+  forgetSoon: () => void;
 }
 
 export class Apis implements Service, ReplicasOwner {
@@ -110,28 +117,37 @@ export class Apis implements Service, ReplicasOwner {
   }
 
   /** Lets requests in flight finish, and stops jobs in progress (docs/contract/jobs.md#deleting-an-api). */
-  async delete(name: string): Promise<void> {
+  async delete(name: string, also?: InTransaction): Promise<void> {
     if (!(await this.deployed.isDeployed(name))) throw apiNotFound(name);
     assertOwn(name, "deleted");
     assertNotSplitTo(name, await allCurrent(this.deps.db));
-    await this.remove(name);
+    await this.remove(name, also);
   }
 
   /** Also removes the records of its jobs; of an API that is gone, only these. Resolves to their number. */
   async deleteWithRecords(name: string): Promise<number> {
     // Before the name is free: jobs of a later API stay.
     const time = timestamp();
-    const isDeployed = await this.deployed.isDeployed(name);
-    if (isDeployed) await this.delete(name);
-    const jobs = await this.deps.forgetJobsOf(name, time);
-    if (jobs === 0 && !isDeployed) throw apiNotFound(name);
-    return jobs;
+    let jobs = 0;
+    const ask = async (tx: Statements) => {
+      jobs = await this.deps.askToForget(tx, name, time);
+    };
+    try {
+      if (await this.deployed.isDeployed(name)) await this.delete(name, ask);
+      else {
+        await this.deps.db.transaction(ask);
+        if (jobs === 0) throw apiNotFound(name);
+      }
+      return jobs;
+    } finally {
+      this.deps.forgetSoon();
+    }
   }
 
   /** The API is gone before its jobs end, one after the other: a kill meanwhile leaves neither. */
-  async remove(name: string): Promise<void> {
+  async remove(name: string, also?: InTransaction): Promise<void> {
     await this.deps.closeJobsOf(name);
-    await deleteApi(this.deps.db, name);
+    await deleteApi(this.deps.db, name, also);
     this.deps.log.info({ event: "api_deleted", api: name }, `${name} is deleted`);
     await this.routes.publish();
     await this.deps.stopJobsOf(name);

@@ -13,6 +13,7 @@ import { Reports } from "../apis/reports.ts";
 import { removeLeftBackups } from "../backup/take-backup.ts";
 import { bootId } from "../base/process-identity.ts";
 import { type Service, startInOrder, stopInReverse } from "../base/service.ts";
+import { askToForget } from "../batch/end/forget-job.ts";
 import { endFormerWorkers, type FormerWorkers } from "../batch/workers/former-workers.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
@@ -81,7 +82,8 @@ function buildServices(infrastructure: Infrastructure, left: FormerWorkers, root
     ...{ projects, replicas, routes, keys },
     closeJobsOf: (name) => jobs.closeJobsOf(name),
     stopJobsOf: (name) => jobs.stopJobsOf(name),
-    forgetJobsOf: (name, time) => retention.forgetJobsOf(name, time),
+    askToForget,
+    forgetSoon: () => retention.soon(),
   });
   const applications = buildApplications(infrastructure, apis, storesAndQueues);
   apis.deployApplicationsBy(applicationDeploy(applications));

@@ -170,9 +170,16 @@ export async function renewPredictorId(
   ]);
 }
 
-/** Deletes an API and its versions. Versions that jobs use stay, so that the status of those jobs can still be read. */
-export async function deleteApi(db: Database, name: string): Promise<void> {
+/** Something that belongs into the transaction of a change. */
+export type InTransaction = (tx: Statements) => Promise<void>;
+
+/**
+ * Deletes an API and its versions, and does `also`. Versions that jobs use stay, so that the status of those jobs can
+ * still be read.
+ */
+export async function deleteApi(db: Database, name: string, also?: InTransaction): Promise<void> {
   await db.transaction(async (tx) => {
+    await also?.(tx);
     await tx.run("DELETE FROM apis WHERE name = ?", [name]);
     await forgetMetrics(tx, name);
     // With jobs left, these go with the last of them (batch/end/forget-job.ts).

@@ -5,8 +5,9 @@
  */
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { reportFault } from "../../base/boundary.ts";
 import { AGED_JOBS_AT_ONCE } from "../../contracts/limits/jobs.ts";
-import type { Database } from "../../database/database.ts";
+import { type Database, first } from "../../database/database.ts";
 
 export interface BoundLogsOptions {
   db: Database;
@@ -25,7 +26,7 @@ export async function boundLogs(options: BoundLogsOptions, isStopped: () => bool
   // An API that has jobs has a version. There are few versions, and maybe millions of jobs.
   const apis = await options.db.all<{ name: string }>("SELECT DISTINCT name FROM api_versions");
   let removed = 0;
-  for (const { name } of apis) removed += await boundLogsOf(name, options, isStopped);
+  for (const { name } of apis) if (!isStopped()) removed += await boundLogsOf(name, options, isStopped);
   return removed;
 }
 
@@ -34,25 +35,41 @@ async function boundLogsOf(
   options: BoundLogsOptions,
   isStopped: () => boolean,
 ): Promise<number> {
-  const { logDirectory, jobLog, logBytesMax } = options;
+  const { db, logDirectory, logBytesMax } = options;
   let [kept, removed] = [0, 0];
-  for await (const job of newestFirst(api, options.db)) {
-    if (isStopped()) break;
-    const bytes = await bytesOf(logDirectory(job));
-    if (kept === 0 || kept + bytes <= logBytesMax || bytes <= NOTE_BYTES_MAX) {
-      kept += bytes;
-      continue;
+  for await (const jobs of newestFirst(api, db)) {
+    for (const job of jobs) {
+      const bytes = await bytesOf(logDirectory(job));
+      const isKept = kept === 0 || kept + bytes <= logBytesMax || bytes <= NOTE_BYTES_MAX;
+      if (!isKept && (await removeLogs(job, api, options))) removed++;
+      else kept += bytes;
     }
-    await rm(logDirectory(job), { recursive: true, force: true });
-    const size = `${Math.round(logBytesMax / 1024 ** 2)} MiB`;
-    jobLog(job, `the former lines were removed: logs of newer jobs of ${api} take ${size} (--keep-logs)`);
-    removed++;
+    if (isStopped()) break;
   }
   return removed;
 }
 
-/** The ended jobs of an API that still have their data. */
-async function* newestFirst(api: string, db: Database): AsyncGenerator<string> {
+/** False if a new round of the job has begun meanwhile, or its logs cannot be removed. */
+async function removeLogs(
+  job: string,
+  api: string,
+  { db, logDirectory, jobLog, logBytesMax }: BoundLogsOptions,
+): Promise<boolean> {
+  const hasEnded = "SELECT job_id FROM jobs WHERE job_id = ? AND end_time IS NOT NULL";
+  if ((await first(db, hasEnded, [job])) === undefined) return false;
+  try {
+    await rm(logDirectory(job), { recursive: true, force: true });
+  } catch (error) {
+    reportFault(error, `the logs of job ${job}`);
+    return false;
+  }
+  const size = `${Math.round(logBytesMax / 1024 ** 2)} MiB`;
+  jobLog(job, `the former lines were removed: logs of newer jobs of ${api} take ${size} (--keep-logs)`);
+  return true;
+}
+
+/** The ended jobs of an API that still have their data, in pages. */
+async function* newestFirst(api: string, db: Database): AsyncGenerator<string[]> {
   const next = `SELECT job_id, end_time, pruned_time FROM jobs WHERE api_name = ? AND job_id < ?
     ORDER BY job_id DESC LIMIT ${AGED_JOBS_AT_ONCE}`;
   for (let before = "~"; ; ) {
@@ -60,8 +77,8 @@ async function* newestFirst(api: string, db: Database): AsyncGenerator<string> {
       api,
       before,
     ]);
-    for (const { job_id, end_time, pruned_time } of jobs)
-      if (end_time !== null && pruned_time === null) yield job_id;
+    const ended = jobs.filter(({ end_time, pruned_time }) => end_time !== null && pruned_time === null);
+    yield ended.map(({ job_id }) => job_id);
     if (jobs.length < AGED_JOBS_AT_ONCE) return;
     before = jobs.at(-1)!.job_id;
   }

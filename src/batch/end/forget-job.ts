@@ -62,20 +62,18 @@ async function forgetApi(tx: Statements, apiName: string): Promise<void> {
 
 /**
  * Has the records of all jobs of an API removed that were created up to `time`, once they have ended. Resolves to their
- * number. A kill afterwards changes nothing.
+ * number. In the transaction that deletes the API, so a kill leaves neither or both.
  */
-export async function askToForget(db: Database, apiName: string, time: string): Promise<number> {
-  return db.transaction(async (tx) => {
-    const count = "SELECT count(*) AS jobs FROM jobs WHERE api_name = ? AND created_time <= ?";
-    const { jobs } = (await first<{ jobs: number }>(tx, count, [apiName, time]))!;
-    if (jobs === 0) return 0;
-    await tx.run("DELETE FROM forget_requests WHERE api_name = ?", [apiName]);
-    await tx.run("INSERT INTO forget_requests (api_name, created_before) VALUES (?, ?)", [apiName, time]);
-    // A submission to a new API of that name must not find a job that is about to go.
-    const theirs = "job_id IN (SELECT job_id FROM jobs WHERE api_name = ? AND created_time <= ?)";
-    await tx.run(`DELETE FROM idempotency_keys WHERE api_name = ? AND ${theirs}`, [apiName, apiName, time]);
-    return jobs;
-  });
+export async function askToForget(tx: Statements, apiName: string, time: string): Promise<number> {
+  const count = "SELECT count(*) AS jobs FROM jobs WHERE api_name = ? AND created_time <= ?";
+  const { jobs } = (await first<{ jobs: number }>(tx, count, [apiName, time]))!;
+  if (jobs === 0) return 0;
+  await tx.run("DELETE FROM forget_requests WHERE api_name = ?", [apiName]);
+  await tx.run("INSERT INTO forget_requests (api_name, created_before) VALUES (?, ?)", [apiName, time]);
+  // A submission to a new API of that name must not find a job that is about to go.
+  const theirs = "job_id IN (SELECT job_id FROM jobs WHERE api_name = ? AND created_time <= ?)";
+  await tx.run(`DELETE FROM idempotency_keys WHERE api_name = ? AND ${theirs}`, [apiName, apiName, time]);
+  return jobs;
 }
 
 /** Whether a former controller has not done all that it was asked for. */

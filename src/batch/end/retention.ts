@@ -21,7 +21,6 @@ import { removeOldLetters } from "../letters/old-letters.ts";
 import { forgetParts } from "../output/part-rows.ts";
 import { removeInput } from "../records/stored-input.ts";
 import {
-  askToForget,
   endRequests,
   forgetJob,
   forgottenBefore,
@@ -82,14 +81,8 @@ export class Retention implements Service {
     return pruned;
   }
 
-  /** Removes the records of the jobs of an API soon that were created up to `time`. Resolves to their number. */
-  async forgetJobsOf(apiName: string, time: string): Promise<number> {
-    const jobs = await askToForget(this.options.db, apiName, time);
-    if (jobs > 0) this.soon();
-    return jobs;
-  }
-
-  private soon(): void {
+  /** Begins at once, as when somebody has asked for records to be forgotten. */
+  soon(): void {
     // After the one in progress, which may have looked at these jobs already.
     const next = Promise.resolve(this.running).then(() => {
       if (!this.isStopped) this.wakeIn(0);

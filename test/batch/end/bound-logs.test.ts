@@ -16,10 +16,10 @@ describe("the logs of the jobs of an API", () => {
   let directory: string;
   let db: Database;
   const logDirectory = (job: string) => join(directory, "logs", job);
-  const bound = (logBytesMax: number) =>
+  const bound = (logBytesMax: number, database = db) =>
     boundLogs(
       {
-        ...{ db, logDirectory, logBytesMax },
+        ...{ db: database, logDirectory, logBytesMax },
         jobLog: (job, line) => appendLogLine(join(logDirectory(job), "server.log"), line),
       },
       () => false,
@@ -58,6 +58,19 @@ describe("the logs of the jobs of an API", () => {
     expect(kept([0, 1, 2, 3, 4])).toEqual([2, 3, 4]);
     expect(readFileSync(join(logDirectory(id(0)), "server.log"), "utf8")).toContain("--keep-logs");
     expect(await bound(20_000)).toBe(0);
+  });
+
+  it("stay if a new round of the job begins while they are looked for", async () => {
+    for (const job of [0, 1, 2]) await add(job, "a", 10_000);
+    const redriven: Database = Object.assign(Object.create(db), {
+      all: async (...statement: Parameters<Database["all"]>) => {
+        const rows = await db.all(...statement);
+        await db.run("UPDATE jobs SET end_time = NULL WHERE job_id = ?", [id(0)]);
+        return rows;
+      },
+    });
+    expect(await bound(10_000, redriven)).toBe(1);
+    expect(kept([0, 1, 2])).toEqual([0, 2]);
   });
 
   it("of the newest stay, and of older ones those that fit beside it", async () => {

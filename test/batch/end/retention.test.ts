@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { deleteApi } from "../../../src/apis/records/api-rows.ts";
 import { openLog } from "../../../src/base/log.ts";
+import { askToForget } from "../../../src/batch/end/forget-job.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
 import {
   failedItems,
@@ -190,9 +191,8 @@ describe("the retention", () => {
     await db.run("UPDATE jobs SET end_time = NULL WHERE job_id = ?", [id(3)]);
     await db.run("INSERT INTO idempotency_keys VALUES ('a', 'key', '', ?, 0)", [id(0)]);
     const time = "2026-01-31T11:30:00.000000000Z";
-    expect(await retention.forgetJobsOf("b", time)).toBe(0);
-    expect(await retention.forgetJobsOf("a", time)).toBe(3);
-    await retention.stop();
+    expect(await askToForget(db, "b", time)).toBe(0);
+    expect(await askToForget(db, "a", time)).toBe(3);
     const left = async () =>
       (await db.all<{ job_id: string }>("SELECT job_id FROM jobs ORDER BY job_id")).map(
         ({ job_id }) => job_id,

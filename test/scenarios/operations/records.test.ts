@@ -2,6 +2,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { deleteApi } from "../../../src/apis/records/api-rows.ts";
+import { timestamp } from "../../../src/base/clock.ts";
+import { askToForget } from "../../../src/batch/end/forget-job.ts";
 import { countRows } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { ECHO, project } from "../../harness/projects.ts";
@@ -65,11 +68,23 @@ describe("the records of a deleted API's jobs", () => {
     expect(server.cli(["delete", "jobs", "some-job", "--records", "-y"])).toMatchObject({ code: 2 });
   });
 
-  it("are removed after a kill, too, and a running job goes once it has stopped", async () => {
+  it("go once a running job has stopped", async () => {
     server.deploy(project(ECHO.replace("return payload", "import time; time.sleep(5)")));
     await server.submit("jobs", { item_list: { items: [1], batch_size: 1 }, workers: 1 });
     expect(server.cli(["delete", "jobs", "--records", "-y"]).code).toBe(0);
-    process.kill(server.child("controller"), "SIGKILL");
+    await allAreGone();
+  });
+
+  it("are removed by the next controller, if this one is killed right after the deletion", async () => {
+    await runJobs(3);
+    await server.stopProcesses();
+    const db = server.openDatabase();
+    await deleteApi(db, "jobs", async (tx) => {
+      await askToForget(tx, "jobs", timestamp());
+    });
+    await db.close();
+    expect((await rows()).jobs).toBe(3);
+    await server.start();
     await allAreGone();
   });
 });
