@@ -2,6 +2,7 @@
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerFault } from "../protocol/messages.ts";
 import { type FailureCursor, type FailurePage, type FailureSource, failurePage } from "./end/failures.ts";
+import { type JobDurations, jobDurations } from "./end/job-durations.ts";
 import { letterTotals } from "./letters/queue-counts.ts";
 import { failedBatches, failureGroups } from "./records/failed-batches.ts";
 import { type JobPage, jobPages } from "./records/job-lists.ts";
@@ -46,6 +47,10 @@ export class JobRecords {
   async totals(): Promise<{ byApi: JobTotal[]; letters: { queue: string; messages: number }[] }> {
     const { db } = this.source;
     return { byApi: await jobTotals(db), letters: await letterTotals(db) };
+  }
+
+  durations(): Promise<JobDurations[]> {
+    return jobDurations(this.source.db);
   }
 
   failures(job: JobRow, after: FailureCursor, limit: number): Promise<FailurePage> {

@@ -100,6 +100,11 @@ export class Jobs implements Service {
     return this.runs.of(jobId)?.waiting(withNames);
   }
 
+  /** Of each API with a job that waits for its first worker: since when the first of them does. */
+  queuedSince(): Map<string, string> {
+    return this.runs.queuedSince();
+  }
+
   workerCounts(jobId: string): WorkerCounts {
     return this.runs.of(jobId)?.workerCounts() ?? NO_WORKERS;
   }

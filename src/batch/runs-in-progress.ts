@@ -50,6 +50,16 @@ export class RunsInProgress {
     return this.runs.get(jobId);
   }
 
+  /** Of each API with a job that waits for its first worker: since when the first of them does. */
+  queuedSince(): Map<string, string> {
+    const first = new Map<string, string>();
+    for (const { job } of this.runs.values()) {
+      const { api_name: api, queued_time: since } = job;
+      if (since !== null && since < (first.get(api) ?? "~")) first.set(api, since);
+    }
+    return first;
+  }
+
   /** Continues a job of the previous controller. `lostWorkers`: how many it had when the machine went down. */
   async goOn({ job_id, closing, paused }: UnfinishedJob, lostWorkers: number | undefined): Promise<void> {
     if (closing !== null) return this.endSoon(job_id);

@@ -5,7 +5,8 @@
 import { Hono } from "hono";
 import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Reports } from "../apis/reports.ts";
-import type { JobRecords } from "../batch/job-records.ts";
+import { wallMs } from "../base/clock.ts";
+import { JOB_DURATION_BOUNDS_S } from "../batch/end/job-durations.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { DURATION_BOUNDS_S, type Histogram, type LoopDelay, type Tally } from "../contracts/reports.ts";
 import {
@@ -17,6 +18,7 @@ import {
 } from "../observe/exposition.ts";
 import type { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { SERVER_METRICS, type ServerMetricsDeps, serverSamples } from "./server-metrics.ts";
+import { WORKER_METRICS, type WorkerInMemory, workerSamples } from "./worker-metrics.ts";
 
 export interface MetricsRoutesDeps extends ServerMetricsDeps {
   /** The event loop of this process. */
@@ -24,6 +26,7 @@ export interface MetricsRoutesDeps extends ServerMetricsDeps {
   reports: Reports;
   replicas: Replicas;
   jobs: Jobs;
+  workersInMemory: () => Promise<WorkerInMemory[]>;
 }
 
 /** Name, type and help. The docs are generated from this table. */
@@ -46,6 +49,15 @@ export const METRICS = {
   quern_worker_restarts_total: ["counter", "workers of real-time APIs that ended unexpectedly"],
   quern_jobs: ["gauge", "jobs by API and status"],
   quern_batches_total: ["counter", "batches by API and outcome: succeeded, or failed attempts"],
+  quern_jobs_oldest_queued_seconds: [
+    "gauge",
+    "how long the first job that has no worker yet has waited for one; 0 if there is none",
+  ],
+  quern_job_duration_seconds: [
+    "histogram",
+    "time from a job's submission, or the start of its round, to its end, by status; it survives restarts",
+  ],
+  ...WORKER_METRICS,
   quern_event_loop_delay_seconds: [
     "summary",
     "event loop delay of a process over its last busy minutes, by process and quantile (0.99, 1)",
@@ -62,7 +74,8 @@ export function metricsRoutes(deps: MetricsRoutesDeps): Hono {
     const samples = {
       ...requestSamples(deps.reports),
       ...replicaSamples(deps.replicas),
-      ...(await jobSamples(deps.jobs.records)),
+      ...(await jobSamples(deps.jobs)),
+      ...workerSamples(await deps.workersInMemory()),
       quern_event_loop_delay_seconds: loopsOf(deps).flatMap(loopSamples),
       ...(await serverSamples(deps)),
     };
@@ -139,8 +152,8 @@ function replicaSamples(replicas: Replicas) {
   };
 }
 
-async function jobSamples(jobs: JobRecords) {
-  const { byApi, letters } = await jobs.totals();
+async function jobSamples(jobs: Jobs) {
+  const { byApi, letters } = await jobs.records.totals();
   const batches = new Map<string, { succeeded: number; failed: number }>();
   for (const { api, succeeded, failed } of byApi) {
     const sum = batches.get(api) ?? { succeeded: 0, failed: 0 };
@@ -151,8 +164,21 @@ async function jobSamples(jobs: JobRecords) {
     quern_batches_total: [...batches].flatMap(([api, counts]) =>
       counted(Object.entries(counts), (outcome) => ({ api, outcome })),
     ),
+    quern_jobs_oldest_queued_seconds: oldestQueued(batches.keys(), jobs.queuedSince()),
+    quern_job_duration_seconds: (await jobs.records.durations()).flatMap(
+      ({ api, status, buckets, sumSeconds }) =>
+        histogramSamples({ api, status }, JOB_DURATION_BOUNDS_S, buckets, sumSeconds),
+    ),
     quern_dead_letters: letters.map(({ queue, messages }) => ({ labels: { queue }, value: messages })),
   };
+}
+
+function oldestQueued(apis: Iterable<string>, since: ReadonlyMap<string, string>): Sample[] {
+  return [...apis].map((api) => {
+    const first = since.get(api);
+    const seconds = first === undefined ? 0 : Math.max(0, (wallMs() - Date.parse(first)) / 1000);
+    return { labels: { api }, value: seconds };
+  });
 }
 
 function counted(

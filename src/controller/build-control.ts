@@ -27,7 +27,7 @@ import { describeFullDisk } from "../observe/disk-space.ts";
 import { LoopDelayMeter } from "../observe/loop-delay.ts";
 import { version } from "../settings/installation.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { databaseBytes, shownCompute, waitingFor } from "./server-facts.ts";
+import { databaseBytes, shownCompute, waitingFor, workersInMemory } from "./server-facts.ts";
 
 export function buildKeyUse({ db, log }: Infrastructure): KeyUse {
   return new KeyUse({ save: (ids, time) => saveKeyUse(db, ids, time), log });
@@ -70,6 +70,7 @@ export function buildControl(
     waitingForCompute: () => waitingFor(account),
     ...{ parentPid: options.parentPid, dataDir, certificate: options.tls?.cert },
     databaseBytes: () => databaseBytes(dataDir, options.database === undefined ? undefined : db),
+    workersInMemory: () => workersInMemory(db, workerDeps.engine),
     databaseFault,
     diskFault: () => describeFullDisk(dataDir),
     gateways: () => ({ wanted: options.gateways, connected: rooms.routes.connected }),

@@ -2,8 +2,11 @@
 import { stat } from "node:fs/promises";
 import { databaseFile } from "../contracts/data-layout.ts";
 import type { ComputeShown } from "../contracts/http/answers.ts";
+import type { WorkerInMemory } from "../control/worker-metrics.ts";
 import type { Database } from "../database/database.ts";
+import { apisOfWorkers } from "../database/worker-rows.ts";
 import type { ComputeAccount } from "../engine/compute-account.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Compute } from "../engine/scheduler/compute.ts";
 
 export function shownCompute(
@@ -25,6 +28,17 @@ export function shownCompute(
 export function waitingFor(account: ComputeAccount): { count: number; longestSeconds: number } {
   const { waitingCount: count, waitingSinceMs: since } = account;
   return { count, longestSeconds: since === undefined ? 0 : (performance.now() - since) / 1000 };
+}
+
+/** The memory of the running workers of APIs. Stages of applications have no row, and are missing. */
+export async function workersInMemory(db: Database, engine: Engine): Promise<WorkerInMemory[]> {
+  const used = engine.memoryInUse();
+  if (used.size === 0) return [];
+  const rows = await apisOfWorkers(db);
+  return rows.flatMap(({ worker_id, api }) => {
+    const memory = used.get(worker_id);
+    return memory === undefined ? [] : [{ api, ...memory }];
+  });
 }
 
 /** Of SQLite's file with its log, or of a PostgreSQL database. */

@@ -54,6 +54,11 @@ export function allWorkers(db: Statements): Promise<WorkerRecord[]> {
   return db.all<WorkerRecord>("SELECT * FROM workers ORDER BY worker_id");
 }
 
+/** Which API each worker serves. */
+export function apisOfWorkers(db: Statements): Promise<{ worker_id: string; api: string }[]> {
+  return db.all("SELECT worker_id, api_name AS api FROM workers");
+}
+
 /** Forgets the workers of the original that this directory is a copy of. They keep running, and are not ours to end. */
 export async function disownWorkers(db: Statements): Promise<void> {
   await db.run("DELETE FROM workers");

@@ -67,9 +67,17 @@ export interface RunningWorker {
   kill(): void;
 }
 
+/** What a worker and its children use now, and what they may use. */
+export interface WorkerMemory {
+  bytes: number;
+  limitBytes: number | undefined;
+}
+
 export interface Engine {
   start(spec: WorkerSpec): Promise<RunningWorker>;
   readonly memoryLimits: MemoryLimits;
+  /** The memory of running workers, by their ids. Those that were not measured yet are missing. */
+  memoryInUse(): Map<string, WorkerMemory>;
   /** Adopts a worker that an earlier controller started; undefined if its process is gone. */
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined;
   /**

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addReport, readMetrics } from "../../src/apis/records/api-metrics.ts";
+import { endCounted, jobDurations } from "../../src/batch/end/job-durations.ts";
 import {
   failedItems,
   failSplitBatch,
@@ -37,7 +38,7 @@ import {
   suspects,
 } from "../../src/batch/records/interrupted-batches.ts";
 import { listJobs } from "../../src/batch/records/job-lists.ts";
-import { setClosing, setTerminal } from "../../src/batch/records/job-moves.ts";
+import { setClosing } from "../../src/batch/records/job-moves.ts";
 import { insertJob, jobById } from "../../src/batch/records/job-rows.ts";
 import { jobSummary } from "../../src/batch/records/job-totals.ts";
 import { addSettled, claimJob, saveEnqueued, setRunning } from "../../src/batch/records/owned-job.ts";
@@ -201,7 +202,13 @@ describe.each([
       setClosing(db, "job-1", { status: "status_succeeded" }),
     ]);
     expect(endings).toEqual([true, false]);
-    await setTerminal(db, "job-1", "2026-01-01T00:00:01.000000000Z");
+    expect(await endCounted(db, "job-1", "2026-01-01T00:00:01.000000000Z")).toBe(true);
+    expect(await endCounted(db, "job-1", "2026-01-01T00:00:02.000000000Z")).toBe(false);
+    const [duration, ...more] = await jobDurations(db);
+    expect([more, duration]).toEqual([
+      [],
+      expect.objectContaining({ status: "status_stopped", sumSeconds: 1 }),
+    ]);
     expect(await jobById(db, "job-1")).toMatchObject({
       status: "status_stopped",
       succeeded: 9,

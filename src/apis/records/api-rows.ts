@@ -183,10 +183,11 @@ export async function deleteApi(db: Database, name: string, also?: InTransaction
     await tx.run("DELETE FROM apis WHERE name = ?", [name]);
     await forgetMetrics(tx, name);
     // With jobs left, these go with the last of them (batch/end/forget-job.ts).
-    await tx.run(
-      "DELETE FROM forgotten_jobs WHERE api_name = ? AND NOT EXISTS (SELECT 1 FROM jobs WHERE api_name = ?)",
-      [name, name],
-    );
+    for (const table of ["forgotten_jobs", "job_durations"])
+      await tx.run(
+        `DELETE FROM ${table} WHERE api_name = ? AND NOT EXISTS (SELECT 1 FROM jobs WHERE api_name = ?)`,
+        [name, name],
+      );
     await tx.run(
       "DELETE FROM api_versions WHERE name = ? AND api_id NOT IN (SELECT api_id FROM jobs WHERE api_name = ?)",
       [name, name],

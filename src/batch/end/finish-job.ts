@@ -14,10 +14,11 @@ import type { WorkerFault } from "../../protocol/messages.ts";
 import { batchId } from "../letters/letters.ts";
 import { publishOutput } from "../output/publish.ts";
 import { countDeadly, firstDeadly } from "../records/failed-batches.ts";
-import { replaceClosing, setClosing, setTerminal } from "../records/job-moves.ts";
+import { replaceClosing, setClosing } from "../records/job-moves.ts";
 import { outputFailed, unexpected } from "../records/job-reasons.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { decideEnding, type EndCause, type SettledCounts } from "../records/job-status.ts";
+import { endCounted } from "./job-durations.ts";
 
 export interface EndDeps {
   db: Database;
@@ -101,7 +102,7 @@ export async function makeTerminal(deps: EndDeps, jobId: string): Promise<void> 
   const { db, reach } = deps;
   await publishClosing(deps, jobId);
   reach("terminal-before-commit");
-  const isEnded = await setTerminal(db, jobId, timestamp());
+  const isEnded = await endCounted(db, jobId, timestamp());
   reach("terminal-after-commit");
   if (isEnded) logEnd((await jobById(db, jobId))!);
 }

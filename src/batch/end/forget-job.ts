@@ -57,7 +57,8 @@ async function addToTotals(tx: Statements, job: Forgotten): Promise<void> {
 async function forgetApi(tx: Statements, apiName: string): Promise<void> {
   const last = "NOT EXISTS (SELECT 1 FROM jobs WHERE api_name = ?)";
   await tx.run(`DELETE FROM api_versions WHERE name = ? AND ${last}`, [apiName, apiName]);
-  await tx.run(`DELETE FROM forgotten_jobs WHERE api_name = ? AND ${last}`, [apiName, apiName]);
+  for (const table of ["forgotten_jobs", "job_durations"])
+    await tx.run(`DELETE FROM ${table} WHERE api_name = ? AND ${last}`, [apiName, apiName]);
 }
 
 /**

@@ -69,4 +69,9 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // Since when no batch of the API's jobs begins; null if they do.
     "ALTER TABLE apis ADD COLUMN paused_time TEXT",
   ],
+  [
+    // How long jobs took: their ends by API, status and the bound that they exceeded (batch/end/job-durations.ts).
+    `CREATE TABLE job_durations (api_name TEXT NOT NULL, status TEXT NOT NULL, over_s INTEGER NOT NULL,
+     jobs INTEGER NOT NULL, total_ms INTEGER NOT NULL, PRIMARY KEY (api_name, status, over_s)) STRICT, WITHOUT ROWID`,
+  ],
 ];

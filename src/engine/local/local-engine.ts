@@ -4,13 +4,14 @@
  */
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { contain } from "../../base/boundary.ts";
 import { OneEachTurn } from "../../base/clock.ts";
 import { makeDirectories } from "../../base/disk-full.ts";
 import { newToken } from "../../base/ids.ts";
 import { processStartTime, signalGroup } from "../../base/process-identity.ts";
 import type { MemoryLimits } from "../../contracts/http/answers.ts";
 import { NOTE_BYTES } from "../../protocol/delivery-note.ts";
-import type { Engine, RunningWorker, WorkerIdentity, WorkerSpec } from "../engine.ts";
+import type { Engine, RunningWorker, WorkerIdentity, WorkerMemory, WorkerSpec } from "../engine.ts";
 import { lowerPriority } from "./background-priority.ts";
 import { LocalWorker, removeFiles, type Watching } from "./local-worker.ts";
 import { MemoryGroups } from "./memory-groups.ts";
@@ -33,6 +34,7 @@ export class LocalEngine implements Engine {
   private readonly memory = new MemoryWatch();
   private readonly groups: MemoryGroups;
   private readonly starts = new OneEachTurn();
+  private readonly running = new Set<LocalWorker>();
 
   constructor(options: LocalEngineOptions) {
     this.options = options;
@@ -62,7 +64,8 @@ export class LocalEngine implements Engine {
     const process_start = processStartTime(pid) ?? "gone";
     const identity = { worker_id, pid, process_start, socket, token, note, instance_id: instanceId };
     const group = this.groups.enclose(worker_id, pid, memoryLimitBytes);
-    return new LocalWorker(identity, exitOfChild(child), this.watching({ group, logFile, memoryLimitBytes }));
+    const watching = this.watching({ group, logFile, memoryLimitBytes });
+    return this.known(new LocalWorker(identity, exitOfChild(child), watching));
   }
 
   adopt(identity: WorkerIdentity, memoryLimitBytes: number | undefined): RunningWorker | undefined {
@@ -74,13 +77,27 @@ export class LocalEngine implements Engine {
     const group = this.groups.find(identity.worker_id, identity.pid);
     const logFile = standardOutput(identity);
     const watching = this.watching({ group, logFile, memoryLimitBytes });
-    return new LocalWorker(identity, exitOfStranger(identity), watching);
+    return this.known(new LocalWorker(identity, exitOfStranger(identity), watching));
   }
 
   end(identity: WorkerIdentity): void {
     if (!isOurWorker(identity, this.options)) return;
     signalGroup(identity.pid, "SIGKILL");
     this.groups.clear(identity.worker_id);
+  }
+
+  memoryInUse(): Map<string, WorkerMemory> {
+    const measured = [...this.running].filter(({ memory }) => memory.bytes > 0);
+    return new Map(measured.map(({ identity, memory }) => [identity.worker_id, memory]));
+  }
+
+  private known(worker: LocalWorker): LocalWorker {
+    this.running.add(worker);
+    contain("a worker that has ended", async () => {
+      await worker.exited;
+      this.running.delete(worker);
+    });
+    return worker;
   }
 
   settled(): Promise<void> {

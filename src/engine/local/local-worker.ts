@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { contain } from "../../base/boundary.ts";
 import { signalGroup } from "../../base/process-identity.ts";
-import type { RunningWorker, WorkerExit, WorkerIdentity } from "../engine.ts";
+import type { RunningWorker, WorkerExit, WorkerIdentity, WorkerMemory } from "../engine.ts";
 import type { MemoryGroup, MemoryGroups } from "./memory-groups.ts";
 import type { MemoryWatch, Watched } from "./memory-watch.ts";
 import { lastLines } from "./worker-log.ts";
@@ -43,6 +43,10 @@ export class LocalWorker implements RunningWorker {
     const watchedLimit = group === undefined ? memoryLimitBytes : undefined;
     this.watched = memory.add(identity.pid, watchedLimit, () => this.kill());
     this.exited = exited.then((exit) => this.end(exit));
+  }
+
+  get memory(): WorkerMemory {
+    return { bytes: this.watched.bytes, limitBytes: this.watching.memoryLimitBytes };
   }
 
   async stop(graceMs: number): Promise<void> {

@@ -14,6 +14,8 @@ const IDLE_POLL_MS = 1_000;
 const NEAR = 0.8;
 
 export interface Watched {
+  /** At the last poll; 0 before the first one. */
+  bytes: number;
   /** The measured peak, in bytes; undefined before the first poll. */
   peakBytes: number | undefined;
   /** It was ended for its memory. */
@@ -38,7 +40,10 @@ export class MemoryWatch {
 
   /** `onOver` is called once, with the bytes that are used. */
   add(pid: number, limitBytes: number | undefined, onOver: (bytes: number) => void): Watched {
-    const entry: Entry = { pid, limitBytes, onOver, peakBytes: undefined, isOverLimit: false, cpuTicks: 0 };
+    const entry: Entry = {
+      ...{ pid, limitBytes, onOver, cpuTicks: 0 },
+      ...{ bytes: 0, peakBytes: undefined, isOverLimit: false },
+    };
     this.entries.add(entry);
     if (this.isIdle) {
       this.isIdle = false;
@@ -84,6 +89,7 @@ export class MemoryWatch {
       const { limitBytes } = entry;
       if (limitBytes !== undefined && bytes > NEAR * limitBytes && tree.length > 1)
         bytes = sum(tree, proportionalBytes);
+      entry.bytes = bytes;
       entry.peakBytes = Math.max(entry.peakBytes ?? 0, bytes);
       if (limitBytes === undefined || bytes <= limitBytes || entry.isOverLimit) continue;
       entry.isOverLimit = true;

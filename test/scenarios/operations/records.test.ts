@@ -18,6 +18,7 @@ const TABLES = [
   "batches",
   "forget_requests",
   "forgotten_jobs",
+  "job_durations",
 ];
 
 describe("the records of a deleted API's jobs", () => {
