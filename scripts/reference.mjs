@@ -157,7 +157,7 @@ function http() {
 function metrics() {
   const rows = Object.entries(METRICS).map(([name, [type, help]]) => [`\`${name}\``, type, help]);
   const intro =
-    "`/-/metrics` gives these in Prometheus' text format, with a key of scope `view` or `admin`. Counters of requests are of all gateways together since the controller started (the numbers of `quern get` go back two weeks and survive restarts); those of jobs survive restarts. `deploy/prometheus/rules.yaml` has alerts for them ([how](../guides/service.md#prometheus)). Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue` (the hundred with the oldest messages), `process` (gateways have a `number`), `quantile`, `resource`, `class` (the first hundred of each gateway).";
+    "`/-/metrics` gives these in Prometheus' text format, with a key of scope `view` or `admin`. Counters of requests are of all gateways together since the controller started (the numbers of `quern get` go back two weeks and survive restarts); those of jobs survive restarts. `deploy/prometheus/rules.yaml` has alerts for them, and `deploy/grafana/dashboard.json` is a dashboard ([how](../guides/service.md#prometheus)). Labels: `api`, `status`, `state`, `reason` (an error code), `outcome`, `queue` (the hundred with the oldest messages), `process` (gateways have a `number`), `quantile`, `resource`, `class` (the first hundred of each gateway).";
   return `# Metrics\n\n${intro}\n\n${table(["metric", "type", "meaning"], rows)}\n`;
 }
 
