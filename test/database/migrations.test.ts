@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { listJobs } from "../../src/batch/records/job-lists.ts";
 import { configText } from "../../src/batch/records/job-rows.ts";
+import { jobTotals } from "../../src/batch/records/job-totals.ts";
 import { inputIfKept, storedInput } from "../../src/batch/records/stored-input.ts";
 import type { Database } from "../../src/database/database.ts";
 import { migrate, schemaVersion } from "../../src/database/migrations.ts";
@@ -33,7 +34,7 @@ async function fillOld(db: Database, bytes: number): Promise<void> {
       const input = JSON.stringify({ kind: "lines", batch_size: 2, store_paths: [prefix(i, bytes)] });
       await tx.run(
         `INSERT INTO jobs (job_id, api_name, api_id, submission_json, config_json, workers, status, created_time,
-           pruned_time, succeeded) VALUES (?, 'a', '1', ?, ?, 3, 'status_succeeded', 'then', ?, ?)`,
+           end_time, pruned_time, succeeded) VALUES (?, 'a', '1', ?, ?, 3, 'status_succeeded', 'then', 'then', ?, ?)`,
         [id(i), input, hasConfig(i) ? `{"i": ${i}.0}` : "{}", isPruned(i) ? "later" : null, i],
       );
     }
@@ -52,6 +53,8 @@ async function expectMoved(db: Database, bytes: number): Promise<void> {
     else expect(await storedInput(db, id(i))).toMatchObject({ store_paths: [prefix(i, bytes)] });
   }
   expect((await db.all("SELECT job_id FROM job_configs")).length).toBe(JOBS / 10);
+  const counts = { jobs: JOBS, succeeded: (JOBS * (JOBS - 1)) / 2, failed: 0 };
+  expect(await jobTotals(db)).toEqual([{ api: "a", status: "status_succeeded", ...counts }]);
 }
 
 /** Its transactions fail from the one after the first `allowed`, as if the process was killed there. */

@@ -183,7 +183,7 @@ export async function deleteApi(db: Database, name: string, also?: InTransaction
     await tx.run("DELETE FROM apis WHERE name = ?", [name]);
     await forgetMetrics(tx, name);
     // With jobs left, these go with the last of them (batch/end/forget-job.ts).
-    for (const table of ["forgotten_jobs", "job_durations"])
+    for (const table of ["job_totals", "job_durations"])
       await tx.run(
         `DELETE FROM ${table} WHERE api_name = ? AND NOT EXISTS (SELECT 1 FROM jobs WHERE api_name = ?)`,
         [name, name],

@@ -28,36 +28,25 @@ export function forgottenBefore(nowMs: number, keepRecordsMs: number | undefined
 /** Batches, segments, parts and the submission were removed before, with the job's data. */
 const ROWS_WITH_THE_RECORD = ["job_configs", "job_outputs", "jobs"];
 
-type Forgotten = Pick<JobRow, "api_name" | "status" | "succeeded" | "failed_attempts"> & { has_api: number };
+type Forgotten = Pick<JobRow, "api_name"> & { has_api: number };
 
 /** Few rows in one commit. Nothing is removed if the condition does not hold any more. */
 export async function forgetJob(db: Database, jobId: string, before: readonly string[]): Promise<void> {
-  const find = `SELECT api_name, status, succeeded, failed_attempts, CASE WHEN ${HAS_API} THEN 1 ELSE 0 END AS has_api
+  const find = `SELECT api_name, CASE WHEN ${HAS_API} THEN 1 ELSE 0 END AS has_api
     FROM jobs WHERE job_id = ? AND pruned_time IS NOT NULL AND ${IS_FORGOTTEN}`;
   await db.transaction(async (tx) => {
     const job = await first<Forgotten>(tx, find, [jobId, ...before]);
     if (job === undefined) return;
     for (const table of ROWS_WITH_THE_RECORD) await tx.run(`DELETE FROM ${table} WHERE job_id = ?`, [jobId]);
-    if (job.has_api === 1) await addToTotals(tx, job);
-    else await forgetApi(tx, job.api_name);
+    if (job.has_api === 0) await forgetApi(tx, job.api_name);
   });
-}
-
-/** The metrics go on counting a job whose record is gone. */
-async function addToTotals(tx: Statements, job: Forgotten): Promise<void> {
-  await tx.run(
-    `INSERT INTO forgotten_jobs (api_name, status, jobs, succeeded, failed) VALUES (?, ?, 1, ?, ?)
-     ON CONFLICT (api_name, status) DO UPDATE SET jobs = forgotten_jobs.jobs + 1,
-       succeeded = forgotten_jobs.succeeded + excluded.succeeded, failed = forgotten_jobs.failed + excluded.failed`,
-    [job.api_name, job.status, job.succeeded, job.failed_attempts],
-  );
 }
 
 /** The versions of an API that is gone go with its last job. */
 async function forgetApi(tx: Statements, apiName: string): Promise<void> {
   const last = "NOT EXISTS (SELECT 1 FROM jobs WHERE api_name = ?)";
   await tx.run(`DELETE FROM api_versions WHERE name = ? AND ${last}`, [apiName, apiName]);
-  for (const table of ["forgotten_jobs", "job_durations"])
+  for (const table of ["job_totals", "job_durations"])
     await tx.run(`DELETE FROM ${table} WHERE api_name = ? AND ${last}`, [apiName, apiName]);
 }
 

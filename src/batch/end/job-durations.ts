@@ -5,6 +5,7 @@
 import type { Database, Statements } from "../../database/database.ts";
 import { setTerminal } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
+import { countEnded } from "../records/job-totals.ts";
 
 /** In seconds, from one short batch to a week. */
 export const JOB_DURATION_BOUNDS_S = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 43_200, 86_400, 604_800];
@@ -19,12 +20,15 @@ export interface JobDurations {
 
 type EndedJob = Pick<JobRow, "api_name" | "status" | "created_time" | "round_started_time" | "end_time">;
 
-/** `setTerminal`, which also counts how long the job took, once. */
+/** `setTerminal`, which also counts the job and how long it took, once. */
 export function endCounted(db: Database, jobId: string, endTime: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     const isEnded = await setTerminal(tx, jobId, endTime);
-    if (isEnded) await countDuration(tx, (await jobById(tx, jobId))!);
-    return isEnded;
+    if (!isEnded) return false;
+    const job = (await jobById(tx, jobId))!;
+    await countDuration(tx, job);
+    await countEnded(tx, job, 1);
+    return true;
   });
 }
 

@@ -21,6 +21,7 @@ import { failedBatches } from "../records/failed-batches.ts";
 import { beginRound, countFewerFailed } from "../records/job-moves.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { isTerminal } from "../records/job-status.ts";
+import { countEnded } from "../records/job-totals.ts";
 
 /** Few: an error has up to 97 KiB. Of a job that isolates, one: a batch may have thousands of parts. */
 const BATCHES_A_PIECE = 20;
@@ -81,8 +82,9 @@ export class NewRounds {
 
   private async begin(jobId: string, status: "status_enqueuing" | "status_running"): Promise<void> {
     await this.db.transaction(async (tx) => {
-      const { api_name } = await endedJob(tx, jobId);
-      const apiPausedTime = await this.assertDeployed(tx, api_name);
+      const job = await endedJob(tx, jobId);
+      const apiPausedTime = await this.assertDeployed(tx, job.api_name);
+      await countEnded(tx, job, -1);
       await beginRound(tx, jobId, { status, startedTime: timestamp(), apiPausedTime });
     });
   }

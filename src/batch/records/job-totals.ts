@@ -37,32 +37,34 @@ export interface JobTotal {
   failed: number;
 }
 
-/** Those whose records are gone count too (end/forget-job.ts). */
-const FORGOTTEN = "SELECT api_name AS api, status, jobs, succeeded, failed FROM forgotten_jobs";
+type Counted = Pick<JobRow, "api_name" | "status" | "succeeded" | "failed_attempts">;
 
-/** About a millisecond of rows, so that other work runs between two pages. */
-const SUMMED_AT_ONCE = 100;
+/** In the transaction in which a job ends (`by` 1), or a new round of an ended one begins (-1). */
+export async function countEnded(tx: Statements, job: Counted, by: 1 | -1): Promise<void> {
+  await tx.run(
+    `INSERT INTO job_totals (api_name, status, jobs, succeeded, failed) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (api_name, status) DO UPDATE SET jobs = job_totals.jobs + excluded.jobs,
+       succeeded = job_totals.succeeded + excluded.succeeded, failed = job_totals.failed + excluded.failed`,
+    [job.api_name, job.status, by, by * job.succeeded, by * job.failed_attempts],
+  );
+}
+
+/**
+ * Ended jobs have been counted, also those whose records are gone; only those in progress are read. One statement, so
+ * that a job that ends meanwhile counts once.
+ */
+const TOTALS = `SELECT api_name AS api, status, jobs, succeeded, failed FROM job_totals
+  UNION ALL SELECT api_name, status, 1, succeeded, failed_attempts FROM jobs WHERE end_time IS NULL`;
 
 export async function jobTotals(db: Statements): Promise<JobTotal[]> {
-  const forgotten = await db.all<JobTotal>(FORGOTTEN);
-  const sums = new Map(forgotten.map((total) => [`${total.api} ${total.status}`, { ...total }]));
-  for (let after = ""; ; ) {
-    const rows = await db.all<
-      Pick<JobRow, "job_id" | "api_name" | "status" | "succeeded" | "failed_attempts">
-    >(
-      "SELECT job_id, api_name, status, succeeded, failed_attempts FROM jobs WHERE job_id > ? ORDER BY job_id LIMIT ?",
-      [after, SUMMED_AT_ONCE],
-    );
-    for (const { api_name: api, status, succeeded, failed_attempts } of rows) {
-      const key = `${api} ${status}`;
-      const sum = sums.get(key) ?? { api, status, jobs: 0, succeeded: 0, failed: 0 };
-      sums.set(key, sum);
-      sum.jobs++;
-      sum.succeeded += succeeded;
-      sum.failed += failed_attempts;
-    }
-    if (rows.length < SUMMED_AT_ONCE) break;
-    after = rows.at(-1)!.job_id;
+  const sums = new Map<string, JobTotal>();
+  for (const { api, status, jobs, succeeded, failed } of await db.all<JobTotal>(TOTALS)) {
+    const key = `${api} ${status}`;
+    const sum = sums.get(key) ?? { api, status, jobs: 0, succeeded: 0, failed: 0 };
+    sums.set(key, sum);
+    sum.jobs += jobs;
+    sum.succeeded += succeeded;
+    sum.failed += failed;
   }
   return [...sums.values()].sort((a, b) => (a.api + a.status < b.api + b.status ? -1 : 1));
 }

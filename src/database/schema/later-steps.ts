@@ -73,5 +73,12 @@ export const LATER_STEPS: readonly SchemaStep[] = [
     // How long jobs took: their ends by API, status and the bound that they exceeded (batch/end/job-durations.ts).
     `CREATE TABLE job_durations (api_name TEXT NOT NULL, status TEXT NOT NULL, over_s INTEGER NOT NULL,
      jobs INTEGER NOT NULL, total_ms INTEGER NOT NULL, PRIMARY KEY (api_name, status, over_s)) STRICT, WITHOUT ROWID`,
+    // The ended jobs, also those whose records are gone, so that nobody reads all jobs to count them.
+    "ALTER TABLE forgotten_jobs RENAME TO job_totals",
+    `INSERT INTO job_totals (api_name, status, jobs, succeeded, failed)
+     SELECT api_name, status, count(*), sum(succeeded), sum(failed_attempts) FROM jobs WHERE end_time IS NOT NULL
+     GROUP BY api_name, status
+     ON CONFLICT (api_name, status) DO UPDATE SET jobs = job_totals.jobs + excluded.jobs,
+       succeeded = job_totals.succeeded + excluded.succeeded, failed = job_totals.failed + excluded.failed`,
   ],
 ];

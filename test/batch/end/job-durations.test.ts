@@ -6,8 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { deleteApi } from "../../../src/apis/records/api-rows.ts";
 import { forgetJob } from "../../../src/batch/end/forget-job.ts";
 import { endCounted, JOB_DURATION_BOUNDS_S, jobDurations } from "../../../src/batch/end/job-durations.ts";
+import { NewRounds } from "../../../src/batch/end/new-round.ts";
 import { beginRound, setClosing } from "../../../src/batch/records/job-moves.ts";
 import { insertJob } from "../../../src/batch/records/job-rows.ts";
+import { jobTotals } from "../../../src/batch/records/job-totals.ts";
 import type { JobStatus } from "../../../src/contracts/jobs.ts";
 import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
@@ -67,6 +69,24 @@ describe("the durations of jobs", () => {
     ]);
   });
 
+  it("are beside the number of jobs, which counts each in one status, ended or not", async () => {
+    const job = await insert();
+    const running = await insert();
+    const counts = async () => (await jobTotals(db)).map(({ status, jobs }) => [status, jobs]);
+    await end(job, 10);
+    expect(await counts()).toEqual([
+      ["status_enqueuing", 1],
+      ["status_stopped", 1],
+    ]);
+    await new NewRounds(db, async () => null).resume(job);
+    await end(running, 10);
+    await end(job, 20, "status_timed_out");
+    expect(await counts()).toEqual([
+      ["status_stopped", 1],
+      ["status_timed_out", 1],
+    ]);
+  });
+
   it("count an end once, and a new round from its start", async () => {
     const job = await insert();
     expect([await end(job, 10), await end(job, 20)]).toEqual([true, false]);
@@ -90,7 +110,7 @@ describe("the durations of jobs", () => {
     const [first, second] = [await insert(), await insert()];
     for (const job of [first, second]) await end(job, 1);
     await db.run("UPDATE jobs SET pruned_time = 'then'");
-    await db.run("INSERT INTO apis VALUES ('a', 'BatchAPI', '1', '')");
+    await db.run("INSERT INTO apis (name, kind, api_id, deployed_time) VALUES ('a', 'BatchAPI', '1', '')");
     const forget = (job: string) => forgetJob(db, job, [time(9), time(9)]);
     await forget(first);
     await deleteApi(db, "a");

@@ -89,11 +89,10 @@ describe("the large columns of jobs", () => {
       "SEARCH apis USING INDEX sqlite_autoindex_apis_1 (name=?)",
     ]);
     expect(await plans(() => unfinishedJobs(db))).toEqual(["SCAN jobs USING INDEX jobs_in_progress"]);
-    // A row for each API and status.
-    expect((await plans(() => jobTotals(db))).slice(0, 2)).toEqual([
-      "SCAN forgotten_jobs",
-      "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (job_id>?)",
-    ]);
+    // A row for each API and status, and the jobs in progress.
+    expect(await plans(() => jobTotals(db))).toEqual(
+      expect.arrayContaining(["SCAN job_totals", "SCAN jobs USING INDEX jobs_in_progress"]),
+    );
     const ofOne = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (job_id=?)";
     expect(await plans(() => jobById(db, "job-1"))).toEqual([ofOne]);
     expect(await plans(() => claimJob(db, "job-1", 1))).toEqual([ofOne]);

@@ -17,7 +17,7 @@ const TABLES = [
   "segments",
   "batches",
   "forget_requests",
-  "forgotten_jobs",
+  "job_totals",
   "job_durations",
 ];
 
