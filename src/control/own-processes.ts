@@ -1,7 +1,6 @@
 /** The server's own processes, as the kernel counts them. Only Linux tells; elsewhere there are none. */
 import { readdirSync, readFileSync } from "node:fs";
-import { wallMs } from "../base/clock.ts";
-import { processAgeMs, programOf, statFields } from "../base/process-identity.ts";
+import { programOf, statFields } from "../base/process-identity.ts";
 
 export interface OwnProcess {
   process: "parent" | "gateway" | "controller";
@@ -36,20 +35,24 @@ function measured(role: OwnProcess["process"], pid: number): OwnProcess[] {
     const fields = statFields(pid);
     const [userTicks, systemTicks, startTime] = [fields[11], fields[12], fields[19]];
     const resident = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1];
-    const ageMs = processAgeMs(startTime ?? "");
-    if (resident === undefined || ageMs === undefined) return [];
+    if (resident === undefined) return [];
     return [
       {
         process: role,
         cpuSeconds: (Number(userTicks) + Number(systemTicks)) / TICKS_PER_SECOND,
         residentBytes: Number(resident) * 1024,
         openFiles: readdirSync(`/proc/${pid}/fd`).length,
-        startSeconds: (wallMs() - ageMs) / 1000,
+        startSeconds: bootSeconds() + Number(startTime) / TICKS_PER_SECOND,
       },
     ];
   } catch {
     return [];
   }
+}
+
+/** When the machine started (Unix time, whole seconds), as proc(5) says. */
+function bootSeconds(): number {
+  return Number(/^btime (\d+)$/m.exec(readFileSync("/proc/stat", "latin1"))?.[1]);
 }
 
 function childrenOf(pid: number): number[] {

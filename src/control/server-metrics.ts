@@ -43,7 +43,6 @@ export const SERVER_METRICS = {
 type Samples = Record<keyof typeof SERVER_METRICS, Sample[]>;
 
 export async function serverSamples(deps: ServerMetricsDeps): Promise<Samples> {
-  const { bavail, blocks, bsize } = await statfs(deps.dataDir);
   const { connected, wanted } = deps.gateways();
   const waiting = deps.waitingForCompute();
   return {
@@ -51,9 +50,8 @@ export async function serverSamples(deps: ServerMetricsDeps): Promise<Samples> {
     ...processSamples(ownProcesses(deps.parentPid)),
     quern_gateways: single(connected),
     quern_gateways_wanted: single(wanted),
-    quern_disk_free_bytes: single(bavail * bsize),
-    quern_disk_size_bytes: single(blocks * bsize),
-    quern_database_size_bytes: single(await deps.databaseBytes()),
+    ...(await diskSamples(deps.dataDir)),
+    quern_database_size_bytes: await deps.databaseBytes().then(single, () => []),
     ...computeSamples(deps.compute()),
     quern_compute_waiting: single(waiting.count),
     quern_compute_waiting_seconds: single(waiting.longestSeconds),
@@ -63,6 +61,13 @@ export async function serverSamples(deps: ServerMetricsDeps): Promise<Samples> {
 
 function single(value: number): Sample[] {
   return [{ labels: {}, value }];
+}
+
+/** None if the disk does not tell. */
+async function diskSamples(dataDir: string) {
+  const disk = await statfs(dataDir).catch(() => undefined);
+  const each = (blocks: number | undefined) => (disk === undefined ? [] : single(blocks! * disk.bsize));
+  return { quern_disk_free_bytes: each(disk?.bavail), quern_disk_size_bytes: each(disk?.blocks) };
 }
 
 /** Gateways are numbered, in the order of their process ids. */

@@ -51,10 +51,22 @@ export async function openOwnDatabase(
   }
 }
 
-/** SQLite would let everybody read it. The files beside it get its mode. */
+/** SQLite would let everybody read it. New files beside it get its mode. */
 function keepPrivate(file: string): void {
   closeSync(openSync(file, "a", PRIVATE));
-  if ((statSync(file).mode & OTHERS) !== 0) chmodSync(file, PRIVATE);
+  for (const each of [file, `${file}-wal`, `${file}-shm`]) {
+    const mode = statSync(each, { throwIfNoEntry: false })?.mode ?? PRIVATE;
+    if ((mode & OTHERS) !== 0) makePrivate(each);
+  }
+}
+
+/** Only its owner may. Somebody else who may write it keeps it as it is. */
+function makePrivate(file: string): void {
+  try {
+    chmodSync(file, PRIVATE);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+  }
 }
 
 /** Throws `CannotStart` if the file cannot be the database of this directory. Opens no database. */

@@ -102,9 +102,9 @@ export async function makeTerminal(deps: EndDeps, jobId: string): Promise<void> 
   const { db, reach } = deps;
   await publishClosing(deps, jobId);
   reach("terminal-before-commit");
-  const isEnded = await endCounted(db, jobId, timestamp());
+  const ended = await endCounted(db, jobId, timestamp());
   reach("terminal-after-commit");
-  if (isEnded) logEnd((await jobById(db, jobId))!);
+  if (ended !== undefined) logEnd(ended);
 }
 
 function logEnd({ job_id, api_name: api, status, ...job }: JobRow): void {

@@ -20,15 +20,15 @@ export interface JobDurations {
 
 type EndedJob = Pick<JobRow, "api_name" | "status" | "created_time" | "round_started_time" | "end_time">;
 
-/** `setTerminal`, which also counts the job and how long it took, once. */
-export function endCounted(db: Database, jobId: string, endTime: string): Promise<boolean> {
+/** `setTerminal`, which also counts the job and how long it took, once. Resolves to the job if this ended it. */
+export function endCounted(db: Database, jobId: string, endTime: string): Promise<JobRow | undefined> {
   return db.transaction(async (tx) => {
     const isEnded = await setTerminal(tx, jobId, endTime);
-    if (!isEnded) return false;
+    if (!isEnded) return undefined;
     const job = (await jobById(tx, jobId))!;
     await countDuration(tx, job);
     await countEnded(tx, job, 1);
-    return true;
+    return job;
   });
 }
 

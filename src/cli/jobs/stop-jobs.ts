@@ -10,6 +10,8 @@ import { ProgressBar } from "../terminal/progress.ts";
 
 /** The statuses of jobs that have not ended. */
 const UNFINISHED = ["status_enqueuing", "status_running"] as const;
+/** A date, or RFC 3339. */
+const TIME = /^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d))?$/;
 /** Each waits for a commit and for the end of a batch in hand. */
 const STOPPED_AT_ONCE = 8;
 
@@ -44,7 +46,7 @@ function statusesOf(given: string | undefined): readonly string[] {
 
 function timeOf(given: string | undefined): number {
   if (given === undefined) return Number.POSITIVE_INFINITY;
-  const ms = Date.parse(given);
+  const ms = TIME.test(given) ? Date.parse(given) : Number.NaN;
   if (!Number.isNaN(ms)) return ms;
   const form = "must be a time such as 2026-11-24 or 2026-11-24T08:00:00Z";
   throw new CliError(`--created-before ${form} (got "${given}")`, EXIT.usage);
@@ -58,7 +60,8 @@ async function matching(
   beforeMs: number,
 ): Promise<string[]> {
   const path = await client.apiPath(api);
-  const ids: string[] = [];
+  // A job may begin to run while the lists are read.
+  const ids = new Set<string>();
   for (const status of statuses) {
     for (let cursor: string | undefined; ; ) {
       const query = { status, cursor, limit: String(LIST_LIMIT_MAX) };
@@ -66,12 +69,12 @@ async function matching(
         query,
       });
       for (const { job_id, created_time } of value.jobs)
-        if (Date.parse(created_time) < beforeMs) ids.push(job_id);
+        if (Date.parse(created_time) < beforeMs) ids.add(job_id);
       if (value.next_cursor === null) break;
       cursor = value.next_cursor;
     }
   }
-  return ids;
+  return [...ids].sort().reverse();
 }
 
 async function stopAll(
@@ -88,8 +91,11 @@ async function stopAll(
       bar.update("stopping", counts.stopped + counts.ended, ids.length, 0);
     }
   };
-  await Promise.all(Array.from({ length: STOPPED_AT_ONCE }, stopSome));
-  if (ids.length > 0) bar.end();
+  try {
+    await Promise.all(Array.from({ length: STOPPED_AT_ONCE }, stopSome));
+  } finally {
+    if (ids.length > 0) bar.end();
+  }
   return counts;
 }
 

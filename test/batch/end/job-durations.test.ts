@@ -45,7 +45,7 @@ describe("the durations of jobs", () => {
   };
   const end = async (jobId: string, seconds: number, status: JobStatus = "status_stopped") => {
     await setClosing(db, jobId, { status });
-    return endCounted(db, jobId, time(seconds));
+    return (await endCounted(db, jobId, time(seconds))) !== undefined;
   };
   /** Each status with its jobs by the upper bound of their bucket, and the sum. */
   const read = async () =>

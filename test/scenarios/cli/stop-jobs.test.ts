@@ -45,6 +45,7 @@ describe("quern job stop", () => {
     [["some-job", "--all"], "name one job, or give --all"],
     [["--status", "succeeded"], "other jobs have ended"],
     [["--created-before", "noon"], "must be a time such as"],
+    [["--created-before", "5"], "must be a time such as"],
   ])("is refused with %j", (args, why) => {
     const { code, err } = server.cli(["job", "stop", "jobs", ...args]);
     expect([code, err]).toEqual([2, expect.stringContaining(why)]);
