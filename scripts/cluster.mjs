@@ -10,7 +10,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildImages } from "./cluster/image.mjs";
-import { kubernetesPrograms } from "./cluster/kubernetes.mjs";
+import { kubernetesPrograms, missingModules } from "./cluster/kubernetes.mjs";
 import { root, run, setUp } from "./setup.mjs";
 
 const CLUSTER = join(root, "test", "cluster");
@@ -74,7 +74,7 @@ function testOn(directory) {
   }
 }
 
-const lacking = missing();
+const lacking = missing() ?? missingModules();
 if (lacking !== undefined) {
   console.log(`this machine lacks ${lacking}\n\n0 passed, 0 failed, 1 skipped`);
 } else {

@@ -1,4 +1,5 @@
 /** Builds Kubernetes from its Go modules: all its programs in one. There are no packages of it to install. */
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
@@ -14,7 +15,7 @@ const PROGRAMS = [
 
 /** The directory of its programs. The first build takes about eight minutes; it is kept for the next time. */
 export function kubernetesPrograms() {
-  const directory = join(homedir(), ".cache", "quern-test", `kubernetes-${hashOfSources()}`);
+  const directory = built();
   if (existsSync(directory)) return directory;
   console.log("building Kubernetes, once (about eight minutes) ...");
   const building = `${directory}.${process.pid}`;
@@ -23,6 +24,18 @@ export function kubernetesPrograms() {
   for (const program of PROGRAMS) symlinkSync("kubernetes", join(building, program));
   renameSync(building, directory);
   return directory;
+}
+
+function built() {
+  return join(homedir(), ".cache", "quern-test", `kubernetes-${hashOfSources()}`);
+}
+
+/** What keeps its modules from being downloaded, in a sentence; undefined if it is built, or they are there. */
+export function missingModules() {
+  if (existsSync(built())) return undefined;
+  console.log("downloading the modules of Kubernetes ...");
+  const { status, stderr } = spawnSync("go", ["mod", "download"], { cwd: SOURCES, encoding: "utf8" });
+  return status === 0 ? undefined : `the Go modules of Kubernetes: ${stderr.trim().split("\n").at(-1)}`;
 }
 
 function hashOfSources() {
