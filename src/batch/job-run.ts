@@ -53,6 +53,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   output: JobOutput | undefined;
   readonly over: AbortSignal;
   isEnding = false;
+  isPausing = false;
   private readonly ownOutput = new RunOutput();
   private phase: Phase = PREPARING;
   private readonly places: PlacesByInput;
@@ -126,6 +127,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
 
   /** Ends this run once its batches in hand have ended. The job goes on when it is continued. */
   async pause(): Promise<void> {
+    this.isPausing = true;
     await Promise.race([this.phase.drain(), this.ended]);
     await this.stop();
   }

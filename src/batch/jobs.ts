@@ -1,7 +1,7 @@
 /**
  * What users do to jobs: submit, stop, redrive and resume them. Pauses are in pauses.ts. At the start it resumes the unfinished ones.
  */
-import { reportFault } from "../base/boundary.ts";
+import { contain, reportFault } from "../base/boundary.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
@@ -167,9 +167,13 @@ export class Jobs implements Service {
 
   /** `isClosed`: its closing record is there already, and nobody else makes the end. */
   private async endStopped(jobId: string, isClosed: boolean): Promise<void> {
-    const run = this.runs.of(jobId);
-    if (run !== undefined) await run.stopJob();
-    else if (isClosed || (await closeJob(this.patientDeps, jobId, { kind: "stopped" })))
+    const run = this.runs.of(jobId) ?? (await this.runs.begun(jobId));
+    if (run !== undefined) {
+      await run.stopJob();
+      // If it was leaving because of a pause, nobody else makes the end.
+      if (run.isPausing)
+        contain("a job's end", () => run.ended.then(() => makeTerminal(this.patientDeps, jobId)));
+    } else if (isClosed || (await closeJob(this.patientDeps, jobId, { kind: "stopped" })))
       await makeTerminal(this.patientDeps, jobId);
   }
 }

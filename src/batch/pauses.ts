@@ -68,7 +68,7 @@ export class Pauses {
     });
     for (const id of ids) {
       this.deps.jobLog(id, "no longer paused");
-      contain("a job that is continued", () => this.runs.beginAgain(id));
+      contain("a job that is continued", () => this.runs.begin(id));
     }
     return ids.length;
   }

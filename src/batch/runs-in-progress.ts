@@ -19,7 +19,7 @@ import { assertMayBegin } from "./submit/unfinished-jobs.ts";
 export class RunsInProgress {
   private readonly deps: JobDeps;
   private readonly runs = new Map<string, JobRun>();
-  /** Those that are being claimed. */
+  /** Those that are about to begin. */
   private readonly beginning = new Map<string, Promise<void>>();
   private readonly byApi = new Map<string, number>();
   private readonly shared: SharedByRuns = {
@@ -81,20 +81,27 @@ export class RunsInProgress {
 
   /** The run of a job, once it is known whether it has begun. */
   async begun(jobId: string): Promise<JobRun | undefined> {
-    await this.beginning.get(jobId);
+    // Its caller says why, if it fails.
+    await this.beginning.get(jobId)?.catch(() => {});
     return this.of(jobId);
   }
 
-  /** Begins a run of a job that was paused, once the former one has left. */
-  async beginAgain(jobId: string): Promise<void> {
-    await (await this.begun(jobId))?.ended;
-    if (this.of(jobId) === undefined) await this.begin(jobId);
-  }
-
+  /**
+   * Begins a run of a job, unless it has one; if that is leaving because of a pause, once it has left. One beginning
+   * after the other: two runs at once would run each batch twice.
+   */
   begin(jobId: string, lostWorkers = 0): Promise<void> {
-    const claimed = this.claim(jobId, lostWorkers).finally(() => this.beginning.delete(jobId));
-    this.beginning.set(jobId, claimed);
-    return claimed;
+    const before = this.begun(jobId);
+    const begun = before.then(async () => {
+      const run = this.of(jobId);
+      if (run !== undefined && !run.isPausing) return;
+      await run?.ended;
+      await this.claim(jobId, lostWorkers);
+    });
+    this.beginning.set(jobId, begun);
+    return begun.finally(() => {
+      if (this.beginning.get(jobId) === begun) this.beginning.delete(jobId);
+    });
   }
 
   private async claim(jobId: string, lostWorkers: number): Promise<void> {

@@ -81,6 +81,13 @@ export class ChaosJob {
     return job.job_status.end_time !== undefined;
   }
 
+  /** The answer may be lost, and the job may have ended. */
+  async change(verb: "pause" | "unpause"): Promise<void> {
+    const answer = await wholeAnswer(`${this.server.baseUrl}/jobs/${this.id}/${verb}`, {}, "");
+    if (answer !== undefined && ![200, 409, 502, 503].includes(answer.status))
+      this.wrong(`${verb} was answered ${answer.status} ${answer.text}`);
+  }
+
   /** `deaths`: since it was submitted. Returns how many batches ran again without being counted. */
   async check(deaths: Deaths): Promise<number> {
     const { job_status: job } = await this.read<{ job_status: JobView }>(`/jobs/${this.id}`);

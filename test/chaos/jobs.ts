@@ -6,6 +6,9 @@ import { planJob } from "./job-plan.ts";
 
 const AT_ONCE = 2;
 const POLL_MS = 250;
+/** How likely a job is paused at a poll, and how likely a paused one is continued. */
+const PAUSED = 0.05;
+const CONTINUED = 0.3;
 /** After the end of the attack nothing delays a job. */
 const LAST_JOBS_MS = 180_000;
 
@@ -44,6 +47,14 @@ export class Jobs {
     while (this.endsMs === Number.POSITIVE_INFINITY) await this.one(attacker);
   }
 
+  /** No batch is lost or runs again because of a pause. In the end each job is continued. */
+  private async pauseOrContinue(job: ChaosJob): Promise<void> {
+    const isAttacked = this.endsMs === Number.POSITIVE_INFINITY;
+    const dice = this.random();
+    if (isAttacked && dice < PAUSED) await job.change("pause");
+    else if (!isAttacked || dice > 1 - CONTINUED) await job.change("unpause");
+  }
+
   private async one(attacker: Attacker): Promise<void> {
     const job = new ChaosJob(this.deps, this.count++, planJob(this.random));
     this.current.add(job);
@@ -52,6 +63,7 @@ export class Jobs {
     while (!(await job.isEnded())) {
       if (performance.now() > this.endsMs + LAST_JOBS_MS)
         return this.deps.violations.add(`${job.describe()} does not end`);
+      await this.pauseOrContinue(job);
       await pause(POLL_MS);
     }
     this.runAgain += await job.check(attacker.deaths(startedMs, job.pids));

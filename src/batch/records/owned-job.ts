@@ -12,7 +12,7 @@ export class FormerOwner extends Error {
   }
 }
 
-/** Takes a job over; every later write of this run carries `epoch`. Undefined if it has ended or is paused. */
+/** Takes a job over; every later write of this run carries `epoch`. Undefined if it ends, has ended or is paused. */
 export async function claimJob(db: Database, jobId: string, epoch: number): Promise<JobRow | undefined> {
   await db.run("UPDATE jobs SET epoch = ? WHERE job_id = ? AND epoch < ? AND end_time IS NULL", [
     epoch,
@@ -21,7 +21,8 @@ export async function claimJob(db: Database, jobId: string, epoch: number): Prom
   ]);
   return first<JobRow>(
     db,
-    `SELECT ${JOB_COLUMNS} FROM jobs WHERE job_id = ? AND epoch = ? AND paused IS NULL`,
+    `SELECT ${JOB_COLUMNS} FROM jobs
+     WHERE job_id = ? AND epoch = ? AND paused IS NULL AND closing IS NULL AND end_time IS NULL`,
     [jobId, epoch],
   );
 }

@@ -71,6 +71,31 @@ describe("a paused job", () => {
     expect((await server.ended("jobs", id)).batch_metrics).toMatchObject({ succeeded: 6, failed: 0 });
   }, 60_000);
 
+  it("that is paused and continued again and again while a batch runs has one run, and none once it is stopped", async () => {
+    const [first, second] = [0, 1].map((n) => join(server.dir, `again-${n}`));
+    const again = async (id: string) => {
+      for (const verb of ["pause", "unpause", "pause", "unpause"])
+        await server.post(`/jobs/${id}/${verb}`, {});
+    };
+    const running = async (id: string) =>
+      eventually("its first batch runs", async () => (await view(id)).worker_counts?.running === 1);
+    const id = await submit([{ do: "await", path: first }, ...sleeps(10)], { workers: 1 });
+    await running(id);
+    await again(id);
+    writeFileSync(first!, "");
+    expect(await server.ended("jobs", id)).toMatchObject({
+      status: "status_succeeded",
+      batch_metrics: { succeeded: 11, failed: 0 },
+    });
+    const stopped = await submit([{ do: "await", path: second }, ...sleeps(10)], { workers: 1 });
+    await running(stopped);
+    await again(stopped);
+    expect(quern("job", "stop", "jobs", stopped).code).toBe(0);
+    writeFileSync(second!, "");
+    expect((await server.ended("jobs", stopped)).status).toBe("status_stopped");
+    expect(await left(stopped)).toBeLessThan(2);
+  }, 60_000);
+
   it("is not timed out by the time in which it is paused", async () => {
     const id = await submit(sleeps(10), { timeout: 15 });
     await eventually("it runs", async () => (await succeeded(id)) > 0);
