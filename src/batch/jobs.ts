@@ -1,5 +1,6 @@
 /**
- * What users do to jobs: submit, stop, redrive and resume them. Pauses are in pauses.ts. At the start it resumes the unfinished ones.
+ * What users do to jobs: submit, stop, redrive and resume them (pauses are in pauses.ts). At the start it resumes the
+ * unfinished ones.
  */
 import { contain, reportFault } from "../base/boundary.ts";
 import type { Service } from "../base/service.ts";

@@ -49,7 +49,8 @@ export class Pauses {
   async pauseApi(api: string): Promise<number> {
     const now = timestamp();
     const ids = await this.deps.db.transaction(async (tx) => {
-      await this.deps.setApiPaused(tx, api, now);
+      const since = await this.deps.assertDeployed(tx, api);
+      if (since === null) await this.deps.setApiPaused(tx, api, now);
       return pauseJobsOf(tx, api, now);
     });
     for (const id of ids) this.leave(id);

@@ -21,7 +21,7 @@ import { SUBMISSION_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { logsResponse } from "../answers/logs.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
 import { jsonText, streamText } from "../answers/stream-text.ts";
-import { tellAudit } from "../requests/audited.ts";
+import { onlyLooks, tellAudit } from "../requests/audited.ts";
 import { assertKey, assertMayKnow, letAnybodyIn } from "../requests/authorization.ts";
 import { bodyOwner, readBody } from "../requests/body.ts";
 import { clientLeft } from "../requests/connection.ts";
@@ -61,6 +61,8 @@ export function jobRoutes(deps: JobRoutesDeps): Hono {
 function addJobs(app: Hono, deps: JobRoutesDeps): void {
   const { jobs, keys } = deps;
   app.post(API, async (c) => {
+    const isDryRun = isTrue(c.req.query("dryRun"));
+    if (isDryRun) onlyLooks(c);
     const asked = await batchApi(c, deps, "change");
     const key = c.req.header("idempotency-key");
     if (key !== undefined) assertLegalKey(key);
@@ -70,8 +72,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     // The API may have been deleted, or have come to need a key, since the request's head.
     const version = await batchApi(c, deps, "change");
     const sent = { body, idempotencyKey: key, sender: owner.sender, left: clientLeft(c) };
-    if (isTrue(c.req.query("dryRun")))
-      return previewResponse(c, deps, await jobs.preview(submittedTo(version), sent));
+    if (isDryRun) return previewResponse(c, deps, await jobs.preview(submittedTo(version), sent));
     const { row, isReplay } = await jobs.submit(submittedTo(version), sent);
     tellAudit(c, row.job_id);
     return jsonText(await recordText(c, jobs, row), 200, {
