@@ -202,8 +202,12 @@ describe.each([
       setClosing(db, "job-1", { status: "status_succeeded" }),
     ]);
     expect(endings).toEqual([true, false]);
-    expect(await endCounted(db, "job-1", "2026-01-01T00:00:01.000000000Z")).toBe(true);
-    expect(await endCounted(db, "job-1", "2026-01-01T00:00:02.000000000Z")).toBe(false);
+    expect(await claimJob(db, "job-1", 5)).toBeUndefined();
+    expect(await endCounted(db, "job-1", "2026-01-01T00:00:01.000000000Z")).toMatchObject({
+      job_id: "job-1",
+    });
+    expect(await endCounted(db, "job-1", "2026-01-01T00:00:02.000000000Z")).toBeUndefined();
+    expect(await claimJob(db, "job-1", 5)).toBeUndefined();
     const [duration, ...more] = await jobDurations(db);
     expect([more, duration]).toEqual([
       [],
