@@ -329,22 +329,23 @@ describe("an Idempotency-Key", () => {
 
 describe("workers that do not fit on the machine", () => {
   it("are pending until they fit, across jobs, and the log says what they wait for", async () => {
-    const flag = (name: string) => join(server.dir, name);
-    const wait = (id: number) => ({ id, do: "sleep", seconds: 3, touch: flag(`started-${id}`) });
-    // The real-time API takes 0.2 of the one CPU, each worker 0.5.
-    const first = await server.submit("jobs", { ...items(wait(1), wait(2)), workers: 2 });
-    const second = await server.submit("jobs", items(3));
-    await eventually("one worker runs, and the others wait", async () => {
-      const counts = [await server.job("jobs", first), await server.job("jobs", second)].map(
-        (job) => job.worker_counts,
-      );
-      return counts[0]?.running === 1 && counts[0].pending === 1 && counts[1]?.pending === 1;
+    // The real-time API takes 0.2 of the one CPU, each worker 0.5. The first batch holds its worker until all has been seen.
+    const release = join(server.dir, "release");
+    const held = { do: "await", path: release };
+    const first = await server.submit("jobs", { ...items(held, held), workers: 2 });
+    const counts = async (job: string) => (await server.job("jobs", job)).worker_counts;
+    await eventually("one worker runs, and its sister waits", async () => {
+      const { running, pending } = (await counts(first)) ?? {};
+      return running === 1 && pending === 1;
     });
+    const second = await server.submit("jobs", items(3));
+    await eventually("the other job's log says what its worker waits for", async () => {
+      const log = await (await server.fetch(`/jobs/${second}/logs`)).text();
+      const waits = /1 of 1 workers wait for compute: each takes 0.5 CPU; 0.3 CPU and \d+ MiB of 1 CPU and/;
+      return waits.test(log) && (await counts(second))?.pending === 1;
+    });
+    writeFileSync(release, "");
     await server.ended("jobs", first);
     await server.ended("jobs", second);
-    const log = await (await server.fetch(`/jobs/${second}/logs`)).text();
-    expect(log).toMatch(
-      /1 of 1 workers wait for compute: each takes 0.5 CPU; 0.3 CPU and \d+ MiB of 1 CPU and/,
-    );
   });
 });
