@@ -38,6 +38,11 @@ export const REQUESTS_OF_A_CONNECTION_MAX = 20;
  */
 export const READING_OF_A_TURN_MS = 20;
 /**
+ * How long a gateway only accepts connections while others wait, in milliseconds: 100 of them. As much time for the others
+ * follows.
+ */
+export const ACCEPTING_MS = 20;
+/**
  * Connections that the turn after such a one reads again: 20 ms of work if each has sent 20 requests. A turn that takes
  * less is followed by one with twice as many, and one that does not come to all of them by one with as many as it read.
  */

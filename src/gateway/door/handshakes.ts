@@ -15,11 +15,11 @@ import {
   HANDSHAKES_MAX,
   LATE_AT_ONCE_MAX,
 } from "../../contracts/limits/requests.ts";
-import type { HandshakeTurns } from "../connections/handshake-turns.ts";
 import { openTls } from "../connections/open-tls.ts";
 import { addressOwner } from "../connections/owners.ts";
 import { Shares } from "../connections/shares.ts";
 import { readRecords } from "../connections/tls-records.ts";
+import type { HandshakeTurns } from "../connections/turns/handshake-turns.ts";
 
 const LATE_POLL_MS = 1_000;
 

@@ -7,13 +7,14 @@ import { delay } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
 import { boundHeaders } from "../connections/arriving-headers.ts";
 import { Certificate } from "../connections/certificate.ts";
-import { handshakeTurns } from "../connections/handshake-turns.ts";
 import { endIfRestIsDropped } from "../connections/ignored-upgrades.ts";
 import { connectionsMax } from "../connections/open-files.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
-import { readingTurns } from "../connections/reading-turns.ts";
 import { requestIdOf } from "../connections/request-ids.ts";
 import type { TlsFiles } from "../connections/tls-context.ts";
+import { acceptingTurns } from "../connections/turns/accepting-turns.ts";
+import { handshakeTurns } from "../connections/turns/handshake-turns.ts";
+import { readingTurns } from "../connections/turns/reading-turns.ts";
 import { AskedAtOnce, followedResponse } from "./asked-at-once.ts";
 import { serveTls } from "./handshakes.ts";
 import { endLateInTurns, endTooManyHeaders } from "./late-connections.ts";
@@ -79,11 +80,13 @@ export class Listener implements Service {
       turns.add(socket);
       boundHeaders(socket, bound);
     });
-    if (tls === undefined) return;
-    const certificate = new Certificate(tls);
-    this.certificate = certificate;
-    const context = () => certificate.context;
-    serveTls(this.server, { context, turns: handshakes, count: (parts) => turns.count(parts) });
+    if (tls !== undefined) {
+      const certificate = new Certificate(tls);
+      this.certificate = certificate;
+      const context = () => certificate.context;
+      serveTls(this.server, { context, turns: handshakes, count: (parts) => turns.count(parts) });
+    }
+    this.server.prependListener("connection", () => acceptingTurns.accepted());
   }
 
   async start(): Promise<void> {

@@ -11,9 +11,9 @@ import {
   HANDSHAKES_OF_A_TURN_MAX,
   HANDSHAKING_OF_A_TURN_MS,
 } from "../../../src/contracts/limits/requests.ts";
-import { HandshakeTurns } from "../../../src/gateway/connections/handshake-turns.ts";
-import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
 import type { TlsFiles } from "../../../src/gateway/connections/tls-context.ts";
+import { HandshakeTurns } from "../../../src/gateway/connections/turns/handshake-turns.ts";
+import { ReadingTurns } from "../../../src/gateway/connections/turns/reading-turns.ts";
 import { Listener } from "../../../src/gateway/door/listener.ts";
 import { makeCertificate, RSA } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/eventually.ts";

@@ -5,8 +5,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import {
   HANDSHAKES_OF_A_TURN_MAX,
   HANDSHAKING_OF_A_TURN_MS,
-} from "../../../src/contracts/limits/requests.ts";
-import { HandshakeTurns } from "../../../src/gateway/connections/handshake-turns.ts";
+} from "../../../../src/contracts/limits/requests.ts";
+import type { AcceptingTurns } from "../../../../src/gateway/connections/turns/accepting-turns.ts";
+import { HandshakeTurns } from "../../../../src/gateway/connections/turns/handshake-turns.ts";
 
 describe("a turn of the event loop", () => {
   let next: (() => void)[];
@@ -15,10 +16,13 @@ describe("a turn of the event loop", () => {
   /** The names of handshakes, in the order in which they began. */
   let begun: string[];
   let msOfOne: number;
+  let areOthersDue: boolean;
 
   beforeEach(() => {
     [next, nowMs, begun, msOfOne] = [[], 0, [], 0];
-    turns = new HandshakeTurns({ nextTurn: (begin) => next.push(begin), nowMs: () => nowMs });
+    areOthersDue = false;
+    const clock = { nextTurn: (begin: () => void) => next.push(begin), nowMs: () => nowMs };
+    turns = new HandshakeTurns(clock, { areDue: () => areOthersDue } as AcceptingTurns);
   });
 
   class FakeSocket extends EventEmitter {
@@ -65,6 +69,17 @@ describe("a turn of the event loop", () => {
     msOfOne = 2 * HANDSHAKING_OF_A_TURN_MS;
     turn();
     expect(begun).toHaveLength(3);
+  });
+
+  it("begins none while connections are accepted, and later ones do", () => {
+    push("10.0.0.1", "patient");
+    areOthersDue = true;
+    turn();
+    turn();
+    expect(begun).toHaveLength(0);
+    areOthersDue = false;
+    turn();
+    expect(begun).toEqual(["patient"]);
   });
 
   it("begins one of each address before the second of any", () => {

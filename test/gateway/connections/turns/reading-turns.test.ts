@@ -6,28 +6,50 @@ import {
   CONNECTION_NEW_MS,
   CONNECTIONS_READ_AGAIN,
   READING_OF_A_TURN_MS,
-} from "../../../src/contracts/limits/requests.ts";
-import { followOwner, setOwner } from "../../../src/gateway/connections/owners.ts";
-import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
+} from "../../../../src/contracts/limits/requests.ts";
+import { followOwner, setOwner } from "../../../../src/gateway/connections/owners.ts";
+import type { AcceptingTurns } from "../../../../src/gateway/connections/turns/accepting-turns.ts";
+import { ReadingTurns } from "../../../../src/gateway/connections/turns/reading-turns.ts";
 
 /** Keys, addresses and new connections alternate. */
 const SHARE = Math.floor(CONNECTIONS_READ_AGAIN / 3);
+
+class FakeHandle {
+  reading = true;
+  isRead = true;
+
+  readStop(): void {
+    this.isRead = false;
+  }
+
+  readStart(): void {
+    this.isRead = true;
+  }
+}
 
 class FakeSocket extends EventEmitter {
   readonly remoteAddress: string;
   bytesRead = 0;
   destroyed = false;
   readableEnded = false;
-  isRead = true;
-  readonly _handle = {
-    reading: true,
-    readStop: () => (this.isRead = false),
-    readStart: () => (this.isRead = true),
-  };
+  readonly _handle: FakeHandle | undefined = new FakeHandle();
 
   constructor(remoteAddress: string) {
     super();
     this.remoteAddress = remoteAddress;
+  }
+
+  get isRead(): boolean {
+    return this._handle?.isRead ?? true;
+  }
+
+  /** As Node does for its parser, between two parts of a body. */
+  pauseAndResume(): void {
+    const handle = this._handle!;
+    handle.reading = false;
+    handle.readStop();
+    handle.reading = true;
+    handle.readStart();
   }
 }
 
@@ -36,12 +58,15 @@ describe("a turn of the event loop", () => {
   let nowMs: number;
   let turns: ReadingTurns;
   let sockets: FakeSocket[];
+  let areOthersDue: boolean;
 
   beforeEach(() => {
     [begin, nowMs, sockets] = [[], 1_000, []];
+    areOthersDue = false;
     turns = new ReadingTurns(
       (next) => begin.push(next),
       () => nowMs,
+      { areDue: () => areOthersDue } as AcceptingTurns,
     );
   });
 
@@ -107,6 +132,40 @@ describe("a turn of the event loop", () => {
     const first = CONNECTIONS_READ_AGAIN;
     // The last one finds nothing more to do.
     expect(seen).toEqual([first, 3 * first, 7 * first, 100, 100]);
+  });
+
+  it("that takes too long stops them until their turn, also those that Node resumes itself", () => {
+    connectMany(100);
+    spend();
+    for (const socket of sockets) socket.pauseAndResume();
+    expect(read()).toHaveLength(0);
+    nextTurn();
+    expect(read()).toHaveLength(CONNECTIONS_READ_AGAIN);
+    for (const socket of read()) socket.pauseAndResume();
+    expect(read()).toHaveLength(CONNECTIONS_READ_AGAIN);
+  });
+
+  it("reads none of those that wait while others are accepted, and none of these", () => {
+    connectMany(100);
+    spend();
+    areOthersDue = true;
+    for (let turn = 0; turn < 5; turn++) {
+      expect(connect("10.0.0.2").isRead).toBe(false);
+      nextTurn();
+      expect(read()).toHaveLength(0);
+    }
+    areOthersDue = false;
+    nextTurn();
+    expect(read().some(({ remoteAddress }) => remoteAddress === "10.0.0.2")).toBe(true);
+  });
+
+  it("reads new connections at once while none waits", () => {
+    areOthersDue = true;
+    expect(connect().isRead).toBe(true);
+    work(1);
+    nextTurn();
+    expect(connect().isRead).toBe(true);
+    expect(read()).toHaveLength(2);
   });
 
   it("reads as many again as it could after another one that took too long", () => {
@@ -200,7 +259,7 @@ describe("a turn of the event loop", () => {
     const [paused, ended, closed, open] = [connect(), connect(), connect(), connect()];
     spend();
     // Node waits until the client takes a response.
-    paused._handle.reading = false;
+    paused._handle!.reading = false;
     ended.readableEnded = true;
     closed.destroyed = true;
     nextTurn();

@@ -5,9 +5,10 @@
  * given to TLS in its turn: by address. One instance per process.
  */
 import type { Socket } from "node:net";
-import { contain } from "../../base/boundary.ts";
-import { FairQueue } from "../../base/fair/fair-queue.ts";
-import { HANDSHAKES_OF_A_TURN_MAX, HANDSHAKING_OF_A_TURN_MS } from "../../contracts/limits/requests.ts";
+import { contain } from "../../../base/boundary.ts";
+import { FairQueue } from "../../../base/fair/fair-queue.ts";
+import { HANDSHAKES_OF_A_TURN_MAX, HANDSHAKING_OF_A_TURN_MS } from "../../../contracts/limits/requests.ts";
+import { type AcceptingTurns, acceptingTurns } from "./accepting-turns.ts";
 
 /** How the turns are called, and what they measure. */
 export interface TurnClock {
@@ -25,11 +26,13 @@ interface Waiting {
 
 export class HandshakeTurns {
   private readonly clock: TurnClock;
+  private readonly accepting: AcceptingTurns;
   private readonly waiting = new FairQueue<Waiting>(Number.POSITIVE_INFINITY);
   private isAwake = false;
 
-  constructor(clock: TurnClock = NODE_CLOCK) {
+  constructor(clock: TurnClock = NODE_CLOCK, accepting = acceptingTurns) {
     this.clock = clock;
+    this.accepting = accepting;
   }
 
   /** `give` gives TLS what the connection has sent. TLS answers it at once. */
@@ -41,6 +44,11 @@ export class HandshakeTurns {
   }
 
   private turn(): void {
+    if (this.accepting.areDue()) this.clock.nextTurn(() => this.turn());
+    else this.giveSome();
+  }
+
+  private giveSome(): void {
     const untilMs = this.clock.nowMs() + HANDSHAKING_OF_A_TURN_MS;
     for (let given = 0; given < HANDSHAKES_OF_A_TURN_MAX; given++) {
       if (given > 0 && this.clock.nowMs() >= untilMs) break;

@@ -5,18 +5,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { ServiceError } from "../../../src/contracts/errors.ts";
+import { ServiceError } from "../../../../src/contracts/errors.ts";
 import {
   READING_OF_A_TURN_MS,
   REQUESTS_OF_A_CONNECTION_MAX,
-} from "../../../src/contracts/limits/requests.ts";
-import { refuseLast } from "../../../src/gateway/answers/refuse.ts";
-import { setOwner } from "../../../src/gateway/connections/owners.ts";
-import { ReadingTurns } from "../../../src/gateway/connections/reading-turns.ts";
-import type { TlsFiles } from "../../../src/gateway/connections/tls-context.ts";
-import { Listener } from "../../../src/gateway/door/listener.ts";
-import { makeCertificate } from "../../harness/certificates.ts";
-import { eventually } from "../../harness/eventually.ts";
+} from "../../../../src/contracts/limits/requests.ts";
+import { refuseLast } from "../../../../src/gateway/answers/refuse.ts";
+import { setOwner } from "../../../../src/gateway/connections/owners.ts";
+import type { TlsFiles } from "../../../../src/gateway/connections/tls-context.ts";
+import { ReadingTurns } from "../../../../src/gateway/connections/turns/reading-turns.ts";
+import { Listener } from "../../../../src/gateway/door/listener.ts";
+import { makeCertificate } from "../../../harness/certificates.ts";
+import { eventually } from "../../../harness/eventually.ts";
 
 const CLIENTS = 100;
 const WRONG = new ServiceError("invalid_request", "wrong");

@@ -7,9 +7,10 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { JoinedRequest } from "../../access/joined-request.ts";
-import { CONNECTIONS_READ_AGAIN, READING_OF_A_TURN_MS } from "../../contracts/limits/requests.ts";
-import { type ReadConnection, WaitingConnections } from "./waiting-connections.ts";
+import { JoinedRequest } from "../../../access/joined-request.ts";
+import { CONNECTIONS_READ_AGAIN, READING_OF_A_TURN_MS } from "../../../contracts/limits/requests.ts";
+import { type AcceptingTurns, acceptingTurns } from "./accepting-turns.ts";
+import { type Handle, type ReadConnection, WaitingConnections } from "./waiting-connections.ts";
 
 /** The clock is read once for so many parts: a request without a body has two, which take 0.1 ms together. */
 const PARTS_AT_ONCE = 16;
@@ -19,6 +20,7 @@ export class ReadingTurns {
   readonly Request = countedRequest(() => this.count());
   private readonly nextTurn: (begin: () => void) => void;
   private readonly nowMs: () => number;
+  private readonly accepting: AcceptingTurns;
   private readonly reading = new Set<ReadConnection>();
   private readonly waiting = new WaitingConnections();
   /** What the connections had sent that this turn reads again. */
@@ -33,14 +35,20 @@ export class ReadingTurns {
   private isSpent = false;
   private atOnce = CONNECTIONS_READ_AGAIN;
 
-  constructor(nextTurn: (begin: () => void) => void = setImmediate, nowMs = () => performance.now()) {
+  constructor(
+    nextTurn: (begin: () => void) => void = setImmediate,
+    nowMs = () => performance.now(),
+    accepting = acceptingTurns,
+  ) {
     this.nextTurn = nextTurn;
     this.nowMs = nowMs;
+    this.accepting = accepting;
   }
 
   add(socket: Socket): void {
     const connection = { socket, openedMs: this.nowMs() };
-    this.reading.add(connection);
+    if (this.isAnyWaiting) this.wait(connection, connection.openedMs);
+    else this.reading.add(connection);
     const count = () => this.count();
     socket.on("end", count).on("error", count);
     socket.once("close", () => {
@@ -73,14 +81,20 @@ export class ReadingTurns {
   private stopAll(nowMs: number): void {
     this.isSpent = true;
     for (const connection of this.reading) {
-      const { socket } = connection;
-      if (socket._handle?.reading) socket._handle.readStop();
-      const isUnread = this.again.get(connection) === socket.bytesRead;
+      const isUnread = this.again.get(connection) === connection.socket.bytesRead;
       if (isUnread) this.unread++;
-      if (isUnread && this.mayMiss) this.missed.push(connection);
-      else this.waiting.push(connection, nowMs);
+      if (!isUnread || !this.mayMiss) this.wait(connection, nowMs);
+      else {
+        hold(connection);
+        this.missed.push(connection);
+      }
     }
     this.reading.clear();
+  }
+
+  private wait(connection: ReadConnection, nowMs: number): void {
+    hold(connection);
+    this.waiting.push(connection, nowMs);
   }
 
   /** Only a few, and none that was alone in its turn, because their clients may have sent nothing. */
@@ -91,6 +105,15 @@ export class ReadingTurns {
   private begin(): void {
     this.beganMs = undefined;
     this.parts = 0;
+    if (this.isAnyWaiting && this.accepting.areDue()) this.measureFrom(this.nowMs());
+    else this.readNext();
+  }
+
+  private get isAnyWaiting(): boolean {
+    return this.missed.length > 0 || !this.waiting.isEmpty;
+  }
+
+  private readNext(): void {
     this.atOnce = this.nextAtOnce();
     this.isSpent = false;
     this.unread = 0;
@@ -112,11 +135,34 @@ export class ReadingTurns {
   }
 
   private readAgain(connection: ReadConnection): void {
-    const { socket } = connection;
-    if (socket.destroyed) return;
+    if (connection.socket.destroyed) return;
     this.reading.add(connection);
-    if (socket._handle?.reading && !socket.readableEnded) socket._handle.readStart();
+    release(connection);
   }
+}
+
+/**
+ * Nothing is read from it until it is released, whatever Node wants: its parser pauses and resumes a connection between
+ * the parts of a body, and read those of 16 connections for 3 s outside of their turns.
+ */
+function hold({ socket }: ReadConnection): void {
+  const handle = socket._handle;
+  if (!handle?.readStop) return;
+  if (handle.reading) handle.readStop();
+  handle.readStart = readNothing;
+}
+
+/** Reads it if Node wants to. */
+function release({ socket }: ReadConnection): void {
+  const handle = socket._handle;
+  if (!handle?.readStop) return;
+  handle.readStart = (Object.getPrototypeOf(handle) as Handle).readStart;
+  if (handle.reading && !socket.readableEnded) handle.readStart();
+}
+
+/** Zero is success, to Node. */
+function readNothing(): number {
+  return 0;
 }
 
 /** Counts what Node's parser makes, also for requests that Node answers itself. */
