@@ -125,7 +125,7 @@ export class Jobs implements Service {
   /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state` or `queue_full`. */
   async redrive(job: JobRow, error: string | undefined): Promise<JobRow> {
     await this.leftBy(job.job_id);
-    this.runs.assertMayBegin(job.api_name);
+    await this.runs.assertMayBegin(job.api_name);
     const batches = await this.newRounds.redrive(job.job_id, error);
     this.deps.jobLog(job.job_id, `redriving ${batches} failed batches`);
     return this.nextRound(job);
@@ -134,7 +134,7 @@ export class Jobs implements Service {
   /** Begins a new round for the batches that were never settled. Throws `wrong_state` or `queue_full`. */
   async resume(job: JobRow): Promise<JobRow> {
     await this.leftBy(job.job_id);
-    this.runs.assertMayBegin(job.api_name);
+    await this.runs.assertMayBegin(job.api_name);
     await this.newRounds.resume(job.job_id);
     this.deps.jobLog(job.job_id, "resuming");
     return this.nextRound(job);

@@ -1,7 +1,8 @@
 /** Pauses and continues jobs, one by one or all of an API. It survives restarts (records/paused-jobs.ts). */
 import { contain } from "../base/boundary.ts";
-import { timestamp, wallMs } from "../base/clock.ts";
+import { FewEachTurn, timestamp, wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { JOBS_BEGUN_AT_ONCE_MAX } from "../contracts/limits/jobs.ts";
 import type { JobDeps } from "./job-deps.ts";
 import type { JobRow } from "./records/job-rows.ts";
 import { type Paused, pauseJob, pauseJobsOf, unpause } from "./records/paused-jobs.ts";
@@ -10,10 +11,13 @@ import type { RunsInProgress } from "./runs-in-progress.ts";
 export class Pauses {
   private readonly deps: JobDeps;
   private readonly runs: RunsInProgress;
+  /** An API may have thousands of jobs. Those that go on and those that leave are in one line, as they were asked to. */
+  private readonly later: FewEachTurn;
 
   constructor(deps: JobDeps, runs: RunsInProgress) {
     this.deps = deps;
     this.runs = runs;
+    this.later = new FewEachTurn("a job that is paused or continued", JOBS_BEGUN_AT_ONCE_MAX);
   }
 
   /** No new batch of the job begins; those in hand end. Throws `wrong_state` if the job ends or has ended. */
@@ -67,14 +71,18 @@ export class Pauses {
       if ("pausedWithApi" in which) await this.deps.setApiPaused(tx, which.pausedWithApi, null);
       return unpause(tx, which, wallMs());
     });
-    for (const id of ids) {
-      this.deps.jobLog(id, "no longer paused");
-      contain("a job that is continued", () => this.runs.begin(id));
-    }
+    for (const id of ids) this.later.add(() => this.begin(id));
     return ids.length;
   }
 
+  private begin(jobId: string): void {
+    this.deps.jobLog(jobId, "no longer paused");
+    contain("a job that is continued", () => this.runs.begin(jobId));
+  }
+
   private leave(jobId: string): void {
-    contain("a job that is paused", async () => (await this.runs.begun(jobId))?.pause());
+    this.later.add(() =>
+      contain("a job that is paused", async () => (await this.runs.begun(jobId))?.pause()),
+    );
   }
 }

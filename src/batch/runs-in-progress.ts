@@ -13,6 +13,7 @@ import { JobRun, type SharedByRuns } from "./job-run.ts";
 import type { UnfinishedJob } from "./records/job-lists.ts";
 import { unexpected } from "./records/job-reasons.ts";
 import { claimJob } from "./records/owned-job.ts";
+import { countPaused } from "./records/paused-jobs.ts";
 import { RunTicker } from "./run-ticker.ts";
 import { assertMayBegin } from "./submit/unfinished-jobs.ts";
 
@@ -42,8 +43,9 @@ export class RunsInProgress {
   }
 
   /** Throws `queue_full` if no more jobs of this API may begin. Those of a former controller always go on. */
-  assertMayBegin(apiName: string): void {
-    assertMayBegin(apiName, this.byApi.get(apiName) ?? 0, this.runs.size);
+  async assertMayBegin(apiName: string): Promise<void> {
+    const paused = await countPaused(this.deps.db, apiName);
+    assertMayBegin(apiName, (this.byApi.get(apiName) ?? 0) + paused.ofApi, this.runs.size + paused.ofAll);
   }
 
   of(jobId: string): JobRun | undefined {

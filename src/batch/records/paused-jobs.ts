@@ -44,6 +44,19 @@ export async function pauseJob(db: Statements, jobId: string, time: string): Pro
   return changed === 1;
 }
 
+/** How many jobs of an API are paused and have not ended, and how many of all APIs. */
+export async function countPaused(
+  db: Statements,
+  apiName: string,
+): Promise<{ ofApi: number; ofAll: number }> {
+  const rows = await db.all<{ api_name: string; count: number }>(
+    `SELECT api_name, CAST(count(*) AS INTEGER) AS count FROM jobs
+     WHERE paused IS NOT NULL AND end_time IS NULL GROUP BY api_name`,
+  );
+  const ofAll = rows.reduce((sum, { count }) => sum + count, 0);
+  return { ofApi: rows.find((row) => row.api_name === apiName)?.count ?? 0, ofAll };
+}
+
 /** Pauses the jobs of an API that have not ended. Resolves to the ids of those that were not paused. */
 export async function pauseJobsOf(tx: Statements, apiName: string, time: string): Promise<string[]> {
   const where = "api_name = ? AND paused IS NULL AND end_time IS NULL AND closing IS NULL";

@@ -23,7 +23,7 @@ export interface CheckDeps {
   /** Whether a dead letter queue certainly does not exist. */
   isQueueMissing: (queue: string) => Promise<boolean>;
   /** Throws `queue_full` if too many jobs have not ended. */
-  assertMayBegin: () => void;
+  assertMayBegin: () => Promise<void>;
   /** Whether writes below this address can have conditions. Throws the store's error if it may not be written there. */
   hasConditions: (prefix: string) => Promise<boolean>;
   /**
@@ -42,7 +42,7 @@ export async function checkedSubmission(
   sent: SentSubmission,
   defaultOutput: OutputRequest | undefined,
 ): Promise<ParsedSubmission> {
-  deps.assertMayBegin();
+  await deps.assertMayBegin();
   const parsed = await readSubmission(sent);
   const output = parsed.output ?? defaultOutput;
   const submission = { ...parsed, output };

@@ -5,6 +5,8 @@
  * may have two thirds of them.
  */
 export const JOBS_UNFINISHED_MAX = 5_000;
+/** Jobs of an API that go on or pause together begin or leave so many in a turn of the event loop: 1 ms. */
+export const JOBS_BEGUN_AT_ONCE_MAX = 16;
 /**
  * A job asks for the compute of all its workers at once, up to what the machine has, which may be a thousand. While
  * more asks than this wait, at 2 KB each, it asks for one worker after the other.

@@ -81,4 +81,6 @@ export const LATER_STEPS: readonly SchemaStep[] = [
      ON CONFLICT (api_name, status) DO UPDATE SET jobs = job_totals.jobs + excluded.jobs,
        succeeded = job_totals.succeeded + excluded.succeeded, failed = job_totals.failed + excluded.failed`,
   ],
+  // Paused jobs count towards the limit of unfinished ones.
+  ["CREATE INDEX jobs_paused_by_api ON jobs (api_name) WHERE paused IS NOT NULL AND end_time IS NULL"],
 ];

@@ -41,7 +41,7 @@ describe("a dry run and its submission", () => {
       assertDeployed: async () => null,
       isQueueMissing,
       hasConditions: async () => true,
-      assertMayBegin: () => {},
+      assertMayBegin: async () => {},
       takePlace: async () => () => {},
     };
   });
@@ -74,7 +74,8 @@ describe("a dry run and its submission", () => {
   ])("are refused alike: %s", async (_, submission, key) => {
     const body = () => Buffer.from(JSON.stringify({ workers: 1, ...submission }));
     const api = { name: "jobs", api_id: "1" };
-    if (body().includes("full")) deps.assertMayBegin = () => assertMayBegin("jobs", 1, JOBS_UNFINISHED_MAX);
+    if (body().includes("full"))
+      deps.assertMayBegin = async () => assertMayBegin("jobs", 1, JOBS_UNFINISHED_MAX);
     await saveSubmission(
       deps.db,
       await submissionKey("jobs", "used", Buffer.from("{}")),
