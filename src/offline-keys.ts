@@ -9,7 +9,7 @@ import { databaseFile } from "./contracts/data-layout.ts";
 import type { CreatedKey, NewKey } from "./contracts/keys.ts";
 import { shownDatabase } from "./contracts/secrets.ts";
 import { lockDataDirectory } from "./database/data-directory.ts";
-import { allKeys, saveKey } from "./database/key-rows.ts";
+import { addKey, allKeys } from "./database/key-rows.ts";
 import { assertFits, openOwnDatabase } from "./database/open-database.ts";
 import { openOwnPostgres } from "./database/postgres/open-postgres.ts";
 import { readPostgres } from "./database/postgres/read-postgres.ts";
@@ -62,7 +62,7 @@ export async function createKeyOffline(
       : await openOwnPostgres(dataDir, { url: database, isImpatient: true });
   try {
     const { created, stored } = makeKey(asked);
-    await saveKey(db, stored);
+    await addKey(db, stored);
     return created;
   } finally {
     await db.close();

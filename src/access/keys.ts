@@ -1,6 +1,9 @@
 /**
  * Creates, lists, rotates and revokes the keys of this server. A revocation returns when every connected gateway has
  * it.
+ *
+ * Two changes of one key may meet, and the database decides which comes first. Memory changes only after it, and each
+ * change ends a key or brings its end nearer. So in whichever order they arrive here, a revoked key stays revoked.
  */
 import { timestamp, wallMs } from "../base/clock.ts";
 import { newToken } from "../base/ids.ts";
@@ -15,7 +18,10 @@ import { newKey, type Principal, sha256Of } from "./permission.ts";
 
 export interface KeyStore {
   all(): Promise<(StoredKey & { last_used_time: string | null })[]>;
-  save(key: StoredKey): Promise<void>;
+  add(key: StoredKey): Promise<void>;
+  /** Adds the key's successor, and ends the key at `end` at the latest. False, and no change, if the key is revoked. */
+  replace(id: string, end: string, successor: StoredKey): Promise<boolean>;
+  revoke(id: string, time: string): Promise<void>;
 }
 
 export interface KeysDeps {
@@ -122,7 +128,8 @@ export class Keys implements Service {
 
   async create(asked: NewKey): Promise<CreatedKey> {
     const { created, stored } = makeKey(asked);
-    await this.add(stored);
+    await this.deps.store.add(stored);
+    this.know(stored);
     await this.users.keysChanged();
     return created;
   }
@@ -132,9 +139,9 @@ export class Keys implements Service {
     const former = this.byId(id);
     const { created, stored } = makeKey({ ...former, expires_in: null });
     const end = inMs(graceMs);
-    const isSooner = former.expires_time === null || end < former.expires_time;
-    await this.keep({ ...former, expires_time: isSooner ? end : former.expires_time });
-    await this.add(stored);
+    if (!(await this.deps.store.replace(id, end, stored))) throw await this.revokedMeanwhile(former);
+    this.change(former, ({ expires_time }) => ({ expires_time: sooner(expires_time, end) }));
+    this.know(stored);
     await this.users.keysChanged();
     return created;
   }
@@ -149,7 +156,9 @@ export class Keys implements Service {
 
   async revoke(id: string): Promise<StoredKey> {
     const key = this.byId(id);
-    await this.keep({ ...key, revoked_time: timestamp() });
+    const revoked_time = timestamp();
+    await this.deps.store.revoke(id, revoked_time);
+    this.change(key, (now) => ({ revoked_time: now.revoked_time ?? revoked_time }));
     await this.users.keysChanged();
     return key;
   }
@@ -157,22 +166,38 @@ export class Keys implements Service {
   private byId(id: string): StoredKey {
     const found = this.living().find((key) => key.id === id);
     if (found !== undefined) return found;
-    throw new ServiceError("key_not_found", `there is no key "${id}"; \`quern keys list\` shows them`);
+    throw notFound(id);
+  }
+
+  /** The database knows a revocation that may not have come here: its answer was lost, or is on its way. */
+  private async revokedMeanwhile(key: StoredKey): Promise<ServiceError> {
+    this.change(key, (now) => ({ revoked_time: now.revoked_time ?? timestamp() }));
+    await this.users.keysChanged();
+    return notFound(key.id);
   }
 
   private living(): StoredKey[] {
     return [...this.byHash.values()].filter(({ revoked_time }) => revoked_time === null);
   }
 
-  private async add(key: StoredKey): Promise<void> {
-    await this.keep(key);
+  private know(key: StoredKey): void {
+    this.byHash.set(key.sha256, key);
     this.deps.use.know(key.id, null);
   }
 
-  private async keep(key: StoredKey): Promise<void> {
-    await this.deps.store.save(key);
-    this.byHash.set(key.sha256, key);
+  /** Changes what the key is now: another change may have come since it was read. */
+  private change({ sha256 }: StoredKey, changed: (now: StoredKey) => Partial<StoredKey>): void {
+    const now = this.byHash.get(sha256)!;
+    this.byHash.set(sha256, { ...now, ...changed(now) });
   }
+}
+
+function notFound(id: string): ServiceError {
+  return new ServiceError("key_not_found", `there is no key "${id}"; \`quern keys list\` shows them`);
+}
+
+function sooner(time: string | null, end: string): string {
+  return time !== null && time < end ? time : end;
 }
 
 function inMs(ms: number): string {

@@ -3,7 +3,7 @@ import type { RequestListener } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { AdminToken } from "../access/admin-token.ts";
 import { KeyUse } from "../access/key-use.ts";
-import { Keys } from "../access/keys.ts";
+import { type KeyStore, Keys } from "../access/keys.ts";
 import type { Apis } from "../apis/apis.ts";
 import type { RoutePublisher } from "../apis/publish-routes.ts";
 import { exactSpec, findVersion } from "../apis/records/api-rows.ts";
@@ -15,12 +15,11 @@ import { inBackground } from "../base/boundary.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { Queues } from "../batch/letters/queues.ts";
 import { apiLogDirectory, jobLogDirectory, logsDirectory } from "../contracts/data-layout.ts";
-import type { StoredKey } from "../contracts/keys.ts";
 import { SecretNames } from "../contracts/secrets.ts";
 import { LISTS, OpenStreams } from "../control/answers/open-streams.ts";
 import { ShownConfig } from "../control/answers/shown-config.ts";
 import { controlApp, internalApp } from "../control/app.ts";
-import { allKeys, saveKey, saveKeyUse } from "../database/key-rows.ts";
+import { addKey, allKeys, replaceKey, revokeKey, saveKeyUse } from "../database/key-rows.ts";
 import type { Applications } from "../legacy/applications.ts";
 import { Audit } from "../observe/audit.ts";
 import { describeFullDisk } from "../observe/disk-space.ts";
@@ -34,9 +33,11 @@ export function buildKeyUse({ db, log }: Infrastructure): KeyUse {
 }
 
 export function buildKeys({ db, options }: Infrastructure, use: KeyUse): Keys {
-  const store = {
+  const store: KeyStore = {
     all: () => allKeys(db),
-    save: (key: StoredKey) => saveKey(db, key),
+    add: (key) => addKey(db, key),
+    replace: (id, end, successor) => replaceKey(db, id, end, successor),
+    revoke: (id, time) => revokeKey(db, id, time),
   };
   const { dataDir, jwt, sigv4 } = options;
   const takesTokens = jwt !== undefined || sigv4 !== undefined;

@@ -1,6 +1,6 @@
 /** The rows of keys: hashes only. Revoked keys stay, because a server that never had a key is open to all. */
 import type { StoredKey } from "../contracts/keys.ts";
-import type { Statements } from "./database.ts";
+import type { Database, Statements } from "./database.ts";
 
 /** A key as it is stored, with its last use. */
 export type UsedKey = StoredKey & { last_used_time: string | null };
@@ -18,26 +18,37 @@ export async function allKeys(db: Statements): Promise<UsedKey[]> {
   }));
 }
 
-/** Inserts the key, or replaces what can change: its expiry and its revocation. */
-export async function saveKey(db: Statements, key: StoredKey): Promise<void> {
-  const { id, name, sha256, scope, api, created_time, rate, expires_time, revoked_time } = key;
+/** Adds a key. No statement of this file can make a revoked key valid again. */
+export async function addKey(db: Statements, key: StoredKey): Promise<void> {
+  const { id, name, sha256, scope, api, created_time, rate, expires_time } = key;
+  const ofRate = [rate?.requests ?? null, rate?.seconds ?? null];
   await db.run(
-    `INSERT INTO keys (id, name, sha256, scope, api, created_time, rate_requests, rate_seconds, expires_time, revoked_time)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (id) DO UPDATE SET expires_time = excluded.expires_time, revoked_time = excluded.revoked_time`,
-    [
-      id,
-      name,
-      sha256,
-      scope,
-      api,
-      created_time,
-      rate?.requests ?? null,
-      rate?.seconds ?? null,
-      expires_time,
-      revoked_time,
-    ],
+    `INSERT INTO keys (id, name, sha256, scope, api, created_time, rate_requests, rate_seconds, expires_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [id, name, sha256, scope, api, created_time, ...ofRate, expires_time],
   );
+}
+
+/**
+ * Adds the key's successor, and ends the key at `end` at the latest. False if the key is revoked: then nothing changes,
+ * even if the revocation came while this waited for it.
+ */
+export function replaceKey(db: Database, id: string, end: string, successor: StoredKey): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const changed = await tx.run(
+      `UPDATE keys SET expires_time = CASE WHEN expires_time < ? THEN expires_time ELSE ? END
+       WHERE id = ? AND revoked_time IS NULL`,
+      [end, end, id],
+    );
+    if (changed === 0) return false;
+    await addKey(tx, successor);
+    return true;
+  });
+}
+
+/** Revokes the key; it keeps the time of its first revocation. */
+export async function revokeKey(db: Statements, id: string, time: string): Promise<void> {
+  await db.run("UPDATE keys SET revoked_time = ? WHERE id = ? AND revoked_time IS NULL", [time, id]);
 }
 
 /** Saves when keys were last used. */

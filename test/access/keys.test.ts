@@ -14,7 +14,12 @@ const key = (id: string, more: Partial<StoredKey> = {}) => ({
 });
 const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 const start = async (stored: ReturnType<typeof key>[], takesTokens = false) => {
-  const store = { all: async () => stored, save: async () => {} };
+  const store = {
+    all: async () => stored,
+    add: async () => {},
+    replace: async () => true,
+    revoke: async () => {},
+  };
   const use = new KeyUse({ save: async () => {}, log: openLog("test") });
   const admin: AdminKeys = { keys: [key("admin-token", { scope: "admin" })], rotate: () => "t" };
   const keys = new Keys({ store, use, admin, takesTokens });

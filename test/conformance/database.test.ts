@@ -45,7 +45,7 @@ import { addSettled, claimJob, saveEnqueued, setRunning } from "../../src/batch/
 import { findSubmission, saveSubmission, submissionKey } from "../../src/batch/submit/idempotency.ts";
 import { emptyTally, type Report, type Tally } from "../../src/contracts/reports.ts";
 import type { Database, SqlValue, Statements } from "../../src/database/database.ts";
-import { allKeys, saveKey, saveKeyUse } from "../../src/database/key-rows.ts";
+import { addKey, allKeys, replaceKey, revokeKey, saveKeyUse } from "../../src/database/key-rows.ts";
 import { migrate } from "../../src/database/migrations.ts";
 import { takeEpoch } from "../../src/database/owner-row.ts";
 import { connectPostgres } from "../../src/database/postgres/open-postgres.ts";
@@ -461,12 +461,15 @@ describe.each([
       ...{ id: "k-1", name: "ci 🚀", sha256: "x", scope: "predict" as const, api: null, created_time: "t" },
       ...{ rate: { requests: 5, seconds: 60 }, expires_time: null, revoked_time: null },
     };
-    await saveKey(db, key);
+    await addKey(db, key);
     expect(await allKeys(db)).toEqual([{ ...key, last_used_time: null }]);
     await saveKeyUse(db, ["k-0", "k-1"], "u");
-    await saveKey(db, { ...key, expires_time: "e", revoked_time: "r" });
+    const next = { ...key, id: "k-2", sha256: "y", created_time: "u" };
+    expect(await replaceKey(db, "k-1", "e", next)).toBe(true);
+    for (const time of ["r", "s"]) await revokeKey(db, "k-1", time);
     const revoked = { ...key, expires_time: "e", revoked_time: "r", last_used_time: "u" };
-    expect(await allKeys(db)).toEqual([revoked]);
+    expect(await replaceKey(db, "k-1", "d", { ...next, id: "k-3", sha256: "z" })).toBe(false);
+    expect(await allKeys(db)).toEqual([revoked, { ...next, last_used_time: null }]);
     const submission = await submissionKey("a", "once", Buffer.from("{}"));
     await saveSubmission(db, submission, "job-1", 1000);
     expect(await findSubmission(db, submission, 2000)).toBe("job-1");
