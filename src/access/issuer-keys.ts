@@ -8,12 +8,14 @@ import {
   createRemoteJWKSet,
   customFetch,
   type FetchImplementation,
+  type JSONWebKeySet,
   type JWTVerifyGetKey,
 } from "jose";
 import {
   JWKS_BYTES_MAX,
   JWKS_COOLDOWN_FIRST_MS,
   JWKS_COOLDOWN_MAX_MS,
+  JWKS_KEPT_MS,
 } from "../contracts/limits/authorization.ts";
 
 /** The issuer's keys are not available now. */
@@ -27,9 +29,34 @@ export class KeysUnavailable extends Error {
   }
 }
 
-export function issuerKeys(url: string): JWTVerifyGetKey {
+/** `onGone`: called when the issuer no longer publishes a key that it published before. */
+export function issuerKeys(url: string, onGone: () => void): JWTVerifyGetKey {
   const cooling = new CoolingFetch((...request) => fetch(...request));
-  return createRemoteJWKSet(new URL(url), { [customFetch]: (...request) => cooling.fetch(...request) });
+  const published = new PublishedKeys();
+  const fetchKeys: FetchImplementation = async (...request) => {
+    const response = await cooling.fetch(...request);
+    const text = await response.text();
+    if (published.replace(JSON.parse(text) as JSONWebKeySet)) onGone();
+    return new Response(text);
+  };
+  return createRemoteJWKSet(new URL(url), { [customFetch]: fetchKeys, cacheMaxAge: JWKS_KEPT_MS });
+}
+
+/** The keys that an issuer published last. Pure. */
+export class PublishedKeys {
+  private current: ReadonlySet<string> = new Set();
+
+  /** True if one of the former keys is no longer among them, or may verify less. */
+  replace({ keys }: JSONWebKeySet): boolean {
+    const former = this.current;
+    this.current = new Set(keys.map(identityOf));
+    return [...former].some((key) => !this.current.has(key));
+  }
+}
+
+/** What verifies a signature, without what issuers may change meanwhile, such as the order of members. */
+function identityOf({ kid, kty, alg, use, key_ops, crv, x, y, n, e }: JSONWebKeySet["keys"][number]): string {
+  return JSON.stringify([kid, kty, alg, use, key_ops, crv, x, y, n, e]);
 }
 
 export class CoolingFetch {

@@ -1,18 +1,26 @@
 /**
  * Verifies JSON Web Tokens of a trusted issuer (RFC 7519) with its published keys (RFC 7517). One claim lists what a
  * token opens: `predict`, `submit`, `view`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
+ *
+ * A verified token is remembered, because verifying one costs more than a prediction. But the issuer may withdraw the
+ * key that signed it: so only for minutes, and no longer than all keys that were published then still are
+ * (docs/contract/access.md#withdrawn-keys).
  */
 import { readFileSync } from "node:fs";
 import { createLocalJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { TOKEN_SUBJECT_CHARACTERS_MAX } from "../contracts/limits/authorization.ts";
+import {
+  TOKEN_REMEMBERED_MS,
+  TOKEN_RENEWED_MS,
+  TOKEN_SUBJECT_CHARACTERS_MAX,
+  TOKENS_REMEMBERED_MAX,
+} from "../contracts/limits/authorization.ts";
 import { issuerKeys, KeysUnavailable } from "./issuer-keys.ts";
 import { type Principal, permissionsOf, sha256Of } from "./permission.ts";
 
 const CLOCK_TOLERANCE_S = 30;
-/** Verified tokens are remembered until they expire, because verifying one costs more than a prediction. */
-const REMEMBERED_MAX = 10_000;
 /** No symmetric algorithms: anyone who can verify a token could also make one. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
@@ -24,23 +32,41 @@ export interface JwtOptions {
   scopesClaim: string;
 }
 
+/** A token that was verified. Its end is wall time, as the token says it; all else is monotonic. */
+interface Remembered {
+  principal: Principal;
+  expiresMs: number;
+  untilMs: number;
+  /** When it is verified again, if it is still in use. */
+  renewMs: number;
+}
+
 export class JwtVerifier {
   private readonly options: JwtOptions;
   private readonly keys: JWTVerifyGetKey;
-  private readonly remembered = new Map<string, { principal: Principal; expiresMs: number }>();
+  /** Replaced as a whole: what is being verified with the former keys must not be remembered. */
+  private remembered = new Map<string, Remembered>();
 
   /** Throws if `jwks` is a file without keys. */
   constructor(options: JwtOptions) {
     this.options = options;
     this.keys = /^https?:/.test(options.jwks)
-      ? issuerKeys(options.jwks)
+      ? issuerKeys(options.jwks, () => {
+          this.remembered = new Map();
+        })
       : createLocalJWKSet(JSON.parse(readFileSync(options.jwks, "utf8")) as never);
   }
 
-  /** The principal, if this token was verified before. */
+  /** The principal, if this token was verified a short time ago. */
   known(token: string): Principal | undefined {
     const found = this.remembered.get(sha256Of(token));
-    return found !== undefined && found.expiresMs > wallMs() ? found.principal : undefined;
+    const nowMs = performance.now();
+    if (found === undefined || found.untilMs <= nowMs || found.expiresMs <= wallMs()) return undefined;
+    if (found.renewMs <= nowMs) {
+      found.renewMs = nowMs + TOKEN_RENEWED_MS;
+      inBackground(this.renew(token));
+    }
+    return found.principal;
   }
 
   /** Whether a verified token is still current. Never throws. For an unverified token the result means nothing. */
@@ -56,6 +82,7 @@ export class JwtVerifier {
   /** Throws `unauthorized` with the reason, or `server_unavailable` if the issuer's keys are not available. */
   async verify(token: string): Promise<Principal> {
     const { issuer, audience } = this.options;
+    const { remembered } = this;
     try {
       const rules = {
         issuer,
@@ -65,13 +92,22 @@ export class JwtVerifier {
         requiredClaims: ["exp"],
       };
       const { payload } = await jwtVerify(token, this.keys, rules);
-      return this.remember(token, payload);
+      return this.remember(remembered, token, payload);
     } catch (error) {
       throw toServiceError(error, this.options);
     }
   }
 
-  private remember(token: string, payload: JWTPayload): Principal {
+  /** Verifies a token that is in use. If the issuer cannot be reached, it stays known until its time is over. */
+  private async renew(token: string): Promise<void> {
+    try {
+      await this.verify(token);
+    } catch (error) {
+      if ((error as ServiceError).code === "unauthorized") this.remembered.delete(sha256Of(token));
+    }
+  }
+
+  private remember(into: Map<string, Remembered>, token: string, payload: JWTPayload): Principal {
     const expiresMs = payload.exp! * 1000;
     const principal = {
       id: `jwt:${subjectOf(payload)}`,
@@ -79,8 +115,11 @@ export class JwtVerifier {
       rate: null,
       expiresMs: expiresMs + CLOCK_TOLERANCE_S * 1000,
     };
-    if (this.remembered.size >= REMEMBERED_MAX) this.remembered.clear();
-    this.remembered.set(sha256Of(token), { principal, expiresMs });
+    const nowMs = performance.now();
+    const times = { expiresMs, untilMs: nowMs + TOKEN_REMEMBERED_MS, renewMs: nowMs + TOKEN_RENEWED_MS };
+    const hash = sha256Of(token);
+    if (into.size >= TOKENS_REMEMBERED_MAX && !into.has(hash)) into.clear();
+    into.set(hash, { principal, ...times });
     return principal;
   }
 }

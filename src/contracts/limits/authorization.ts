@@ -11,6 +11,23 @@ export const KEY_NAME_LENGTH_MAX = 100;
 export const JWKS_COOLDOWN_FIRST_MS = 1_000;
 export const JWKS_COOLDOWN_MAX_MS = 30_000;
 /**
+ * A key that the issuer no longer publishes verifies no token after this time: a gateway that needs keys fetches them
+ * again. That is a request in five minutes.
+ */
+export const JWKS_KEPT_MS = 5 * 60_000;
+/**
+ * A token that was verified opens what it lists for this long, and is verified again afterwards. So a token whose key
+ * is no longer published opens nothing after ten minutes.
+ */
+export const TOKEN_REMEMBERED_MS = 5 * 60_000;
+/**
+ * A token in use is verified again after this time, without a request that waits for it. So an issuer may be down for
+ * four minutes before a caller notices.
+ */
+export const TOKEN_RENEWED_MS = 60_000;
+/** Verified tokens that are remembered: some 500 bytes each. If there are more, all are verified again. */
+export const TOKENS_REMEMBERED_MAX = 10_000;
+/**
  * Tokens that a gateway verifies at once. Only new ones wait for the issuer's keys, up to five seconds, and each may hold
  * 150 KB: the head of its request, and the begin of its body.
  */
