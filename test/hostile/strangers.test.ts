@@ -97,15 +97,18 @@ describe("an open stream", () => {
   it("is one of at most a hundred for each key", async () => {
     const [own, other] = [await create("admin"), await create("admin")];
     const path = "/-/apis/echo/logs?follow=true";
+    const paths = [path, "/-/audit?follow=true"];
     const streams = await Promise.all(
-      Array.from({ length: STREAMS_OF_A_KEY_MAX }, () => follow(path, own.key)),
+      Array.from({ length: STREAMS_OF_A_KEY_MAX }, (_, n) => follow(paths[n % 2]!, own.key)),
     );
     expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]));
-    const refused = await server.fetch(path, { headers: bearer(own.key) });
-    expect([refused.status, await refused.json()]).toEqual([
-      429,
-      expect.objectContaining({ code: "rate_limited", message: expect.stringContaining("close one") }),
-    ]);
+    for (const one of paths) {
+      const refused = await server.fetch(one, { headers: bearer(own.key) });
+      expect([refused.status, await refused.json()]).toEqual([
+        429,
+        expect.objectContaining({ code: "rate_limited", message: expect.stringContaining("close one") }),
+      ]);
+    }
     expect((await follow(path, other.key)).status).toBe(200);
     expect((await server.fetch("/-/apis/echo/logs", { headers: bearer(own.key) })).status).toBe(200);
     open.shift()!.destroy();

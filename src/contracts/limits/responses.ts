@@ -22,8 +22,8 @@ export const LIST_ROWS_AT_ONCE = 50;
 export const LISTS_OF_A_KEY_MAX = 10;
 export const LISTS_MAX = 40;
 /**
- * Streams that one key may have open: events of jobs, and logs that are followed. Each polls the database or the disk
- * five times a second, for 0.1 ms. A hundred take a twentieth of a core; all that may be open take a quarter.
+ * Streams that one key may have open: events of jobs, and logs and audits that are followed. Each polls the database or
+ * the disk five times a second at most, for 0.1 ms. A hundred take a twentieth of a core; all that may be open take a quarter.
  */
 export const STREAMS_OF_A_KEY_MAX = 100;
 export const STREAMS_MAX = 500;
