@@ -7,6 +7,8 @@ export const LOCK_RETRY_FIRST_MS = 2;
 export const LOCK_RETRY_MAX_MS = 100;
 /** A lock that is held longer is logged: a backup, or a shell that was left open. */
 export const LOCK_TOLD_MS = 2_000;
+/** Changes that share a commit of SQLite, if they wait together and take less than SLICE_MS. */
+export const CHANGES_TOGETHER_MAX = 64;
 /** A larger database is checked during the start and not before it: a cold disk reads 100 MB a second. */
 export const QUICK_CHECK_WAIT_BYTES = 1024 ** 3;
 /** A migration that moves rows commits after this time. A commit takes up to 5 ms, and the log stays short. */
