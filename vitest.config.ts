@@ -19,6 +19,7 @@ const LONG = [
   "test/scenarios/applications/application-data.test.ts",
   "test/former-examples/former-examples.test.ts",
   "test/conformance/object-store.test.ts",
+  "test/hostile/large-configurations.test.ts",
 ];
 const isLong = ({ moduleId }: TestSpecification) => LONG.some((file) => moduleId.endsWith(`/${file}`));
 

@@ -4,46 +4,56 @@ import { ServiceError } from "../contracts/errors.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 import { type ApiState, stateOf, stateOfUnreadable } from "./api-state.ts";
 import { type ApiMetricsView, readMetrics } from "./records/api-metrics.ts";
+import { type ApiOutline, ApiOutlines, outlineOf } from "./records/api-outlines.ts";
 import {
   type AnyVersion,
   currentVersion,
+  exactSpecText,
   isDeployed,
   readDeployed,
-  type UnreadableApi,
+  readVersion,
   versionHistory,
 } from "./records/api-rows.ts";
-import { submittedEntry } from "./records/submitted-entry.ts";
+import { submittedText } from "./records/submitted-entry.ts";
 import type { Replicas } from "./replicas/replicas.ts";
+
+/** A configuration as JSON text, normalised or as it was submitted. */
+export type ConfigForm = "spec" | "submitted";
+
+const TEXTS = { spec: exactSpecText, submitted: submittedText };
 
 export class ApiReader {
   private readonly db: Database;
   private readonly replicas: Replicas;
+  private readonly outlines: ApiOutlines;
 
   constructor(db: Database, replicas: Replicas) {
     this.db = db;
     this.replicas = replicas;
+    this.outlines = new ApiOutlines(db);
   }
 
+  /** Sorted by name. */
   async list(): Promise<ApiState[]> {
-    const { versions, unreadable } = await readDeployed(this.db);
-    const states = [
-      ...versions.map((version) => this.stateOf(version)),
-      ...unreadable.map(stateOfUnreadable),
-    ];
-    return states.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return (await this.outlines.all()).map((outline) => this.outlinedState(outline));
   }
 
   /** Throws `api_not_found`. */
   async get(name: string): Promise<ApiState> {
-    const found = await this.read(name);
-    return "why" in found ? stateOfUnreadable(found) : this.stateOf(found);
+    const outline = await this.outlines.find(name);
+    if (outline === undefined) throw apiNotFound(name);
+    return this.outlinedState(outline);
   }
 
   /** Throws `api_not_found`, or `wrong_state` if the version cannot be read. */
   async version(name: string): Promise<AnyVersion> {
-    const found = await this.read(name);
-    if ("why" in found) throw new ServiceError("wrong_state", `${name}: ${found.why}`);
-    return found;
+    const {
+      versions: [version],
+      unreadable: [unreadable],
+    } = await readDeployed(this.db, name);
+    if (version !== undefined) return version;
+    if (unreadable === undefined) throw apiNotFound(name);
+    throw new ServiceError("wrong_state", `${name}: ${unreadable.why}`);
   }
 
   findVersion(name: string): Promise<AnyVersion | undefined> {
@@ -59,10 +69,14 @@ export class ApiReader {
     return versionHistory(this.db, name);
   }
 
-  /** The configuration entry from which the API was deployed. */
-  async submitted(name: string): Promise<unknown> {
-    const found = await this.read(name);
-    return "why" in found ? {} : submittedEntry(found);
+  /** The configuration of a version: `{}` if its row cannot be read, undefined if it was removed. */
+  async configText(
+    { name, api_id }: Pick<ApiState, "name" | "api_id">,
+    form: ConfigForm,
+  ): Promise<string | undefined> {
+    const version = await readVersion(this.db, name, api_id);
+    if (version === undefined) return undefined;
+    return version === "unreadable" ? "{}" : TEXTS[form](version);
   }
 
   /** The response counts of a real-time API over the last two weeks. */
@@ -70,27 +84,22 @@ export class ApiReader {
     return readMetrics(this.db, name);
   }
 
-  /** If the state of an API cannot be computed, that API is in error and the others are still listed. */
   stateOf(version: AnyVersion): ApiState {
+    return this.outlinedState(outlineOf(version));
+  }
+
+  /** If the state of an API cannot be computed, that API is in error and the others are still listed. */
+  private outlinedState(outline: ApiOutline): ApiState {
     try {
-      return this.readableState(version);
+      return this.readableState(outline);
     } catch (error) {
-      const { name, api_id, deployed_time } = version;
-      const { kind } = version.config;
-      reportFault(error, `the state of API ${name}`);
-      return stateOfUnreadable({ name, kind, api_id, deployed_time, why: (error as Error).message });
+      reportFault(error, `the state of API ${outline.name}`);
+      return stateOfUnreadable({ ...outline, why: (error as Error).message });
     }
   }
 
-  private readableState(version: AnyVersion): ApiState {
-    return stateOf(version, this.replicas.group(version.name));
-  }
-
-  private async read(name: string): Promise<AnyVersion | UnreadableApi> {
-    const { versions, unreadable } = await readDeployed(this.db, name);
-    const [found] = [...versions, ...unreadable];
-    if (found === undefined) throw apiNotFound(name);
-    return found;
+  private readableState(outline: ApiOutline): ApiState {
+    return stateOf(outline, this.replicas.group(outline.name));
   }
 }
 

@@ -1,20 +1,22 @@
 /** The state of a deployed API, as responses show it. Pure. */
 import type { ApiView } from "../contracts/http/answers.ts";
 import { statusOf } from "./api-status.ts";
-import { endpointOf } from "./config/endpoints.ts";
-import { type AnyVersion, exactSpec, type UnreadableApi } from "./records/api-rows.ts";
+import type { ApiOutline } from "./records/api-outlines.ts";
 import type { ReplicaGroup } from "./replicas/replica-group.ts";
 
-/** `endpoint` is a path; responses have the whole address. */
-export type ApiState = Omit<ApiView, "path" | "metrics" | "running_jobs" | "latest_job" | "paused_time">;
+/** `endpoint` is a path; responses have the whole address. They also have the configuration, which may be long. */
+export type ApiState = Omit<
+  ApiView,
+  "path" | "spec" | "metrics" | "running_jobs" | "latest_job" | "paused_time"
+>;
 
 const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [] };
 
 /** `group`: the replicas of a real-time API. It has none for a moment after a deployment. */
-export function stateOf(version: AnyVersion, group: ReplicaGroup | undefined): ApiState {
-  const { name, api_id, deployed_time: last_updated, config } = version;
-  const { kind } = config;
-  const known = { name, kind, api_id, endpoint: endpointOf(config), last_updated, spec: exactSpec(version) };
+export function stateOf(outline: ApiOutline, group: ReplicaGroup | undefined): ApiState {
+  if (outline.why !== undefined) return stateOfUnreadable({ ...outline, why: outline.why });
+  const { name, kind, api_id, deployed_time: last_updated, endpoint } = outline;
+  const known = { name, kind, api_id, endpoint, last_updated };
   if (kind !== "RealtimeAPI") return { ...known, status: "live", ...NO_REPLICAS };
   if (group === undefined) return { ...known, status: "updating", ...NO_REPLICAS };
   const { status, message } = statusOf(group);
@@ -38,8 +40,14 @@ function replicasOf({ workers, version }: ReplicaGroup): ApiState["replicas"] {
   }));
 }
 
-/** The state of an API whose row cannot be read. */
-export function stateOfUnreadable({ name, kind, api_id, deployed_time, why }: UnreadableApi): ApiState {
+/** The state of an API whose row cannot be read, or whose state cannot be computed. */
+export function stateOfUnreadable({
+  name,
+  kind,
+  api_id,
+  deployed_time,
+  why,
+}: Omit<ApiOutline, "endpoint"> & { why: string }): ApiState {
   const known = { name, kind, api_id, endpoint: `/${name}`, last_updated: deployed_time };
-  return { ...known, spec: {}, status: "error", message: why, ...NO_REPLICAS };
+  return { ...known, status: "error", message: why, ...NO_REPLICAS };
 }

@@ -2,15 +2,17 @@
 import { Readable } from "node:stream";
 import { type Context, Hono } from "hono";
 import type { Keys } from "../access/keys.ts";
+import type { ConfigForm } from "../apis/api-reader.ts";
 import type { ApiState } from "../apis/api-state.ts";
 import type { Apis } from "../apis/apis.ts";
 import type { ConfigRequest } from "../apis/deploy/deploy.ts";
 import type { DeployedApi } from "../apis/deploy/plan-deployment.ts";
-import { stringifyExact } from "../base/json/exact.ts";
+import { stringifyWithRaw } from "../base/json/exact.ts";
 import type { Jobs } from "../batch/jobs.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../contracts/limits/configuration.ts";
 import { logsResponse } from "./answers/logs.ts";
+import { jsonChunks } from "./answers/long-json.ts";
 import type { OpenStreams } from "./answers/open-streams.ts";
 import type { ShownConfig } from "./answers/shown-config.ts";
 import { jsonText } from "./answers/stream-text.ts";
@@ -90,36 +92,55 @@ function pauseRoutes(apis: Apis, jobs: Jobs): Hono {
   return app;
 }
 
-export function apiRoutes(deps: ApiRoutesDeps): Hono {
-  const { apis, jobs, keys, shown, apiLogDirectory } = deps;
-  const app = new Hono();
+function shownRoutes({ apis, jobs, lists, shown }: ApiRoutesDeps): Hono {
   const { deployed } = apis;
+  const app = new Hono();
+  const read = (state: ApiState, form: ConfigForm) => async () =>
+    (await deployed.configText(state, form)) ?? "{}";
+  const specOf = (c: Context, state: ApiState) =>
+    shown.ofVersion(c, `${state.name} ${state.api_id} ${state.last_updated}`, read(state, "spec"));
 
-  app.route("/", deployRoutes(apis, keys));
-  app.route("/", pauseRoutes(apis, jobs));
-
-  const view = async (c: Context, state: ApiState, show: (spec: unknown) => unknown) => ({
+  const view = async (c: Context, state: ApiState) => ({
     ...state,
-    spec: show(state.spec),
     ...(state.kind === "BatchAPI" ? await jobs.records.summary(state.name) : {}),
     ...(state.kind === "RealtimeAPI" ? { metrics: await deployed.metrics(state.name) } : {}),
     endpoint: `${baseUrl(c)}${state.endpoint}`,
     path: state.endpoint,
   });
 
-  app.get("/-/apis", async (c) => {
-    const states = await deployed.list();
-    const show = shown.ofControl(c);
-    return jsonText(stringifyExact({ apis: await Promise.all(states.map((state) => view(c, state, show))) }));
-  });
+  async function* list(c: Context, states: readonly ApiState[]): AsyncGenerator<string> {
+    let separator = '{"apis":[';
+    for (const state of states) {
+      const spec = await specOf(c, state);
+      // It was deleted meanwhile.
+      if (spec === "{}" && !(await deployed.isDeployed(state.name))) continue;
+      yield separator + stringifyWithRaw(await view(c, state), { spec });
+      separator = ",";
+    }
+    yield separator === "," ? "]}" : `${separator}]}`;
+  }
+
+  app.get("/-/apis", async (c) => jsonChunks(c, lists, list(c, await deployed.list())));
 
   app.get("/-/apis/:name", async (c) => {
     const state = await deployed.get(c.req.param("name"));
-    const show = shown.ofControl(c);
-    const submitted_api_spec = show(await deployed.submitted(state.name));
+    const spec = await specOf(c, state);
+    const submitted_api_spec = await shown.submitted(c, read(state, "submitted"));
     const history = await deployed.history(state.name);
-    return jsonText(stringifyExact({ ...(await view(c, state, show)), submitted_api_spec, history }));
+    return jsonText(stringifyWithRaw({ ...(await view(c, state)), history }, { spec, submitted_api_spec }));
   });
+
+  return app;
+}
+
+export function apiRoutes(deps: ApiRoutesDeps): Hono {
+  const { apis, jobs, keys, apiLogDirectory } = deps;
+  const app = new Hono();
+  const { deployed } = apis;
+
+  app.route("/", deployRoutes(apis, keys));
+  app.route("/", pauseRoutes(apis, jobs));
+  app.route("/", shownRoutes(deps));
 
   app.post("/-/apis/:name/refresh", async (c) => {
     const name = c.req.param("name");

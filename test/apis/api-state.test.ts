@@ -1,12 +1,15 @@
 /** The state of a deployed API, as responses show it. */
 import { describe, expect, it } from "vitest";
 import { stateOf, stateOfUnreadable } from "../../src/apis/api-state.ts";
-import type { AnyVersion } from "../../src/apis/records/api-rows.ts";
+import { type ApiOutline, outlineOf } from "../../src/apis/records/api-outlines.ts";
+import { type AnyVersion, exactSpec, exactSpecText } from "../../src/apis/records/api-rows.ts";
 import type { ReplicaGroup } from "../../src/apis/replicas/replica-group.ts";
 import { stringifyExact } from "../../src/base/json/exact.ts";
 
 const IDS = { api_id: "api-id", predictor_id: "newest", project_id: "project" };
 const deployed_time = "2026-01-02T03:04:05.000000000Z";
+
+const outline = (kind: string): ApiOutline => outlineOf(version(kind));
 
 function version(kind: string, more: object = {}): AnyVersion {
   const config = {
@@ -35,22 +38,20 @@ const NO_REPLICAS = { up_to_date_replicas: 0, requested_replicas: 0, replicas: [
 
 describe("the state of an API", () => {
   it.each(["BatchAPI", "TrafficSplitter"])("is live without replicas for a %s", (kind) => {
-    const state = stateOf(version(kind), undefined);
+    const state = stateOf(outline(kind), undefined);
     expect(state).toMatchObject({ ...KNOWN, kind, status: "live", ...NO_REPLICAS });
-    expect(stateOf(version(kind), group())).toEqual(state);
+    expect(stateOf(outline(kind), group())).toEqual(state);
   });
 
   it("is updating until a RealtimeAPI has a group of replicas", () => {
-    expect(stateOf(version("RealtimeAPI"), undefined)).toMatchObject({
+    expect(stateOf(outline("RealtimeAPI"), undefined)).toMatchObject({
       ...{ ...KNOWN, kind: "RealtimeAPI", status: "updating" },
       ...NO_REPLICAS,
     });
   });
 
   it("has the replicas of a RealtimeAPI, without their secrets", () => {
-    const state = stateOf(version("RealtimeAPI"), group());
-    const { spec, ...rest } = state;
-    expect(rest).toEqual({
+    expect(stateOf(outline("RealtimeAPI"), group())).toEqual({
       ...{ ...KNOWN, kind: "RealtimeAPI", status: "updating" },
       ...{ up_to_date_replicas: 1, requested_replicas: 2, requested_because: "as configured" },
       replicas: [
@@ -58,18 +59,22 @@ describe("the state of an API", () => {
         { worker_id: "worker-12", pid: 12, state: "draining", is_up_to_date: false },
       ],
     });
-    expect(spec).toMatchObject({ kind: "RealtimeAPI", name: "a" });
   });
 
   it("has a message only if there is something to tell", () => {
-    const failed = stateOf(version("RealtimeAPI"), group({ upToDate: 0, failure: "no module named x" }));
+    const failed = stateOf(outline("RealtimeAPI"), group({ upToDate: 0, failure: "no module named x" }));
     expect(failed).toMatchObject({ status: "error", message: "no module named x" });
-    expect(stateOf(version("RealtimeAPI"), group())).not.toHaveProperty("message");
+    expect(stateOf(outline("RealtimeAPI"), group())).not.toHaveProperty("message");
   });
+});
 
-  it("has the configuration with its numbers as they were written", () => {
-    const { spec } = stateOf(version("BatchAPI"), undefined);
-    expect(stringifyExact(spec)).toContain('"config":{"n":1.0}');
+describe("the configuration of an API", () => {
+  it.each([
+    ["has its numbers as they were written", version("BatchAPI")],
+    ["may have no config", version("BatchAPI", { predictor: { path: "p.py", config: null } })],
+    ["may have no predictor", version("TrafficSplitter", { predictor: undefined })],
+  ])("%s, as text and as a value", (_, version) => {
+    expect(exactSpecText(version)).toBe(stringifyExact(exactSpec(version)));
   });
 });
 
@@ -84,7 +89,7 @@ describe("the state of an API whose row cannot be read", () => {
     };
     expect(stateOfUnreadable(unreadable)).toEqual({
       ...{ ...KNOWN, kind: "BatchAPI", endpoint: "/a" },
-      ...{ spec: {}, status: "error", message: "it is empty", ...NO_REPLICAS },
+      ...{ status: "error", message: "it is empty", ...NO_REPLICAS },
     });
   });
 });

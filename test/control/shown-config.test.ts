@@ -7,7 +7,7 @@ import { encodeForwarded, FORWARDED_HEADER } from "../../src/contracts/forwarded
 import { CONFIGS_OF_A_SENDER_MAX } from "../../src/contracts/limits/responses.ts";
 import { SecretNames } from "../../src/contracts/secrets.ts";
 import { ShownConfig } from "../../src/control/answers/shown-config.ts";
-import { shownJson } from "../../src/control/answers/shown-json.ts";
+import { shownJson, shownSpecJson } from "../../src/control/answers/shown-json.ts";
 import { eventually } from "../harness/eventually.ts";
 import { seeded } from "../harness/random.ts";
 import { longestTurnCpuMs } from "../harness/turns.ts";
@@ -25,8 +25,8 @@ const MANY = JSON.stringify(
   ),
 );
 
-function shown(text: string): string | undefined {
-  const steps = shownJson(text, names);
+function shown(text: string, hide = shownJson): string | undefined {
+  const steps = hide(text, names);
   for (;;) {
     const { value, done } = steps.next();
     if (done) return value;
@@ -34,9 +34,9 @@ function shown(text: string): string | undefined {
 }
 
 /** The same by way of a parsed value. */
-function shownByParsing(text: string): string | undefined {
+function shownByParsing(text: string, hide = (value: unknown) => names.hide(value)): string | undefined {
   const exact = parseExact(text);
-  const hidden = stringifyExact(names.hide(exact));
+  const hidden = stringifyExact(hide(exact));
   return hidden === stringifyExact(exact) ? undefined : hidden;
 }
 
@@ -63,6 +63,16 @@ describe("a configuration", () => {
     for (let i = 0; i < 5_000; i++) {
       const text = anyJson(random, 0);
       expect(shown(text), text).toBe(shownByParsing(text));
+    }
+  });
+
+  it("of an API is shown without the values of `env`, whatever they are", () => {
+    const random = seeded(8);
+    const hide = (value: unknown) => names.hideInSpec(value);
+    for (let i = 0; i < 2_000; i++) {
+      const [config, env, other] = [anyJson(random, 0), anyJson(random, 0), anyJson(random, 0)];
+      const text = `{"name":"a","predictor":{"env":${env},"config":${config}},"env":${other}}`;
+      expect(shown(text, shownSpecJson), text).toBe(shownByParsing(text, hide));
     }
   });
 

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { notBefore } from "../../base/clock.ts";
 import { newToken } from "../../base/ids.ts";
-import { parseExact } from "../../base/json/exact.ts";
+import { parseExact, stringifyWithRaw } from "../../base/json/exact.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
 import type { DeployableConfig, SplitterConfig } from "../config/parse-config.ts";
 import { forgetMetrics } from "./api-metrics.ts";
@@ -140,11 +140,26 @@ export async function findVersion(
   name: string,
   apiId: string,
 ): Promise<AnyVersion | undefined> {
-  const row = await first<VersionRow>(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [
-    name,
-    apiId,
-  ]);
+  const row = await versionRow(db, name, apiId);
   return row === undefined ? undefined : toVersion(row);
+}
+
+/** The same, but an unreadable row is no error. */
+export async function readVersion(
+  db: Database,
+  name: string,
+  apiId: string,
+): Promise<AnyVersion | "unreadable" | undefined> {
+  const row = await versionRow(db, name, apiId);
+  try {
+    return row === undefined ? undefined : toVersion(row);
+  } catch {
+    return "unreadable";
+  }
+}
+
+function versionRow(db: Database, name: string, apiId: string): Promise<VersionRow | undefined> {
+  return first(db, "SELECT * FROM api_versions WHERE name = ? AND api_id = ?", [name, apiId]);
 }
 
 /** The versions that were deployed under this name, newest first. */
@@ -200,6 +215,13 @@ export function exactSpec({ config, configText }: AnyVersion): unknown {
   const { predictor } = config;
   if (predictor?.config == null) return config;
   return { ...config, predictor: { ...predictor, config: parseExact(configText) } };
+}
+
+/** The same as JSON text, without parsing `predictor.config`. */
+export function exactSpecText({ config, configText }: AnyVersion): string {
+  const { predictor } = config;
+  if (predictor?.config == null) return JSON.stringify(config);
+  return stringifyWithRaw(config, { predictor: stringifyWithRaw(predictor, { config: configText }) });
 }
 
 function toVersion({ spec_json, ...row }: VersionRow): AnyVersion {

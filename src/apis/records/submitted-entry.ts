@@ -1,6 +1,6 @@
 /** The configuration entry from which a version was deployed, without defaults that it did not mention. */
 import { isDeepStrictEqual } from "node:util";
-import { parseExact } from "../../base/json/exact.ts";
+import { parseExact, stringifyExact } from "../../base/json/exact.ts";
 import { apiSchema } from "../../contracts/config/apis.ts";
 import { type AnyVersion, exactSpec } from "./api-rows.ts";
 
@@ -16,6 +16,11 @@ export function submittedEntry(version: AnyVersion): unknown {
   const { name, kind, ...rest } = exactSpec(version) as AnyVersion["config"];
   const least = rest.predictor === undefined ? {} : { predictor: { path: NO_PATH } };
   return { name, kind, ...without(rest, apiSchema.parse({ name: "any", kind, ...least })) };
+}
+
+/** The same as JSON text. */
+export function submittedText(version: AnyVersion): string {
+  return version.submitted ?? stringifyExact(submittedEntry(version));
 }
 
 /** The members that differ from `defaults`, at any depth. */

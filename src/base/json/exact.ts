@@ -63,13 +63,17 @@ export function stringifyExact(value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** `JSON.stringify`, with the members named in `raw` written as the JSON texts given there. Big integers are exact. */
-export function stringifyWithRaw(value: Record<string, unknown>, raw: Record<string, string>): string {
+/**
+ * `JSON.stringify`, with the members named in `raw` written as the JSON texts given there: in their places, or last. Big
+ * integers are exact.
+ */
+export function stringifyWithRaw(value: object, raw: Record<string, string>): string {
   const parts: string[] = [];
   for (const [name, member] of Object.entries(value)) {
-    if (member !== undefined && !Object.hasOwn(raw, name))
-      parts.push(`${JSON.stringify(name)}:${stringifyExact(member)}`);
+    if (Object.hasOwn(raw, name)) parts.push(`${JSON.stringify(name)}:${raw[name]}`);
+    else if (member !== undefined) parts.push(`${JSON.stringify(name)}:${stringifyExact(member)}`);
   }
-  for (const [name, text] of Object.entries(raw)) parts.push(`${JSON.stringify(name)}:${text}`);
+  for (const [name, text] of Object.entries(raw))
+    if (!Object.hasOwn(value, name)) parts.push(`${JSON.stringify(name)}:${text}`);
   return `{${parts.join(",")}}`;
 }

@@ -34,6 +34,14 @@ export const STREAM_POLL_MS = 500;
  * up to 20 ms.
  */
 export const CONFIGS_OF_A_SENDER_MAX = 200;
+/**
+ * Configurations of versions of APIs that are kept as they are shown: 256 of the longest (CONFIG_BYTES_MAX), or many
+ * short ones. Others are read again, in slices, by each request.
+ */
+export const SHOWN_VERSIONS_MAX = 10_000;
+export const SHOWN_VERSIONS_CHARACTERS_MAX = 64 * 1024 * 1024;
+/** A list of APIs that has more characters is streamed, and counts as one of the lists above. */
+export const LIST_AT_ONCE_CHARACTERS = 256 * 1024;
 /** A stream that is silent this long gets a comment or an empty line, before a proxy closes it (60 s is common). */
 export const STREAM_HEARTBEAT_MS = 15_000;
 /**

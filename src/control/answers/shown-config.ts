@@ -4,29 +4,58 @@ import type { Keys } from "../../access/keys.ts";
 import { TimeSlices } from "../../base/clock.ts";
 import { FairTurns } from "../../base/fair/fair-turns.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { CONFIGS_OF_A_SENDER_MAX } from "../../contracts/limits/responses.ts";
+import { CONFIG_BYTES_MAX } from "../../contracts/limits/configuration.ts";
+import {
+  CONFIGS_OF_A_SENDER_MAX,
+  SHOWN_VERSIONS_CHARACTERS_MAX,
+  SHOWN_VERSIONS_MAX,
+} from "../../contracts/limits/responses.ts";
 import type { SecretNames } from "../../contracts/secrets.ts";
 import { isAdmin, isPermitted, senderOf } from "../requests/authorization.ts";
 import { clientLeft } from "../requests/connection.ts";
+import { KeptTexts } from "./kept-texts.ts";
 import { encodeExact } from "./message-pack.ts";
-import { shownJson } from "./shown-json.ts";
+import { shownJson, shownSpecJson } from "./shown-json.ts";
 
-/** The size of each cache of configurations. Without it, each poll of a job would parse its configuration again. */
+/** The size of the caches by number. Without them, each poll of a job would parse its configuration again. */
 const KEPT = 200;
+/** ... and of all by characters: the longest 200 configurations of jobs. */
+const KEPT_CHARACTERS = KEPT * CONFIG_BYTES_MAX;
 /** The secrets of a shorter configuration are hidden at once: 100 us. */
 const AT_ONCE_CHARACTERS = 1024;
 /** The secrets of others are hidden in slices: the largest takes 30 ms. */
 const HIDING_SLICE_MS = 4;
 
+/** The configuration of what was removed. It is not kept, because it may come back. */
+const NOTHING = "{}";
+
+const NONE = new KeptTexts({ texts: 0, characters: 0 });
+
+/** A configuration whose secrets are to be hidden. */
+interface Sent {
+  id: string;
+  /** Reads its text. */
+  read: () => Promise<string>;
+  hide: typeof shownJson;
+  /** Undefined in it: nothing is hidden. */
+  kept: KeptTexts;
+  /** Whether a text without secrets is kept, too: it takes long to read. */
+  isUnchangedKept: boolean;
+}
+
 export class ShownConfig {
   private readonly keys: Keys;
   private readonly names: SecretNames;
-  /** By job; undefined if nothing is hidden. */
-  private readonly ofJobs = new Map<string, string | undefined>();
+  private readonly ofJobs = new KeptTexts({ texts: KEPT, characters: KEPT_CHARACTERS });
+  /** Of versions of APIs, as JSON text, by who may see. */
+  private readonly ofVersions = new KeptTexts({
+    texts: SHOWN_VERSIONS_MAX,
+    characters: SHOWN_VERSIONS_CHARACTERS_MAX,
+  });
   /** One long configuration is read and hidden at a time, because its parts take ten times the memory of its text. */
   private readonly turns = new FairTurns(CONFIGS_OF_A_SENDER_MAX);
   /** As MessagePack in base64, by the id of an API's version, whose configuration never changes, and by who may see. */
-  private readonly ofApis = new Map<string, string>();
+  private readonly ofApis = new KeptTexts({ texts: KEPT, characters: 2 * KEPT_CHARACTERS });
 
   constructor(keys: Keys, names: SecretNames) {
     this.keys = keys;
@@ -49,8 +78,35 @@ export class ShownConfig {
     if (read === undefined) return packed({});
     const isShown = isAdmin(c, this.keys);
     const id = `${isShown ? "all" : "hidden"} ${apiId}`;
-    if (!this.ofApis.has(id)) keep(this.ofApis, id, packed(isShown ? read() : this.names.hideInSpec(read())));
-    return this.ofApis.get(id)!;
+    const known = this.ofApis.get(id);
+    if (known !== undefined) return known;
+    const text = packed(isShown ? read() : this.names.hideInSpec(read()));
+    this.ofApis.keep(id, text);
+    return text;
+  }
+
+  /**
+   * The configuration of an API's version, as JSON text. It never changes, so that it is read and hidden once by its id.
+   * Throws `rate_limited` if too many long ones of the caller wait.
+   */
+  async ofVersion(c: Context, versionId: string, read: () => Promise<string>): Promise<string> {
+    const kept = this.ofVersions;
+    if (!isAdmin(c, this.keys)) {
+      const id = `hidden ${versionId}`;
+      return this.hidden(c, { id, read, hide: shownSpecJson, kept, isUnchangedKept: true });
+    }
+    const id = `all ${versionId}`;
+    const known = kept.get(id);
+    if (known !== undefined) return known;
+    const text = await read();
+    if (text !== NOTHING) kept.keep(id, text);
+    return text;
+  }
+
+  /** The entry from which an API was deployed, as JSON text. It is not kept. Throws like `ofVersion`. */
+  async submitted(c: Context, read: () => Promise<string>): Promise<string> {
+    if (isAdmin(c, this.keys)) return read();
+    return this.hidden(c, { id: "", read, hide: shownSpecJson, kept: NONE, isUnchangedKept: false });
   }
 
   /**
@@ -59,40 +115,46 @@ export class ShownConfig {
    */
   async ofJob(c: Context, jobId: string, sent: () => Promise<string>): Promise<string> {
     if (isAdmin(c, this.keys)) return sent();
-    if (this.ofJobs.has(jobId)) return this.known(jobId, sent);
-    return (await this.short(jobId, sent)) ?? this.long(c, jobId, sent);
+    const kept = this.ofJobs;
+    return this.hidden(c, { id: jobId, read: sent, hide: shownJson, kept, isUnchangedKept: false });
   }
 
-  private async known(jobId: string, sent: () => Promise<string>): Promise<string> {
-    return this.ofJobs.get(jobId) ?? sent();
+  private async hidden(c: Context, sent: Sent): Promise<string> {
+    return (await known(sent)) ?? (await this.short(sent)) ?? this.long(c, sent);
   }
 
   /** Undefined if it is long. */
-  private async short(jobId: string, sent: () => Promise<string>): Promise<string | undefined> {
-    const text = await sent();
+  private async short(sent: Sent): Promise<string | undefined> {
+    const text = await sent.read();
     if (text.length > AT_ONCE_CHARACTERS) return undefined;
-    return this.kept(jobId, text, atOnce(shownJson(text, this.names)));
+    return keep(sent, text, atOnce(sent.hide(text, this.names)));
   }
 
   /** Reads the text again in its turn, so that those in the queue hold none. */
-  private async long(c: Context, jobId: string, sent: () => Promise<string>): Promise<string> {
+  private async long(c: Context, sent: Sent): Promise<string> {
     const turn = await this.turns.take(senderOf(c, this.keys), clientLeft(c));
     if (turn === "full") throw tooManyWait();
     // Nobody reads the response.
-    if (turn === "left") return "{}";
+    if (turn === "left") return NOTHING;
     try {
-      if (this.ofJobs.has(jobId)) return await this.known(jobId, sent);
-      const text = await sent();
-      return this.kept(jobId, text, await inSlices(shownJson(text, this.names)));
+      const shown = await known(sent);
+      if (shown !== undefined) return shown;
+      const text = await sent.read();
+      return keep(sent, text, await inSlices(sent.hide(text, this.names)));
     } finally {
       this.turns.end();
     }
   }
+}
 
-  private kept(jobId: string, text: string, hidden: string | undefined): string {
-    if (text !== "{}") keep(this.ofJobs, jobId, hidden);
-    return hidden ?? text;
-  }
+/** As it was shown before; undefined if it is not kept. */
+async function known({ kept, id, read }: Sent): Promise<string | undefined> {
+  return kept.has(id) ? (kept.get(id) ?? read()) : undefined;
+}
+
+function keep({ kept, id, isUnchangedKept }: Sent, text: string, hidden: string | undefined): string {
+  if (text !== NOTHING) kept.keep(id, isUnchangedKept ? (hidden ?? text) : hidden);
+  return hidden ?? text;
 }
 
 function tooManyWait(): ServiceError {
@@ -119,10 +181,4 @@ async function inSlices<Result>(steps: Generator<undefined, Result>): Promise<Re
     if (done) return value;
     if (slices.isOver) await slices.rest();
   }
-}
-
-function keep<Value>(kept: Map<string, Value>, id: string, value: Value): void {
-  const [oldest] = kept.keys();
-  if (kept.size >= KEPT) kept.delete(oldest!);
-  kept.set(id, value);
 }

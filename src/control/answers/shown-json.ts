@@ -11,10 +11,20 @@ const STEP = 4096;
 const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
+/** Where a value is in the configuration of an API. */
+type Place = "spec" | "predictor" | "env";
+
 /** Yields between two steps. Undefined if the text has no secrets. */
 export function* shownJson(text: string, names: SecretNames): Generator<undefined, string | undefined> {
   const reader = new Reader(text, names);
   const shown = yield* reader.value();
+  return reader.isChanged ? shown : undefined;
+}
+
+/** The same for the configuration of an API, as `names.hideInSpec` shows it: without the values of `env`. */
+export function* shownSpecJson(text: string, names: SecretNames): Generator<undefined, string | undefined> {
+  const reader = new Reader(text, names);
+  const shown = yield* reader.value("spec");
   return reader.isChanged ? shown : undefined;
 }
 
@@ -32,13 +42,13 @@ class Reader {
   }
 
   /** The next value, as it is shown. */
-  *value(): Generator<undefined, string> {
+  *value(place?: Place): Generator<undefined, string> {
     const first = this.peek();
-    if (first === OPEN_BRACE) return yield* this.object();
+    if (first === OPEN_BRACE) return yield* this.object(place);
     return first === OPEN_BRACKET ? yield* this.list() : this.scalar(first);
   }
 
-  private *object(): Generator<undefined, string> {
+  private *object(place: Place | undefined): Generator<undefined, string> {
     const members = new Members();
     this.at++;
     for (let next = this.peek(); next !== CLOSE_BRACE; next = this.peek()) {
@@ -46,11 +56,10 @@ class Reader {
       const name = stringOf(token);
       this.stepOver(COLON);
       const first = this.peek();
-      const shown = this.names.has(name)
-        ? this.hidden()
-        : isScalar(first)
-          ? this.scalar(first)
-          : yield* this.value();
+      const inner = place === undefined ? undefined : placeIn(place, name);
+      const shown =
+        (inner === undefined ? this.secret(name, place) : undefined) ??
+        (isScalar(first) ? this.scalar(first) : yield* this.value(inner));
       members.set(name, `${isPlain(token) ? token : JSON.stringify(name)}:${shown}`, this.isChanged);
       this.stepOver(COMMA);
       if (this.at >= this.stepEnd) yield* this.rest();
@@ -90,6 +99,12 @@ class Reader {
     return this.isChanged || !isPlain(token) ? JSON.stringify(shown) : token;
   }
 
+  /** Undefined if the name is not one of a secret. */
+  private secret(name: string, place: Place | undefined): string | undefined {
+    if (place === "env") return this.masked();
+    return this.names.has(name) ? this.hidden() : undefined;
+  }
+
   /** The value of a secret. Null and booleans are shown. */
   private hidden(): string {
     const start = this.at;
@@ -98,6 +113,14 @@ class Reader {
     this.isChanged = false;
     if (value === "null" || value === "true" || value === "false") return value;
     this.isChanged = value.charCodeAt(0) !== QUOTE || stringOf(value) !== HIDDEN;
+    return `"${HIDDEN}"`;
+  }
+
+  /** A value that is hidden whatever it is. */
+  private masked(): string {
+    const start = this.at;
+    this.skipValue();
+    this.isChanged = this.text.slice(start, this.at) !== `"${HIDDEN}"`;
     return `"${HIDDEN}"`;
   }
 
@@ -166,6 +189,11 @@ class Members {
     if (!this.hasNumbers) return this.texts;
     return Object.values(Object.fromEntries(this.places)).map((place) => this.texts[place]!);
   }
+}
+
+function placeIn(place: Place, name: string): Place | undefined {
+  if (place === "spec" && name === "predictor") return "predictor";
+  return place === "predictor" && name === "env" ? "env" : undefined;
 }
 
 function isScalar(first: number): boolean {
