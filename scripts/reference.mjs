@@ -83,10 +83,10 @@ function typeOf(field) {
 }
 
 function limits() {
-  const rowOf = ({ what, most, error, status }) => [
+  const rowOf = ({ what, most, error, status, effect = "the connection is closed" }) => [
     what,
     most,
-    error === undefined ? (status ?? "the connection is closed") : `${status} \`${error}\``,
+    error === undefined ? (status ?? effect) : `${status} \`${error}\``,
   ];
   const sections = LIMITS.map(
     ({ title, rows }) => `## ${title}\n\n${table(["what", "at most", "beyond it"], rows.map(rowOf))}`,

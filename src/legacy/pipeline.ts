@@ -123,7 +123,10 @@ export class Pipeline {
         ),
       signal: this.ended.signal,
     });
-    return fetchData(store, this.graph.environment.resource.data.path, project, artifacts.path("incoming"));
+    return fetchData(store, {
+      path: this.graph.environment.resource.data.path,
+      ...{ project, directory: artifacts.path("incoming"), signal: this.ended.signal },
+    });
   }
 
   private async train(model: ResourceGraph["models"][number]): Promise<void> {

@@ -4,6 +4,12 @@ import { statfs } from "node:fs/promises";
 /** Less is full: a commit of the database and its log take up to about so much. */
 const BYTES_LEAST = 1024 * 1024;
 
+/** Bytes that this user may still write to the directory's disk. */
+export async function freeBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
+}
+
 /** In words: why nothing can be written to the directory; undefined if there is space. */
 export async function describeFullDisk(directory: string): Promise<string | undefined> {
   const { bavail, bsize, files, ffree } = await statfs(directory);

@@ -15,9 +15,8 @@ import { root, type TestServer } from "../harness/server.ts";
 const entry = (key: string) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`;
 const ENTRIES = Array.from({ length: 1000 }, (_, i) => entry(`${i}${"k".repeat(900)}`)).join("");
 /** A megabyte of keys, after which there are more. */
-const PAGE = Buffer.from(
-  `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>${ENTRIES}</ListBucketResult>`,
-);
+const pageOf = (token: number) =>
+  `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${token}</NextContinuationToken>${ENTRIES}</ListBucketResult>`;
 const LISTED = CHECKS_OF_A_SENDER_MAX * CHECK_PARALLEL_LISTINGS;
 const FOUND = `<ListBucketResult>${entry("found")}</ListBucketResult>`;
 
@@ -34,7 +33,8 @@ describe("fifty checks of one key on a listing without a match", () => {
     response.setHeader("content-type", "application/xml");
     if (request.url!.startsWith("/small")) return response.end(FOUND);
     asked.push(new URL(request.url!, "http://store").searchParams.get("prefix")!);
-    due.add(() => response.end(PAGE));
+    const page = pageOf(asked.length);
+    due.add(() => response.end(page));
   });
   let server: TestServer;
   let longestTurn: string;

@@ -55,11 +55,12 @@ describe("a selection that nobody wants any more", () => {
   });
 });
 
-/** A page without a file, after which there is another. */
-const EMPTY: Record<Scheme, string> = {
-  s3: "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>",
-  gs: '{"nextPageToken":"x"}',
-  az: "<EnumerationResults><Blobs /><NextMarker>x</NextMarker></EnumerationResults>",
+/** A page without a file, after which there is another, by its number. */
+const EMPTY: Record<Scheme, (page: number) => string> = {
+  s3: (page) =>
+    `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${page}</NextContinuationToken></ListBucketResult>`,
+  gs: (page) => `{"nextPageToken":"${page}"}`,
+  az: (page) => `<EnumerationResults><Blobs /><NextMarker>${page}</NextMarker></EnumerationResults>`,
 };
 
 describe.each<Scheme>(["s3", "gs", "az"])("a listing of %s whose pages are all empty", (scheme) => {
@@ -69,7 +70,7 @@ describe.each<Scheme>(["s3", "gs", "az"])("a listing of %s whose pages are all e
   beforeAll(async () => {
     stores = await answeringStores((_, response) => {
       if (++pages === 10) left.abort();
-      response.end(EMPTY[scheme]);
+      response.end(EMPTY[scheme](pages));
     });
   });
   afterAll(() => stores.close());
@@ -91,7 +92,7 @@ describe("a dry run", () => {
     listings++;
     const isEndless = request.url!.includes("prefix=endless");
     response.setHeader("content-type", "application/xml");
-    response.end(isEndless ? EMPTY.s3 : "<ListBucketResult></ListBucketResult>");
+    response.end(isEndless ? EMPTY.s3(listings) : "<ListBucketResult></ListBucketResult>");
   });
   let server: TestServer;
   beforeAll(async () => {

@@ -92,6 +92,28 @@ describe("a store that answers", () => {
   const blob = (name: string, size: string) =>
     `<Blob><Name>${name}</Name><Properties><Content-Length>${size}</Content-Length></Properties></Blob>`;
   it.each<[Scheme, string]>([
+    [
+      "s3",
+      listing(
+        `<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>${entry("a", "1")}`,
+      ),
+    ],
+    ["gs", '{"items":[{"name":"a","size":"1"}],"nextPageToken":"x"}'],
+    ["az", enumeration(blob("a", "1")).replace("</Blobs>", "</Blobs><NextMarker>x</NextMarker>")],
+  ])("%s ends by an error if its listing continues at the same place again", async (scheme, body) => {
+    let pages = 0;
+    answer = (response) => {
+      pages++;
+      response.end(body);
+    };
+    await expect(all(scheme)).rejects.toMatchObject({
+      code: "invalid_request",
+      message: expect.stringContaining("so it would never end; check its software"),
+    });
+    expect(pages).toBe(2);
+  });
+
+  it.each<[Scheme, string]>([
     ["s3", ""],
     ["s3", "<html><body>Log in to this network</body></html>"],
     ["s3", "{}"],

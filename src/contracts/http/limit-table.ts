@@ -7,6 +7,7 @@ import type { ErrorCode } from "../errors.ts";
 import * as authorization from "../limits/authorization.ts";
 import * as configuration from "../limits/configuration.ts";
 import * as eventLoop from "../limits/event-loop.ts";
+import * as inputFiles from "../limits/input-files.ts";
 import * as jobs from "../limits/jobs.ts";
 import * as predictions from "../limits/predictions.ts";
 import * as projects from "../limits/projects.ts";
@@ -21,6 +22,8 @@ interface LimitRow {
   error: ErrorCode | undefined;
   /** Undefined if the connection is closed. */
   status: number | undefined;
+  /** What happens instead of a response. */
+  effect?: string;
 }
 
 interface LimitGroup {
@@ -215,8 +218,26 @@ const CONFIGURATIONS: readonly LimitRow[] = [
   undeployed("`compute.cpu`, `compute.mem`", QUANTITY_MAX_TEXT),
 ];
 
+const failed = (what: string, most: string): LimitRow => ({
+  what,
+  most,
+  error: undefined,
+  status: undefined,
+  effect: "the data's resources fail, and say why",
+});
+
+const APPLICATIONS: readonly LimitRow[] = [
+  failed("files of an application's data in a store", String(inputFiles.DATA_FILES_MAX)),
+  failed(
+    "all of them together",
+    `${bytes(inputFiles.DATA_BYTES_MAX)}, and ${inputFiles.DATA_DISK_SHARE * 100} % of the free disk`,
+  ),
+  failed("pages of the listing that finds them", String(inputFiles.DATA_PAGES_MAX)),
+];
+
 export const LIMITS: readonly LimitGroup[] = [
   { title: "Requests", rows: REQUESTS },
   { title: "Submissions of jobs", rows: SUBMISSIONS },
   { title: "Configurations of APIs", rows: CONFIGURATIONS },
+  { title: "Applications", rows: APPLICATIONS },
 ];

@@ -1,4 +1,4 @@
-/** How the files of a job are read: lines, compressed files, and the memory for finding files by patterns. */
+/** How the files of a job or of an application are read: lines, compressed files, and the memory for finding files by patterns. */
 
 /** A line of input may have white space that does not count. Past this many raw bytes it is refused. */
 export const LINE_BYTES_LIMIT = 8 * 1024 * 1024;
@@ -23,3 +23,14 @@ export const ZSTD_COMMON_WINDOW_BYTES = 8 * 1024 * 1024;
 export const LARGE_WINDOWS_MAX = 2;
 /** States of automata that one selection keeps, about a kilobyte each. */
 export const GLOB_STATES_KEPT = 2000;
+/**
+ * Files of an application's data. All their names are in memory, twice: 20 MB if each has the longest key that stores
+ * allow.
+ */
+export const DATA_FILES_MAX = 10_000;
+/** ... all together: one process reads them into one table of this machine ... */
+export const DATA_BYTES_MAX = 256 * 1024 ** 3;
+/** ... and the part of the free disk that they may take, because jobs and the database need it too. */
+export const DATA_DISK_SHARE = 0.8;
+/** Pages of the listing that finds them, also empty ones: 100 million objects of a bucket. */
+export const DATA_PAGES_MAX = 100_000;

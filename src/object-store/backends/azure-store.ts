@@ -1,6 +1,7 @@
 /** `az://container/key`: Azure Blob Storage. It lists in pages and reads by ranges; azure-writes.ts writes. */
 import type { RestError } from "@azure/storage-blob";
 import { PARALLEL_LISTINGS, STORE_SILENCE_MS } from "../../contracts/limits/stores.ts";
+import { tokenAfter } from "../listing/listing-page.ts";
 import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
@@ -57,7 +58,7 @@ export class AzureStore implements ObjectStore {
         ({ key }) => last === undefined || Buffer.compare(Buffer.from(key), last) > 0,
       );
       yield behind.map(({ key, bytes }) => ({ path: `az://${bucket}/${key}`, bytes }));
-      token = page.nextToken;
+      token = tokenAfter(token, page, prefix);
       if (token === undefined) return;
     }
   }

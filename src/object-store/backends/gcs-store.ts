@@ -4,7 +4,7 @@
  */
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { PATH_BYTES_MAX } from "../../contracts/limits/submissions.ts";
-import { checkedToken, type ListingPage, readEntries } from "../listing/listing-page.ts";
+import { checkedToken, type ListingPage, readEntries, tokenAfter } from "../listing/listing-page.ts";
 import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
@@ -52,16 +52,17 @@ export class GcsStore implements ObjectStore {
       fields: "items(name,size),nextPageToken",
       ...(last === undefined ? {} : { startOffset: last }),
     });
-    for (;;) {
+    for (let token: string | undefined; ; ) {
       if (LISTING_SLICES.isOver) await LISTING_SLICES.rest();
       signal?.throwIfAborted();
       const asked = { address: `storage/v1/b/${bucket}/o?${query}`, path: prefix, access: "read" } as const;
-      const { objects, nextToken } = await this.client.ask(asked, pageOf, (cause) => noBucket(prefix, cause));
+      const page = await this.client.ask(asked, pageOf, (cause) => noBucket(prefix, cause));
       // `startOffset` is inclusive.
-      const behind = objects.filter(({ key }) => key !== last);
+      const behind = page.objects.filter(({ key }) => key !== last);
       yield behind.map(({ key, bytes }) => ({ path: `gs://${bucket}/${key}`, bytes }));
-      if (nextToken === undefined) return;
-      query.set("pageToken", nextToken);
+      token = tokenAfter(token, page, prefix);
+      if (token === undefined) return;
+      query.set("pageToken", token);
     }
   }
 

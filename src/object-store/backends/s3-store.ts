@@ -5,7 +5,7 @@
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { PARALLEL_LISTINGS } from "../../contracts/limits/stores.ts";
 import { s3Sdk } from "../aws-sdk.ts";
-import type { ListingPage } from "../listing/listing-page.ts";
+import { type ListingPage, tokenAfter } from "../listing/listing-page.ts";
 import { LISTING_SLICES } from "../listing/listing-slices.ts";
 import {
   type ListedObject,
@@ -52,8 +52,10 @@ export class S3Store implements ObjectStore {
     const startAfter = after === undefined ? undefined : bucketAndKey(after).key;
     let coming: Promise<ListingPage> | undefined = this.page(bucket, key, { startAfter }, abort.signal);
     try {
-      while (coming !== undefined) {
-        const { objects, nextToken: token }: ListingPage = await coming;
+      for (let token: string | undefined; coming !== undefined; ) {
+        const page: ListingPage = await coming;
+        const { objects } = page;
+        token = tokenAfter(token, page, prefix);
         coming = token === undefined ? undefined : this.page(bucket, key, { token }, abort.signal);
         coming?.catch(() => {});
         yield objects.map((object) => ({ path: `s3://${bucket}/${object.key}`, bytes: object.bytes }));

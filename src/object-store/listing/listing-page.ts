@@ -1,4 +1,5 @@
 /** What a page of a listing may have, whatever a store sends. */
+import { ServiceError } from "../../contracts/errors.ts";
 import {
   STORE_PAGE_ENTRIES_MAX,
   STORE_PAGE_KEYS_CHARACTERS_MAX,
@@ -35,6 +36,21 @@ export async function readEntries<T>(
     );
   }
   return objects;
+}
+
+/**
+ * The token of the page after this one. Throws if it is the one that this page was asked for with: the listing would
+ * never end.
+ */
+export function tokenAfter(
+  sent: string | undefined,
+  { nextToken }: Pick<ListingPage, "nextToken">,
+  path: string,
+): string | undefined {
+  if (nextToken === undefined || nextToken !== sent) return nextToken;
+  const cure = "check its software, or copy the files to another store";
+  const message = `the store of ${path} continues its listing at the same place again, so it would never end; ${cure}`;
+  throw new ServiceError("invalid_request", message);
 }
 
 /** The token of the next page, as the store wrote it. Throws if it is longer than any store's. */
