@@ -1,11 +1,24 @@
 """Results are on the disk before their state says so."""
 
+import json
 import os
 import tempfile
 import unittest
 from unittest import mock
 
 from quern_application.artifacts import Artifacts
+
+
+class Reasons(unittest.TestCase):
+    def test_only_the_beginning_of_a_long_reason_is_kept(self):
+        with tempfile.TemporaryDirectory() as root:
+            artifacts = Artifacts(root)
+            artifacts.begin("a")
+            artifacts.fail("a", "\U0001f600" * 1_000_000)
+            self.assertLess(os.path.getsize(artifacts.path("a", "state.json")), 128 * 1024)
+            artifacts.fail("a", "short")
+            with open(artifacts.path("a", "state.json"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["reason"], "short")
 
 
 class Durability(unittest.TestCase):

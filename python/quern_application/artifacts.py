@@ -11,6 +11,8 @@ import os
 from datetime import datetime, timezone
 from typing import Any
 
+REASON_CHARACTERS_MAX = 8192
+
 
 class Artifacts:
     """The directory of one application."""
@@ -35,6 +37,9 @@ class Artifacts:
         self._end(resource_id, {"state": "succeeded"})
 
     def fail(self, resource_id: str, reason: str) -> None:
+        """Keeps the beginning of a long reason: the server reads it whenever somebody asks for the state."""
+        if len(reason) > REASON_CHARACTERS_MAX:
+            reason = reason[:REASON_CHARACTERS_MAX] + " ..."
         self._end(resource_id, {"state": "failed", "reason": reason})
 
     def write_value(self, resource_id: str, value: Any) -> None:

@@ -4,6 +4,7 @@ import { timestamp } from "../base/clock.ts";
 import type { Service } from "../base/service.ts";
 import type { ApplicationState, ResourceState } from "../contracts/config/applications.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { VALUES_SHOWN_BYTES_MAX } from "../contracts/limits/responses.ts";
 import {
   type ApplicationRecord,
   allApplications,
@@ -112,7 +113,7 @@ export class Applications implements Service {
     return Promise.all(records.map((record) => this.stateOf(record, false)));
   }
 
-  /** `withValues`: include the values of aggregates, which may be long. Throws `application_not_found`. */
+  /** `withValues`: include the values of aggregates, of which long ones are left out. Throws `application_not_found`. */
   async get(name: string, withValues: boolean): Promise<ApplicationState> {
     return this.stateOf(await this.record(name), withValues);
   }
@@ -145,20 +146,21 @@ export class Applications implements Service {
     const { waiting } = this.running(name) ?? {};
     const work = { isWorking: this.running(name) !== undefined, waiting: waiting?.id };
     const statuses = statusesOf(graph, states, work, served);
-    const resources = await Promise.all(
-      nodes.map(async (node): Promise<ResourceState> => {
-        const state = states.get(node.id);
-        return {
-          ...{ kind: node.kind, name: node.name, resource_id: node.id, status: statuses.get(node.id)! },
-          ...(state === undefined ? {} : { started_time: state.started_time }),
-          ...(state?.ended_time === undefined ? {} : { ended_time: state.ended_time }),
-          ...(state?.reason === undefined ? {} : { reason: state.reason }),
-          ...(waiting?.id === node.id ? { reason: waiting.reason } : {}),
-          ...(await this.work.resultOf(graph, node, served, withValues)),
-          config: "resource" in node ? (node.resource as Record<string, unknown>) : {},
-        };
-      }),
-    );
+    const values = withValues ? { bytesLeft: VALUES_SHOWN_BYTES_MAX } : undefined;
+    const resources: ResourceState[] = [];
+    // One after the other: each result is read in one step.
+    for (const node of nodes) {
+      const state = states.get(node.id);
+      resources.push({
+        ...{ kind: node.kind, name: node.name, resource_id: node.id, status: statuses.get(node.id)! },
+        ...(state === undefined ? {} : { started_time: state.started_time }),
+        ...(state?.ended_time === undefined ? {} : { ended_time: state.ended_time }),
+        ...(state?.reason === undefined ? {} : { reason: state.reason }),
+        ...(waiting?.id === node.id ? { reason: waiting.reason } : {}),
+        ...(await this.work.resultOf(graph, node, served, values)),
+        config: "resource" in node ? (node.resource as Record<string, unknown>) : {},
+      });
+    }
     return {
       name,
       environment,

@@ -2,9 +2,11 @@
  * The computed results of an application as files: a directory for each id (python/quern_application/artifacts.py
  * writes them).
  */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { timestamp } from "../base/clock.ts";
+import { RESOURCE_STATE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX } from "../contracts/limits/responses.ts";
+import { readBounded } from "./read-bounded.ts";
 
 export interface ArtifactState {
   state: "running" | "succeeded" | "failed" | "terminated";
@@ -13,6 +15,14 @@ export interface ArtifactState {
   /** Why it failed. */
   reason?: string;
 }
+
+/** A result that is too long to be shown, and the file that has the whole. */
+export interface LeftOut {
+  leftOut: { file: string; bytes: number };
+}
+
+/** A result that Python wrote; undefined if there is none. */
+export type Result = { content: unknown } | LeftOut | undefined;
 
 export class Artifacts {
   readonly directory: string;
@@ -31,12 +41,16 @@ export class Artifacts {
     return new Map(found.flatMap(([id, state]) => (state === undefined ? [] : [[id, state]])));
   }
 
-  async value(id: string): Promise<unknown> {
-    return ((await this.result(id, "value.json")) as { value: unknown } | undefined)?.value;
+  /** The value of an aggregate. `shown`: what one response shows of all values, of which this one's bytes are taken. */
+  async value(id: string, shown: { bytesLeft: number }): Promise<Result> {
+    const read = await this.result(id, "value.json", Math.min(RESULT_SHOWN_BYTES_MAX, shown.bytesLeft));
+    if (read === undefined || "leftOut" in read) return read;
+    shown.bytesLeft -= read.bytes;
+    return { content: (read.content as { value: unknown }).value };
   }
 
-  async metrics(id: string): Promise<Record<string, number> | undefined> {
-    return (await this.result(id, "metrics.json")) as Record<string, number> | undefined;
+  metrics(id: string): Promise<Result> {
+    return this.result(id, "metrics.json", RESULT_SHOWN_BYTES_MAX);
   }
 
   /** Ends resources in state `running` with this state: nothing computes them any more. */
@@ -85,15 +99,23 @@ export class Artifacts {
       if (!ids.has(id)) await rm(this.path(id), { recursive: true, force: true });
   }
 
-  /** A result that Python wrote; undefined if there is none. */
-  private async result(id: string, name: string): Promise<unknown> {
-    const text = await readFile(this.path(id, name), "utf8").catch(() => undefined);
-    return text === undefined ? undefined : JSON.parse(withoutInfinities(text));
+  private async result(
+    id: string,
+    name: string,
+    most: number,
+  ): Promise<{ content: unknown; bytes: number } | LeftOut | undefined> {
+    const read = await readBounded(this.path(id, name), most);
+    if (read === undefined) return undefined;
+    if (typeof read !== "string") return { leftOut: { file: this.path(id, name), bytes: read.bytes } };
+    return { content: JSON.parse(withoutInfinities(read)), bytes: Buffer.byteLength(read) };
   }
 
   private async read(id: string): Promise<ArtifactState | undefined> {
-    const text = await readFile(this.path(id, "state.json"), "utf8").catch(() => undefined);
-    return text === undefined ? undefined : (JSON.parse(text) as ArtifactState);
+    const read = await readBounded(this.path(id, "state.json"), RESOURCE_STATE_BYTES_MAX);
+    if (typeof read !== "object") return read === undefined ? undefined : (JSON.parse(read) as ArtifactState);
+    const time = timestamp(BigInt(Math.floor(read.changedMs)) * 1_000_000n);
+    const reason = `its state has ${read.bytes} bytes, more than ${RESOURCE_STATE_BYTES_MAX}; deploy it again`;
+    return { state: "failed", started_time: time, ended_time: time, reason };
   }
 
   private async write(id: string, state: ArtifactState): Promise<void> {

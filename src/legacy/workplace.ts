@@ -1,17 +1,18 @@
 /** Dependencies of applications: their files, and the parts of the server that do the work. */
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import type { Log } from "../base/log.ts";
 import type { ResourceState, ServedApi } from "../contracts/config/applications.ts";
 import { applicationDirectory, applicationLogDirectory, projectDirectory } from "../contracts/data-layout.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { RESULT_SHOWN_BYTES_MAX, VALUES_SHOWN_BYTES_MAX } from "../contracts/limits/responses.ts";
 import type { Database } from "../database/database.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Interpreter } from "../engine/environments/interpreter.ts";
 import type { Compute } from "../engine/scheduler/compute.ts";
 import type { ObjectStore } from "../object-store/object-store.ts";
 import type { ApplicationRecord } from "./application-rows.ts";
-import { Artifacts } from "./artifacts.ts";
+import { Artifacts, type Result } from "./artifacts.ts";
 import { readApplication } from "./check/read-application.ts";
 import { type Node, nodesOf, type ResourceGraph } from "./check/resource-graph.ts";
 import { Pipeline } from "./pipeline.ts";
@@ -168,18 +169,31 @@ export class Workplace {
     return found;
   }
 
-  /** Details of a resource that are reported in addition to its state. */
+  /**
+   * Details of a resource that are reported in addition to its state. `values`: what may be shown of all values of
+   * aggregates; undefined if they are not asked for.
+   */
   async resultOf(
     graph: ResourceGraph,
     { kind, name, id }: Node<ResourceState["kind"]>,
     served: ReadonlyMap<string, ServedApi>,
-    withValues: boolean,
-  ): Promise<Pick<ResourceState, "value" | "metrics" | "api" | "sample">> {
+    values: { bytesLeft: number } | undefined,
+  ): Promise<Pick<ResourceState, "value" | "metrics" | "left_out" | "api" | "sample">> {
     const artifacts = this.artifacts(graph.app);
-    if (kind === "aggregate") return withValues ? given("value", await artifacts.value(id)) : {};
-    if (kind === "model") return given("metrics", await artifacts.metrics(id));
+    if (kind === "aggregate")
+      return values === undefined ? {} : this.shown("value", await artifacts.value(id, values));
+    if (kind === "model") return this.shown("metrics", await artifacts.metrics(id));
     if (kind !== "api") return {};
     return { ...given("api", served.get(name)), sample: sampleFields(graph, name) };
+  }
+
+  private shown(name: "value" | "metrics", result: Result): Pick<ResourceState, typeof name | "left_out"> {
+    if (result === undefined || "content" in result)
+      return given(name, result?.content as ResourceState[typeof name]) as Pick<ResourceState, typeof name>;
+    const { file, bytes } = result.leftOut;
+    const most = `a response shows ${RESULT_SHOWN_BYTES_MAX} bytes of each, and ${VALUES_SHOWN_BYTES_MAX} of all values`;
+    const place = `${relative(this.deps.dataDir, file)} in the server's data directory`;
+    return { left_out: `its ${name} has ${bytes} bytes, but ${most}; the whole is ${place}` };
   }
 
   /** The log directory of the stage that computed it, or of an API's replicas. */

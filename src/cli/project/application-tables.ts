@@ -63,8 +63,20 @@ function countsOf(resources: readonly ResourceState[]): string {
 
 /** All details of one resource. */
 export function resourceDetails(resource: ResourceState): string {
-  const { kind, name, status, started_time, ended_time, reason, value, metrics, api, sample, config } =
-    resource;
+  const {
+    kind,
+    name,
+    status,
+    started_time,
+    ended_time,
+    reason,
+    value,
+    metrics,
+    left_out,
+    api,
+    sample,
+    config,
+  } = resource;
   const summary = [
     ["Status:", status],
     ...(api === undefined ? [] : [["Updated replicas:", replicasOf(api)]]),
@@ -78,6 +90,7 @@ export function resourceDetails(resource: ResourceState): string {
     `${heading(`${kind} ${name}`)}\n${aligned(summary)}`,
     ...(why === undefined ? [] : [`${heading("Reason")}\n${why}`]),
     ...(value === undefined ? [] : [`${heading("Value")}\n${JSON.stringify(value)}`]),
+    ...(left_out === undefined ? [] : [`${heading("Left out")}\n${left_out}`]),
     ...(metrics === undefined ? [] : [`${heading("Evaluation")}\n${aligned(metricRows(metrics))}`]),
     ...(sample === undefined ? [] : [`${heading("Endpoint")}\n${endpointOf(api?.endpoint, sample)}`]),
     ...(Object.keys(config).length === 0

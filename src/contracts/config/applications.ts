@@ -50,6 +50,10 @@ const resourceSchema = z.strictObject({
     .record(z.string(), z.number())
     .optional()
     .meta({ description: "results of a model's evaluation" }),
+  left_out: z
+    .string()
+    .optional()
+    .meta({ description: "why its value or metrics are not shown, and where the whole is" }),
   api: z
     .strictObject({
       name: z.string().meta({ description: "the real-time API that serves it" }),

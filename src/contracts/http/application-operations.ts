@@ -37,7 +37,8 @@ export const APPLICATION_OPERATIONS: readonly Operation[] = [
       {
         name: "values",
         in: "query",
-        about: "with the values of aggregates, which may be long",
+        about:
+          "with the values of aggregates; a long one is left out, and `left_out` says where the whole is",
         schema: { type: "boolean" },
       },
     ],

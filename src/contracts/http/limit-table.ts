@@ -233,6 +233,13 @@ const APPLICATIONS: readonly LimitRow[] = [
     `${bytes(inputFiles.DATA_BYTES_MAX)}, and ${inputFiles.DATA_DISK_SHARE * 100} % of the free disk`,
   ),
   failed("pages of the listing that finds them", String(inputFiles.DATA_PAGES_MAX)),
+  {
+    what: "the value of an aggregate, or the metrics of a model, as a response shows them",
+    most: `${bytes(responses.RESULT_SHOWN_BYTES_MAX)}, and ${bytes(responses.VALUES_SHOWN_BYTES_MAX)} of all values`,
+    error: undefined,
+    status: undefined,
+    effect: "it is left out, and `left_out` says where the whole is",
+  },
 ];
 
 export const LIMITS: readonly LimitGroup[] = [

@@ -42,6 +42,15 @@ export const SHOWN_VERSIONS_MAX = 10_000;
 export const SHOWN_VERSIONS_CHARACTERS_MAX = 64 * 1024 * 1024;
 /** A list of APIs that has more characters is streamed, and counts as one of the lists above. */
 export const LIST_AT_ONCE_CHARACTERS = 256 * 1024;
+/**
+ * The value of an aggregate as JSON, and the metrics of a model: user code makes both. Reading and showing 256 KiB takes
+ * 10 ms in one step ...
+ */
+export const RESULT_SHOWN_BYTES_MAX = 256 * 1024;
+/** ... and the values of one response together. They are written in one step. */
+export const VALUES_SHOWN_BYTES_MAX = 1024 * 1024;
+/** A resource's state with the reason why it failed, of which 8,192 characters are kept: up to 12 bytes each in JSON. */
+export const RESOURCE_STATE_BYTES_MAX = 128 * 1024;
 /** A stream that is silent this long gets a comment or an empty line, before a proxy closes it (60 s is common). */
 export const STREAM_HEARTBEAT_MS = 15_000;
 /**
