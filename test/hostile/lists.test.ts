@@ -95,6 +95,32 @@ describe("unread lists of failures", () => {
     await eventually("there is room for another", async () => (await list(own)) === 200);
   });
 
+  it("are limited like long lists of jobs, of which short ones are not limited", async () => {
+    await copyJob(500);
+    const key = await create();
+    const list = (limit: number) => read(key, `/fails?limit=${limit}`);
+    const lists = await Promise.all(Array.from({ length: LISTS_OF_A_KEY_MAX }, () => list(500)));
+    expect(new Set(lists)).toEqual(new Set([200]));
+    expect(await list(500)).toBe(429);
+    expect(await list(10)).toBe(200);
+    for (const answer of open.splice(-LISTS_OF_A_KEY_MAX - 2)) answer.destroy();
+  });
+  /** As if it had been submitted so many times more. A list of 500 is more than the sockets on the way hold. */
+  async function copyJob(times: number): Promise<void> {
+    const db = server.openDatabase();
+    const [job] = await db.all("SELECT * FROM jobs WHERE job_id = ?", [jobId]);
+    const names = Object.keys(job!);
+    const reason_json = JSON.stringify({ code: "batches_failed", message: "m".repeat(20_000) });
+    const copy = `INSERT INTO jobs (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`;
+    await db.transaction(async (tx) => {
+      for (let each = 0; each < times; each++) {
+        const job_id = `${jobId.slice(0, -4)}${String(each).padStart(4, "0")}`;
+        await tx.run(copy, Object.values({ ...job!, reason_json, job_id }));
+      }
+    });
+    await db.close();
+  }
+
   it("leave no room for verifications, which are refused before they read anything", async () => {
     const key = await create();
     const MIB = 1024 * 1024;

@@ -120,7 +120,7 @@ const REQUESTS: readonly LimitRow[] = [
   ),
   invalid("a key's `name`", `${authorization.KEY_NAME_LENGTH_MAX} characters`),
   {
-    what: `lists of failures, logs and dry runs that a key reads at once, and lists of APIs of more than ${responses.LIST_AT_ONCE_CHARACTERS} characters`,
+    what: `lists of failures, logs and dry runs that a key reads at once, and lists of jobs or APIs of more than ${responses.LIST_AT_ONCE_CHARACTERS} characters`,
     most: String(responses.LISTS_OF_A_KEY_MAX),
     error: "rate_limited",
     status: 429,

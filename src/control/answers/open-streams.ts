@@ -32,11 +32,11 @@ const STREAMS: Most = {
   cure: "close one, or request it without following",
 };
 
-/** Lists of failures, and other responses that are long and end: lists of APIs, unfollowed logs and results, verifications, dry runs. */
+/** Lists of failures, and other responses that are long and end: lists of jobs and APIs, unfollowed logs and results, verifications, dry runs. */
 export const LISTS: Most = {
   ofAKey: LISTS_OF_A_KEY_MAX,
   ofAll: LISTS_MAX,
-  what: "lists of failures or APIs, logs, results, verifications or dry runs",
+  what: "lists of failures, jobs or APIs, logs, results, verifications or dry runs",
   cure: "read one to its end first, or close it",
 };
 

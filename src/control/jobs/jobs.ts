@@ -19,8 +19,9 @@ import { ServiceError } from "../../contracts/errors.ts";
 import { JOB_STATUSES, type JobStatus } from "../../contracts/jobs.ts";
 import { SUBMISSION_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { logsResponse } from "../answers/logs.ts";
+import { jsonChunks } from "../answers/long-json.ts";
 import type { OpenStreams } from "../answers/open-streams.ts";
-import { jsonText, streamText } from "../answers/stream-text.ts";
+import { jsonText } from "../answers/stream-text.ts";
 import { onlyLooks, tellAudit } from "../requests/audited.ts";
 import { assertKey, assertMayKnow, letAnybodyIn } from "../requests/authorization.ts";
 import { bodyOwner, readBody } from "../requests/body.ts";
@@ -184,20 +185,17 @@ async function listJobs(c: Context, deps: JobRoutesDeps, apiName: string): Promi
   const before = c.req.query("cursor");
   if (before !== undefined && !isUlid(before)) throw badCursor(before);
   const pages = deps.jobs.records.list(apiName, { limit, before, status: statusFilter(c) });
-  // Reads the first page before the response starts, so that a database error gets its status.
-  const first = await pages.next();
-  return streamText(c, listText(c, deps, first, pages), "application/json");
+  return jsonChunks(c, deps.lists, listText(c, deps, pages));
 }
 
 /** Reads a few rows at a time, because reasons are long and a page has many. */
 async function* listText(
   c: Context,
   deps: StatusDeps,
-  first: IteratorResult<JobRow[], boolean>,
   pages: AsyncGenerator<JobRow[], boolean>,
 ): AsyncGenerator<string> {
   let last: string | undefined;
-  let page = first;
+  let page = await pages.next();
   yield '{"jobs":[';
   for (; !page.done; page = await pages.next()) {
     const texts = page.value.map((row) => statusText(c, deps, row)).join(",");
