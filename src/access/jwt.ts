@@ -3,11 +3,18 @@
  * token opens: `predict`, `submit`, `view`, `admin`, or `predict:NAME` and `submit:NAME` for one API.
  *
  * A verified token is remembered, because verifying one costs more than a prediction. But the issuer may withdraw the
- * key that signed it: so only for minutes, and no longer than all keys that were published then still are
- * (docs/contract/access.md#withdrawn-keys).
+ * key that signed it: so only for minutes, and no longer than all keys that were published then still are. While the
+ * issuer is away, the keys that it published last go on to verify for an hour (docs/contract/access.md#withdrawn-keys).
  */
 import { readFileSync } from "node:fs";
-import { createLocalJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  jwtVerify,
+} from "jose";
 import { inBackground } from "../base/boundary.ts";
 import { wallMs } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
@@ -17,7 +24,8 @@ import {
   TOKEN_SUBJECT_CHARACTERS_MAX,
   TOKENS_REMEMBERED_MAX,
 } from "../contracts/limits/authorization.ts";
-import { issuerKeys, KeysUnavailable } from "./issuer-keys.ts";
+import { KeysUnavailable } from "./issuer/cooling-fetch.ts";
+import { IssuerKeys } from "./issuer/keys.ts";
 import { type Principal, permissionsOf, sha256Of } from "./permission.ts";
 
 const CLOCK_TOLERANCE_S = 30;
@@ -41,9 +49,11 @@ interface Remembered {
   renewMs: number;
 }
 
+type Keys = Pick<IssuerKeys, "keyOf" | "usableUntilMs" | "away">;
+
 export class JwtVerifier {
   private readonly options: JwtOptions;
-  private readonly keys: JWTVerifyGetKey;
+  private readonly keys: Keys;
   /** Replaced as a whole: what is being verified with the former keys must not be remembered. */
   private remembered = new Map<string, Remembered>();
 
@@ -51,10 +61,10 @@ export class JwtVerifier {
   constructor(options: JwtOptions) {
     this.options = options;
     this.keys = /^https?:/.test(options.jwks)
-      ? issuerKeys(options.jwks, () => {
+      ? new IssuerKeys(options.jwks, () => {
           this.remembered = new Map();
         })
-      : createLocalJWKSet(JSON.parse(readFileSync(options.jwks, "utf8")) as never);
+      : keysOfFile(options.jwks);
   }
 
   /** The principal, if this token was verified a short time ago. */
@@ -91,14 +101,20 @@ export class JwtVerifier {
         clockTolerance: CLOCK_TOLERANCE_S,
         requiredClaims: ["exp"],
       };
-      const { payload } = await jwtVerify(token, this.keys, rules);
+      const { payload } = await jwtVerify(token, this.keys.keyOf, rules);
       return this.remember(remembered, token, payload);
     } catch (error) {
-      throw toServiceError(error, this.options);
+      throw toServiceError(this.mayBeNew(error, token) ? this.keys.away : error, this.options);
     }
   }
 
-  /** Verifies a token that is in use. If the issuer cannot be reached, it stays known until its time is over. */
+  /** Whether the token may be signed with a new key of an issuer that is away: it does not say which key that is. */
+  private mayBeNew(error: unknown, token: string): boolean {
+    const isUnverified = error instanceof errors.JWSSignatureVerificationFailed;
+    return isUnverified && this.keys.away !== undefined && decodeProtectedHeader(token).kid === undefined;
+  }
+
+  /** Verifies a token that is in use. */
   private async renew(token: string): Promise<void> {
     try {
       await this.verify(token);
@@ -116,12 +132,18 @@ export class JwtVerifier {
       expiresMs: expiresMs + CLOCK_TOLERANCE_S * 1000,
     };
     const nowMs = performance.now();
-    const times = { expiresMs, untilMs: nowMs + TOKEN_REMEMBERED_MS, renewMs: nowMs + TOKEN_RENEWED_MS };
+    const untilMs = Math.min(nowMs + TOKEN_REMEMBERED_MS, this.keys.usableUntilMs);
+    const times = { expiresMs, untilMs, renewMs: nowMs + TOKEN_RENEWED_MS };
     const hash = sha256Of(token);
     if (into.size >= TOKENS_REMEMBERED_MAX && !into.has(hash)) into.clear();
     into.set(hash, { principal, ...times });
     return principal;
   }
+}
+
+function keysOfFile(file: string): Keys {
+  const keyOf = createLocalJWKSet(JSON.parse(readFileSync(file, "utf8")) as never);
+  return { keyOf, usableUntilMs: Number.POSITIVE_INFINITY, away: undefined };
 }
 
 /** The subject appears in the audit and in the log of every request. */
@@ -135,7 +157,7 @@ function subjectOf({ sub }: JWTPayload): string {
 function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {
   if (error instanceof ServiceError) return error;
   const { message } = error as Error;
-  if (error instanceof KeysUnavailable || error instanceof errors.JWKSTimeout)
+  if (error instanceof KeysUnavailable)
     // The issuer's address and response go to the log only. A caller could provoke this error with a token that names
     // an unknown key.
     return new ServiceError(
@@ -143,7 +165,7 @@ function toServiceError(error: unknown, { jwks }: JwtOptions): ServiceError {
       "the keys of the token issuer cannot be fetched now; try again later",
       {
         cause: new Error(`the keys at ${jwks} cannot be fetched: ${message}`, { cause: error }),
-        retryAfterS: error instanceof KeysUnavailable ? error.retryAfterS : 1,
+        retryAfterS: error.retryAfterS,
       },
     );
   const why = error instanceof errors.JOSEError ? message : "the key that the token names cannot be used";

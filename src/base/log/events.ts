@@ -31,6 +31,9 @@ export const LOG_EVENTS = {
   routes_unreadable: "a gateway cannot read the file of routes, and waits for the controller",
   route_unreadable: "a gateway cannot read one route, and uses the last good one",
   certificate_unusable: "the renewed certificate cannot be read; the former one stays in use",
+  issuer_unreachable:
+    "the keys of the token issuer cannot be fetched (`why`); the last ones are used for an hour since their fetch",
+  issuer_reached: "the keys of the token issuer can be fetched again",
   connections_full: "all connections of a listener are in use, and who has most of them",
   request_failed: "a 5xx response of Quern's own, with its `code`, cause and `request_id`",
   internal_error: "a fault in Quern; please report it. Everything else continues",

@@ -16,14 +16,27 @@ export const JWKS_COOLDOWN_MAX_MS = 30_000;
  */
 export const JWKS_KEPT_MS = 5 * 60_000;
 /**
+ * While the issuer cannot be reached, or answers wrongly, the keys that it published last go on to verify for this long
+ * after they were fetched. It outlasts a restart or a failed deployment of the issuer. On the other hand, whoever can
+ * keep a gateway from the issuer makes a withdrawn key verify for as long.
+ */
+export const JWKS_USABLE_MS = 60 * 60_000;
+/**
+ * No token of a usable key waits for an issuer that has failed within this time: twice the longest pause, so that an
+ * issuer that stays away keeps only the first token waiting. Until the issuer is asked, a token may use a key that is
+ * withdrawn by now.
+ */
+export const JWKS_FAILED_LATELY_MS = 2 * JWKS_COOLDOWN_MAX_MS;
+/** An unknown key makes a gateway fetch the issuer's keys only if this time has passed since the last fetch. */
+export const JWKS_ASKED_AGAIN_MS = 30_000;
+/** The longest wait for the issuer's keys. */
+export const JWKS_TIMEOUT_MS = 5_000;
+/**
  * A token that was verified opens what it lists for this long, and is verified again afterwards. So a token whose key
  * is no longer published opens nothing after ten minutes.
  */
 export const TOKEN_REMEMBERED_MS = 5 * 60_000;
-/**
- * A token in use is verified again after this time, without a request that waits for it. So an issuer may be down for
- * four minutes before a caller notices.
- */
+/** A token in use is verified again after this time, without a request that waits for it. */
 export const TOKEN_RENEWED_MS = 60_000;
 /** Verified tokens that are remembered: some 500 bytes each. If there are more, all are verified again. */
 export const TOKENS_REMEMBERED_MAX = 10_000;

@@ -1,15 +1,8 @@
 /** How often a failing issuer is asked depends on its failures, never on the requests of callers. */
 import { describe, expect, it } from "vitest";
-import { CoolingFetch, KeysUnavailable } from "../../src/access/issuer-keys.ts";
+import { CoolingFetch, KeysUnavailable } from "../../src/access/issuer/cooling-fetch.ts";
 
 const SET = { keys: [] };
-const ask = (cooling: CoolingFetch) =>
-  cooling.fetch("https://issuer.example", {
-    headers: new Headers(),
-    method: "GET",
-    redirect: "manual",
-    signal: AbortSignal.timeout(60_000),
-  });
 
 describe("an issuer that fails", () => {
   it.each<[string, () => Response]>([
@@ -37,7 +30,7 @@ describe("an issuer that fails", () => {
     const times: number[] = [];
     for (; nowMs < 120_000; nowMs += 500) {
       const before = asked;
-      await expect(ask(cooling)).rejects.toBeInstanceOf(KeysUnavailable);
+      await expect(cooling.fetch()).rejects.toBeInstanceOf(KeysUnavailable);
       if (asked > before) times.push(nowMs / 1_000);
     }
     expect(times).toEqual([0, 1, 3, 7, 15, 31, 61, 91]);
@@ -51,16 +44,16 @@ describe("an issuer that fails", () => {
       () => nowMs,
     );
     for (const wait of [1_000, 2_000, 4_000]) {
-      await expect(ask(cooling)).rejects.toMatchObject({
+      await expect(cooling.fetch()).rejects.toMatchObject({
         message: "it responds with 503 instead of 200",
         retryAfterS: wait / 1_000,
       });
-      await expect(ask(cooling)).rejects.toMatchObject({ retryAfterS: wait / 1_000 });
+      await expect(cooling.fetch()).rejects.toMatchObject({ retryAfterS: wait / 1_000 });
       nowMs += wait;
     }
     isUp = true;
-    expect(await (await ask(cooling)).json()).toEqual(SET);
+    expect(await cooling.fetch()).toEqual(SET);
     isUp = false;
-    await expect(ask(cooling)).rejects.toMatchObject({ retryAfterS: 1 });
+    await expect(cooling.fetch()).rejects.toMatchObject({ retryAfterS: 1 });
   });
 });
