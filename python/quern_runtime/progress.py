@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 START_AFTER_NS = 2_000_000
 # How many rows a delivery has, and their bytes.
 _ROWS = struct.Struct("<II")
+_NOTHING = memoryview(b"")
 
 
 class Progress:
@@ -31,6 +32,8 @@ class Progress:
         self.up_to = 0
         # Rows that have not left, and how many bytes of them the controller takes.
         self._output: deque[bytes] = deque()
+        # What is left of rows that have left in part: a view, because copies would take time quadratic in their length.
+        self._rest = _NOTHING
         self._credit = protocol.OUTPUT_WINDOW_BYTES
         self._empty()
 
@@ -45,7 +48,7 @@ class Progress:
     @property
     def is_held(self) -> bool:
         """Whether rows wait for the controller: nothing runs until it has taken them."""
-        return bool(self._output)
+        return bool(self._output) or len(self._rest) > 0
 
     def wrote(self, rows: int, output: bytes) -> None:
         """The rows of the delivery that has just succeeded."""
@@ -53,7 +56,8 @@ class Progress:
             self._close()
         self._sizes.append(_ROWS.pack(rows, len(output)))
         self._bytes += _ROWS.size
-        self._output.append(output)
+        if output:
+            self._output.append(output)
 
     def failed(self, delivery: int, fault: bytes) -> None:
         added = protocol.failure_bytes(fault)
@@ -69,9 +73,9 @@ class Progress:
 
     def send(self, connection: Connection) -> None:
         """Sends the output as far as the credit goes; if nothing of it is left, also the ACKs."""
-        if self._output:
+        if self.is_held:
             self._send_output(connection)
-        if self._output:
+        if self.is_held:
             return
         if self.succeeded or self._failures:
             self._close()
@@ -80,15 +84,16 @@ class Progress:
         self._full.clear()
 
     def _send_output(self, connection: Connection) -> None:
-        waiting = b"".join(self._output)
-        self._output.clear()
-        count = min(len(waiting), self._credit)
-        for begin in range(0, count, protocol.FRAME_BODY_BYTES_MAX):
-            end = min(count, begin + protocol.FRAME_BODY_BYTES_MAX)
-            connection.send(protocol.OUTPUT, 0, waiting[begin:end])
-        self._credit -= count
-        if count < len(waiting):
-            self._output.append(waiting[count:])
+        while self.is_held and self._credit > 0:
+            if not self._rest:
+                self._rest = memoryview(b"".join(self._output))
+                self._output.clear()
+            count = min(len(self._rest), self._credit)
+            for begin in range(0, count, protocol.FRAME_BODY_BYTES_MAX):
+                end = min(count, begin + protocol.FRAME_BODY_BYTES_MAX)
+                connection.send(protocol.OUTPUT, 0, bytes(self._rest[begin:end]))
+            self._credit -= count
+            self._rest = self._rest[count:] if count < len(self._rest) else _NOTHING
 
     def _close(self) -> None:
         body = protocol.encode_ack(self.succeeded, self.success_ns // 1000, self._failures, self._sizes)

@@ -1,6 +1,7 @@
 """What a worker says of its deliveries: rows first, then the ACKs that count them."""
 
 import struct
+import tracemalloc
 import unittest
 
 from quern_runtime import protocol
@@ -98,6 +99,26 @@ class Acks(unittest.TestCase):
         output, ack = self.sent.take()
         self.assertEqual((output[2], ack[:2]), (b"x" * 6, (protocol.ACK, 1)))
         self.assertFalse(self.progress.is_held)
+
+    def test_a_long_row_that_leaves_in_pieces_is_copied_once_not_for_each_piece(self):
+        window, pieces = protocol.OUTPUT_WINDOW_BYTES, 16
+        rows = bytes(range(256)) * (window * pieces // 256)
+        succeed(self.progress, 1, 1, b"before\n")
+        succeed(self.progress, 2, 1, rows)
+        succeed(self.progress, 3, 1, b"after\n")
+        self.progress.send(self.sent)
+        received = [body for _, _, body in self.sent.take()]
+        peaks = []
+        while self.progress.is_held:
+            tracemalloc.start()
+            self.progress.grant(window)
+            self.progress.send(self.sent)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            received += [body for message_type, _, body in self.sent.take() if message_type == protocol.OUTPUT]
+        self.assertEqual(b"".join(received), b"before\n" + rows + b"after\n")
+        # A piece and what is joined for it, instead of all that waits.
+        self.assertLess(max(peaks), 3 * window)
 
     def test_sizes_that_need_more_than_a_frame_are_several_acks(self):
         count = protocol.ACK_PARTS_BYTES_MAX // 8 + 3
