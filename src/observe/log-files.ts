@@ -25,12 +25,17 @@ const STAMP = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z) ?/;
 const WORKERS_LOG = /^[a-z]-[0-9a-f]+\.log$/;
 const JUST_MADE_MS = 60_000;
 const FOLLOW_MS = 200;
-/** Bytes of all logs of a directory together in one step: 32,000 empty lines take about 10 ms. */
+/** Bytes of all logs of a directory together in one step. */
 const READ_BYTES = 32 * 1024;
 /** ... and the minimum for each of them. */
 const READ_BYTES_LEAST = 2 * 1024;
-/** How many of the lines that were read are passed on together: they are written as text, or as records. */
+/**
+ * Lines of all logs of a directory together in one step, and how many are passed on together. A reader may stop there,
+ * and then holds them all; an empty line takes a hundred times its bytes.
+ */
 const LINES_AT_ONCE = 4_000;
+/** ... and the minimum for each of them: more than READ_BYTES_LEAST has, unless lines have no time. */
+const LINES_LEAST = 100;
 const ROTATION_TRIES = 50;
 const ROTATION_WAIT_MS = 10;
 const NOTHING = Buffer.alloc(0);
@@ -104,7 +109,10 @@ interface LogCursor {
 async function takeOldest(directory: string, cursors: Map<string, LogCursor>): Promise<LogLine[]> {
   const names = await readdir(directory).catch(() => [] as string[]);
   const logs = names.filter((entry) => entry.endsWith(".log")).sort();
-  const most = Math.max(READ_BYTES_LEAST, Math.floor(READ_BYTES / logs.length));
+  const most = {
+    bytes: Math.max(READ_BYTES_LEAST, Math.floor(READ_BYTES / logs.length)),
+    lines: Math.max(LINES_LEAST, Math.floor(LINES_AT_ONCE / logs.length)),
+  };
   for (const name of logs) {
     const cursor = cursors.get(name) ?? { at: 0, rest: NOTHING, cut: 0, time: "", lines: [] };
     cursors.set(name, cursor);
@@ -117,8 +125,14 @@ async function takeOldest(directory: string, cursors: Map<string, LogCursor>): P
     .sort((a, b) => compare(a.time, b.time));
 }
 
+/** How much of one log is read in one step. */
+interface Most {
+  bytes: number;
+  lines: number;
+}
+
 /** Reads until there is a whole line that was not yet returned, or until the log's end. */
-async function fill(file: string, cursor: LogCursor, most: number): Promise<void> {
+async function fill(file: string, cursor: LogCursor, most: Most): Promise<void> {
   while (cursor.lines.length === 0) {
     await TURNS.turn();
     const { lines, bytes } = await readFrom(file, cursor, most);
@@ -140,23 +154,24 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Whole lines after the cursor, from up to `most` bytes. */
+/** Whole lines after the cursor, up to `most`. */
 async function readFrom(
   file: string,
   cursor: LogCursor,
-  most: number,
+  most: Most,
 ): Promise<{ lines: LogLine[]; bytes: number }> {
   const source = basename(file).replace(/\.log$/, "");
-  let part = readPart(file, cursor.at, most);
+  let part = readPart(file, cursor.at, most.bytes);
   for (let tries = 0; part === undefined && tries < ROTATION_TRIES; tries++) {
     await delay(ROTATION_WAIT_MS);
-    part = readPart(file, cursor.at, most);
+    part = readPart(file, cursor.at, most.bytes);
   }
   if (part === undefined) return { lines: [], bytes: 0 };
   const dropped = part.from - cursor.at;
   if (dropped > 0) Object.assign(cursor, { rest: NOTHING, cut: 0 });
-  cursor.at = part.from + part.bytes.length;
-  const lines = wholeLines(part.bytes, cursor).map((piece) => {
+  const { whole, taken } = wholeLines(part.bytes, cursor, most.lines);
+  cursor.at = part.from + taken;
+  const lines = whole.map((piece) => {
     const stamp = STAMP.exec(piece);
     if (stamp !== null) cursor.time = stamp[1]!;
     return { time: cursor.time, source, line: stamp === null ? piece : piece.slice(stamp[0].length) };
@@ -165,20 +180,22 @@ async function readFrom(
   return { lines, bytes: part.bytes.length };
 }
 
-function wholeLines(bytes: Buffer, cursor: LogCursor): string[] {
-  const lines: string[] = [];
+/** Up to `most` lines, and how many of the bytes were taken for them and for the begin of the next one. */
+function wholeLines(bytes: Buffer, cursor: LogCursor, most: number): { whole: string[]; taken: number } {
+  const whole: string[] = [];
   let start = 0;
   for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
+    if (whole.length >= most) return { whole, taken: start };
     hold(cursor, bytes.subarray(start, end));
     const more = cursor.cut === 0 ? "" : ` ... quern: ${cursor.cut} bytes of this line were dropped`;
-    lines.push(cursor.rest.toString() + more);
+    whole.push(cursor.rest.toString() + more);
     Object.assign(cursor, { rest: NOTHING, cut: 0 });
     start = end + 1;
   }
   hold(cursor, bytes.subarray(start));
   // The piece is a view: without a copy it would keep all the bytes that were read.
   cursor.rest = Buffer.from(cursor.rest);
-  return lines;
+  return { whole, taken: bytes.length };
 }
 
 /** Adds to the unfinished line, up to the longest that is shown. */

@@ -9,11 +9,12 @@ import {
   statSync,
   utimesSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { appendLogLine, readLogLines, removeFormerLogs } from "../../src/observe/log-files.ts";
+import { appendLogLine, type LogLine, readLogLines, removeFormerLogs } from "../../src/observe/log-files.ts";
 import { rotateLog } from "../../src/observe/log-rotation.ts";
 import { watchLog } from "../../src/observe/log-watch.ts";
 import { eventually } from "../harness/eventually.ts";
@@ -83,6 +84,19 @@ describe("the log of a worker", () => {
       times.push(...some.map(({ time }) => time));
     expect(times.length).toBe(6000 + 12 + 12);
     expect(times).toEqual([...times].sort());
+  });
+
+  it("is read a few thousand lines at a time, also if they are empty: a reader that stops holds no more", async () => {
+    writeFileSync(file, "\n".repeat(32_768));
+    const reading = readLogLines(directory, true, async () => true);
+    const first: LogLine[] = (await reading.next()).value;
+    expect(first.length).toBeLessThanOrEqual(4_000);
+    // What it has not read yet changes.
+    const fd = openSync(file, "r+");
+    writeSync(fd, "x\n".repeat((32_768 - first.length) / 2), first.length);
+    closeSync(fd);
+    for await (const some of reading) first.push(...some);
+    expect(first.filter(({ line }) => line === "x")).toHaveLength((32_768 - 4_000) / 2);
   });
 
   it("is no longer read soon after its reader has left, also if no line comes", async () => {
