@@ -52,7 +52,7 @@ const ROOMS: Record<string, { rooms: readonly string[]; npm?: readonly string[] 
   batch: {
     rooms: ["base", "contracts", "protocol", "database", "object-store", "engine", "access", "observe"],
   },
-  gateway: { rooms: ["base", "contracts", "protocol", "access", "observe"], npm: [] },
+  gateway: { rooms: ["base", "contracts", "protocol", "access", "observe"], npm: ["tinyqueue"] },
   control: { rooms: ["base", "contracts", "apis", "backup", "batch", "legacy", "access", "observe"] },
   cli: { rooms: ["base", "contracts"] },
   controller: {

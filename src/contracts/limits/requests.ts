@@ -37,9 +37,15 @@ export const REQUESTS_OF_A_CONNECTION_MAX = 20;
  * wait for later turns.
  */
 export const READING_OF_A_TURN_MS = 20;
+/** What a byte can cost at most, in milliseconds. Chunks of one byte cost 0.0004 for each byte on the wire. */
+export const READING_OF_A_BYTE_MS = 0.001;
+/** Half of what a client's connections have cost is forgotten after this time. Those that cost least are read first. */
+export const READING_COST_HALF_MS = 10_000;
+/** Clients whose costs are remembered: 150 bytes each. */
+export const READING_COSTS_MAX = 10_000;
 /**
- * How long a gateway only accepts connections while others wait, in milliseconds: 100 of them. As much time for the others
- * follows.
+ * How long a gateway only accepts connections while others wait, in milliseconds: 100 of them. As much time for the
+ * others follows.
  */
 export const ACCEPTING_MS = 20;
 /**

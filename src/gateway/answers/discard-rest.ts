@@ -3,6 +3,7 @@
  * lose the response. So the rest is read and dropped; a client that still sends after LINGER_MS is cut off.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { dropBody } from "../connections/dropped-body.ts";
 
 const LINGER_MS = 5_000;
 
@@ -17,6 +18,7 @@ export function closeUnasked(request: IncomingMessage, response: ServerResponse)
 
 export function discardRest(request: IncomingMessage): void {
   if (request.complete) return;
+  dropBody(request);
   const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
   request.once("end", () => clearTimeout(timer)).once("close", () => clearTimeout(timer));
   // An unfinished iterator still listens, and then nothing flows. Ending the iterator would close the connection.

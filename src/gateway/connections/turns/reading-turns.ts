@@ -2,14 +2,22 @@
  * Bounds how long one turn of the event loop reads connections. Node reads every connection that has sent something in
  * one turn, before any timer: 6,000 connections with 19 pipelined requests each took 14 s, and no other request was
  * served meanwhile. So a turn that has read for READING_OF_A_TURN_MS stops reading all connections. The next turns read
- * a few of them each: those of keys, of addresses and new ones alternately, and every key and address in its turn. What
- * a client has sent stays in the system meanwhile; no request waits here. One instance per process.
+ * a few of them each: those of keys, of addresses and new ones alternately, and of these first those whose owners have
+ * cost least lately. So a new client does not wait for many that keep the gateway busy. What a client has sent stays in
+ * the system meanwhile; no request waits here. One instance per process.
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { JoinedRequest } from "../../../access/joined-request.ts";
-import { CONNECTIONS_READ_AGAIN, READING_OF_A_TURN_MS } from "../../../contracts/limits/requests.ts";
+import {
+  CONNECTIONS_READ_AGAIN,
+  READING_OF_A_BYTE_MS,
+  READING_OF_A_TURN_MS,
+} from "../../../contracts/limits/requests.ts";
+import type { CountedRequest } from "../dropped-body.ts";
+import { ownerOf } from "../owners.ts";
 import { type AcceptingTurns, acceptingTurns } from "./accepting-turns.ts";
+import { OwnerCosts } from "./owner-costs.ts";
 import { type Handle, type ReadConnection, WaitingConnections } from "./waiting-connections.ts";
 
 /** The clock is read once for so many parts: a request without a body has two, which take 0.1 ms together. */
@@ -17,12 +25,17 @@ const PARTS_AT_ONCE = 16;
 
 export class ReadingTurns {
   /** The class of requests of all listeners. */
-  readonly Request = countedRequest(() => this.count());
+  readonly Request = countedRequest(
+    () => this.count(),
+    (socket) => this.yieldTurn(socket),
+  );
   private readonly nextTurn: (begin: () => void) => void;
   private readonly nowMs: () => number;
   private readonly accepting: AcceptingTurns;
   private readonly reading = new Set<ReadConnection>();
-  private readonly waiting = new WaitingConnections();
+  private readonly bySocket = new WeakMap<Socket, ReadConnection>();
+  private readonly costs = new OwnerCosts();
+  private readonly waiting = new WaitingConnections(this.costs);
   /** What the connections had sent that this turn reads again. */
   private again = new Map<ReadConnection, number>();
   /** Those that a turn was to read again and did not come to. They come first. */
@@ -32,6 +45,8 @@ export class ReadingTurns {
   private parts = 0;
   /** Undefined while the turn is not measured. */
   private beganMs: number | undefined;
+  /** How long the turns took since those were chosen. */
+  private turnsMs = 0;
   private isSpent = false;
   private atOnce = CONNECTIONS_READ_AGAIN;
 
@@ -47,6 +62,7 @@ export class ReadingTurns {
 
   add(socket: Socket): void {
     const connection = { socket, openedMs: this.nowMs() };
+    this.bySocket.set(socket, connection);
     if (this.isAnyWaiting) this.wait(connection, connection.openedMs);
     else this.reading.add(connection);
     const count = () => this.count();
@@ -64,6 +80,15 @@ export class ReadingTurns {
   count(parts = 1): void {
     this.parts += parts;
     if (this.parts >= PARTS_AT_ONCE) this.measure();
+  }
+
+  /** Others are read before this connection is read again. */
+  private yieldTurn(socket: Socket): void {
+    const connection = this.bySocket.get(socket);
+    if (connection === undefined || !this.reading.delete(connection)) return;
+    hold(connection);
+    this.waiting.pushLast(connection);
+    if (this.beganMs === undefined) this.measureFrom(this.nowMs());
   }
 
   private measure(): void {
@@ -103,17 +128,20 @@ export class ReadingTurns {
   }
 
   private begin(): void {
+    const nowMs = this.nowMs();
+    this.turnsMs += nowMs - this.beganMs!;
     this.beganMs = undefined;
     this.parts = 0;
-    if (this.isAnyWaiting && this.accepting.areDue()) this.measureFrom(this.nowMs());
-    else this.readNext();
+    if (this.isAnyWaiting && this.accepting.areDue()) this.measureFrom(nowMs);
+    else this.readNext(nowMs);
   }
 
   private get isAnyWaiting(): boolean {
     return this.missed.length > 0 || !this.waiting.isEmpty;
   }
 
-  private readNext(): void {
+  private readNext(nowMs: number): void {
+    this.charge(nowMs);
     this.atOnce = this.nextAtOnce();
     this.isSpent = false;
     this.unread = 0;
@@ -121,8 +149,21 @@ export class ReadingTurns {
     next.push(...this.waiting.take(this.atOnce - next.length));
     this.again = new Map(next.map((connection) => [connection, connection.socket.bytesRead]));
     // Before anything that could throw: nobody else reads what waits.
-    if (next.length > 0) this.measureFrom(this.nowMs());
+    if (next.length > 0) this.measureFrom(nowMs);
     for (const connection of next) this.readAgain(connection);
+  }
+
+  /** The owners of those that were read share the time of these turns by their bytes, up to what these can cost. */
+  private charge(nowMs: number): void {
+    const read = [...this.again].map(([{ socket }, before]) => ({
+      socket,
+      bytes: socket.bytesRead - before,
+    }));
+    const all = read.reduce((sum, { bytes }) => sum + bytes, 0);
+    const msOfAByte = Math.min(this.turnsMs / all, READING_OF_A_BYTE_MS);
+    for (const { socket, bytes } of read)
+      if (bytes > 0) this.costs.add(ownerOf(socket), bytes * msOfAByte, nowMs);
+    this.turnsMs = 0;
   }
 
   /**
@@ -166,8 +207,12 @@ function readNothing(): number {
 }
 
 /** Counts what Node's parser makes, also for requests that Node answers itself. */
-function countedRequest(count: () => void): typeof IncomingMessage {
-  return class extends JoinedRequest {
+function countedRequest(count: () => void, yieldTurn: (socket: Socket) => void): typeof IncomingMessage {
+  return class extends JoinedRequest implements CountedRequest {
+    yieldTurn(): void {
+      yieldTurn(this.socket);
+    }
+
     constructor(socket: Socket) {
       super(socket);
       count();

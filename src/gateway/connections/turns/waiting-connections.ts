@@ -1,11 +1,12 @@
 /**
  * Connections that are not read for a while, in the order in which they will be: those of keys, of addresses and new
- * ones alternately, and every key and address in its turn. Pure.
+ * ones alternately, and of these the key or address first whose connections have cost least. Pure.
  */
 import type { Socket } from "node:net";
-import { FairQueue } from "../../../base/fair/fair-queue.ts";
 import { CONNECTION_NEW_MS } from "../../../contracts/limits/requests.ts";
 import { hasKey, ownerOf } from "../owners.ts";
+import { CheapestFirst } from "./cheapest-first.ts";
+import type { OwnerCosts } from "./owner-costs.ts";
 
 /** Node's view of a socket of the system. It is undocumented, and the same from Node 20 to 24. */
 export interface Handle {
@@ -27,12 +28,22 @@ export interface ReadConnection {
 }
 
 export class WaitingConnections {
-  private readonly ofKeys = newQueue();
-  private readonly ofAddresses = newQueue();
+  private readonly ofKeys: CheapestFirst<ReadConnection>;
+  private readonly ofAddresses: CheapestFirst<ReadConnection>;
   /** Of addresses too, but new: nobody knows yet whether their first request has a key. */
-  private readonly fresh = newQueue();
-  private readonly inTurn = [this.ofKeys, this.ofAddresses, this.fresh];
+  private readonly fresh: CheapestFirst<ReadConnection>;
+  private readonly inTurn: CheapestFirst<ReadConnection>[];
+  /** Those that can wait: what they send is dropped. */
+  private readonly last: CheapestFirst<ReadConnection>;
   private count = 0;
+
+  constructor(costs: OwnerCosts) {
+    this.ofKeys = new CheapestFirst(costs);
+    this.ofAddresses = new CheapestFirst(costs);
+    this.fresh = new CheapestFirst(costs);
+    this.last = new CheapestFirst(costs);
+    this.inTurn = [this.ofKeys, this.ofAddresses, this.fresh];
+  }
 
   get isEmpty(): boolean {
     return this.count === 0;
@@ -46,7 +57,13 @@ export class WaitingConnections {
     this.count++;
   }
 
-  /** At most so many that are still open. */
+  /** After all others. */
+  pushLast(connection: ReadConnection): void {
+    this.last.push(ownerOf(connection.socket), connection);
+    this.count++;
+  }
+
+  /** At most so many that are still open. Of those that can wait, one. */
   take(most: number): ReadConnection[] {
     const taken: ReadConnection[] = [];
     while (taken.length < most) {
@@ -54,7 +71,16 @@ export class WaitingConnections {
       if (connection === undefined) break;
       if (!connection.socket.destroyed) taken.push(connection);
     }
+    if (taken.length < most) taken.push(...this.takeLast());
     return taken;
+  }
+
+  private takeLast(): ReadConnection[] {
+    for (let next = this.last.shift(); next !== undefined; next = this.last.shift()) {
+      this.count--;
+      if (!next.socket.destroyed) return [next];
+    }
+    return [];
   }
 
   private shift(): ReadConnection | undefined {
@@ -67,8 +93,4 @@ export class WaitingConnections {
     }
     return undefined;
   }
-}
-
-function newQueue(): FairQueue<ReadConnection> {
-  return new FairQueue(Number.POSITIVE_INFINITY);
 }

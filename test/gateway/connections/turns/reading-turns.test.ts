@@ -7,6 +7,7 @@ import {
   CONNECTIONS_READ_AGAIN,
   READING_OF_A_TURN_MS,
 } from "../../../../src/contracts/limits/requests.ts";
+import type { CountedRequest } from "../../../../src/gateway/connections/dropped-body.ts";
 import { followOwner, setOwner } from "../../../../src/gateway/connections/owners.ts";
 import type { AcceptingTurns } from "../../../../src/gateway/connections/turns/accepting-turns.ts";
 import { ReadingTurns } from "../../../../src/gateway/connections/turns/reading-turns.ts";
@@ -70,8 +71,9 @@ describe("a turn of the event loop", () => {
     );
   });
 
-  function connect(address = "10.0.0.1", key?: string): FakeSocket {
+  function connect(address = "10.0.0.1", key?: string, bytesRead = 0): FakeSocket {
     const socket = new FakeSocket(address);
+    socket.bytesRead = bytesRead;
     followOwner(socket as unknown as Socket, () => {});
     if (key !== undefined) setOwner(socket as unknown as Socket, key);
     turns.add(socket as unknown as Socket);
@@ -166,6 +168,31 @@ describe("a turn of the event loop", () => {
     nextTurn();
     expect(connect().isRead).toBe(true);
     expect(read()).toHaveLength(2);
+  });
+
+  it("reads first whose connections have cost least", () => {
+    const busy = connect("10.0.0.1");
+    age();
+    spend();
+    nextTurn();
+    busy.bytesRead += 50_000;
+    spend();
+    // As if it had been read before: it is not new.
+    const other = connect("10.0.0.2", undefined, 1);
+    nextTurn();
+    expect(read()).toEqual([other]);
+  });
+
+  it("reads a connection again only in its turn once that has given way to others, one of these a turn", () => {
+    const [first, second, third] = [connect(), connect(), connect()];
+    const yieldTurn = (socket: FakeSocket) =>
+      (new turns.Request(socket as unknown as Socket) as CountedRequest).yieldTurn!();
+    for (const each of [first, second]) yieldTurn(each);
+    expect(read()).toEqual([third]);
+    nextTurn();
+    expect(read()).toEqual([first, third]);
+    nextTurn();
+    expect(read()).toEqual([first, second, third]);
   });
 
   it("reads as many again as it could after another one that took too long", () => {
