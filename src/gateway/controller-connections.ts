@@ -1,7 +1,7 @@
 /**
  * Connections to the controller, one for each request. Few requests are with the controller at once: it handles them on
  * one thread, where each may take milliseconds, and the jobs of everybody run there too. The others wait their turn, by
- * sender.
+ * sender. No sender has all places: its requests may take long there, because their bodies do not come.
  */
 import { connect, type Socket } from "node:net";
 import { delay } from "../base/clock.ts";
@@ -23,10 +23,17 @@ export interface ControllerConnection {
   answered(): void;
 }
 
+interface Waiting {
+  sender: string;
+  /** False if it does not want its turn any more. */
+  begin: () => boolean;
+}
+
 export class ControllerConnections {
   private readonly path: string;
   private atOnce = 0;
-  private readonly waiting = new FairQueue<() => boolean>(FORWARDED_WAITING_OF_A_SENDER_MAX);
+  private readonly bySender = new Map<string, number>();
+  private readonly waiting = new FairQueue<Waiting>(FORWARDED_WAITING_OF_A_SENDER_MAX);
 
   /** `path`: the controller's Unix socket. */
   constructor(path: string) {
@@ -41,13 +48,13 @@ export class ControllerConnections {
     if (!(await this.turn(sender, isOver))) return undefined;
     const socket = await connectWithin(this.path, WAIT_MS, isOver);
     if (socket === undefined) {
-      this.leave();
+      this.leave(sender);
       return undefined;
     }
     let isHeld = true;
     const answered = () => {
       clearTimeout(timer);
-      if (isHeld) this.leave();
+      if (isHeld) this.leave(sender);
       isHeld = false;
     };
     const timer = setTimeout(answered, FORWARDED_HOLD_MS);
@@ -57,8 +64,8 @@ export class ControllerConnections {
 
   /** False if its turn does not come in time. */
   private turn(sender: string, isOver: () => boolean): Promise<boolean> | boolean {
-    if (this.atOnce < FORWARDED_AT_ONCE_MAX) {
-      this.atOnce++;
+    if (this.mayTake(sender)) {
+      this.take(sender);
       return true;
     }
     return new Promise((resolve, reject) => {
@@ -72,17 +79,31 @@ export class ControllerConnections {
         if (!isLate) resolve(!isOver());
         return !isLate && !isOver();
       };
-      if (this.waiting.push(sender, begin)) return;
+      if (this.waiting.push(sender, { sender, begin })) return;
       clearTimeout(timer);
       reject(tooManyWaiting());
     });
   }
 
-  /** Passes the place on to the first that still wants it. */
-  private leave(): void {
-    for (let begin = this.waiting.shift(); begin !== undefined; begin = this.waiting.shift())
-      if (begin()) return;
+  /** A sender may have half as many places as stay free for others: 11 if it is alone. */
+  private mayTake(sender: string): boolean {
+    return (this.bySender.get(sender) ?? 0) < (FORWARDED_AT_ONCE_MAX - this.atOnce) / 2;
+  }
+
+  private take(sender: string): void {
+    this.atOnce++;
+    this.bySender.set(sender, (this.bySender.get(sender) ?? 0) + 1);
+  }
+
+  /** Passes the place on to those that still want one. */
+  private leave(sender: string): void {
     this.atOnce--;
+    const left = this.bySender.get(sender)! - 1;
+    if (left > 0) this.bySender.set(sender, left);
+    else this.bySender.delete(sender);
+    const mayTake = (next: string) => this.mayTake(next);
+    for (let next = this.waiting.shift(mayTake); next !== undefined; next = this.waiting.shift(mayTake))
+      if (next.begin()) this.take(next.sender);
   }
 }
 

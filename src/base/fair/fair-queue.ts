@@ -19,10 +19,10 @@ export class FairQueue<T> {
     return true;
   }
 
-  /** The oldest of the sender whose turn it is; undefined if nothing waits. */
-  shift(): T | undefined {
+  /** The oldest of the first sender in turn that may be next; undefined if none of these has something waiting. */
+  shift(mayBeNext: (sender: string) => boolean = () => true): T | undefined {
     this.endTurn();
-    const [next] = this.bySender;
+    const next = this.firstThat(mayBeNext);
     if (next === undefined) return undefined;
     const [sender, items] = next;
     this.last = sender;
@@ -37,6 +37,11 @@ export class FairQueue<T> {
     if (items === undefined || !items.includes(item)) return;
     items.splice(items.indexOf(item), 1);
     if (items.length === 0) this.bySender.delete(sender);
+  }
+
+  private firstThat(mayBeNext: (sender: string) => boolean): [string, T[]] | undefined {
+    for (const next of this.bySender) if (mayBeNext(next[0])) return next;
+    return undefined;
   }
 
   private endTurn(): void {
