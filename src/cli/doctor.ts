@@ -11,6 +11,8 @@ import { size, table } from "./terminal/table.ts";
 
 const run = promisify(execFile);
 const DISK_LEAST_BYTES = 2 * 1024 ** 3;
+/** In which `stat` counts, whatever the file system has (POSIX, sys_stat.h). */
+const BLOCK_BYTES = 512;
 const OPEN_FILES_LEAST = 1024;
 
 export interface Finding {
@@ -116,7 +118,7 @@ async function database({ checkDatabase }: CliContext): Promise<Finding> {
   return { check: "database", result: found.cure === undefined ? "ok" : "fail", ...found };
 }
 
-/** The disk use of each part of the data directory. It only sums up sizes, because a million jobs have many files. */
+/** What each part of the data directory takes of the disk. It only sums up, because a million jobs have many files. */
 async function diskUse(path: string): Promise<Finding> {
   const check = "disk use";
   const parts: Record<string, number> = {};
@@ -124,7 +126,7 @@ async function diskUse(path: string): Promise<Finding> {
     const part = entry.isDirectory() ? entry.name : "database";
     const bytes = entry.isDirectory()
       ? await directoryBytes(join(path, entry.name))
-      : statSync(join(path, entry.name)).size;
+      : taken(join(path, entry.name));
     parts[part] = (parts[part] ?? 0) + bytes;
   }
   const total = Object.values(parts).reduce((sum, bytes) => sum + bytes, 0);
@@ -136,15 +138,21 @@ async function diskUse(path: string): Promise<Finding> {
 }
 
 async function directoryBytes(path: string): Promise<number> {
-  let bytes = 0;
+  let bytes = taken(path);
   const directory = await opendir(path).catch(() => undefined);
   for await (const entry of directory ?? []) {
     const inside = join(path, entry.name);
     if (entry.isDirectory()) bytes += await directoryBytes(inside);
-    // A file that was removed meanwhile counts as 0.
-    else if (entry.isFile()) bytes += statSync(inside, { throwIfNoEntry: false })?.size ?? 0;
+    else if (entry.isFile()) bytes += taken(inside);
   }
   return bytes;
+}
+
+/** The blocks of a file or directory: a file of ten bytes takes a whole one. Zero if it was removed meanwhile. */
+function taken(path: string): number {
+  const { blocks = 0, size = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {};
+  // Some file systems do not tell.
+  return blocks > 0 ? blocks * BLOCK_BYTES : size;
 }
 
 async function openFiles(): Promise<Finding> {

@@ -1,6 +1,6 @@
 /** Commands about Quern itself: `init`, `doctor`, `env`, `completion`. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEMPLATES } from "../../../src/cli/project/init.ts";
@@ -75,9 +75,13 @@ describe("quern doctor", () => {
       cure: expect.stringMatching(/become slower; .* are killed: lower --cpus and --memory if/),
     });
     const ill = new TestServer({ QUERN_PYTHON: "/no/python", QUERN_HOST: "http://127.0.0.1:1" });
+    // Each takes a block of the disk, whatever it has in it.
+    mkdirSync(join(ill.dataDir, "projects"), { recursive: true });
+    for (let file = 0; file < 600; file++) writeFileSync(join(ill.dataDir, "projects", `${file}`), "x");
     const { code, out } = ill.cli(["doctor"]);
     expect(code).toBe(1);
     expect(out).toMatch(/python +fail +\/no\/python does not run/);
+    expect(out).toMatch(/disk use +ok +[\d.]+ MiB: projects [\d.]+ MiB/);
     expect(out).toContain("python: install Python 3.9 or later, or name one with --python or QUERN_PYTHON");
     expect(out).toMatch(/server +warn/);
   });
