@@ -3,8 +3,9 @@
  * legal one.
  */
 import type * as z from "zod";
-import type { FieldError } from "./errors.ts";
 import { ERRORS_SHOWN_MAX, QUOTED_LENGTH_MAX } from "./limits/responses.ts";
+import { FirstErrors } from "./validation/first-errors.ts";
+import { othersOf } from "./validation/text-list.ts";
 
 /** A longer word is not a mistyped key. */
 const WORD_LENGTH_MAX = 64;
@@ -16,35 +17,54 @@ export interface NamedIssue {
   detail: string;
 }
 
+type LegalKeys = (path: readonly PropertyKey[]) => readonly string[];
+
 /**
- * Makes one entry per problem, so that an object with three unknown keys gives three. Only entries that are shown get a
- * hint.
+ * Makes one entry per problem, when it is asked for, so that an object with three unknown keys gives three. Only entries
+ * that are shown get a hint.
  */
-export function namedIssues(
+export function* namedIssues(
   issues: readonly Issue[],
   input: unknown,
-  legalKeys: (path: readonly PropertyKey[]) => readonly string[],
-): NamedIssue[] {
-  return wrongKeysFirst(issues, input).flatMap((issue) => {
+  legalKeys: LegalKeys,
+): Generator<NamedIssue> {
+  for (const issue of wrongKeysFirst(issues, input)) {
     const path = issue.path as (string | number)[];
-    if (issue.code === "unrecognized_keys") {
-      const legal = legalKeys(path);
-      return issue.keys.map((key, at) => ({
-        path: [...path, key],
-        detail: at < ERRORS_SHOWN_MAX ? unknownKey(key, legal) : "is not supported",
-      }));
-    }
-    const given = valueAt(input, path);
-    return [
-      {
-        path,
-        detail:
-          given === undefined
-            ? `is required (${issue.message})`
-            : `${issue.message} (got ${shortJson(given)})`,
-      },
-    ];
-  });
+    if (issue.code === "unrecognized_keys") yield* unknownKeys(path, issue.keys, legalKeys(path));
+    else if (othersOf(issue) === undefined) yield { path, detail: wrongValue(issue, valueAt(input, path)) };
+  }
+}
+
+function* unknownKeys(
+  path: NamedIssue["path"],
+  keys: readonly string[],
+  legal: readonly string[],
+): Generator<NamedIssue> {
+  for (const [at, key] of keys.entries())
+    yield {
+      path: [...path, key],
+      detail: at < ERRORS_SHOWN_MAX ? unknownKey(key, legal) : "is not supported",
+    };
+}
+
+function wrongValue({ message }: Issue, given: unknown): string {
+  return given === undefined ? `is required (${message})` : `${message} (got ${shortJson(given)})`;
+}
+
+/** Makes only the first entries, and counts the others: there may be tens of thousands. */
+export function firstErrors(issues: readonly Issue[], input: unknown, legalKeys: LegalKeys): FirstErrors {
+  const errors = new FirstErrors();
+  for (const { path, detail } of namedIssues(issues, input, legalKeys)) {
+    if (errors.total === ERRORS_SHOWN_MAX) break;
+    errors.add({ pointer: toPointer(path), detail });
+  }
+  errors.total = issues.reduce((sum, issue) => sum + problemsOf(issue), 0);
+  return errors;
+}
+
+/** For how many problems an issue stands. */
+function problemsOf(issue: Issue): number {
+  return issue.code === "unrecognized_keys" ? issue.keys.length : (othersOf(issue) ?? 1);
 }
 
 /** Puts an object's wrong key before its missing keys: the wrong key usually is a missing one, mistyped. */
@@ -65,10 +85,6 @@ function wrongKeysFirst(issues: readonly Issue[], input: unknown): Issue[] {
 
 function toPointer(path: readonly (string | number)[]): string {
   return path.map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
-}
-
-export function toFieldErrors(named: readonly NamedIssue[]): FieldError[] {
-  return named.map(({ path, detail }) => ({ pointer: toPointer(path), detail }));
 }
 
 function unknownKey(key: string, legal: readonly string[]): string {

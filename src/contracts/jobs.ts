@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { JOB_PRIORITY_MAX } from "./limits/jobs.ts";
 import { STORE_PATHS_MAX } from "./limits/submissions.ts";
+import { textList } from "./validation/text-list.ts";
 
 const atLeastOne = z.int("must be an integer").min(1, "must be an integer of at least 1");
 const PRIORITY_RANGE = `must be an integer from -${JOB_PRIORITY_MAX} to ${JOB_PRIORITY_MAX}`;
@@ -10,15 +11,14 @@ const jobPriority = z
   .min(-JOB_PRIORITY_MAX, PRIORITY_RANGE)
   .max(JOB_PRIORITY_MAX, PRIORITY_RANGE);
 const fileVariant = z.strictObject({
-  store_paths: z
-    .array(z.string().min(1, "must not be empty"))
+  store_paths: textList(z.string().min(1, "must not be empty"))
     .min(1, "must contain at least 1 element")
     .max(
       STORE_PATHS_MAX,
       `must contain at most ${STORE_PATHS_MAX} elements; a prefix selects all files below it`,
     ),
-  includes: z.array(z.string()).optional(),
-  excludes: z.array(z.string()).optional(),
+  includes: textList(z.string()).optional(),
+  excludes: textList(z.string()).optional(),
   batch_size: atLeastOne,
 });
 

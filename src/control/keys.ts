@@ -4,7 +4,7 @@ import type * as z from "zod";
 import type { Keys } from "../access/keys.ts";
 import { parseDurationMs } from "../contracts/config/durations.ts";
 import { ServiceError } from "../contracts/errors.ts";
-import { legalKeysOf, namedIssues, toFieldErrors } from "../contracts/field-errors.ts";
+import { firstErrors, legalKeysOf } from "../contracts/field-errors.ts";
 import {
   ADMIN_TOKEN_NAMES,
   askedKey,
@@ -59,6 +59,6 @@ function parse<Value>(schema: z.ZodType<Value>, body: Buffer): Value {
   const value = parseJson(body);
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
-  const fields = toFieldErrors(namedIssues(checked.error.issues, value, (at) => legalKeysOf(schema, at)));
-  throw new ServiceError("invalid_request", "the request for a key is not valid", { fields });
+  const errors = firstErrors(checked.error.issues, value, (at) => legalKeysOf(schema, at));
+  throw new ServiceError("invalid_request", "the request for a key is not valid", errors.details);
 }

@@ -4,6 +4,7 @@ import { depthOf } from "../../base/json/measure.ts";
 import { elementSpans, type Span, writeCompact } from "../../base/json/spans.ts";
 import type { FieldError } from "../../contracts/errors.ts";
 import { BATCH_BYTES_LIMIT, ITEM_DEPTH_MAX } from "../../contracts/limits/submissions.ts";
+import type { FirstErrors } from "../../contracts/validation/first-errors.ts";
 
 const NEWLINE = 0x0a;
 /** The check of items stops after this many errors. */
@@ -18,7 +19,7 @@ export function itemLines(
   span: Span,
   batchSize: number,
   isText: boolean,
-  errors: FieldError[],
+  errors: FirstErrors,
 ): { lines: Buffer; count: number } {
   // An item and its newline take no more than the item and its comma or bracket did.
   const lines = Buffer.allocUnsafeSlow(span.end - span.start);
@@ -26,25 +27,25 @@ export function itemLines(
   let count = 0;
   let batchStart = 0;
   for (const item of elementSpans(body, span)) {
-    if (errors.length >= ITEM_ERRORS_MAX) break;
+    if (errors.total >= ITEM_ERRORS_MAX) break;
     const start = at;
     const problem = itemProblem(body, item, isText);
-    if (problem !== undefined) errors.push({ pointer: `/item_list/items/${count}`, detail: problem });
+    if (problem !== undefined) errors.add({ pointer: `/item_list/items/${count}`, detail: problem });
     at = writeCompact(body, item, lines, at);
     lines[at++] = NEWLINE;
     const isAlone = at - start + 1 >= BATCH_BYTES_LIMIT;
-    if (isAlone) errors.push({ pointer: `/item_list/items/${count}`, detail: itemTooLarge(at - start + 1) });
+    if (isAlone) errors.add({ pointer: `/item_list/items/${count}`, detail: itemTooLarge(at - start + 1) });
     const isLast = ++count % batchSize === 0;
     // Brackets and commas of an array are one byte more than the newlines here.
     if (isLast || isAlone) {
       const first = Math.floor((count - 1) / batchSize) * batchSize;
       if (!isAlone && at - batchStart + 1 >= BATCH_BYTES_LIMIT)
-        errors.push(batchTooLarge(first, count - 1, at - batchStart + 1));
+        errors.add(batchTooLarge(first, count - 1, at - batchStart + 1));
       batchStart = at;
     }
   }
   if (at - batchStart + 1 >= BATCH_BYTES_LIMIT)
-    errors.push(batchTooLarge(count - (count % batchSize), count - 1, at - batchStart + 1));
+    errors.add(batchTooLarge(count - (count % batchSize), count - 1, at - batchStart + 1));
   return { lines: lines.subarray(0, at), count };
 }
 

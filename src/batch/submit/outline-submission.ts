@@ -14,13 +14,14 @@ import {
   SUBMISSION_KEYS_MAX,
 } from "../../contracts/limits/submissions.ts";
 
-export function invalid(errors: readonly FieldError[]): ServiceError {
+/** `total`: the number of all errors, if these are only the first ones. */
+export function invalid(errors: readonly FieldError[], total = errors.length): ServiceError {
   const [firstError] = errors;
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
+  const more = total > 1 ? ` (and ${total - 1} more)` : "";
   return new ServiceError(
     "invalid_request",
     `the submission is not valid: ${firstError!.pointer || "the body"}: ${firstError!.detail}${more}`,
-    { fields: errors },
+    { fields: errors, fieldsTotal: total },
   );
 }
 

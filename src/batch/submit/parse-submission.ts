@@ -7,7 +7,7 @@ import { isUtf8 } from "node:buffer";
 import { isDeeperThan } from "../../base/json/measure.ts";
 import { compactJson, memberSpans, type Span } from "../../base/json/spans.ts";
 import type { FieldError } from "../../contracts/errors.ts";
-import { namedIssues, quoted, toFieldErrors } from "../../contracts/field-errors.ts";
+import { firstErrors, quoted } from "../../contracts/field-errors.ts";
 import { INPUT_VARIANTS, SUBMISSION_KEYS, type Submission, submissionSchema } from "../../contracts/jobs.ts";
 import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from "../../contracts/limits/configuration.ts";
 import { SPLIT_ITEMS_MAX } from "../../contracts/limits/jobs.ts";
@@ -21,6 +21,7 @@ import {
 } from "../../contracts/limits/submissions.ts";
 import { parseQueueName, QUEUE_NAME_RULE, queueKey } from "../../contracts/queues.ts";
 import { outputPathProblem, pathProblem } from "../../contracts/store-paths.ts";
+import { FirstErrors } from "../../contracts/validation/first-errors.ts";
 import { compileGlob } from "../../object-store/select/glob.ts";
 import { GlobError } from "../../object-store/select/parse-glob.ts";
 import type { FileSelection } from "../../object-store/select/select-files.ts";
@@ -72,17 +73,18 @@ export function parseSubmission(body: Buffer): ParsedSubmission {
   if (long.length > 0) throw invalid(inSentNames(long, used));
   const checked = submissionSchema.safeParse(value);
   const legalKeys = (path: readonly PropertyKey[]) => SUBMISSION_KEYS[path.join("/")] ?? [];
-  const errors = checked.success ? [] : toFieldErrors(namedIssues(checked.error.issues, value, legalKeys));
-  errors.unshift(...twice);
-  errors.push(...variantErrors(value));
-  if (checked.success) errors.push(...splitErrors(checked.data));
-  if (checked.success && errors.length === 0) {
+  const errors = new FirstErrors();
+  errors.add(...twice);
+  if (!checked.success) errors.addAll(firstErrors(checked.error.issues, value, legalKeys));
+  errors.add(...variantErrors(value));
+  if (checked.success) errors.add(...splitErrors(checked.data));
+  if (checked.success && errors.total === 0) {
     const parsed = extract(body, checked.data, isText, errors);
-    if (errors.length === 0 && !isText)
-      errors.push({ pointer: "", detail: "the body is not valid UTF-8, as JSON must be" });
-    if (errors.length === 0) return { ...parsed, olderNames: used };
+    if (errors.total === 0 && !isText)
+      errors.add({ pointer: "", detail: "the body is not valid UTF-8, as JSON must be" });
+    if (errors.total === 0) return { ...parsed, olderNames: used };
   }
-  throw invalid(inSentNames(errors, used));
+  throw invalid(inSentNames(errors.first, used), errors.total);
 }
 
 /** Errors for lists that are too long to check entry by entry. */
@@ -153,7 +155,7 @@ function extract(
   body: Buffer,
   submission: Submission,
   isText: boolean,
-  errors: FieldError[],
+  errors: FirstErrors,
 ): Omit<ParsedSubmission, "olderNames"> {
   const members = memberSpans(body, { start: 0, end: body.length });
   const config = submission.config === undefined ? undefined : members.get("config");
@@ -172,7 +174,7 @@ function extract(
   ] as const) {
     const given = submission[variant];
     if (given === undefined) continue;
-    errors.push(...selectionErrors(variant, given));
+    addSelectionErrors(variant, given, errors);
     return { ...common, input: { kind, ...given, store_paths: given.store_paths.map(normalizedPath) } };
   }
   const { batch_size } = submission.item_list!;
@@ -182,10 +184,10 @@ function extract(
 }
 
 /** Returns `config` as compact JSON, like everything that is measured in bytes. */
-function configText(body: Buffer, span: Span, errors: FieldError[]): string {
+function configText(body: Buffer, span: Span, errors: FirstErrors): string {
   const compact = compactJson(body, span);
   const problem = configProblem(compact);
-  if (problem !== undefined) errors.push({ pointer: "/config", detail: problem });
+  if (problem !== undefined) errors.add({ pointer: "/config", detail: problem });
   return compact.toString("utf8");
 }
 
@@ -199,41 +201,42 @@ function configProblem(compact: Buffer): string | undefined {
 
 function deadLetters(
   { queue_dead_letter_queue: given }: Submission,
-  errors: FieldError[],
+  errors: FirstErrors,
 ): ParsedSubmission["deadLetters"] {
   if (given === undefined) return undefined;
   const name = parseQueueName(given.arn);
   if (name !== undefined) return { ...given, queue: queueKey(name) };
-  errors.push({ pointer: "/queue_dead_letter_queue/arn", detail: `${quoted(given.arn)} ${QUEUE_NAME_RULE}` });
+  errors.add({ pointer: "/queue_dead_letter_queue/arn", detail: `${quoted(given.arn)} ${QUEUE_NAME_RULE}` });
   return undefined;
 }
 
-function outputOf({ output }: Submission, errors: FieldError[]): OutputRequest | undefined {
+function outputOf({ output }: Submission, errors: FirstErrors): OutputRequest | undefined {
   if (output === undefined) return undefined;
   const problem = outputPathProblem(output.store_path);
-  if (problem !== undefined) errors.push({ pointer: "/output/store_path", detail: problem });
+  if (problem !== undefined) errors.add({ pointer: "/output/store_path", detail: problem });
   return output;
 }
 
-function selectionErrors(variant: string, { store_paths, includes, excludes }: FileSelection): FieldError[] {
-  const globs = { includes, excludes };
-  return [
-    ...problems(`/${variant}/store_paths`, store_paths, pathProblem),
-    ...Object.entries(globs).flatMap(([name, patterns]) =>
-      problems(`/${variant}/${name}`, patterns ?? [], globProblem),
-    ),
-  ];
+function addSelectionErrors(
+  variant: string,
+  { store_paths, includes, excludes }: FileSelection,
+  errors: FirstErrors,
+): void {
+  addProblems(errors, `/${variant}/store_paths`, store_paths, pathProblem);
+  for (const [name, patterns] of Object.entries({ includes, excludes }))
+    addProblems(errors, `/${variant}/${name}`, patterns ?? [], globProblem);
 }
 
-function problems(
+function addProblems(
+  errors: FirstErrors,
   pointer: string,
   texts: readonly string[],
   problemOf: (text: string) => string | undefined,
-): FieldError[] {
-  return texts.flatMap((text, i) => {
+): void {
+  for (const [i, text] of texts.entries()) {
     const detail = problemOf(text);
-    return detail === undefined ? [] : [{ pointer: `${pointer}/${i}`, detail }];
-  });
+    if (detail !== undefined) errors.add({ pointer: `${pointer}/${i}`, detail });
+  }
 }
 
 function globProblem(pattern: string): string | undefined {

@@ -3,7 +3,7 @@
 /** Long work yields the event loop after this time: a tenth of what a request may wait. */
 export const SLICE_MS = 10;
 /**
- * A longer submission is parsed in a thread beside the event loop. 64 KiB take up to 5 ms, and starting a thread takes
+ * A longer submission is parsed in a thread beside the event loop. 64 KiB take up to 10 ms, and starting a thread takes
  * 100 ms. Nearly all submissions that name files are shorter.
  */
 export const READ_HERE_BYTES_MAX = 64 * 1024;

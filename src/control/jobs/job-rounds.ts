@@ -3,7 +3,7 @@ import type { Context, Hono } from "hono";
 import type { Keys } from "../../access/keys.ts";
 import type { JobRow } from "../../batch/records/job-rows.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { namedIssues, toFieldErrors } from "../../contracts/field-errors.ts";
+import { firstErrors } from "../../contracts/field-errors.ts";
 import { redriveSchema } from "../../contracts/jobs.ts";
 import { REDRIVE_BYTES_LIMIT } from "../../contracts/limits/submissions.ts";
 import { bodyOwner, parseJson, readBody } from "../requests/body.ts";
@@ -42,6 +42,10 @@ async function redriveError(c: Context, keys: Keys): Promise<string | undefined>
   if (body.length === 0) return undefined;
   const parsed = redriveSchema.safeParse(parseJson(body));
   if (parsed.success) return parsed.data.error;
-  const fields = toFieldErrors(namedIssues(parsed.error.issues, {}, () => ["error"]));
-  throw new ServiceError("invalid_request", `the redrive is not valid: ${fields[0]!.detail}`, { fields });
+  const { details } = firstErrors(parsed.error.issues, {}, () => ["error"]);
+  throw new ServiceError(
+    "invalid_request",
+    `the redrive is not valid: ${details.fields[0]!.detail}`,
+    details,
+  );
 }

@@ -474,8 +474,9 @@ describe("the limits of a submission", () => {
     const items = Array<string>(1_200)
       .fill(nested(ITEM_DEPTH_MAX + 1))
       .join(",");
-    const errors = errorsOf(list(items, 1));
-    expect([errors.length, errors.at(-1)!.pointer]).toEqual([1_000, "/item_list/items/999"]);
+    const { fields, fieldsTotal } = refusal(list(items, 1)).details;
+    expect([fields!.length, fields!.at(-1)!.pointer]).toEqual([20, "/item_list/items/19"]);
+    expect(fieldsTotal).toBe(1_000);
   });
 
   // A batch of one item has two brackets, each item more a comma.
