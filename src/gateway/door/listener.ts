@@ -59,6 +59,8 @@ export class Listener implements Service {
       connectionsCheckingInterval: CONNECTIONS_POLL_MS,
     });
     const listener: RequestListener = (request, response) => {
+      // HTTP/1.0 has no 100 Continue (RFC 9110, section 10.1.1): its clients send the body, and take 100 for the answer.
+      if (request.httpVersion === "1.0") delete request.headers.expect;
       if (!this.askedAtOnce.take(request, response)) return;
       if (this.isDraining) response.setHeader("connection", "close");
       endIfRestIsDropped(request, response);

@@ -225,6 +225,22 @@ describe("clients that are rude", () => {
     expect(got).not.toContain("smuggled");
   });
 
+  it.each([
+    ["/echo", "1.0", /^HTTP\/1.1 200 .*\{"id": ?1\}$/s],
+    ["/-/keys", "1.0", /^HTTP\/1.1 400 .*key \\"id\\" is not supported/s],
+    ["/echo", "1.1", /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 /],
+    ["/-/keys", "1.1", /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400 /],
+  ])("and expect 100 Continue from %s get it with HTTP/1.1 only (%s)", async (path, version, answer) => {
+    const token = readFileSync(join(server.dataDir, "admin-token"), "utf8").trim();
+    const more = `connection: close\r\nexpect: 100-continue\r\nauthorization: Bearer ${token}\r\n`;
+    const text = head(`${more}content-length: 8\r\n\r\n{"id":1}`)
+      .replace("/echo", path)
+      .replace("1.1", version);
+    const got = await exchange(text);
+    expect(got).toMatch(answer);
+    expect(got.match(/ 100 Continue/g) ?? []).toHaveLength(version === "1.1" ? 1 : 0);
+  });
+
   it("are cut off when a chunked body grows too large", async () => {
     const chunk = `${(65_536).toString(16)}\r\n${"x".repeat(65_536)}\r\n`;
     const got = await exchange(head("transfer-encoding: chunked\r\n\r\n") + chunk.repeat(20));
