@@ -3,17 +3,20 @@
  * case-sensitive, with `/` as the separator.
  *
  * A pattern becomes a small nondeterministic automaton that is walked with a set of states (Thompson, 1968). Each set
- * is kept with its successors. So time is bounded by pattern × path for every pattern, and usually by the path alone. A
- * path that keeps making new sets is walked without keeping them, which is faster then. Regular expressions of
+ * is kept with its successors, so time is usually bounded by the path alone. A path that keeps making new sets is walked
+ * without keeping them, 32 steps at a time: one match never holds the event loop for long. Regular expressions of
  * JavaScript backtrack, and a pattern comes from outside.
  */
 
 import { GLOB_STATES_KEPT } from "../../contracts/limits/input-files.ts";
 import { type GlobStep, type ParsedGlob, parseGlob } from "./parse-glob.ts";
+import { StepBits } from "./step-bits.ts";
 
 const ASCII = 128;
 /** A path may make this many new states before it is walked without keeping any. */
 const NEW_STATES_MAX = 64;
+/** ... or as many as have these steps together: a state of 500 steps takes up to a millisecond. */
+const NEW_STEPS_MAX = 4096;
 
 export interface Glob {
   matches(path: string): boolean;
@@ -38,15 +41,18 @@ class Automaton implements Glob {
   private start: State;
   private readonly states = new Map<string, State>();
   private readonly statesKept: number;
-  /** The last walk that reached each step. */
-  private readonly reached: Uint32Array;
-  private walk = 0;
+  private readonly glob: ParsedGlob;
+  private readonly newStatesMax: number;
+  /** Made for the first path that makes many states. */
+  private bits: StepBits | undefined;
 
-  constructor({ steps, start }: ParsedGlob, statesKept: number) {
-    this.steps = steps;
+  constructor(glob: ParsedGlob, statesKept: number) {
+    this.glob = glob;
+    this.steps = glob.steps;
     this.statesKept = statesKept;
-    this.reached = new Uint32Array(steps.length);
-    this.start = this.stateOf([start]);
+    const affordable = Math.floor(NEW_STEPS_MAX / glob.steps.length);
+    this.newStatesMax = Math.min(NEW_STATES_MAX, affordable, statesKept);
+    this.start = this.stateOf([glob.start]);
   }
 
   matches(path: string): boolean {
@@ -55,47 +61,22 @@ class Automaton implements Glob {
     for (let at = 0; at < path.length && state.steps.length > 0; at++) {
       const code = path.codePointAt(at)!;
       const known = code < ASCII ? state.next[code] : undefined;
-      if (known === undefined && ++made > NEW_STATES_MAX) return this.endsWell(state.steps, path, at);
+      if (known === undefined && ++made > this.newStatesMax) {
+        this.bits ??= new StepBits(this.glob);
+        return this.bits.endsWell(state.steps, path, at);
+      }
       if (code > 0xffff) at++;
       state = known ?? this.move(state, code);
     }
     return state.isEnd;
   }
 
-  /** Walks from `steps` at `from` to the end of the path, and keeps nothing. */
-  private endsWell(steps: readonly number[], path: string, from: number): boolean {
-    let current: readonly number[] = steps;
-    for (let at = from; at < path.length && current.length > 0; at++) {
-      const code = path.codePointAt(at)!;
-      if (code > 0xffff) at++;
-      const next: number[] = [];
-      this.walk++;
-      for (const index of current) {
-        const step = this.steps[index]!;
-        if (step.kind === "one" && step.matches(code)) this.reach(step.next, next);
-      }
-      current = next;
-    }
-    return current.some((index) => this.steps[index]!.kind === "end");
-  }
-
-  /** Adds a step, or all steps that its forks lead to, once per walk. */
-  private reach(first: number, into: number[]): void {
-    const waiting = [first];
-    for (let index = waiting.pop(); index !== undefined; index = waiting.pop()) {
-      if (this.reached[index] === this.walk) continue;
-      this.reached[index] = this.walk;
-      const step = this.steps[index]!;
-      if (step.kind === "fork") waiting.push(...step.next);
-      else into.push(index);
-    }
-  }
-
   private move(state: State, code: number): State {
     const targets: number[] = [];
     for (const index of state.steps) {
       const step = this.steps[index]!;
-      if (step.kind === "one" && step.matches(code)) targets.push(step.next);
+      if (step.kind === "end" || step.kind === "fork" || !step.matches(code)) continue;
+      targets.push(step.kind === "star" ? index : step.next);
     }
     const to = this.stateOf(targets);
     if (code < ASCII) state.next[code] = to;
@@ -117,6 +98,7 @@ class Automaton implements Glob {
       reached.add(index);
       const step = this.steps[index]!;
       if (step.kind === "fork") waiting.push(...step.next);
+      else if (step.kind === "star") waiting.push(step.next);
     }
     const steps = [...reached].filter((index) => this.steps[index]!.kind !== "fork").sort((a, b) => a - b);
     const key = steps.join();

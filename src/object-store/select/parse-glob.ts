@@ -7,15 +7,21 @@
  */
 import { GLOB_LENGTH_MAX } from "../../contracts/limits/submissions.ts";
 
+/** What a step matches: one character by its code, a set, or all but `/` (`**` also that). */
+type Wanted = number | "set" | "all";
+
+/** All that a step leads to has a lower index. A star leads to itself too, by each character that matches. */
 export type GlobStep =
-  | { kind: "one"; matches: (code: number) => boolean; next: number }
-  | { kind: "fork"; next: number[] }
+  | { kind: "one" | "star"; matches: (code: number) => boolean; wanted: Wanted; next: number }
+  | { kind: "fork"; next: readonly number[] }
   | { kind: "end" };
 
 export interface ParsedGlob {
   steps: readonly GlobStep[];
   /** The index of the first step. */
   start: number;
+  /** From each of these codes to before the next one, no step tells characters apart. Ascending, from 0. */
+  bounds: readonly number[];
 }
 
 const SLASH = 0x2f;
@@ -27,12 +33,14 @@ export class GlobError extends Error {}
 export function parseGlob(pattern: string): ParsedGlob {
   const parser = new Parser(pattern);
   const start = parser.parse();
-  return { steps: parser.steps, start };
+  const bounds = [...parser.bounds].sort((a, b) => a - b);
+  return { steps: parser.steps, start, bounds };
 }
 
 /** Builds the steps from the end of the pattern to its beginning, so that each knows its successor. */
 class Parser {
   readonly steps: GlobStep[] = [];
+  readonly bounds = new Set([0, SLASH, SLASH + 1]);
   private readonly codes: string[];
   private at = 0;
 
@@ -72,7 +80,7 @@ class Parser {
       case "*":
         return this.star();
       case "?":
-        return this.one((given) => given !== SLASH);
+        return this.one("all", (given) => given !== SLASH);
       case "[":
         return this.set();
       case "{":
@@ -86,25 +94,21 @@ class Parser {
     }
   }
 
-  private one(matches: (code: number) => boolean): (next: number) => number {
-    return (next) => this.add({ kind: "one", matches, next });
+  private one(wanted: Wanted, matches: (code: number) => boolean): (next: number) => number {
+    return (next) => this.add({ kind: "one", matches, wanted, next });
   }
 
   private literal(character: string): (next: number) => number {
     const wanted = character.codePointAt(0)!;
-    return this.one((given) => given === wanted);
+    this.bounds.add(wanted).add(wanted + 1);
+    return this.one(wanted, (given) => given === wanted);
   }
 
   private star(): (next: number) => number {
     let stars = 1;
     for (; this.codes[this.at] === "*"; this.at++) stars++;
     const matches = stars > 1 ? () => true : (given: number) => given !== SLASH;
-    return (next) => {
-      const fork = { kind: "fork" as const, next: [next] };
-      const loop = this.add(fork);
-      fork.next.push(this.add({ kind: "one", matches, next: loop }));
-      return loop;
-    };
+    return (next) => this.add({ kind: "star", matches, wanted: "all", next });
   }
 
   private set(): (next: number) => number {
@@ -117,8 +121,9 @@ class Parser {
     const ranges: [number, number][] = [];
     while (this.at < close) ranges.push(this.range(close));
     this.at = close + 1;
+    for (const [from, to] of ranges) this.bounds.add(from).add(to + 1);
     const holds = (given: number) => ranges.some(([from, to]) => given >= from && given <= to);
-    return this.one((given) => given !== SLASH && holds(given) !== isNegated);
+    return this.one("set", (given) => given !== SLASH && holds(given) !== isNegated);
   }
 
   private range(close: number): [number, number] {

@@ -75,7 +75,9 @@ describe("a glob pattern", () => {
       fc.property(pattern, path, (glob, text) => {
         // A `**` becomes one symbol first, so that expanded braces never make one from two `*`.
         const plain = expand(glob.replace(/\\.|\*{2,}/g, (found) => (found[0] === "*" ? "~" : found)));
-        expect(compileGlob(glob).matches(text)).toBe(plain.some((one) => backtrack(one, text)));
+        const expected = plain.some((one) => backtrack(one, text));
+        expect(compileGlob(glob).matches(text)).toBe(expected);
+        expect(compileGlob(glob, 0).matches(text), "without keeping states").toBe(expected);
       }),
       { numRuns: 20_000 },
     );
@@ -105,7 +107,45 @@ describe("a glob pattern", () => {
     const glob = compileGlob(`${"{*a,**a,a}".repeat(40)}b`);
     expect(glob.matches("a".repeat(5000))).toBe(false);
   });
+
+  it("matches the same paths if it keeps no states, also by patterns of hundreds of steps", () => {
+    const random = seeded(11);
+    const pick = (from: readonly string[]) => from[Math.floor(random() * from.length)]!;
+    const parts = ["**", "*", "?", "a", "[!b]", "{,?}", "{*,a{b,/}}", "{*}", "{**,{,a}}", "é", "[a-é]"];
+    const text = (from: readonly string[], count: number) =>
+      Array.from({ length: count }, () => pick(from)).join("");
+    const wrong: string[] = [];
+    for (let n = 0; n < 100; n++) {
+      const pattern = `**${text([pick(parts), pick(parts), pick(parts)], 100)}`;
+      const path = text(["a", "a", "b", "/", "é", "😀"], 60 + n);
+      const [kept, walked] = [compileGlob(pattern, 10_000), compileGlob(pattern, 0)];
+      for (let end = 0; end < path.length; end += 20) kept.matches(path.slice(0, end));
+      if (kept.matches(path) !== walked.matches(path)) wrong.push(`${pattern} on ${path}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it.each(["**a", "**?*", "**[!b]"])("takes milliseconds for 1,024 characters of %s", (part) => {
+    const random = seeded(3);
+    const path = `file:///${Array.from({ length: 4_088 }, () => (random() < 0.5 ? "a" : "b")).join("")}`;
+    const plain = fastestMs("**.jpg", path, 300);
+    const long = `**${part.repeat(1_000 / part.length)}`;
+    // 20 to 50 times as long; 4,000 to 14,000 times before 32 steps were walked at a time.
+    expect(fastestMs(long, path, 10) / plain).toBeLessThan(1_000);
+  });
 });
+
+/** How long a match takes that nothing interrupts. */
+function fastestMs(pattern: string, path: string, times: number): number {
+  const glob = compileGlob(pattern, 8);
+  let fastest = Number.POSITIVE_INFINITY;
+  for (let n = 0; n < times; n++) {
+    const begin = performance.now();
+    glob.matches(path);
+    fastest = Math.min(fastest, performance.now() - begin);
+  }
+  return fastest;
+}
 
 /** Braces multiplied out. */
 function expand(pattern: string): string[] {
