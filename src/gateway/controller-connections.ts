@@ -42,7 +42,7 @@ export class ControllerConnections {
 
   /**
    * Undefined if the controller does not answer in time, or `isOver`: the client has left. Throws `server_unavailable`
-   * if too many requests of the sender wait already.
+   * if too many requests of the sender wait already, or the turn of this one does not come in time.
    */
   async connect(sender: string, isOver: () => boolean): Promise<ControllerConnection | undefined> {
     if (!(await this.turn(sender, isOver))) return undefined;
@@ -62,7 +62,7 @@ export class ControllerConnections {
     return { socket, answered };
   }
 
-  /** False if its turn does not come in time. */
+  /** False if nobody wants its turn any more. */
   private turn(sender: string, isOver: () => boolean): Promise<boolean> | boolean {
     if (this.mayTake(sender)) {
       this.take(sender);
@@ -72,7 +72,7 @@ export class ControllerConnections {
       let isLate = false;
       const timer = setTimeout(() => {
         isLate = true;
-        resolve(false);
+        reject(tooLate());
       }, WAIT_MS);
       const begin = () => {
         clearTimeout(timer);
@@ -105,6 +105,12 @@ export class ControllerConnections {
     for (let next = this.waiting.shift(mayTake); next !== undefined; next = this.waiting.shift(mayTake))
       if (next.begin()) this.take(next.sender);
   }
+}
+
+function tooLate(): ServiceError {
+  const seconds = WAIT_MS / 1000;
+  const message = `the server is busy: the turn of this request at the controller did not come within ${seconds} s; try again in a second`;
+  return new ServiceError("server_unavailable", message, { retryAfterS: 1 });
 }
 
 function tooManyWaiting(): ServiceError {

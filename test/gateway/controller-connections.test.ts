@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FORWARDED_AT_ONCE_MAX } from "../../src/contracts/limits/requests.ts";
 import {
   type ControllerConnection,
@@ -24,6 +24,7 @@ describe("requests to the controller", () => {
     connections = new ControllerConnections(path);
   });
   afterEach(async () => {
+    vi.useRealTimers();
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
     rmSync(directory, { recursive: true });
@@ -46,6 +47,17 @@ describe("requests to the controller", () => {
     expect(greedy.length).toBeGreaterThanOrEqual(FORWARDED_AT_ONCE_MAX / 4);
     expect(await ask("second", 400)).not.toHaveLength(0);
     expect(await ask("third", 1)).toHaveLength(1);
+  });
+
+  it("say that the server is busy if their turn does not come in time", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    const ask = () => connections.connect("greedy", () => false);
+    const asked = Array.from({ length: FORWARDED_AT_ONCE_MAX }, ask);
+    vi.advanceTimersByTime(60_000);
+    const [ended] = (await Promise.allSettled(asked)).filter(({ status }) => status === "rejected");
+    expect(ended).toMatchObject({
+      reason: { code: "server_unavailable", message: expect.stringContaining("the server is busy") },
+    });
   });
 
   it("all go on as places are free, those of others in turn with those of a sender with many", async () => {

@@ -67,7 +67,7 @@ const REQUESTS: readonly LimitRow[] = [
   },
   {
     what: `open connections of each listener of a gateway; a new one ends one of the key or address with most, if that has more than 1/${requests.CONNECTIONS_SHARE} of all, else one that is idle`,
-    most: `${requests.CONNECTIONS_MAX}, and a third of the files that the gateway may open`,
+    most: `${requests.CONNECTIONS_MAX}, with TLS ${requests.TLS_CONNECTIONS_MAX}, and a third of the files that the gateway may open`,
     error: undefined,
     status: undefined,
   },

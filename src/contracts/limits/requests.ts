@@ -82,10 +82,12 @@ export const HANDSHAKE_MS = 20_000;
 /** Late connections that one turn of a gateway's event loop closes: 5 ms of work. */
 export const LATE_AT_ONCE_MAX = 64;
 /**
- * Open connections of one listener of a gateway, and at most a third of the files that it may open. A TLS connection holds
- * 53 KB, another one 15 KB, and up to 16 KB more while its head arrives.
+ * Open connections of one listener of a gateway, and at most a third of the files that it may open. Each holds 15 KB, and
+ * up to 16 KB more while its head arrives.
  */
 export const CONNECTIONS_MAX = 10_000;
+/** With TLS each holds 53 KB, and 100 KB with a whole head of 200 headers: 600 MB together. */
+export const TLS_CONNECTIONS_MAX = 6_000;
 /**
  * Beyond CONNECTIONS_MAX, a new connection closes one of the owner (a key, or an address without one) that has most, if
  * it has more than this part of all: a sixteenth. Sixteen addresses are needed to lock others out.

@@ -45,7 +45,7 @@ export class Listener implements Service {
     listenOn: ListenOn,
     tls: TlsFiles | undefined,
     take: RequestListener,
-    mostConnections = connectionsMax(),
+    mostConnections = connectionsMax(tls !== undefined),
     turns = readingTurns,
     handshakes = handshakeTurns,
   ) {
