@@ -12,6 +12,9 @@ import { root } from "./setup.mjs";
 const SYSTEMD = "/lib/systemd/systemd";
 const MEMORY = "3072M";
 const LIMIT_MS = 600_000;
+const PROBE_MS = 30_000;
+/** This machine's files, read-only. */
+const ROOT = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"];
 /** The directories that are writable there; their contents are lost with the kernel. */
 const TEMPORARY = "/run/temporary";
 
@@ -24,7 +27,15 @@ const EMPTY = ["/tmp", "/var/tmp"].filter(
 export function missingForOwnKernel() {
   const hasKernel = spawnSync("linux.uml", ["--version"], { stdio: "ignore" }).status === 0;
   if (!hasKernel) return "user-mode Linux (linux.uml), in Debian's package user-mode-linux";
-  return existsSync(SYSTEMD) ? undefined : `systemd (${SYSTEMD})`;
+  if (!existsSync(SYSTEMD)) return `systemd (${SYSTEMD})`;
+  return runsHere() ? undefined : "a processor whose registers user-mode Linux can hold (this one has AMX)";
+}
+
+/** Linux 6.1 has room for the registers of AVX-512, and not for those of AMX: then its first process ends at once. */
+function runsHere() {
+  const args = ["mem=64M", "init=/bin/true", "con=null", "con0=fd:0,fd:1"];
+  const { stdout } = spawnSync("linux.uml", [...ROOT, ...args], { timeout: PROBE_MS, encoding: "utf8" });
+  return !stdout.includes("ptrace set fp regs failed");
 }
 
 /**
@@ -38,8 +49,8 @@ export async function runInOwnKernel(command, env, read) {
     writeFileSync(join(directory, "status"), "");
     writeFileSync(join(directory, "init"), init(directory), { mode: 0o755 });
     writeFileSync(join(directory, "command"), shell(command, env));
-    const args = [`mem=${MEMORY}`, "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"];
-    await boot([...args, `init=${join(directory, "init")}`, "con=null", "con0=fd:0,fd:1"], {
+    const args = [`mem=${MEMORY}`, `init=${join(directory, "init")}`, "con=null", "con0=fd:0,fd:1"];
+    await boot([...ROOT, ...args], {
       PATH: process.env.PATH,
       HOME: directory,
       TMPDIR: tmpdir(),
