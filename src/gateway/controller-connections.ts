@@ -85,9 +85,9 @@ export class ControllerConnections {
     });
   }
 
-  /** A sender may have half as many places as stay free for others: 11 if it is alone. */
+  /** A sender may have four times as many places as stay free for others: 26 if it is alone. */
   private mayTake(sender: string): boolean {
-    return (this.bySender.get(sender) ?? 0) < (FORWARDED_AT_ONCE_MAX - this.atOnce) / 2;
+    return (this.bySender.get(sender) ?? 0) < 4 * (FORWARDED_AT_ONCE_MAX - this.atOnce);
   }
 
   private take(sender: string): void {
