@@ -102,8 +102,12 @@ export class ControllerConnections {
     if (left > 0) this.bySender.set(sender, left);
     else this.bySender.delete(sender);
     const mayTake = (next: string) => this.mayTake(next);
-    for (let next = this.waiting.shift(mayTake); next !== undefined; next = this.waiting.shift(mayTake))
+    // Without a free place nobody may, and thousands of senders may wait.
+    while (this.atOnce < FORWARDED_AT_ONCE_MAX) {
+      const next = this.waiting.shift(mayTake);
+      if (next === undefined) return;
       if (next.begin()) this.take(next.sender);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * How many jobs may be unfinished at once. Each is held in memory and looked at four times a second, also while it
- * waits. Paused ones count too: they all may go on at once. An API may have twice as many as stay free for the jobs of others. Pure.
+ * waits. Paused ones count too: they all may go on at once. An API may have twice as many as stay free for the jobs of
+ * others. Pure.
  */
 import { ServiceError } from "../../contracts/errors.ts";
 import { JOBS_UNFINISHED_MAX } from "../../contracts/limits/jobs.ts";
