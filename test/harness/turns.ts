@@ -1,4 +1,32 @@
-/** How long turns of this process's event loop take, in CPU time: a busy machine does not change it. */
+/** Turns of an event loop: how many there are, and how long they take in CPU time, which a busy machine does not change. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root, type TestServer } from "./server.ts";
+
+/** The longest turn of a server's processes: `env` for its start, and the milliseconds so far. */
+export function longestTurnOf({ dir }: TestServer) {
+  const file = join(dir, "longest-turn");
+  const program = join(root, "test", "harness", "longest-turn.mjs");
+  const env = { NODE_OPTIONS: `--import=${program}`, LONGEST_TURN: file };
+  return { env, ms: () => Number(readFileSync(file, "utf8")) };
+}
+
+/** What `work` resolves to, and how many turns the event loop takes meanwhile. */
+export async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
+  let turns = 0;
+  let isOver = false as boolean;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  try {
+    const result = await work();
+    return { result, turns };
+  } finally {
+    isOver = true;
+  }
+}
 
 /** The longest turn during the work. */
 export async function longestTurnCpuMs(work: () => Promise<void>): Promise<number> {

@@ -10,7 +10,8 @@ import { serverOver } from "../harness/answering-stores.ts";
 import { eventually } from "../harness/eventually.ts";
 import { peakMiB, resetPeak } from "../harness/peak-memory.ts";
 import { OBEDIENT } from "../harness/projects.ts";
-import { root, type TestServer } from "../harness/server.ts";
+import type { TestServer } from "../harness/server.ts";
+import { longestTurnOf } from "../harness/turns.ts";
 
 const entry = (key: string) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`;
 const ENTRIES = Array.from({ length: 1000 }, (_, i) => entry(`${i}${"k".repeat(900)}`)).join("");
@@ -37,15 +38,12 @@ describe("fifty checks of one key on a listing without a match", () => {
     due.add(() => response.end(page));
   });
   let server: TestServer;
-  let longestTurn: string;
+  let longestTurn: ReturnType<typeof longestTurnOf>;
   let [many, other] = ["", ""];
   beforeAll(async () => {
     server = await serverOver(store);
-    longestTurn = join(server.dir, "longest-turn");
-    await server.start({
-      NODE_OPTIONS: `--import=${join(root, "test", "harness", "longest-turn.mjs")}`,
-      LONGEST_TURN: longestTurn,
-    });
+    longestTurn = longestTurnOf(server);
+    await server.start(longestTurn.env);
     const api = (name: string) => `- name: ${name}\n  kind: BatchAPI\n  predictor: {path: p.py}\n`;
     server.deploy({ "quern.yaml": api("jobs") + api("others"), "p.py": OBEDIENT }, { wait: false });
     [many, other] = [await keyOf("jobs"), await keyOf("others")];
@@ -107,7 +105,7 @@ describe("fifty checks of one key on a listing without a match", () => {
       const first = new Set(pages().slice(0, 5 * LISTED));
       expect(first.size).toBeLessThanOrEqual(2 * LISTED);
       // The limits are generous because the machine may be busy: it takes 100 ms, to load the client of S3, and 360 MiB.
-      expect(Number(readFileSync(longestTurn, "utf8"))).toBeLessThan(300);
+      expect(longestTurn.ms()).toBeLessThan(300);
       expect(peakMiB(controller)).toBeLessThan(700);
     },
     180_000,

@@ -5,27 +5,11 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readLogLines } from "../../src/observe/log-files.ts";
 import { readAudit } from "../../src/observe/read-audit.ts";
+import { countTurns } from "../harness/turns.ts";
 
 const FOLLOWERS = 100;
 const STEP_BYTES = 32 * 1024;
 const BYTES = 16 * STEP_BYTES;
-
-/** What `work` resolves to, and how many turns the event loop takes meanwhile. */
-async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
-  let turns = 0;
-  let isOver = false as boolean;
-  const count = () => {
-    turns++;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
-  try {
-    const result = await work();
-    return { result, turns };
-  } finally {
-    isOver = true;
-  }
-}
 
 async function inDirectory(work: (directory: string) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "quern-followers-"));

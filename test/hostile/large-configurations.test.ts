@@ -3,9 +3,7 @@
  * show what is deployed now.
  */
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { identityOf, saveVersion } from "../../src/apis/records/api-rows.ts";
 import { apiSchema } from "../../src/contracts/config/apis.ts";
@@ -13,7 +11,8 @@ import { LISTS_OF_A_KEY_MAX } from "../../src/contracts/limits/responses.ts";
 
 import { eventually } from "../harness/eventually.ts";
 import { ECHO } from "../harness/projects.ts";
-import { root, TestServer } from "../harness/server.ts";
+import { TestServer } from "../harness/server.ts";
+import { longestTurnOf } from "../harness/turns.ts";
 
 const APIS = 60;
 /** Nearly as long as one may be, with as many names as fit. */
@@ -26,13 +25,10 @@ interface View {
 
 describe("many APIs with large configurations", () => {
   const server = new TestServer();
-  const longestTurn = join(server.dir, "longest-turn");
+  const longestTurn = longestTurnOf(server);
   let key = "";
   beforeAll(async () => {
-    await server.start({
-      NODE_OPTIONS: `--import=${join(root, "test", "harness", "longest-turn.mjs")}`,
-      LONGEST_TURN: longestTurn,
-    });
+    await server.start(longestTurn.env);
     server.deploy({
       "quern.yaml": "- {name: first, kind: BatchAPI, predictor: {path: p.py}}\n",
       "p.py": ECHO,
@@ -73,7 +69,7 @@ describe("many APIs with large configurations", () => {
     expect(apis).toHaveLength(APIS + 1);
     expect(apis[0]!.spec.predictor.config).toEqual({ ...LARGE, password: "***" });
     // The limit is generous because the machine may be busy. It took 10 seconds.
-    expect(Number(readFileSync(longestTurn, "utf8"))).toBeLessThan(300);
+    expect(longestTurn.ms()).toBeLessThan(300);
   }, 120_000);
 
   it("are shown as they are deployed now", async () => {

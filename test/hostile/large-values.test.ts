@@ -1,23 +1,20 @@
 /** Aggregates of hundreds of megabytes: whoever asks for an application keeps nobody waiting. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApplicationState } from "../../src/contracts/config/applications.ts";
 import { applicationDirectory } from "../../src/contracts/data-layout.ts";
 import { applicationServer, IrisExample, lightModel } from "../harness/iris-example.ts";
 import { peakMiB, resetPeak } from "../harness/peak-memory.ts";
-import { root } from "../harness/server.ts";
+import { longestTurnOf } from "../harness/turns.ts";
 
 describe("an application with huge aggregates", () => {
   const server = applicationServer();
   const iris = new IrisExample(server);
-  const longestTurn = join(server.dir, "longest-turn");
+  const longestTurn = longestTurnOf(server);
   let key = "";
   beforeAll(async () => {
-    await server.start({
-      NODE_OPTIONS: `--import=${join(root, "test", "harness", "longest-turn.mjs")}`,
-      LONGEST_TURN: longestTurn,
-    });
+    await server.start(longestTurn.env);
     iris.write(lightModel());
     iris.deploy();
     key = server.cli(["keys", "create", "--scope", "view"]).out.trim();
@@ -56,7 +53,7 @@ describe("an application with huge aggregates", () => {
     expect(server.child("controller")).toBe(controller);
     expect(peakMiB(controller)).toBeLessThan(600);
     // Generous, because the machine may be busy.
-    expect(Number(readFileSync(longestTurn, "utf8"))).toBeLessThan(300);
+    expect(longestTurn.ms()).toBeLessThan(300);
     expect(server.cli(["get", "-a", "iris", "aggregate", "class_index"]).out).toContain("the whole is");
   });
 });

@@ -11,6 +11,7 @@ import { LISTS_OF_A_KEY_MAX } from "../../src/contracts/limits/responses.ts";
 import { streamText } from "../../src/control/answers/stream-text.ts";
 import { eventually } from "../harness/eventually.ts";
 import { TestServer } from "../harness/server.ts";
+import { countTurns } from "../harness/turns.ts";
 
 const FAILS = `
 class PythonPredictor:
@@ -173,13 +174,6 @@ describe("unread lists of failures", () => {
 
 it("all lists together take one slice per turn of the event loop", async () => {
   const [ANSWERS, CHUNKS] = [20, 5];
-  let turns = 0;
-  let isOver = false as boolean;
-  const count = () => {
-    turns++;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
   async function* chunks() {
     for (let i = 0; i < CHUNKS; i++) {
       const endMs = performance.now() + SLICE_MS;
@@ -189,8 +183,7 @@ it("all lists together take one slice per turn of the event loop", async () => {
   }
   const context = { env: { outgoing: new EventEmitter().setMaxListeners(ANSWERS) } } as unknown as Context;
   const read = () => streamText(context, chunks(), "text/plain").text();
-  const texts = await Promise.all(Array.from({ length: ANSWERS }, read));
-  isOver = true;
+  const { result: texts, turns } = await countTurns(() => Promise.all(Array.from({ length: ANSWERS }, read)));
   expect(new Set(texts)).toEqual(new Set(["x".repeat(CHUNKS)]));
   expect(turns).toBeGreaterThanOrEqual(ANSWERS * CHUNKS);
 });
