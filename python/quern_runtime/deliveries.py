@@ -51,6 +51,10 @@ class Deliveries:
         self._has_output = has_output
         self._needs_values = needs_values
 
+    def drop_predictor(self) -> None:
+        """Its job has ended, and another one follows."""
+        self._predictor = None
+
     def __bool__(self) -> bool:
         """Whether a batch can run now. None does while the socket has not taken what earlier ones returned: nothing
         is sent during predict(), so a long one would keep finished batches from the controller.

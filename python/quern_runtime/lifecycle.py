@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import protocol
 from .faults import FAULT_MESSAGE_BYTES_MAX, cut, encode, fault
 from .forks import leave_if_child
-from .load_predictor import PredictorError, load_predictor
-from .log_stream import report
+from .load_predictor import PredictorError, load_class, make_predictor
+from .log_stream import log_to, report
 from .missing_module import advice
 
 if TYPE_CHECKING:
@@ -34,14 +34,21 @@ class Lifecycle:
         # None for a replica of a real-time API.
         self.job_id: str | None = None
         self.predictor: Predictor | None = None
+        self._class: Any = None
 
     def load(self, connection: Connection, init: Init) -> None:
-        """Loads the class and makes the predictor; answers READY or INIT_FAILED."""
+        """Loads the class and makes the predictor; answers READY or INIT_FAILED. A process that has worked for another
+        job has the class already: the new job gets a new predictor.
+        """
         self.state = "initializing"
         self.api_id = init["api_id"]
         self.job_id = (init.get("job_spec") or {}).get("job_id")
+        if "log_file" in init:
+            log_to(init["log_file"])
         try:
-            predictor = load_predictor(init)
+            self._drop_predictor()
+            self._class = self._class or load_class(init)
+            predictor = make_predictor(self._class, init)
             leave_if_child()
         except BaseException as error:
             leave_if_child(error)
@@ -55,9 +62,11 @@ class Lifecycle:
             )
         else:
             self._predictions.set_up(predictor, init)
-        # What was loaded stays in memory: the collector need not walk through it with every request.
-        gc.collect()
-        gc.freeze()
+        # What was loaded stays in memory: the collector need not walk through it with every request. The predictor of a
+        # job does not stay if others follow.
+        if not init.get("may_be_reused", False):
+            gc.collect()
+            gc.freeze()
         self.state = "ready"
         ready = {
             "wants": predictor.wants,
@@ -65,6 +74,13 @@ class Lifecycle:
             "has_on_job_complete": predictor.on_job_complete is not None,
         }
         connection.send(protocol.READY, 0, json.dumps(ready).encode())
+
+    def _drop_predictor(self) -> None:
+        """The former job's: its memory is free before the next one is made."""
+        if self.predictor is not None:
+            self.predictor.close()
+            self.predictor = None
+            self._deliveries.drop_predictor()
 
     def describe(self, is_draining: bool) -> dict[str, object]:
         """What a WELCOME says about the class."""

@@ -91,6 +91,11 @@ class Predictor:
         given = {"job_spec": self._job_spec} if "job_spec" in _names(self.on_job_complete) else {}
         self._finish(self.on_job_complete(**given))
 
+    def close(self) -> None:
+        """Nothing is called any more."""
+        if self._loop is not None:
+            self._loop.close()
+
     def _post_predict(self, response: Any, arguments: Arguments) -> Any:
         given: Arguments = {"response": response, "payload": None, "query_params": None, "headers": None, **arguments}
         return self.instance.post_predict(
@@ -124,14 +129,19 @@ def merge_config(base: dict[str, Any], override: dict[str, Any]) -> dict[str, An
     return merged
 
 
-def load_predictor(init: Init) -> Predictor:
-    """Loads the class that an INIT message names and makes its instance.
+def load_class(init: Init) -> Any:
+    """Loads the class that an INIT message names, and checks it.
 
-    Raises PredictorError if the class is missing or its methods have other arguments. Exceptions of user code pass
-    through.
+    Raises PredictorError if it is missing or its methods have other arguments. Exceptions of user code pass through.
     """
     predictor_class = _load_class(init["project"], init["path"], init.get("python_path"))
     _check_class(predictor_class)
+    return predictor_class
+
+
+def make_predictor(predictor_class: Any, init: Init) -> Predictor:
+    """Makes an instance for the job or API of an INIT message. Exceptions of user code pass through."""
+    os.chdir(init["project"])
     config = merge_config(json.loads(init["api_config"]), json.loads(init.get("job_config") or "{}"))
     job_spec = _job_spec(init)
     arguments: Arguments = {"config": config}

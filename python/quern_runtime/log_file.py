@@ -28,14 +28,19 @@ class LogFile:
     """Whole lines to descriptors of one file, within the bounds. Without a path (tests, tools) nothing is bounded."""
 
     def __init__(self, path: str | None) -> None:
-        self._path = path
-        self._identity = None if path is None else _identity(os.stat(path))
-        # Bytes written since the file's size was checked.
-        self._unseen = UNSEEN_BYTES_MAX
-        # Dropped bytes, not yet reported in the log.
-        self._lost = 0
         self._lock = threading.RLock()
+        self.move_to(path)
         os.register_at_fork(after_in_child=self._after_fork)
+
+    def move_to(self, path: str | None) -> None:
+        """The descriptors are of this file from now on."""
+        with self._lock:
+            self._path = path
+            self._identity = None if path is None else _identity(os.stat(path))
+            # Bytes written since the file's size was checked.
+            self._unseen = UNSEEN_BYTES_MAX
+            # Dropped bytes, not yet reported in the log.
+            self._lost = 0
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()

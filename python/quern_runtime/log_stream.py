@@ -20,6 +20,9 @@ TEXT_BYTES_MAX = LINE_BYTES_MAX - 128
 # Lines are written in blocks of about this size, so that the file's bound holds within one print() too.
 BLOCK_BYTES = 256 * 1024
 
+# The file of both standard streams.
+_log = LogFile(None)
+
 
 class StampedLines(io.TextIOBase):
     """A text stream that writes `<RFC 3339 time> <line>` to a log file, each write() with whole lines only."""
@@ -109,11 +112,25 @@ def report(text: str) -> None:
             continue
 
 
+def log_to(path: str) -> None:
+    """From now on, what this process and its future children print goes to another file: that of its next job."""
+    close_standard_streams()
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        for standard in (1, 2):
+            os.dup2(descriptor, standard)
+    finally:
+        os.close(descriptor)
+    _log.move_to(path)
+
+
 def redirect_standard_streams() -> None:
     """Replaces sys.stdout and sys.stderr by stamped streams. Both write to one file, whose path the server gives."""
-    log = LogFile(os.environ.pop("QUERN_WORKER_LOG", None))
-    sys.stdout = sys.__stdout__ = StampedLines(1, log)  # type: ignore[misc, assignment]
-    sys.stderr = sys.__stderr__ = StampedLines(2, log)  # type: ignore[misc, assignment]
+    path = os.environ.pop("QUERN_WORKER_LOG", None)
+    if path is not None:
+        _log.move_to(path)
+    sys.stdout = sys.__stdout__ = StampedLines(1, _log)  # type: ignore[misc, assignment]
+    sys.stderr = sys.__stderr__ = StampedLines(2, _log)  # type: ignore[misc, assignment]
 
 
 def close_standard_streams() -> None:

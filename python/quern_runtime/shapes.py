@@ -76,6 +76,8 @@ class Init(_InitNeeds, total=False):
     monitoring: MonitoringInit | None
     response: str
     max_requests: int
+    may_be_reused: bool
+    log_file: str
     has_output: bool
     needs_value_per_item: bool
 

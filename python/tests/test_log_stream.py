@@ -49,6 +49,16 @@ class Bounds(unittest.TestCase):
         self.assertEqual(numbers, list(range(numbers[0], 30_000)))
         self.assertEqual(sorted(os.listdir(self.directory.name)), ["w.log", "w.log.1"])
 
+    def test_after_a_move_the_other_file_is_bounded(self):
+        other = os.path.join(self.directory.name, "other.log")
+        print("before", file=self.stream)
+        os.dup2(os.open(other, os.O_CREAT | os.O_APPEND | os.O_WRONLY), self.descriptor)
+        self.log.move_to(other)
+        for n in range(12_000):
+            print("%09d%s" % (n, "." * 990), file=self.stream)
+        self.assertTrue(self.read().endswith("before\n"))
+        self.assertEqual(sorted(os.listdir(self.directory.name)), ["other.log", "other.log.1", "w.log"])
+
     def test_one_print_of_many_lines_stays_within_the_limits_too(self):
         self.stream.write(("x" * 99 + "\n") * 300_000)
         self.assertLessEqual(os.stat(self.path).st_size, log_file.FILE_BYTES_MAX)

@@ -13,7 +13,7 @@ from quern_runtime.check_predictor import check_source
 from quern_runtime.faults import PayloadError, fault
 from quern_runtime.former import FORMER_ARGUMENTS, FORMER_CLASSES
 from quern_runtime.http_payload import parse_payload
-from quern_runtime.load_predictor import PredictorError, load_predictor, merge_config
+from quern_runtime.load_predictor import PredictorError, load_class, make_predictor, merge_config
 from quern_runtime.missing_module import advice
 from quern_runtime.note import Note
 
@@ -54,7 +54,8 @@ class Signatures(unittest.TestCase):
             file.write(textwrap.dedent(source))
         before = os.getcwd()
         try:
-            return load_predictor({"project": project, "path": "p.py", "api_config": "{}", **init})
+            message = {"project": project, "path": "p.py", "api_config": "{}", **init}
+            return make_predictor(load_class(message), message)
         finally:
             os.chdir(before)
 

@@ -1,5 +1,5 @@
 /** Detects from an error what the machine has run out of, and waits until it is available again. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** No bytes, no inodes, or no quota of either is left. */
@@ -33,6 +33,17 @@ export function makeDirectories(path: string): void {
     if (code !== "ENOENT" || dirname(path) === path) throw error;
     makeDirectories(dirname(path));
     mkdirSync(path, { recursive: true, mode: 0o700 });
+  }
+}
+
+/** Opens a file that only its owner may read, and makes its directory if that is missing. Most directories are there. */
+export function openInDirectory(file: string, flags: string): number {
+  try {
+    return openSync(file, flags, 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    makeDirectories(dirname(file));
+    return openSync(file, flags, 0o600);
   }
 }
 

@@ -92,12 +92,9 @@ export class Dispatching implements Phase, WorkersOwner {
     const { job_id } = run.job;
     const kept = run.job.isolates === 1 ? await filesOfParts(db, job_id) : [];
     await run.output?.begin(plan.totalBatches, (settled) => eachSettled(db, job_id, settled), kept);
-    return new Dispatching(run, before, plan, {
-      condemned: await condemned(db, job_id),
-      alone: await suspects(db, job_id, INTERRUPTIONS_MAX),
-      recordedBefore: await recordedBefore(run),
-      attempts: await chargedAttempts(db, job_id),
-    });
+    // No batch of a job that this run has enqueued was at a worker before.
+    const left = run.job.status === "status_enqueuing" ? nothingBefore() : await leftOf(run);
+    return new Dispatching(run, before, plan, left);
   }
 
   get wantedWorkers(): number {
@@ -155,6 +152,21 @@ export class Dispatching implements Phase, WorkersOwner {
     await this.close();
     await this.inputClosed;
   }
+}
+
+function nothingBefore(): Left {
+  return { condemned: new Set(), alone: new Set(), recordedBefore: 0, attempts: new Map() };
+}
+
+async function leftOf(run: RunOfJob): Promise<Left> {
+  const { db } = run.deps;
+  const { job_id } = run.job;
+  return {
+    condemned: await condemned(db, job_id),
+    alone: await suspects(db, job_id, INTERRUPTIONS_MAX),
+    recordedBefore: await recordedBefore(run),
+    attempts: await chargedAttempts(db, job_id),
+  };
 }
 
 /** Calls `settled` with each settled batch of the job. */

@@ -58,6 +58,8 @@ export class Enqueuing implements Phase, WorkersOwner {
       by: workersOf(job_id, api_name, priority),
       start: (gpus) => deps.startWorker(api_name, api_id, job_id, gpus),
       forget: deps.forgetWorker,
+      warm: api.reusesWorkers ? deps.warmWorkers.of({ api_name, api_id, compute: api.compute }) : undefined,
+      takeOver: (process) => deps.takeOverWorker(process, job_id),
       init: async (total) => ({
         ...api.init,
         job_config: await configText(deps.db, job_id),

@@ -11,6 +11,7 @@ import type { ObjectStore } from "../object-store/object-store.ts";
 import type { Init } from "../protocol/messages.ts";
 import type { Solitude } from "./dispatch/solitude.ts";
 import type { NamedQueue } from "./letters/queue-turns.ts";
+import type { WarmWorkers } from "./warm/warm-workers.ts";
 
 /** The API version that a job was submitted to, as far as a job needs it. */
 export interface JobApi {
@@ -22,6 +23,8 @@ export interface JobApi {
   lifetime: Lifetime;
   /** The compute that one worker reserves. */
   compute: Compute;
+  /** `predictor.reuse_worker`. */
+  reusesWorkers: boolean;
 }
 
 export interface JobDeps {
@@ -56,6 +59,10 @@ export interface JobDeps {
     jobId: string,
     gpus: readonly string[],
   ) => Promise<RunningWorker>;
+  /** Records that a process of the version works for this job from now on. Resolves to the file for its output. */
+  takeOverWorker: (process: RunningWorker, jobId: string) => Promise<string>;
+  /** Processes between two jobs. */
+  warmWorkers: WarmWorkers;
   /** Deletes the record of a worker that is gone. */
   forgetWorker: (workerId: string) => Promise<void>;
   /** Whether a dead letter queue certainly does not exist. */

@@ -206,11 +206,12 @@ export class JobRun implements Service, RunOfJob, Ticking {
       await phase.close();
       return await (isFirst ? finishJob : closeJob)(this.deps, this.job.job_id, cause);
     } finally {
-      if (isFirst) contain("a job's end", () => this.leaveWorkers(phase).finally(this.resolveEnded));
+      if (isFirst) contain("a job's end", () => this.leaveWorkers(phase, cause).finally(this.resolveEnded));
     }
   }
 
-  private async leaveWorkers(phase: Phase): Promise<void> {
+  private async leaveWorkers(phase: Phase, cause: EndCause): Promise<void> {
+    if (cause.kind === "settled") phase.workers.handOnAll();
     await phase.workers.stopAll(STOP_GRACE_MS);
     await this.ownOutput.close();
   }

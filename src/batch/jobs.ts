@@ -58,9 +58,9 @@ export class Jobs implements Service {
     for (const row of await unfinishedJobs(db)) await this.runs.goOn(row, this.lostWorkers.get(row.job_id));
   }
 
-  stop(): Promise<void> {
+  async stop(): Promise<void> {
     this.stopping.abort();
-    return this.runs.stopAll();
+    await Promise.all([this.runs.stopAll(), this.deps.warmWorkers.stop()]);
   }
 
   /** A job is in progress. */
@@ -164,6 +164,7 @@ export class Jobs implements Service {
     const ids = await closeJobsOf(this.patientDeps.db, apiName);
     // Newest first, so that jobs that wait do not get the compute of those that end.
     for (const id of ids.reverse()) await this.endStopped(id, true);
+    await this.deps.warmWorkers.endOf(apiName);
   }
 
   /** `isClosed`: its closing record is there already, and nobody else makes the end. */

@@ -4,7 +4,14 @@ import { join } from "node:path";
 import type { Capabilities } from "../access/capabilities.ts";
 import { assertDeployed, setApiPaused } from "../apis/api-reader.ts";
 import { findVersion, hasPredictor } from "../apis/records/api-rows.ts";
-import { computeOf, initOf, lifetimeOf, startWorker, timeoutMsOf } from "../apis/replicas/start-worker.ts";
+import {
+  computeOf,
+  initOf,
+  lifetimeOf,
+  startWorker,
+  takeOverWorker,
+  timeoutMsOf,
+} from "../apis/replicas/start-worker.ts";
 import { makeDirectories } from "../base/disk-full.ts";
 import { armKillPoint } from "../base/kill-points.ts";
 import { Solitude } from "../batch/dispatch/solitude.ts";
@@ -14,6 +21,7 @@ import type { JobDeps } from "../batch/job-deps.ts";
 import { Jobs } from "../batch/jobs.ts";
 import { Outbox } from "../batch/letters/outbox.ts";
 import { Sqs } from "../batch/letters/sqs.ts";
+import { WarmWorkers } from "../batch/warm/warm-workers.ts";
 import { jobLogDirectory, outputsDirectory } from "../contracts/data-layout.ts";
 import { parseQueueName } from "../contracts/queues.ts";
 import { makeTemporaryDirectory } from "../database/data-directory.ts";
@@ -76,6 +84,7 @@ export function buildJobs(
       throw new Error(`version ${apiId} of ${name} is gone`);
     return version;
   };
+  const forget = (workerId: string) => forgetWorker(infrastructure, capabilities, workerId);
   const deps: JobDeps = {
     ...storesAndQueues,
     db,
@@ -96,11 +105,14 @@ export function buildJobs(
         timeoutMs: timeoutMsOf(version),
         lifetime: lifetimeOf(version),
         compute: computeOf(version),
+        reusesWorkers: version.config.predictor.reuse_worker === true,
       };
     },
     startWorker: async (name, apiId, jobId, gpus) =>
       startWorker(workerDeps, await findApiVersion(name, apiId), jobId, gpus),
-    forgetWorker: (workerId) => forgetWorker(infrastructure, capabilities, workerId),
+    takeOverWorker: (process, jobId) => takeOverWorker(workerDeps, process, jobId),
+    warmWorkers: new WarmWorkers({ account, forgetWorker: forget }),
+    forgetWorker: forget,
     jobLog: jobLogOf(dataDir),
   };
   return new Jobs(deps, lostWorkers);

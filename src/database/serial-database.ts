@@ -3,7 +3,8 @@
  * transaction lets no other statement in. The drivers' differences are below this.
  *
  * Changes that wait together are committed together: a commit waits for the disk, and a small job has ten. Each of them
- * has a savepoint, so it fails alone. Nobody hears of a change, or of what a query saw of it, before it is durable.
+ * fails alone: a transaction has a savepoint, and a statement undoes itself. Nobody hears of a change, or of what a query
+ * saw of it, before it is durable.
  */
 import { inBackground } from "../base/boundary.ts";
 import { CHANGES_TOGETHER_MAX } from "../contracts/limits/database.ts";
@@ -25,6 +26,9 @@ interface Task {
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
 }
+
+/** The first statement of changes that are committed together: it can be released only while their transaction lasts. */
+const ALIVE = "SAVEPOINT alive";
 
 /** Tells the caller of a task how it ended. */
 type Tell = () => void;
@@ -115,10 +119,11 @@ export class SerialDatabase implements Database {
     try {
       return await this.committed(async () => {
         const tells: Tell[] = [];
+        await this.connection.run(ALIVE);
         for (const task of tasks) {
           if (begun.length > 0 && performance.now() >= endMs) break;
           begun.push(task);
-          tells.push(await this.inSavepoint(task));
+          tells.push(await (task.kind === "transaction" ? this.inSavepoint(task) : this.inPlace(task)));
         }
         return tells;
       });
@@ -148,6 +153,17 @@ export class SerialDatabase implements Database {
     }
   }
 
+  /** A statement that fails has changed nothing, unless the whole transaction is gone: then this throws. */
+  private async inPlace({ work, resolve, reject }: Task): Promise<Tell> {
+    try {
+      const value = await work();
+      return () => resolve(value);
+    } catch (error) {
+      await this.assertAlive(error);
+      return () => reject(error);
+    }
+  }
+
   /** Throws if the whole transaction is gone, as after an error of the disk (https://sqlite.org/lang_transaction.html). */
   private async inSavepoint({ work, resolve, reject }: Task): Promise<Tell> {
     await this.connection.run("SAVEPOINT task");
@@ -158,6 +174,15 @@ export class SerialDatabase implements Database {
     } catch (error) {
       await this.undo(error);
       return () => reject(error);
+    }
+  }
+
+  private async assertAlive(error: unknown): Promise<void> {
+    try {
+      await this.connection.run("RELEASE alive");
+      await this.connection.run(ALIVE);
+    } catch {
+      throw error;
     }
   }
 

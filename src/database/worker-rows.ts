@@ -46,6 +46,11 @@ export async function saveWorker(db: Database, record: WorkerRecord): Promise<vo
   await db.run(`INSERT INTO workers (${COLUMNS.join(", ")}) VALUES (${places})`, values);
 }
 
+/** The worker works for another job from now on. */
+export async function setJobOfWorker(db: Database, workerId: string, jobId: string): Promise<void> {
+  await db.run("UPDATE workers SET job_id = ? WHERE worker_id = ?", [jobId, workerId]);
+}
+
 export async function deleteWorker(db: Statements, workerId: string): Promise<void> {
   await db.run("DELETE FROM workers WHERE worker_id = ?", [workerId]);
 }

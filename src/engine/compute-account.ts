@@ -25,6 +25,7 @@ export class ComputeAccount {
   /** All granted reservations. */
   private readonly held = new Map<Reservation, Held>();
   private readonly queue: ComputeQueue;
+  private tellTaken: () => void = () => {};
 
   constructor(total: Omit<Compute, "gpus"> & { gpus: readonly string[] }) {
     const { cpuMillis, memoryBytes, gpus } = total;
@@ -39,6 +40,11 @@ export class ComputeAccount {
     const ask: WaitingAsk = { need, onReserved, by, sinceMs: performance.now(), reservation: undefined };
     this.queue.add(ask);
     return ask;
+  }
+
+  /** `listener` is called when something has been reserved. */
+  onTaken(listener: () => void): void {
+    this.tellTaken = listener;
   }
 
   /** How many requests wait. */
@@ -185,6 +191,7 @@ export class ComputeAccount {
     this.free.memoryBytes -= memoryBytes;
     const reservation = { cpuMillis, memoryBytes, gpus };
     this.held.set(reservation, newlyHeld(reservation, by));
+    this.tellTaken();
     return reservation;
   }
 

@@ -65,6 +65,8 @@ export interface RunningWorker {
   /** Sends SIGTERM to the process group, and SIGKILL after `graceMs`. Resolves once the process is gone. */
   stop(graceMs: number): Promise<void>;
   kill(): void;
+  /** The process goes on with another job, and writes its output to this file from now on. */
+  logTo(logFile: string): void;
 }
 
 /** What a worker and its children use now, and what they may use. */

@@ -24,14 +24,22 @@ export function ageMsOf({ process_start }: WorkerIdentity): number {
 export class Wear {
   private readonly lifetime: Lifetime;
   private readonly begunMs = performance.now();
+  /** Batches of former jobs. */
+  private former = 0;
 
   /** The worker has just been started. */
   constructor(lifetime: Lifetime) {
     this.lifetime = lifetime;
   }
 
-  /** How many batches it may still get after so many: none once it is too old and has done one. */
-  leftAfter(batches: number): number {
+  /** A job has ended in which it got so many batches. */
+  add(batches: number): void {
+    this.former += batches;
+  }
+
+  /** How many batches it may still get after so many of its job: none once it is too old and has done one. */
+  leftAfter(ofJob: number): number {
+    const batches = this.former + ofJob;
     const { maxRequests = Number.POSITIVE_INFINITY, maxAgeMs } = this.lifetime;
     const isTooOld = batches > 0 && maxAgeMs !== undefined && performance.now() - this.begunMs >= maxAgeMs;
     return isTooOld ? 0 : maxRequests - batches;

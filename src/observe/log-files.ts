@@ -2,11 +2,11 @@
  * Log files of workers and jobs: one log per writer, each line `<RFC 3339 time> <text>`. Reading merges the logs of a
  * directory by time. A line without a time (for example from a C library) belongs to the line before it.
  */
-import { closeSync, fstatSync, openSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, writeSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { delay, OneEachTurn, wallMs } from "../base/clock.ts";
-import { makeDirectories, shortageOf } from "../base/disk-full.ts";
+import { openInDirectory, shortageOf } from "../base/disk-full.ts";
 import { printableLine } from "../base/printable.ts";
 import { FORMER_LOGS_KEPT, LOG_FILE_BYTES_MAX, LOG_LINE_BYTES_MAX } from "../contracts/limits/logs.ts";
 import { hideInText } from "../contracts/secrets.ts";
@@ -52,8 +52,7 @@ const TURNS = new OneEachTurn();
  */
 export function appendLogLine(file: string, line: string): void {
   try {
-    makeDirectories(dirname(file));
-    const fd = openSync(file, "a+", 0o600);
+    const fd = openInDirectory(file, "a+");
     try {
       if (fstatSync(fd).size >= LOG_FILE_BYTES_MAX) rotateLog(file, fd, LOG_FILE_BYTES_MAX);
       const text = cutText(printableLine(hideInText(line)), LOG_LINE_BYTES_MAX);

@@ -95,6 +95,10 @@ export interface Init {
   max_requests?: number;
   /** The job has an output: the worker sends what `predict()` returned as rows (OUTPUT), and ACKs have their sizes. */
   has_output?: boolean;
+  /** `predictor.reuse_worker`: other jobs of the version may follow in the same process, each with an INIT. */
+  may_be_reused?: boolean;
+  /** The worker has worked for another job, and writes its output to this file from now on. */
+  log_file?: string | undefined;
   /** With an output: `predict()` must return one value an item, because a batch that fails is run again in parts. */
   needs_value_per_item?: boolean;
 }

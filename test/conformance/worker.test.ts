@@ -1,6 +1,6 @@
 /** One suite for the worker, over a Unix socket and over TCP with a token: what docs/worker-protocol.md promises. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -489,6 +489,27 @@ class PythonPredictor:
       message: string;
     };
     expect(JSON.parse(message)).toEqual([[null, 1], 1, 1]);
+  });
+
+  it("goes on with another job, on another connection of its controller, with a new predictor", async () => {
+    writeFileSync(
+      join(dir, "predictor.py"),
+      `MADE = []
+class PythonPredictor:
+  def __init__(self, config, job_spec):
+    MADE.append(job_spec["job_id"])
+    print("made for", MADE[-1])
+  def predict(self, payload, batch_id): raise OSError(batch_id + " of " + " ".join(MADE))
+`,
+    );
+    const first = await ready({ job_spec: { job_id: "a" }, may_be_reused: true });
+    const log = join(dir, "b.log");
+    const second = await ready({ job_spec: { job_id: "b" }, may_be_reused: true, log_file: log });
+    await eventually("the first connection is closed", () => first.isClosed);
+    second.lease(1, [[7, [1]]]);
+    const { id, body } = await second.next("ACK");
+    expect(decodeAck(id, body).failures).toMatchObject([{ fault: { message: "b-7 of a b" } }]);
+    expect(readFileSync(log, "utf8")).toMatch(/^\S+Z made for b\n/);
   });
 
   it("closes a connection that breaks the protocol, and serves the others", async () => {

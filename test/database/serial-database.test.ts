@@ -113,6 +113,17 @@ describe("changes", () => {
     expect(numbers()).toEqual([3, 4]);
   });
 
+  it("all fail if a statement has ended the transaction with its error", async () => {
+    before = (sql) => {
+      if (!sql.startsWith("INSERT") || statements.length < 3) return;
+      before = () => {};
+      driver.exec("ROLLBACK");
+      throw new Error("the disk is full");
+    };
+    expect(await states([insert(1), insert(2), insert(3)])).toEqual(["rejected", "rejected", "fulfilled"]);
+    expect(numbers()).toEqual([3]);
+  });
+
   it("all fail if a transaction hid such an error", async () => {
     const hidden = async () => driver.exec("ROLLBACK");
     expect(await states([insert(1), db.transaction(hidden)])).toEqual(["rejected", "rejected"]);

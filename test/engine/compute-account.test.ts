@@ -21,6 +21,8 @@ function jobWorkers(account: ComputeAccount): JobWorkers {
     compute: { cpuMillis: 200, memoryBytes: 0, gpus: 0 },
     start: () => Promise.reject(new Error("there is no room")),
     forget: async () => {},
+    warm: undefined,
+    takeOver: () => Promise.reject(new Error("none is reused")),
     init: () => {
       throw new Error("none is started");
     },

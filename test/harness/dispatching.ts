@@ -17,7 +17,8 @@ import { condemned, saveInHand } from "../../src/batch/records/interrupted-batch
 import { writeItemsFile } from "../../src/batch/records/items-file.ts";
 import { jobInput } from "../../src/batch/records/job-input.ts";
 import { insertJob, type JobRow, jobById } from "../../src/batch/records/job-rows.ts";
-import { BatchWorker, type BatchWorkerEvents } from "../../src/batch/workers/batch-worker.ts";
+import { BatchWorker } from "../../src/batch/workers/batch-worker.ts";
+import type { BatchWorkerEvents } from "../../src/batch/workers/batch-worker-events.ts";
 import { WorkerLosses } from "../../src/batch/workers/worker-losses.ts";
 import { itemsFile } from "../../src/contracts/data-layout.ts";
 import type { Database, Statements } from "../../src/database/database.ts";

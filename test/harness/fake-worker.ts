@@ -37,6 +37,7 @@ export function fakeProcess(socket: string, process_start = "0"): RunningWorker 
     exited,
     kill,
     stop: async () => kill(),
+    logTo: () => {},
   };
 }
 

@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkAck } from "../../src/batch/workers/check-ack.ts";
-import { Outstanding } from "../../src/batch/workers/outstanding.ts";
+import { checkAck } from "../../src/batch/deliveries/check-ack.ts";
+import { Outstanding } from "../../src/batch/deliveries/outstanding.ts";
 import {
   FAULT_DETAIL_BYTES_MAX,
   FAULT_MESSAGE_BYTES_MAX,

@@ -13,7 +13,7 @@ import {
 import { STARTUP_TIMEOUT } from "../../contracts/limits/configuration.ts";
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../../contracts/limits/predictions.ts";
 import type { Database } from "../../database/database.ts";
-import { allWorkers, saveWorker } from "../../database/worker-rows.ts";
+import { allWorkers, saveWorker, setJobOfWorker } from "../../database/worker-rows.ts";
 import type { Engine, RunningWorker } from "../../engine/engine.ts";
 import type { PythonEnvironments } from "../../engine/environments/python-environment.ts";
 import type { Lifetime } from "../../engine/lifetime.ts";
@@ -88,6 +88,22 @@ export async function startWorker(
   }
 }
 
+/**
+ * Lets a worker of a job go on with another job of its version. Resolves to the file that gets its output from now on.
+ * The record names the new job before it gets a batch: after a kill, the batch in hand is this job's.
+ */
+export async function takeOverWorker(
+  { db, dataDir }: Pick<StartWorkerDeps, "db" | "dataDir">,
+  worker: RunningWorker,
+  jobId: string,
+): Promise<string> {
+  const { worker_id } = worker.identity;
+  const logFile = join(jobLogDirectory(dataDir, jobId), `${worker_id}.log`);
+  worker.logTo(logFile);
+  await setJobOfWorker(db, worker_id, jobId);
+  return logFile;
+}
+
 /** The part of INIT that depends on the version. */
 export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_config" | "job_spec"> {
   const { predictor, monitoring } = version.config;
@@ -112,6 +128,7 @@ export function initOf(dataDir: string, version: ApiVersion): Omit<Init, "job_co
       ? {}
       : { monitoring: { model_type: monitoring.model_type, key: monitoring.key } }),
     ...(predictor.max_requests === undefined ? {} : { max_requests: predictor.max_requests }),
+    ...(predictor.reuse_worker === true ? { may_be_reused: true } : {}),
     ...(predictor.response === "text" ? { response: "text" as const } : {}),
   };
 }

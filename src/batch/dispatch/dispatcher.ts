@@ -5,10 +5,10 @@
 
 import { contain } from "../../base/boundary.ts";
 import type { Ack } from "../../protocol/ack.ts";
+import type { Deliveries } from "../deliveries/deliveries.ts";
+import type { LeasedBatch } from "../deliveries/lease-runs.ts";
 import type { RowsPlace } from "../rows/rows-place.ts";
 import type { BatchWorker } from "../workers/batch-worker.ts";
-import type { Deliveries } from "../workers/deliveries.ts";
-import type { LeasedBatch } from "../workers/lease-runs.ts";
 import { chargedBatch, failureOf, type WorkerDeath } from "../workers/worker-death.ts";
 import type { WorkerLosses, WorkersKeepDying } from "../workers/worker-losses.ts";
 import type { Leaser } from "../workers/workers-owner.ts";

@@ -123,16 +123,18 @@ export class LeaseCursor {
     while (this.needsFill) {
       if (this.page.length === 0) await this.nextPage();
       const segment = this.page.shift();
-      if (segment === undefined) return this.reader.close();
+      if (segment === undefined) break;
       await this.isolation?.load(segment);
       this.loaded.push(await this.reader.load(segment));
     }
+    if (this.isExhausted) await this.reader.close();
   }
 
   private async nextPage(): Promise<void> {
     this.page = await unsettledSegments(this.db, this.jobId, this.nextPageFrom, SEGMENTS_A_PAGE);
     const last = this.page[this.page.length - 1];
-    if (last === undefined) this.isPageEnd = true;
-    else this.nextPageFrom = last.first_batch + last.batch_count;
+    // All segments are there before the first batch goes out.
+    this.isPageEnd = this.page.length < SEGMENTS_A_PAGE;
+    if (last !== undefined) this.nextPageFrom = last.first_batch + last.batch_count;
   }
 }

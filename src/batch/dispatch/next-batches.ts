@@ -3,8 +3,8 @@
  * themselves (docs/decisions/0005-workers-after-a-crash.md).
  */
 import { CREDIT_BYTES_MAX } from "../../contracts/limits/jobs.ts";
+import type { LeasedBatch } from "../deliveries/lease-runs.ts";
 import type { BatchWorker } from "../workers/batch-worker.ts";
-import type { LeasedBatch } from "../workers/lease-runs.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Isolation } from "./isolation.ts";
 import type { LeaseCursor } from "./lease-cursor.ts";

@@ -2,7 +2,7 @@
 import { elementSpans } from "../../base/json/spans.ts";
 import { encodeLeasePart, LEASE_PART_HEADER_BYTES } from "../../protocol/lease-part.ts";
 import { MESSAGE } from "../../protocol/messages.ts";
-import type { LeaseEntries } from "../workers/lease-runs.ts";
+import type { LeaseEntries } from "../deliveries/lease-runs.ts";
 
 const OPENING = Buffer.from("[");
 const CLOSING = Buffer.from("]");

@@ -12,6 +12,7 @@ import type { ObjectStore } from "../../object-store/object-store.ts";
 import { PatientStore } from "../../object-store/patient-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { batchId } from "../letters/letters.ts";
+import { findOutput } from "../output/job-outputs.ts";
 import { publishOutput } from "../output/publish.ts";
 import { countDeadly, firstDeadly } from "../records/failed-batches.ts";
 import { replaceClosing, setClosing } from "../records/job-moves.ts";
@@ -56,7 +57,7 @@ export async function closeJob(deps: EndDeps, jobId: string, cause: EndCause): P
     total: job.total_batch_count ?? 0,
     succeeded: job.succeeded,
     failedBatches: job.failed_batches,
-    ...(cause.kind === "settled" ? await deaths(db, jobId) : NO_DEATHS),
+    ...(cause.kind === "settled" && job.failed_batches > 0 ? await deaths(db, jobId) : NO_DEATHS),
   });
   const ending = { ...decided, reason: decided.reason && named(decided.reason, job) };
   reach("closing-before-commit");
@@ -116,6 +117,7 @@ function logEnd({ job_id, api_name: api, status, ...job }: JobRow): void {
 
 /** Publishes the output of a job that is about to end. If that fails, the job ends for this reason. */
 async function publishClosing(deps: EndDeps, jobId: string): Promise<void> {
+  if ((await findOutput(deps.db, jobId)) === undefined) return;
   const job = await jobById(deps.db, jobId);
   if (job === undefined || job.closing === null || job.end_time !== null) return;
   const onWait = (error: Error, pauseMs: number) =>

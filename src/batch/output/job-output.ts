@@ -5,6 +5,7 @@
 import { contain } from "../../base/boundary.ts";
 import type { DiskWait } from "../../base/disk-full.ts";
 import { whenDiskHasSpace } from "../../base/disk-full.ts";
+import type { OpenRows, RowsOfWorker } from "../deliveries/deliveries.ts";
 import type { JoinRows } from "../isolate/isolated-outcomes.ts";
 import { joinRows } from "../rows/join-rows.ts";
 import type { RowsIndex } from "../rows/rows-by-batch.ts";
@@ -12,7 +13,6 @@ import type { SettledRows } from "../rows/rows-place.ts";
 import type { Spool } from "../rows/spool.ts";
 import { SpoolFiles } from "../rows/spool-files.ts";
 import type { SpoolStream } from "../rows/spool-stream.ts";
-import type { OpenRows, RowsOfWorker } from "../workers/deliveries.ts";
 import { OutputParts, type OutputPartsOptions } from "./output-parts.ts";
 
 export interface JobOutputOptions extends Omit<OutputPartsOptions, "files" | "totalBatches"> {

@@ -2,11 +2,10 @@
  * One worker of a job: started, set up, fed with leases, and accounted for when it dies. The job's phase decides what a
  * death means for the job (../phase.ts).
  */
-
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
-import { type Lifetime, StartWatch, Wear } from "../../engine/lifetime.ts";
+import { StartWatch, Wear } from "../../engine/lifetime.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
 import {
@@ -19,34 +18,18 @@ import {
 import { readFault } from "../../protocol/read-fault.ts";
 import { SetUpReport } from "../../protocol/set-up-report.ts";
 import type { WorkerConnection, WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
+import { Deliveries } from "../deliveries/deliveries.ts";
+import type { LeasedBatch } from "../deliveries/lease-runs.ts";
+import type { WarmWorker } from "../warm/warm-workers.ts";
+import type { BatchWorkerEvents, BatchWorkerOptions } from "./batch-worker-events.ts";
 import { connectWorker } from "./connect-worker.ts";
 import { diedInSetUp } from "./death-faults.ts";
-import { Deliveries, type OpenRows } from "./deliveries.ts";
-import type { LeasedBatch } from "./lease-runs.ts";
-import { inHandOf, type WorkerDeath } from "./worker-death.ts";
+import { inHandOf } from "./worker-death.ts";
 import { type Leaser, NO_LEASER } from "./workers-owner.ts";
 
 const LAST_WORDS_MS = 500;
 /** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */
 const TEMPORARY_FAILURE = 75;
-
-export interface BatchWorkerEvents {
-  onReady(worker: BatchWorker): void;
-  /** It has been starting for so many seconds. */
-  onLongStart(worker: BatchWorker, seconds: number): void;
-  onSetUpFailed(worker: BatchWorker, fault: WorkerFault): void;
-  /** It could not even listen, because the machine has run out of inodes or file handles. */
-  onDiskFull(worker: BatchWorker): void;
-  onDeath(worker: BatchWorker, death: WorkerDeath): void;
-  /** Receives internal errors that no other callback reports. */
-  onFault(error: Error): void;
-}
-
-export interface BatchWorkerOptions {
-  lifetime: Lifetime;
-  /** Undefined if the job has no output. */
-  openRows?: OpenRows | undefined;
-}
 
 export class BatchWorker {
   readonly deliveries: Deliveries;
@@ -58,6 +41,8 @@ export class BatchWorker {
   lastProgressMs = performance.now();
   /** How long its process took until it was ready. */
   startMs = 0;
+  /** Its process has worked for other jobs. */
+  readonly isReused: boolean;
   private readonly process: RunningWorker;
   private readonly events: BatchWorkerEvents;
   /** Who leases batches to this worker and receives its acknowledgements and releases. */
@@ -73,16 +58,19 @@ export class BatchWorker {
   private readonly setUpReport = new SetUpReport();
   private readonly wear: Wear;
   private isStopping = false;
+  private isHandedOn = false;
   /** It was set up while the job was being enqueued: `total_batch_count` of its `job_spec` is null. */
   private lacksTotal = false;
   private hasTimedOut = false;
   private broken: string | undefined;
   private completion: ((fault: WorkerFault | "died" | undefined) => void) | undefined;
 
-  constructor(process: RunningWorker, events: BatchWorkerEvents, { lifetime, openRows }: BatchWorkerOptions) {
+  constructor(process: RunningWorker, events: BatchWorkerEvents, options: BatchWorkerOptions) {
+    const { lifetime, openRows, wear } = options;
     this.process = process;
     this.events = events;
-    this.wear = new Wear(lifetime);
+    this.isReused = wear !== undefined;
+    this.wear = wear ?? new Wear(lifetime);
     this.start = new StartWatch(lifetime.startup, 0, {
       onLong: (seconds) => this.events.onLongStart(this, seconds),
       onTimeout: (fault) => this.startTimedOut(fault),
@@ -121,7 +109,8 @@ export class BatchWorker {
       onClose: (broken) => {
         this.broken = broken?.message;
         this.markClosed();
-        this.process.kill();
+        // A process that has gone on to another job closes this connection itself.
+        if (!this.isHandedOn || broken !== undefined) this.process.kill();
       },
     };
   }
@@ -171,6 +160,16 @@ export class BatchWorker {
     this.process.kill();
   }
 
+  /** Leaves its process to another job; undefined if it has anything left to do, or is worn out. */
+  handOn(): WarmWorker | undefined {
+    const { process, connection, wear, deliveries } = this;
+    if (connection === undefined || !this.isServing || this.isLeaving || !deliveries.isIdle) return undefined;
+    this.isHandedOn = true;
+    wear.add(deliveries.leased);
+    this.leave();
+    return { process, connection, wear };
+  }
+
   async stop(graceMs: number): Promise<void> {
     this.isStopping = true;
     await this.process.stop(graceMs);
@@ -178,6 +177,7 @@ export class BatchWorker {
 
   /** An exception here means that the worker broke the protocol: its connection is closed and it is killed. */
   private onMessage(type: number, id: number, body: Buffer): void {
+    if (this.isHandedOn) throw new ProtocolError(`a message of type ${type} came after the end of the job`);
     this.lastProgressMs = performance.now();
     if (type === MESSAGE.READY || type === MESSAGE.INIT_FAILED) this.setUpReport.take();
     switch (type) {
@@ -204,8 +204,7 @@ export class BatchWorker {
       case MESSAGE.ERROR:
         return this.completion?.(readFault(body));
       case MESSAGE.START:
-        // Progress, which is noted above.
-        return;
+        return; // Progress, which is noted above.
       default:
         throw new ProtocolError(`a message of type ${type} came from a worker of a job`);
     }
@@ -226,15 +225,20 @@ export class BatchWorker {
     contain("a worker of a job", work, this.events.onFault);
   }
 
-  private onGone(exit: WorkerExit): void {
-    const wasReady = this.state === "ready";
+  private leave(): void {
     this.state = "gone";
     this.start.end();
     this.gone.abort();
+    this.deliveries.rows?.end();
+  }
+
+  private onGone(exit: WorkerExit): void {
+    if (this.isHandedOn) return;
+    const wasReady = this.state === "ready";
     const note = readDeliveryNote(this.identity.note);
     const ours = this.connection?.welcome.connection;
+    this.leave();
     this.connection?.close();
-    this.deliveries.rows?.end();
     this.completion?.("died");
     if (this.isStopping) return;
     if (this.connection === undefined && exit.code === TEMPORARY_FAILURE) return this.events.onDiskFull(this);

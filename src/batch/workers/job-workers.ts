@@ -4,21 +4,18 @@
  */
 import { contain, containAll } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
-import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
 import type { WorkerCounts } from "../../contracts/jobs.ts";
-import { STALLED_AFTER_MS } from "../../contracts/limits/jobs.ts";
-import type { RunningWorker } from "../../engine/engine.ts";
-import type { Lifetime } from "../../engine/lifetime.ts";
 import type { Reservation } from "../../engine/reservations.ts";
-import type { Init, WorkerFault } from "../../protocol/messages.ts";
-import { setUpFailed, startFailed } from "../records/job-reasons.ts";
-import type { EndCause } from "../records/job-status.ts";
-import { BatchWorker, type BatchWorkerEvents } from "./batch-worker.ts";
-import type { OpenRows } from "./deliveries.ts";
+import type { WorkerFault } from "../../protocol/messages.ts";
+import { setUpFailed } from "../records/job-reasons.ts";
+import { BatchWorker } from "./batch-worker.ts";
+import type { BatchWorkerEvents } from "./batch-worker-events.ts";
+import type { JobWorkersOptions } from "./job-workers-options.ts";
 import { LeavingWorkers } from "./leaving-workers.ts";
 import type { WorkerDeath } from "./worker-death.ts";
-import { WorkerLog, type WorkerLogOptions } from "./worker-log.ts";
-import { type ReservationOptions, WorkerReservations } from "./worker-reservations.ts";
+import { WorkerLog } from "./worker-log.ts";
+import { WorkerProcesses } from "./worker-processes.ts";
+import { WorkerReservations } from "./worker-reservations.ts";
 import { NO_OWNER, type WorkersOwner } from "./workers-owner.ts";
 
 const START_AGAIN_MS = 1_000;
@@ -27,29 +24,13 @@ const RECYCLED_GRACE_MS = 10_000;
 const FIRST_STARTS = "the first worker is starting";
 const NO_SPACE_FOR_SOCKET = { code: "ENOSPC" };
 
-export interface JobWorkersOptions extends ReservationOptions, WorkerLogOptions {
-  epoch: number;
-  /** How to wait if the disk has no space for a worker's log. */
-  diskWait: DiskWait;
-  start: (gpus: readonly string[]) => Promise<RunningWorker>;
-  forget: (workerId: string) => Promise<void>;
-  init: (totalBatches: number | undefined) => Promise<Init>;
-  /** How long workers may start, and when they are replaced. */
-  lifetime: Lifetime;
-  /** Where the rows of a worker go; undefined if the job has no output. */
-  openRows?: OpenRows | undefined;
-  /** Ends the job, because a worker could not be started or set up. */
-  end: (cause: EndCause) => void;
-  /** Receives internal errors that no other callback reports. */
-  onFault: (error: Error) => void;
-}
-
 export class JobWorkers {
   private readonly options: JobWorkersOptions;
   private readonly events: BatchWorkerEvents;
   /** Each worker with its reservation. */
   private readonly workers = new Map<BatchWorker, Reservation>();
   private readonly reservations: WorkerReservations;
+  private readonly processes: WorkerProcesses;
   private readonly log: WorkerLog;
   private failed = 0;
   readonly leaving: LeavingWorkers;
@@ -62,6 +43,7 @@ export class JobWorkers {
     this.options = options;
     this.log = new WorkerLog(options);
     this.leaving = new LeavingWorkers(options.lifetime);
+    this.processes = new WorkerProcesses(options);
     this.reservations = new WorkerReservations(options, {
       reserved: (reservation) => this.startWith(reservation),
       fault: (error) => this.fault(error),
@@ -96,18 +78,10 @@ export class JobWorkers {
     return [...this.workers.keys()].filter((worker) => worker.isServing);
   }
 
-  /** The counts of the contract. A worker that has waited long for compute is stalled, not pending. */
+  /** The counts of the contract. */
   counts(nowMs: number): WorkerCounts {
     const running = [...this.workers.keys()].filter(({ state }) => state === "ready").length;
-    const stalled = this.reservations.waiting(nowMs - STALLED_AFTER_MS);
-    return {
-      pending: this.reservations.missing - stalled,
-      initializing: this.reservations.held - running,
-      running,
-      succeeded: 0,
-      failed: this.failed,
-      stalled,
-    };
+    return { ...this.reservations.counts(running, nowMs), running, succeeded: 0, failed: this.failed };
   }
 
   /** Describes in a sentence what the workers without compute wait for, or the job for its first one. */
@@ -116,11 +90,24 @@ export class JobWorkers {
     return this.reservations.describeWaiting(withNames) ?? starting;
   }
 
+  /** The job is complete: the next one of its version may use its processes. */
+  handOnAll(): void {
+    this.isStopped = true;
+    this.reservations.stop();
+    for (const worker of [...this.workers.keys()]) this.handOn(worker);
+  }
+
   /** SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. */
   async stopAll(graceMs: number): Promise<void> {
     this.isStopped = true;
     this.reservations.stop();
     await Promise.all([...this.workers.keys()].map((worker) => this.stopOne(worker, graceMs)));
+  }
+
+  private handOn(worker: BatchWorker): void {
+    const { warm } = this.options;
+    const process = warm === undefined ? undefined : worker.handOn();
+    if (process !== undefined && warm!.keep(process)) this.remove(worker);
   }
 
   /** An error here does not prevent the other workers from being stopped. */
@@ -142,16 +129,15 @@ export class JobWorkers {
   }
 
   private async startOne(reservation: Reservation): Promise<void> {
-    const { start, init, epoch, diskWait, end, lifetime, openRows } = this.options;
-    const running = await whenDiskHasSpace(() => start(reservation.gpus), diskWait).catch((error: Error) =>
-      end({ kind: "worker_error", reason: startFailed(error) }),
-    );
-    if (running === undefined) return this.reservations.giveBack(reservation);
-    const worker = new BatchWorker(running, this.events, { lifetime, openRows });
+    const { init, epoch, lifetime, openRows } = this.options;
+    const begun = await this.processes.begin(reservation.gpus);
+    if (begun === undefined) return this.reservations.giveBack(reservation);
+    const { process, wear, log_file } = begun;
+    const worker = new BatchWorker(process, this.events, { lifetime, openRows, wear });
     this.workers.set(worker, reservation);
     // The job may have ended while the process was starting.
     if (!this.isStopped && !this.leaving.isDraining)
-      return worker.setUp(await init(this.owner.totalBatches), epoch);
+      return worker.setUp({ ...(await init(this.owner.totalBatches)), log_file }, epoch);
     await worker.stop(0);
     await this.drop(worker);
   }
@@ -161,25 +147,38 @@ export class JobWorkers {
       onReady: (worker) => this.isReady(worker),
       onLongStart: (worker, seconds) => this.log.longStart(worker.identity.worker_id, seconds),
       onSetUpFailed: (worker, fault) => this.notSetUp(worker, fault),
-      onDiskFull: (worker) => this.inside(() => this.startAgain(worker)),
+      onDiskFull: (worker) => this.startAgain(worker),
       onDeath: (worker, death) => this.died(worker, death),
       onFault: (error) => this.options.onFault(error),
     };
   }
 
   private notSetUp(worker: BatchWorker, fault: WorkerFault): void {
+    if (worker.isReused) return this.startAfresh(worker, fault);
     this.failed++;
     this.inside(() => this.drop(worker));
     const kind = fault.evidence?.out_of_memory === undefined ? "worker_error" : "worker_oom";
     this.options.end({ kind, reason: setUpFailed(fault) });
   }
 
-  private async startAgain(worker: BatchWorker): Promise<void> {
+  /** The fault may come from what a former job left in the process: a new one shows whether it does. */
+  private startAfresh(worker: BatchWorker, fault: WorkerFault): void {
+    this.log.notReused(worker.identity.worker_id, fault);
+    this.replace(worker);
+  }
+
+  private startAgain(worker: BatchWorker): void {
     if (!this.hasLoggedFullDisk) this.options.diskWait.onWait(NO_SPACE_FOR_SOCKET);
     this.hasLoggedFullDisk = true;
-    await delay(START_AGAIN_MS);
-    await this.drop(worker);
-    this.startMissing();
+    this.replace(worker, () => delay(START_AGAIN_MS));
+  }
+
+  private replace(worker: BatchWorker, before?: () => Promise<void>): void {
+    this.inside(async () => {
+      await before?.();
+      await this.drop(worker);
+      this.startMissing();
+    });
   }
 
   private died(worker: BatchWorker, death: WorkerDeath): void {
@@ -209,11 +208,7 @@ export class JobWorkers {
   letGo(worker: BatchWorker): void {
     if (worker.isAskedToYield) this.log.yields(worker.identity.worker_id);
     else this.log.recycled(worker.identity.worker_id);
-    this.inside(async () => {
-      await worker.stop(RECYCLED_GRACE_MS);
-      await this.drop(worker);
-      this.startMissing();
-    });
+    this.replace(worker, () => worker.stop(RECYCLED_GRACE_MS));
   }
 
   /** Logs once, in the job's log, what its workers wait for. */
@@ -237,12 +232,17 @@ export class JobWorkers {
   }
 
   private async drop(worker: BatchWorker): Promise<void> {
+    if (this.remove(worker)) await this.options.forget(worker.identity.worker_id);
+  }
+
+  /** False if it has been removed before. */
+  private remove(worker: BatchWorker): boolean {
     const reservation = this.workers.get(worker);
-    if (reservation === undefined) return;
+    if (reservation === undefined) return false;
     this.workers.delete(worker);
     this.leaving.hasLeft(worker, this.workers.size);
     if (this.isStopped) this.reservations.giveBack(reservation);
     else this.reservations.keep(reservation);
-    await this.options.forget(worker.identity.worker_id);
+    return true;
   }
 }

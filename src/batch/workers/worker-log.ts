@@ -1,6 +1,7 @@
 /** Writes to a job's log what happens to its workers: how each died, and once what they wait for. */
 import type { Log } from "../../base/log.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
+import type { WorkerFault } from "../../protocol/messages.ts";
 import type { WorkerDeath } from "./worker-death.ts";
 import type { WorkerReservations } from "./worker-reservations.ts";
 
@@ -33,6 +34,12 @@ export class WorkerLog {
 
   longStart(worker_id: string, seconds: number): void {
     this.options.jobLog(`worker ${worker_id} has been starting for ${seconds} s`);
+  }
+
+  notReused(worker_id: string, { type, message }: WorkerFault): void {
+    this.options.jobLog(
+      `worker ${worker_id}, which has worked for other jobs, could not be set up for this one (${type}: ${message}); a new one starts`,
+    );
   }
 
   recycled(worker_id: string): void {

@@ -3,7 +3,13 @@
  * that are gone for their replacements, and counts who waits. It starts no worker.
  */
 import { contain } from "../../base/boundary.ts";
-import { COMPUTE_ASKS_MANY, WORKS_AT_LEAST_MS, WORKS_PER_START } from "../../contracts/limits/jobs.ts";
+import type { WorkerCounts } from "../../contracts/jobs.ts";
+import {
+  COMPUTE_ASKS_MANY,
+  STALLED_AFTER_MS,
+  WORKS_AT_LEAST_MS,
+  WORKS_PER_START,
+} from "../../contracts/limits/jobs.ts";
 import type { ComputeAccount } from "../../engine/compute-account.ts";
 import type { Ask, Reservation, Yielding } from "../../engine/reservations.ts";
 import type { Claimant } from "../../engine/scheduler/claims.ts";
@@ -112,6 +118,12 @@ export class WorkerReservations {
   waiting(sinceMs: number): number {
     const asking = [...this.asks].filter((ask) => ask.sinceMs < sinceMs).length;
     return asking + (this.unaskedSinceMs < sinceMs ? this.unasked : 0);
+  }
+
+  /** Of the workers that are not ready. One that has waited long for compute is stalled, not pending. */
+  counts(ready: number, nowMs: number): Pick<WorkerCounts, "pending" | "initializing" | "stalled"> {
+    const stalled = this.waiting(nowMs - STALLED_AFTER_MS);
+    return { pending: this.missing - stalled, initializing: this.held - ready, stalled };
   }
 
   /** Describes in a sentence what the workers without compute wait for; undefined if there are none. */

@@ -46,6 +46,11 @@ export function ruleFaults(api: ApiConfig): RuleFault[] {
     "max_surge and max_unavailable cannot both be 0, because nothing could be updated",
   );
   if (api.kind === "TrafficSplitter") return [...faults, ...splitterFaults(api.apis ?? [])];
+  check(
+    api.kind !== "BatchAPI" && predictor?.reuse_worker !== undefined,
+    ["predictor", "reuse_worker"],
+    "is for a BatchAPI: replicas of a real-time API keep their process anyway",
+  );
   if (api.kind !== "BatchAPI") return faults;
   for (const name of ["processes_per_replica", "threads_per_process"] as const) {
     check(

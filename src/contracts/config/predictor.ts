@@ -52,6 +52,8 @@ export const predictorSchema = z.strictObject({
   max_requests: countFrom(1).optional(),
   /** A worker is replaced when its process is this old. */
   max_age: duration.optional(),
+  /** Jobs of a version share worker processes. It has no default: a default would change the ids of older versions. */
+  reuse_worker: z.boolean().optional(),
   expose_errors: z.boolean().default(false),
   /**
    * Whether `headers` and `query_params` include the caller's credentials. It has no default: a default would change

@@ -93,6 +93,12 @@ export const DEADLY_BATCHES_MAX = 10;
 export const BROKEN_WORKERS_MAX = 3;
 /** docs/contract/jobs.md#stop-grace: SIGTERM, then SIGKILL after this grace. */
 export const STOP_GRACE_MS = 10_000;
+/**
+ * How long a worker with `reuse_worker` waits for the next job of its version, and how long its `atexit` functions may
+ * take then.
+ */
+export const WARM_WORKER_MS = 60_000;
+export const WARM_STOP_GRACE_MS = 10_000;
 /** docs/contract/failing-batches.md#stalled: a worker that waits for compute for longer than this is stalled. */
 export const STALLED_AFTER_MS = 600_000;
 /**

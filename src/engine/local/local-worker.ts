@@ -2,8 +2,9 @@
  * A running worker of the local engine, started by this controller or an earlier one. When it ends, nothing of it is
  * left: its forks are killed, and its socket and its note are removed.
  */
-import { rmSync } from "node:fs";
+import { closeSync, rmSync } from "node:fs";
 import { contain } from "../../base/boundary.ts";
+import { openInDirectory } from "../../base/disk-full.ts";
 import { signalGroup } from "../../base/process-identity.ts";
 import type { RunningWorker, WorkerExit, WorkerIdentity, WorkerMemory } from "../engine.ts";
 import type { MemoryGroup, MemoryGroups } from "./memory-groups.ts";
@@ -31,7 +32,8 @@ export class LocalWorker implements RunningWorker {
   readonly exited: Promise<WorkerExit>;
   private readonly watching: Watching;
   private readonly watched: Watched;
-  private readonly unwatchLog: () => void;
+  private logFile: string | undefined;
+  private unwatchLog: () => void;
   private hasExited = false;
 
   constructor(identity: WorkerIdentity, exited: Promise<WorkerExit>, watching: Watching) {
@@ -39,6 +41,7 @@ export class LocalWorker implements RunningWorker {
     this.address = { path: identity.socket };
     this.watching = watching;
     const { memory, group, logFile, memoryLimitBytes } = watching;
+    this.logFile = logFile;
     this.unwatchLog = logFile === undefined ? () => {} : watching.watchLog(logFile);
     const watchedLimit = group === undefined ? memoryLimitBytes : undefined;
     this.watched = memory.add(identity.pid, watchedLimit, () => this.kill());
@@ -63,8 +66,16 @@ export class LocalWorker implements RunningWorker {
     this.watching.group?.kill();
   }
 
+  logTo(logFile: string): void {
+    // It must exist to be watched.
+    closeSync(openInDirectory(logFile, "a"));
+    contain("the log of a worker", this.unwatchLog);
+    this.unwatchLog = this.watching.watchLog(logFile);
+    this.logFile = logFile;
+  }
+
   private end(exit: WorkerExit): WorkerExit {
-    const { identity, watching, watched } = this;
+    const { identity, watching, watched, logFile } = this;
     const { memory, groups, group } = watching;
     this.hasExited = true;
     const outOfMemory = outOfMemoryBy(exit, watching, watched);
@@ -75,7 +86,11 @@ export class LocalWorker implements RunningWorker {
     signalGroup(identity.pid, "SIGKILL");
     if (group !== undefined) contain("the group of a worker", () => groups.remove(group));
     setTimeout(() => contain("files of a worker", () => removeFiles(identity)), REMOVE_FILES_MS).unref();
-    return { ...exit, ...(outOfMemory === undefined ? {} : { outOfMemory }), ...factsOf(watching, watched) };
+    return {
+      ...exit,
+      ...(outOfMemory === undefined ? {} : { outOfMemory }),
+      ...factsOf(logFile, watching, watched),
+    };
   }
 }
 
@@ -85,7 +100,11 @@ export function removeFiles(identity: WorkerIdentity): void {
 }
 
 /** What was seen of a worker that has ended. */
-function factsOf({ logFile, memoryLimitBytes }: Watching, { peakBytes }: Watched): WorkerExit {
+function factsOf(
+  logFile: string | undefined,
+  { memoryLimitBytes }: Watching,
+  { peakBytes }: Watched,
+): WorkerExit {
   return {
     ...(peakBytes === undefined ? {} : { peakMemoryBytes: peakBytes }),
     ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),

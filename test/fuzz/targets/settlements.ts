@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import type { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatchWorker, type BatchWorkerEvents } from "../../../src/batch/workers/batch-worker.ts";
-import type { LeaseEntries } from "../../../src/batch/workers/lease-runs.ts";
+import type { LeaseEntries } from "../../../src/batch/deliveries/lease-runs.ts";
+import { BatchWorker } from "../../../src/batch/workers/batch-worker.ts";
+import type { BatchWorkerEvents } from "../../../src/batch/workers/batch-worker-events.ts";
 import type { RunningWorker, WorkerExit } from "../../../src/engine/engine.ts";
 import type { Init } from "../../../src/protocol/messages.ts";
 import { MESSAGE } from "../../../src/protocol/messages.ts";
@@ -54,7 +55,7 @@ function fakeProcess(): RunningWorker {
     instance_id: "",
   };
   const kill = () => end({ signal: "SIGKILL" });
-  return { identity, address: { path }, exited, kill, stop: async () => kill() };
+  return { identity, address: { path }, exited, kill, stop: async () => kill(), logTo: () => {} };
 }
 
 async function run(input: Buffer): Promise<undefined> {

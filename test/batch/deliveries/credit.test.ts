@@ -1,7 +1,7 @@
 /** How many batches one worker may have at a time. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Credit } from "../../../src/batch/workers/credit.ts";
+import { Credit } from "../../../src/batch/deliveries/credit.ts";
 import { CREDIT_BATCHES_MAX, LEASED_WORK_US } from "../../../src/contracts/limits/jobs.ts";
 
 type Ack = [count: number, totalUs: number];

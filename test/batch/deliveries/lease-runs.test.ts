@@ -1,6 +1,6 @@
 /** Which batches of a lease share a frame. */
 import { describe, expect, it } from "vitest";
-import { type LeasedBatch, type LeaseEntries, runLength } from "../../../src/batch/workers/lease-runs.ts";
+import { type LeasedBatch, type LeaseEntries, runLength } from "../../../src/batch/deliveries/lease-runs.ts";
 
 const FRAME_BYTES = 64 * 1024;
 
