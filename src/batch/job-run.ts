@@ -86,7 +86,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
     this.over = this.left.signal;
     this.storeWait = new StoreWait(jobLog, this.over);
     this.store = new PatientStore(deps.store, this.storeWait);
-    this.input = jobInput(this.store, itemsFile(deps.dataDir, job.job_id), this.diskWait);
+    const own = { jobId: job.job_id, itemsPath: itemsFile(deps.dataDir, job.job_id) };
+    this.input = jobInput({ db: this.deps.db, store: this.store, ...own }, this.diskWait);
     this.ended = new Promise((resolve) => {
       this.resolveEnded = resolve;
     });

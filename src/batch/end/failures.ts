@@ -168,7 +168,8 @@ class PayloadReader {
   constructor(source: FailureSource, job: JobRow, batchSize: number | undefined) {
     this.source = source;
     this.job = job;
-    const input = jobInput(source.store, itemsFile(source.dataDir, job.job_id));
+    const { job_id: jobId } = job;
+    const input = jobInput({ ...source, jobId, itemsPath: itemsFile(source.dataDir, jobId) });
     this.segments = batchSize === undefined ? undefined : new SegmentReader(input, batchSize);
   }
 

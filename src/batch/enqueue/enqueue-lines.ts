@@ -58,7 +58,7 @@ let scanner: LineScanner | undefined;
 
 export class LineEnqueuer {
   private readonly options: EnqueueLinesOptions;
-  private buffer = Buffer.allocUnsafe(2 * READ_BYTES);
+  private buffer: Buffer = Buffer.alloc(0);
 
   constructor(options: EnqueueLinesOptions) {
     this.options = options;
@@ -120,9 +120,11 @@ export class LineEnqueuer {
     if (isCopied) maker.beginFile(ITEMS_PATH, ITEMS_ETAG, own.bytes, { before: line, file: path });
     else maker.beginFile(path, etag, position, mustBeObjects ? { before: line } : undefined);
     let kept = 0;
+    // One byte more than a small file has: it is read at once.
+    const readBytes = Math.min(READ_BYTES, object.bytes + 1);
     for (let isEnd = false; !isEnd && stopped === undefined; ) {
-      this.growBuffer(kept, path, line);
-      const read = await object.read(this.buffer, kept, position + kept, READ_BYTES);
+      this.growBuffer(kept, readBytes, path, line);
+      const read = await object.read(this.buffer, kept, position + kept, readBytes);
       isEnd = read === 0;
       const filled = kept + read;
       // The kept bytes have no newline.
@@ -200,10 +202,10 @@ export class LineEnqueuer {
     commits.keep(segment, { entry, path, etag, offset: position + at, line, own_bytes });
   }
 
-  private growBuffer(kept: number, path: string, line: number): void {
+  private growBuffer(kept: number, readBytes: number, path: string, line: number): void {
     if (kept > LINE_BYTES_LIMIT) throw badLine(path, line + 1, `is longer than ${LINE_BYTES_LIMIT} bytes`);
-    if (kept + READ_BYTES <= this.buffer.length) return;
-    const larger = Buffer.allocUnsafe(2 * (kept + READ_BYTES));
+    if (kept + readBytes <= this.buffer.length) return;
+    const larger = Buffer.allocUnsafe(2 * (kept + readBytes));
     this.buffer.copy(larger, 0, 0, kept);
     this.buffer = larger;
   }

@@ -1,13 +1,14 @@
 /**
- * The input of a job as stored in the database: the submission without the items, which are in the job's own file. It
- * is not in the job's row, and retention removes it.
+ * The input of a job as stored in the database: the submission, with the items if they are short. Longer ones are in
+ * the job's own file. It is not in the job's row, and retention removes it.
  */
 import { OneEachTurn } from "../../base/clock.ts";
 import { first, type Statements } from "../../database/database.ts";
 import type { FileSelection } from "../../object-store/select/select-files.ts";
 
 export type StoredInput =
-  | { kind: "items"; batch_size: number; batch_count: number }
+  /** `lines`: the items, if they are not in the job's own file. */
+  | { kind: "items"; batch_size: number; batch_count: number; lines?: string }
   | ({ kind: "lines" | "paths"; batch_size: number; batch_count?: undefined } & FileSelection);
 
 /** A parse of 4 MB takes 20 ms. A start of the server reads the inputs of all jobs. */

@@ -1,5 +1,8 @@
 /** What one submission may contain: its items, paths, patterns and names. */
 
+/** Items of a submission that are stored in the database, as lines. More are in a file of the job. */
+export const ITEMS_STORED_BYTES_MAX = 8 * 1024;
+
 /** docs/contract/submitting.md#batch-size-limit: a batch's compact JSON array must be smaller than this many bytes. */
 export const BATCH_BYTES_LIMIT = 262_144;
 /** docs/contract/submitting.md#submission-size: the body of a submission must be smaller than this many bytes. */

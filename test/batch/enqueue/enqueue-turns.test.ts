@@ -135,7 +135,7 @@ describe("the input of a job that enqueues in turns", () => {
       ...{ db, jobId, epoch: 0, reach: () => {}, diskWait: { onWait: () => {}, signal } },
       ...{
         store,
-        input: jobInput(store, itemsPath),
+        input: jobInput({ db, jobId, store, itemsPath }),
         itemsPath,
         signal,
         isCancelled: () => false,
