@@ -5,11 +5,11 @@ The rules: docs/contract/predictor.md#answers
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any, final
 
 from .answer_heads import checked_headers, checked_status
+from .late import late
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -180,7 +180,7 @@ def blocking_iterator(pieces: Pieces) -> Iterator[Any]:
 
 
 def _drive(pieces: AsyncIterator[Any]) -> Iterator[Any]:
-    loop = asyncio.new_event_loop()
+    loop = late("asyncio").new_event_loop()
     try:
         while True:
             try:

@@ -7,7 +7,6 @@ ends there.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import select
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from .log_stream import close_standard_streams
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from typing import NoReturn
 
@@ -45,7 +45,9 @@ def leave_if_child(error: BaseException | None = None) -> None:
 
 def _before() -> None:
     global _loop
-    _loop = asyncio._get_running_loop()
+    # Without the module, no loop runs.
+    events = sys.modules.get("asyncio.events")
+    _loop = None if events is None else events._get_running_loop()
 
 
 def _part_from(loop: asyncio.AbstractEventLoop | None) -> None:

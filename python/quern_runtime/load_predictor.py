@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import importlib.util
 import inspect
@@ -13,9 +12,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from .answers import blocking_iterator, is_streamed
+from .late import late
 from .signatures import METHODS, REQUIRED, signature_errors
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Mapping
 
     from .shapes import Arguments, Init
@@ -106,7 +107,7 @@ class Predictor:
         if value is None:
             return None
         if hasattr(value, "__await__"):
-            self._loop = self._loop or asyncio.new_event_loop()
+            self._loop = self._loop or late("asyncio").new_event_loop()
             value = self._loop.run_until_complete(value)
         if is_streamed(value):
             pieces = blocking_iterator(value)

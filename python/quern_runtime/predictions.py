@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from . import protocol
 from .batching import Batching
 from .calls import Calls, Request
-from .drivers import Inline, Tasks, Threads
+from .drivers import Inline, Threads
+from .late import late
 from .monitoring import Monitor
 from .streams import Stream
 from .wear import Wear
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .load_predictor import Predictor
     from .note import Note
     from .shapes import Driver, Init, Message, Meta, Outcome, Unit
+    from .tasks import Tasks
 
 
 class Predictions:
@@ -64,7 +66,8 @@ class Predictions:
         max_requests = init.get("max_requests")
         self._wear = Wear(max_requests, self._ask_for_successor) if max_requests else None
         if predictor.is_async:
-            self._driver = Tasks(calls, self._deliver, threads if batching else self._concurrency)
+            limit = threads if batching else self._concurrency
+            self._driver = late("quern_runtime.tasks").Tasks(calls, self._deliver, limit)
         elif threads > 1:
             self._driver = Threads(calls, self._deliver, threads, self._wake)
         else:

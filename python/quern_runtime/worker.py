@@ -6,7 +6,6 @@ written. Callers allow for that (docs/worker-protocol.md): death is a closed soc
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 import os
@@ -19,6 +18,7 @@ from . import protocol
 from .connection import Connection
 from .deliveries import Deliveries
 from .forks import watch_forks
+from .late import late
 from .lifecycle import Lifecycle, log_fault
 from .predictions import Predictions
 from .sockets import Sockets
@@ -75,7 +75,7 @@ class Worker:
         watch_forks(self._after_fork)
         while not self._is_over():
             if self._predictions.is_async:
-                asyncio.run(self._run_async())
+                late("asyncio").run(self._run_async())
                 break
             self._sockets.poll(0 if self._tasks or self._deliveries else self._predictions.patience())
             self._work()
@@ -84,6 +84,7 @@ class Worker:
 
     async def _run_async(self) -> None:
         """The same with an event loop, whose tasks the predictions are; the sockets' selector is one of its files."""
+        asyncio = late("asyncio")
         loop = asyncio.get_running_loop()
         turned = asyncio.Event()
         self._predictions.on_progress(turned.set)

@@ -1,7 +1,12 @@
 /** Connects to a worker process that was just started, as soon as it listens. */
+import { existsSync } from "node:fs";
 import { delay } from "../../base/clock.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
-import { WorkerConnection, type WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
+import {
+  type WorkerAddress,
+  WorkerConnection,
+  type WorkerConnectionEvents,
+} from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
 
@@ -14,9 +19,16 @@ export async function connectWorker(
 ): Promise<WorkerConnection | undefined> {
   const hello = { role: "controller", token: identity.token, epoch } as const;
   while (!gone.aborted) {
-    const connection = await WorkerConnection.open(address, hello, events).catch(() => undefined);
-    if (connection !== undefined) return connection;
+    if (mayListen(address)) {
+      const connection = await WorkerConnection.open(address, hello, events).catch(() => undefined);
+      if (connection !== undefined) return connection;
+    }
     await delay(CONNECT_RETRY_MS);
   }
   return undefined;
+}
+
+/** Python takes twenty tries to start, and each one that fails takes the memory of a connection. */
+function mayListen(address: WorkerAddress): boolean {
+  return !("path" in address) || existsSync(address.path);
 }
