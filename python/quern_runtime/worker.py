@@ -176,7 +176,6 @@ class Worker:
         self._deliveries.welcome(connection)
 
     def _on_init(self, connection: Connection, message_id: int, body: bytes) -> None:
-        """Sent once, and again for each further job if the process may be reused."""
         self._tasks.append((self._life.load, (connection, protocol.decode_init(body))))
 
     def _on_predict(self, connection: Connection, message_id: int, body: bytes) -> None:

@@ -6,7 +6,6 @@ import { contain } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
 import { type DiskWait, describeShortage } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
-import { itemsFile } from "../contracts/data-layout.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { STOP_GRACE_MS } from "../contracts/limits/jobs.ts";
 import { unavailabilityOf } from "../database/database.ts";
@@ -86,8 +85,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     this.over = this.left.signal;
     this.storeWait = new StoreWait(jobLog, this.over);
     this.store = new PatientStore(deps.store, this.storeWait);
-    const own = { jobId: job.job_id, itemsPath: itemsFile(deps.dataDir, job.job_id) };
-    this.input = jobInput({ db: this.deps.db, store: this.store, ...own }, this.diskWait);
+    this.input = jobInput({ ...this.deps, store: this.store, jobId: job.job_id }, this.diskWait);
     this.ended = new Promise((resolve) => {
       this.resolveEnded = resolve;
     });

@@ -110,7 +110,7 @@ export class Dispatching {
     await saveParts(this.db, JOB, 0, parts);
     for (const batch of charged) await saveInHand(this.db, JOB, 1, batch, "alone");
     // Nothing but the job's own file is read.
-    const own = { db: this.db, jobId: JOB, itemsPath: path };
+    const own = { db: this.db, jobId: JOB, dataDir: this.directory };
     const input = jobInput({ ...own, store: undefined as unknown as ObjectStore });
     const settlements = new Settlements(this.gated(), 0, {
       jobId: JOB,

@@ -2,7 +2,6 @@
  * Reads what finally failed in a job: batches, and guilty items of batches that were split, each with its error and the
  * text of its items (docs/contract/jobs.md#failures).
  */
-import { itemsFile } from "../../contracts/data-layout.ts";
 import type { Database } from "../../database/database.ts";
 import { findWholeSegment } from "../../database/segment-rows.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
@@ -168,8 +167,7 @@ class PayloadReader {
   constructor(source: FailureSource, job: JobRow, batchSize: number | undefined) {
     this.source = source;
     this.job = job;
-    const { job_id: jobId } = job;
-    const input = jobInput({ ...source, jobId, itemsPath: itemsFile(source.dataDir, jobId) });
+    const input = jobInput({ ...source, jobId: job.job_id });
     this.segments = batchSize === undefined ? undefined : new SegmentReader(input, batchSize);
   }
 

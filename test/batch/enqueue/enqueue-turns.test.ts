@@ -9,6 +9,7 @@ import { type EnqueueTurnEnd, enqueueJob } from "../../../src/batch/enqueue/enqu
 import { EnqueuePlaces } from "../../../src/batch/enqueue/enqueue-places.ts";
 import { EnqueueTurn, EnqueueTurns } from "../../../src/batch/enqueue/enqueue-turns.ts";
 import { jobInput } from "../../../src/batch/records/job-input.ts";
+import { itemsFile } from "../../../src/contracts/data-layout.ts";
 import {
   ENQUEUING_OF_AN_API_MAX,
   ENQUEUING_TURN_MAX_MS,
@@ -130,12 +131,12 @@ describe("the input of a job that enqueues in turns", () => {
 
   /** One turn after the other. A crash: the next turn knows only what is committed. */
   async function enqueue(jobId: string, store: ObjectStore, mayStop: () => boolean, isCrash: () => boolean) {
-    const itemsPath = join(directory, jobId, "items");
+    const itemsPath = itemsFile(directory, jobId);
     const options = {
       ...{ db, jobId, epoch: 0, reach: () => {}, diskWait: { onWait: () => {}, signal } },
       ...{
         store,
-        input: jobInput({ db, jobId, store, itemsPath }),
+        input: jobInput({ db, jobId, store, dataDir: directory }),
         itemsPath,
         signal,
         isCancelled: () => false,

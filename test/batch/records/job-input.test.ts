@@ -42,8 +42,7 @@ async function submit(items: string): Promise<string> {
 }
 
 async function ownItems(jobId: string): Promise<string> {
-  const own = { db, jobId, store: NO_STORE, itemsPath: itemsFile(dataDir, jobId) };
-  const object = await jobInput(own).open(ITEMS_PATH);
+  const object = await jobInput({ db, jobId, store: NO_STORE, dataDir }).open(ITEMS_PATH);
   const content = Buffer.alloc(object.bytes + 10);
   // In two pieces, of which the second asks for more than there is.
   expect(await object.read(content, 0, 0, 3)).toBe(3);
