@@ -1,6 +1,8 @@
 /** Reads the deployed APIs: their versions, states and numbers. Changes nothing. */
 import { reportFault } from "../base/boundary.ts";
+import { TimeSlices } from "../base/clock.ts";
 import { ServiceError } from "../contracts/errors.ts";
+import { SLICE_MS } from "../contracts/limits/event-loop.ts";
 import { type Database, first, type Statements } from "../database/database.ts";
 import { type ApiState, stateOf, stateOfUnreadable } from "./api-state.ts";
 import { type ApiMetricsView, readMetrics } from "./records/api-metrics.ts";
@@ -26,6 +28,8 @@ export class ApiReader {
   private readonly db: Database;
   private readonly replicas: Replicas;
   private readonly outlines: ApiOutlines;
+  /** For all that read large configurations at once. */
+  private readonly slices = new TimeSlices(SLICE_MS);
 
   constructor(db: Database, replicas: Replicas) {
     this.db = db;
@@ -76,6 +80,7 @@ export class ApiReader {
   ): Promise<string | undefined> {
     const version = await readVersion(this.db, name, api_id);
     if (version === undefined) return undefined;
+    if (this.slices.isOver) await this.slices.rest();
     return version === "unreadable" ? "{}" : TEXTS[form](version);
   }
 

@@ -18,12 +18,29 @@ export interface DeployedRoutesDeps {
 
 export class DeployedRoutes implements KeyUsers {
   private readonly deps: DeployedRoutesDeps;
+  /** Never rejects. */
+  private current: Promise<void> = Promise.resolve();
+  private next: Promise<void> | undefined;
 
   constructor(deps: DeployedRoutesDeps) {
     this.deps = deps;
   }
 
-  async publish(): Promise<void> {
+  /**
+   * One after the other, so that a former state never replaces a newer one. Those that ask while one is being published
+   * share the next one.
+   */
+  publish(): Promise<void> {
+    this.next ??= this.current.then(() => {
+      this.next = undefined;
+      const published = this.publishNow();
+      this.current = published.catch(() => {});
+      return published;
+    });
+    return this.next;
+  }
+
+  private async publishNow(): Promise<void> {
     const { db, replicas, routes, keys, deployed } = this.deps;
     const { versions, unreadable } = await readDeployed(db);
     const { isAny } = keys;

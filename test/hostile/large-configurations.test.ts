@@ -44,8 +44,17 @@ describe("many APIs with large configurations", () => {
     const [first] = await db.all<{ project_id: string }>("SELECT project_id FROM api_versions");
     const { project_id } = first!;
     const configText = JSON.stringify(config);
-    const api = apiSchema.parse({ name, kind: "BatchAPI", predictor: { path: "p.py", config } }) as never;
-    const version = { name, ...identityOf(api, configText, project_id), project_id, config: api, configText };
+    const entry = { name, kind: "BatchAPI", predictor: { path: "p.py", config } };
+    const api = apiSchema.parse(entry) as never;
+    const submitted = JSON.stringify(entry);
+    const version = {
+      name,
+      ...identityOf(api, configText, project_id),
+      project_id,
+      config: api,
+      configText,
+      submitted,
+    };
     const deployed_time = new Date().toISOString().replace("Z", "000000Z");
     await db.transaction((tx) => saveVersion(tx, { ...version, deployed_time }));
     await db.close();

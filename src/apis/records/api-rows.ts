@@ -1,8 +1,9 @@
 /** The database rows of APIs and their versions. A version is kept as long as a job may need it. */
 import { createHash } from "node:crypto";
-import { notBefore } from "../../base/clock.ts";
+import { notBefore, TimeSlices } from "../../base/clock.ts";
 import { newToken } from "../../base/ids.ts";
 import { parseExact, stringifyWithRaw } from "../../base/json/exact.ts";
+import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { type Database, first, type Statements } from "../../database/database.ts";
 import type { DeployableConfig, SplitterConfig } from "../config/parse-config.ts";
 import { forgetMetrics } from "./api-metrics.ts";
@@ -96,24 +97,41 @@ export interface Deployed {
 }
 
 const DEPLOYED =
-  "SELECT v.*, a.kind FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id";
+  "SELECT v.*, a.kind FROM apis a JOIN api_versions v ON v.name = a.name AND v.api_id = a.api_id WHERE a.name = ?";
 
-/** Reads the current versions of all deployed APIs, sorted by name, or of one API only. */
+/** A configuration of 256 KiB takes some milliseconds. All who read many share these slices. */
+const SLICES = new TimeSlices(SLICE_MS);
+
+/**
+ * Reads the current versions of all deployed APIs, sorted by name, or of one API only. APIs may be deployed and deleted
+ * meanwhile.
+ */
 export async function readDeployed(db: Database, name?: string): Promise<Deployed> {
-  const rows = await db.all<VersionRow & Pick<UnreadableApi, "kind">>(
-    `${DEPLOYED}${name === undefined ? "" : " WHERE a.name = ?"} ORDER BY a.name`,
-    name === undefined ? [] : [name],
-  );
   const deployed: Deployed = { versions: [], unreadable: [] };
-  for (const { kind, ...row } of rows)
-    try {
-      deployed.versions.push(toVersion(row));
-    } catch (error) {
-      const { name, api_id, deployed_time } = row;
-      const why = `its row in the database cannot be read (${(error as Error).message}); deploy it again`;
-      deployed.unreadable.push({ name, kind, api_id, deployed_time, why });
-    }
+  for (const each of name === undefined ? await deployedNames(db) : [name]) {
+    await readInto(deployed, db, each);
+    if (SLICES.isOver) await SLICES.rest();
+  }
   return deployed;
+}
+
+async function deployedNames(db: Database): Promise<string[]> {
+  const rows = await db.all<{ name: string }>("SELECT name FROM apis ORDER BY name");
+  return rows.map(({ name }) => name);
+}
+
+/** Changes nothing if the API is not deployed any more. */
+async function readInto(deployed: Deployed, db: Database, name: string): Promise<void> {
+  const found = await first<VersionRow & Pick<UnreadableApi, "kind">>(db, DEPLOYED, [name]);
+  if (found === undefined) return;
+  const { kind, ...row } = found;
+  try {
+    deployed.versions.push(toVersion(row));
+  } catch (error) {
+    const { api_id, deployed_time } = row;
+    const why = `its row in the database cannot be read (${(error as Error).message}); deploy it again`;
+    deployed.unreadable.push({ name, kind, api_id, deployed_time, why });
+  }
 }
 
 /** The current versions that can be read. */

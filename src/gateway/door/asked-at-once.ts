@@ -5,9 +5,15 @@
  */
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { inBackground } from "../../base/boundary.ts";
+import { TimeSlices } from "../../base/clock.ts";
+import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { REQUESTS_OF_A_CONNECTION_MAX } from "../../contracts/limits/requests.ts";
 import { parseNoMore } from "../connections/parse-no-more.ts";
 import { RESPONSE_TURN } from "../connections/response-turn.ts";
+
+/** Of all connections. */
+const SLICES = new TimeSlices(SLICE_MS);
 
 /** On the hot path: a client that waits for each response costs one check of its last response, and no listener. */
 interface Asked {
@@ -109,6 +115,15 @@ export function followedResponse(asked: AskedAtOnce): typeof ServerResponse {
       if (this.headersSent) this.emit(RESPONSE_TURN);
     }
 
+    /**
+     * Node's own step to the next response: it is the last act of the one before, so that of a thousand connections
+     * whose first response has waited would follow each other in one turn of the event loop.
+     */
+    _flush(): void {
+      if (!this.writableEnded || !SLICES.isOver) return flush(this);
+      inBackground(SLICES.rest().then(() => flush(this)));
+    }
+
     override end(...given: unknown[]): this {
       super.end(...(given as []));
       // It may wait long for its turn: the head of its request holds up to 40 KB.
@@ -121,6 +136,11 @@ export function followedResponse(asked: AskedAtOnce): typeof ServerResponse {
       asked.finish(socket, this);
     }
   } as typeof ServerResponse;
+}
+
+/** Sends what a response has, if its turn has come and its connection is still there. */
+function flush(response: ServerResponse): void {
+  (ServerResponse.prototype as ServerResponse & { _flush(): void })._flush.call(response);
 }
 
 /** Nobody reads the head of a request after the end of its response. */
