@@ -121,7 +121,7 @@ describe("a worker of an API with reuse_worker", () => {
     const third = await run("leaves", {});
     process.kill(server.child("controller"), "SIGKILL");
     await gone(third);
-    await eventually("another controller serves", async () => (await server.fetch("/-/apis")).status === 200);
+    await eventually("another controller serves", async () => "api_id" in (await server.api("leaves")));
     expect((await run("leaves", {})).rows[0]![4]).toBe(1);
   });
 });
