@@ -10,10 +10,11 @@ import { ageMsOf, type Lifetime, StartWatch } from "../../engine/lifetime.ts";
 import type { Reservation } from "../../engine/reservations.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ConnectionRefused } from "../../protocol/handshake.ts";
+import { mayListen } from "../../protocol/may-listen.ts";
 import { decodeRecycle, type Init, MESSAGE, type Ready, type WorkerFault } from "../../protocol/messages.ts";
 import { readFault } from "../../protocol/read-fault.ts";
 import { SetUpReport } from "../../protocol/set-up-report.ts";
-import { WorkerConnection } from "../../protocol/worker-connection.ts";
+import { WorkerConnection, type WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
 /** No limit of its own: a worker responds only after `__init__`, and StartWatch limits that. */
@@ -118,13 +119,7 @@ export class Replica {
       onClose: () => this.worker.kill(),
     };
     while (this.state === "initializing" && this.connection === undefined) {
-      this.connection = await WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch(
-        (error: unknown) => {
-          // Another release's worker that does not speak this protocol: a retry would change nothing.
-          if (error instanceof ConnectionRefused && error.code === "protocol") this.worker.kill();
-          return undefined;
-        },
-      );
+      if (mayListen(this.worker.address)) this.connection = await this.tryToConnect(hello, events);
       if (this.connection === undefined) await delay(CONNECT_RETRY_MS);
     }
     const welcome = this.connection?.welcome;
@@ -134,6 +129,17 @@ export class Replica {
     if (welcome?.state !== "ready") return;
     this.setUp.take();
     this.ready(welcome);
+  }
+
+  private tryToConnect(
+    hello: Parameters<typeof WorkerConnection.open>[1],
+    events: WorkerConnectionEvents,
+  ): Promise<WorkerConnection | undefined> {
+    return WorkerConnection.open(this.worker.address, hello, events, HANDSHAKE_MS).catch((error: unknown) => {
+      // Another release's worker that does not speak this protocol: a retry would change nothing.
+      if (error instanceof ConnectionRefused && error.code === "protocol") this.worker.kill();
+      return undefined;
+    });
   }
 
   /** Stops new requests. The replica finishes those that it has, then exits. It is killed after `graceMs`. */

@@ -1,12 +1,8 @@
 /** Connects to a worker process that was just started, as soon as it listens. */
-import { existsSync } from "node:fs";
 import { delay } from "../../base/clock.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
-import {
-  type WorkerAddress,
-  WorkerConnection,
-  type WorkerConnectionEvents,
-} from "../../protocol/worker-connection.ts";
+import { mayListen } from "../../protocol/may-listen.ts";
+import { WorkerConnection, type WorkerConnectionEvents } from "../../protocol/worker-connection.ts";
 
 const CONNECT_RETRY_MS = 5;
 
@@ -26,9 +22,4 @@ export async function connectWorker(
     await delay(CONNECT_RETRY_MS);
   }
   return undefined;
-}
-
-/** Python takes twenty tries to start, and each one that fails takes the memory of a connection. */
-function mayListen(address: WorkerAddress): boolean {
-  return !("path" in address) || existsSync(address.path);
 }

@@ -1,11 +1,12 @@
 /**
- * Polls the memory of workers and their children four times a second, or once a second while none of them uses the CPU.
+ * Polls the memory of workers and their children four times a second, or once a second those that do not use the CPU.
  * A worker over its limit is ended. It does not isolate: a worker can use up the machine's memory between two polls,
  * and a child that left its parents is not seen. Without /proc it measures nothing. Shared pages are counted once (PSS)
  * only near the limit, because PSS costs the kernel more.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { contain } from "../../base/boundary.ts";
+import { ProcessActivity } from "./process-activity.ts";
 
 const POLL_MS = 250;
 /** Without CPU time a process does not allocate memory. */
@@ -28,6 +29,9 @@ interface Entry extends Watched {
   onOver: (bytes: number) => void;
   /** CPU time of the worker and its children at the last poll, in the kernel's unit. */
   cpuTicks: number;
+  activity: ProcessActivity;
+  /** At the last poll that looked for them. */
+  hasChildren: boolean;
 }
 
 export class MemoryWatch {
@@ -41,7 +45,7 @@ export class MemoryWatch {
   /** `onOver` is called once, with the bytes that are used. */
   add(pid: number, limitBytes: number | undefined, onOver: (bytes: number) => void): Watched {
     const entry: Entry = {
-      ...{ pid, limitBytes, onOver, cpuTicks: 0 },
+      ...{ pid, limitBytes, onOver, cpuTicks: 0, activity: new ProcessActivity(pid), hasChildren: false },
       ...{ bytes: 0, peakBytes: undefined, isOverLimit: false },
     };
     this.entries.add(entry);
@@ -55,7 +59,8 @@ export class MemoryWatch {
   }
 
   remove(watched: Watched): void {
-    this.entries.delete(watched as Entry);
+    const entry = watched as Entry;
+    if (this.entries.delete(entry)) entry.activity.close();
     if (this.entries.size > 0) return;
     clearTimeout(this.timer);
     this.isIdle = true;
@@ -80,7 +85,10 @@ export class MemoryWatch {
     let isAnyBusy = false;
     this.kernelKills = [...this.kernelKills.slice(-1), kernelKills()];
     for (const entry of this.entries) {
+      const hasRun = entry.activity.hasRun();
+      if (!hasRun && !entry.hasChildren && entry.peakBytes !== undefined) continue;
       const tree = processTree(entry.pid);
+      entry.hasChildren = tree.length > 1;
       const cpuTicks = sum(tree, ticksOf);
       if (cpuTicks === entry.cpuTicks && entry.peakBytes !== undefined) continue;
       isAnyBusy = true;
