@@ -1,4 +1,4 @@
-/** `npm run bench [-- realtime|batch|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
+/** `npm run bench [-- realtime|batch|small-jobs|start|idle|files|beside|hostile|outputs|s3|peers|serving|applications …]`: ours, the bare limit and the peers, interleaved, medians of five. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, TestServer } from "../test/harness/server.ts";
@@ -14,6 +14,7 @@ import { benchPeers } from "./peers.ts";
 import { benchRealtime } from "./realtime.ts";
 import { benchS3 } from "./s3.ts";
 import { benchServing } from "./serving.ts";
+import { benchSmallJobs } from "./small-jobs.ts";
 import { benchStart } from "./start.ts";
 
 const ROUNDS = 5;
@@ -68,6 +69,7 @@ if (chosen.includes("outputs")) {
   const [rounds, slowS] = [scaled("rounds", ROUNDS), scaled("slow", 60)];
   await benchOutputs(directory, { lines, path, rounds, slowS });
 }
+if (chosen.includes("small-jobs")) await benchSmallJobs();
 if (chosen.includes("hostile")) benchHostile(directory);
 // Needs `node scripts/servers.mjs` before; `peers` installs what it compares with.
 if (chosen.includes("s3")) await benchS3(project);

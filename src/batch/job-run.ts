@@ -59,10 +59,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   private readonly deadline: JobDeadline;
   /** Aborted when nobody waits for the input any more. */
   private readonly left = new AbortController();
-  /**
-   * Aborted when the server shuts down. Writes that wait for disk space are lost, and done again by the next
-   * controller.
-   */
+  /** Aborted when the server shuts down. The next controller does writes again that wait for disk space. */
   private readonly gone = new AbortController();
   private readonly storeWait: StoreWait;
   private readonly ticker: RunTicker;
@@ -101,9 +98,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     contain("a job", work, (error) => this.unexpected(error));
   }
 
-  /**
-   * Shuts down without ending the job. Running batches may finish within the grace period; the others cost no attempt.
-   */
+  /** Shuts down without ending the job. Running batches may finish within the grace period; others cost no attempt. */
   async stop(): Promise<void> {
     if (this.isEnding) return this.ended;
     this.isEnding = true;
@@ -222,6 +217,11 @@ export class JobRun implements Service, RunOfJob, Ticking {
       () => this.end(cause),
       (error) => endAtAnyRate(this.deps, this.job.job_id, error),
     );
+  }
+
+  /** It waits for its first worker. */
+  get rests(): boolean {
+    return this.job.queued_time !== null;
   }
 
   tick(): void {

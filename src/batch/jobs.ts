@@ -6,6 +6,7 @@ import { contain, reportFault } from "../base/boundary.ts";
 import type { Service } from "../base/service.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
+import { CONTINUED_AT_ONCE } from "../contracts/limits/jobs.ts";
 import type { Database } from "../database/database.ts";
 import { closeJob, makeTerminal } from "./end/finish-job.ts";
 import { NewRounds } from "./end/new-round.ts";
@@ -15,7 +16,7 @@ import { Pauses } from "./pauses.ts";
 import { NO_WORKERS } from "./phase.ts";
 import { CheckPlaces } from "./places/check-places.ts";
 import { removeOrphans } from "./records/items-file.ts";
-import { existingJobs, unfinishedJobs } from "./records/job-lists.ts";
+import { existingJobs, type UnfinishedJob, unfinishedJobs } from "./records/job-lists.ts";
 import { closeStopped } from "./records/job-moves.ts";
 import { type JobRow, jobById } from "./records/job-rows.ts";
 import { JobResults } from "./results/job-results.ts";
@@ -55,7 +56,14 @@ export class Jobs implements Service {
       await removeOrphans(dataDir, (ids) => existingJobs(db, ids)).catch((error: unknown) =>
         reportFault(error, "files of submissions that were cut off"),
       );
-    for (const row of await unfinishedJobs(db)) await this.runs.goOn(row, this.lostWorkers.get(row.job_id));
+    const rows = await unfinishedJobs(db);
+    // Together, so that their changes share commits.
+    for (let at = 0; at < rows.length; at += CONTINUED_AT_ONCE)
+      await Promise.all(rows.slice(at, at + CONTINUED_AT_ONCE).map((row) => this.goOn(row)));
+  }
+
+  private goOn(row: UnfinishedJob): Promise<void> {
+    return this.runs.goOn(row, this.lostWorkers.get(row.job_id));
   }
 
   async stop(): Promise<void> {

@@ -11,6 +11,9 @@ import type { Deficits } from "./scheduler/shares.ts";
 
 /** A pause of nine times what the last round took: rounds take a tenth of a core at most. */
 const PAUSE_PER_ROUND = 9;
+/** The same for rounds without a change, which only time makes useful: a hundredth of a core, and at least every 5 s. */
+const IDLE_PAUSE_PER_ROUND = 99;
+const IDLE_PAUSE_MAX_MS = 5_000;
 
 /** The account, as the scheduler's rounds see it. */
 export interface Granting {
@@ -107,10 +110,10 @@ export class ComputeQueue {
 
   /** While somebody waits: claims age, and workers that have just started may be asked to yield later. */
   private roundLater(): void {
-    if (this.waiting.size === 0) {
-      clearInterval(this.timer);
-      this.timer = undefined;
-    } else this.timer ??= setInterval(() => this.hasChanged(), COMPUTE_PLAN_MS).unref();
+    clearTimeout(this.timer);
+    if (this.waiting.size === 0) return;
+    const pauseMs = Math.min(IDLE_PAUSE_MAX_MS, IDLE_PAUSE_PER_ROUND * (this.endedMs - this.beganMs));
+    this.timer = setTimeout(() => this.hasChanged(), Math.max(COMPUTE_PLAN_MS, pauseMs)).unref();
   }
 }
 

@@ -17,7 +17,7 @@ describe("the clock of all jobs", () => {
   it("is one timer for any number of jobs, and none without a job", async () => {
     const ticker = new RunTicker();
     const ticks = [0, 0, 0];
-    const runs = ticks.map((_, i) => ({ tick: () => void ticks[i]!++, unexpected }));
+    const runs = ticks.map((_, i) => ({ rests: false, tick: () => void ticks[i]!++, unexpected }));
     for (const run of runs) ticker.add(run);
     expect(vi.getTimerCount()).toBe(1);
     await vi.advanceTimersByTimeAsync(1000);
@@ -31,16 +31,30 @@ describe("the clock of all jobs", () => {
     expect(vi.getTimerCount()).toBe(1);
   });
 
+  it("ticks once a second for a job that rests, as long as it does", async () => {
+    const ticker = new RunTicker();
+    let ticks = 0;
+    const run = { rests: true, tick: () => void ticks++, unexpected };
+    ticker.add(run);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(ticks).toBe(2);
+    run.rests = false;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(ticks).toBe(6);
+    ticker.remove(run);
+  });
+
   it("passes an exception to its job, and lets the others tick", async () => {
     const ticker = new RunTicker();
     const faults: string[] = [];
     let ticks = 0;
     const broken = {
+      rests: false,
       tick: () => unexpected(new Error("broken")),
       unexpected: (e: Error) => faults.push(e.message),
     };
     ticker.add(broken);
-    ticker.add({ tick: () => ticks++, unexpected });
+    ticker.add({ rests: false, tick: () => ticks++, unexpected });
     await ticker.tickAll();
     await ticker.tickAll();
     expect([faults, ticks]).toEqual([["broken", "broken"], 2]);
@@ -54,7 +68,7 @@ describe("the clock of all jobs", () => {
       while (performance.now() < endMs);
       ticks++;
     };
-    for (let i = 0; i < 20; i++) ticker.add({ tick: slow, unexpected });
+    for (let i = 0; i < 20; i++) ticker.add({ rests: false, tick: slow, unexpected });
     const all = ticker.tickAll();
     const overlapping = ticker.tickAll();
     let seen = 0;

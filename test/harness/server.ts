@@ -245,10 +245,14 @@ export class TestServer {
 
   /** Predictions that wait or run, as the gateways reported them last: at most a second ago. */
   async inFlight(api: string): Promise<number> {
+    const found = new RegExp(`^quern_requests_in_flight\\{api="${api}"\\} (\\d+)$`, "m");
+    return Number(found.exec(await this.metrics())?.[1]);
+  }
+
+  async metrics(): Promise<string> {
     const token = readFileSync(join(this.dataDir, "admin-token"), "utf8").trim();
     const headers = { authorization: `Bearer ${token}`, connection: "close" };
-    const text = await (await this.fetch("/-/metrics", { headers })).text();
-    return Number(new RegExp(`^quern_requests_in_flight\\{api="${api}"\\} (\\d+)$`, "m").exec(text)?.[1]);
+    return (await this.fetch("/-/metrics", { headers })).text();
   }
 
   /** The variable that names its database, for commands of a test's own. */

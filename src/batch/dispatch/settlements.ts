@@ -72,6 +72,8 @@ export class Settlements {
   private timer: NodeJS.Timeout | NodeJS.Immediate | undefined;
   private committing: Promise<void> | undefined;
   private lastCommitMs = 0;
+  /** The segments in memory have bits whose counts were not committed: a later commit would save them alone. */
+  private isBroken = false;
 
   constructor(db: Database, settledBatches: number, options: SettlementsOptions) {
     this.db = db;
@@ -163,7 +165,7 @@ export class Settlements {
   /** Commits soon; `then` runs once all that was reported up to now is durable. */
   commitSoon(then: () => void): void {
     this.onDurable.push(then);
-    if (this.timer !== undefined || this.committing !== undefined) return;
+    if (this.isBroken || this.timer !== undefined || this.committing !== undefined) return;
     const wait = this.lastCommitMs + COMMIT_INTERVAL_MS - performance.now();
     const commit = () => {
       this.timer = undefined;
@@ -175,16 +177,20 @@ export class Settlements {
   /** Commits what was reported so far and waits for it. */
   async drain(): Promise<void> {
     await this.committing;
+    if (this.isBroken) return;
     if (this.onDurable.length > 0 || this.touched.size > 0 || this.inHand.size > 0) await this.commit();
   }
 
   private async commit(): Promise<void> {
     if (this.committing !== undefined) return this.committing;
-    this.committing = this.write().catch((error: Error) => this.options.onError(error));
+    this.committing = this.write().catch((error: Error) => {
+      this.isBroken = true;
+      this.options.onError(error);
+    });
     await this.committing;
     this.committing = undefined;
     this.lastCommitMs = performance.now();
-    if (this.onDurable.length > 0) this.commitSoon(() => {});
+    if (!this.isBroken && this.onDurable.length > 0) this.commitSoon(() => {});
   }
 
   private async write(): Promise<void> {
@@ -202,10 +208,9 @@ export class Settlements {
     this.successUs = 0;
     this.onDurable = [];
     this.settledRows = [];
-    if (!isolated.isEmpty) {
-      this.isolated = new IsolatedOutcomes();
-      if (output !== undefined) settledRows.push(...(await joinedRows(isolated, output)));
-    }
+    // Also an empty one: what comes while this commit waits is of the next one.
+    this.isolated = new IsolatedOutcomes();
+    if (!isolated.isEmpty && output !== undefined) settledRows.push(...(await joinedRows(isolated, output)));
     if (output !== undefined && (settledRows.length > 0 || !isolated.isEmpty)) {
       await output.save(settledRows);
       reach("rows-after-sync");

@@ -125,6 +125,8 @@ export const PRUNED_BATCHES_AT_ONCE = 100;
 export const LETTERS_AGED_AT_ONCE = 100;
 /** Characters of a job's config that is kept with its record after the retention. A record has some hundred bytes. */
 export const CONFIG_KEPT_LENGTH_MAX = 1024;
+/** Jobs that a start continues together: a commit has up to 64 changes. */
+export const CONTINUED_AT_ONCE = 100;
 /** Jobs of a deleted API that one statement stops, in 2 ms. */
 export const CLOSED_JOBS_AT_ONCE = 100;
 /** SQS: messages in one SendMessageBatch, and the total bytes of bodies and attributes that every queue accepts. */
