@@ -9,6 +9,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openLog } from "../../../src/base/log.ts";
 import { Retention } from "../../../src/batch/end/retention.ts";
+import { ITEMS_STORED_BYTES_MAX } from "../../../src/contracts/limits/submissions.ts";
 import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
@@ -16,6 +17,8 @@ import { ECHO } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
 const DISK_MIB = 24;
+/** Of items that need a file of their own. */
+const PAD = "x".repeat(ITEMS_STORED_BYTES_MAX);
 const PREDICTOR = `
 import time
 class PythonPredictor:
@@ -228,7 +231,7 @@ describe.runIf(isOnSqlite)("a disk without free inodes", () => {
     async () => {
       const path = server.writeInput("in.jsonl", '{"id":1}\n{"id":2}\n');
       for (const directory of [server.dataDir, sockets]) useUp(directory);
-      const items = { workers: 1, item_list: { items: [{ id: 0 }], batch_size: 1 } };
+      const items = { workers: 1, item_list: { items: [{ id: 0, pad: PAD }], batch_size: 1 } };
       const refused = await server.post("/jobs", items);
       expect([refused.status, await refused.json()]).toMatchObject([507, { code: "disk_full" }]);
       const id = await server.submit("jobs", {
@@ -268,7 +271,7 @@ describe.runIf(isOnSqlite)("the retention", () => {
     });
     const job = (bad: boolean) => ({
       workers: 1,
-      item_list: { items: [{ id: 1, ...(bad ? { bad } : {}) }], batch_size: 1 },
+      item_list: { items: [{ id: 1, pad: PAD, ...(bad ? { bad } : {}) }], batch_size: 1 },
     });
     const fine = await server.submit("jobs", job(false));
     const failed = await server.submit("jobs", job(true));

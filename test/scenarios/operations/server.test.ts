@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { ITEMS_STORED_BYTES_MAX } from "../../../src/contracts/limits/submissions.ts";
 import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { BACKEND, PYPROJECT } from "../../harness/local-package.ts";
@@ -305,7 +306,9 @@ describe("a server", () => {
     server = new TestServer();
     await server.start({ QUERN_TEST_KILL_AT: "submission-before-commit" });
     server.deploy(project(OBEDIENT), { wait: false });
-    const job = { workers: 1, item_list: { items: [1], batch_size: 1 } };
+    // Long enough for a file of their own.
+    const items = ["x".repeat(ITEMS_STORED_BYTES_MAX)];
+    const job = { workers: 1, item_list: { items, batch_size: 1 } };
     expect((await server.post("/jobs", job)).status).toBe(503);
     await eventually("it is back", async () => (await server.fetch("/jobs")).status === 200);
     expect(readdirSync(join(server.dataDir, "jobs"))).toEqual([]);
