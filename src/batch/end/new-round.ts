@@ -102,7 +102,9 @@ export class NewRounds {
 }
 
 async function endedJob(tx: Statements, jobId: string): Promise<JobRow> {
-  const job = (await jobById(tx, jobId))!;
+  const job = await jobById(tx, jobId);
+  if (job === undefined)
+    throw new ServiceError("job_not_found", `the records of job ${jobId} were deleted meanwhile`);
   if (!isTerminal(job.status)) throw wrongState(job, "it has not ended");
   if (job.pruned_time !== null)
     throw wrongState(

@@ -206,4 +206,10 @@ describe("a redrive", () => {
     await rounds(db).resume(JOB);
     expect(await jobById(db, JOB)).toMatchObject({ status: "status_running", round: 2 });
   });
+
+  it("of a job whose records are deleted meanwhile finds no job", async () => {
+    await db.run("DELETE FROM jobs");
+    await expect(rounds(db).resume(JOB)).rejects.toMatchObject({ code: "job_not_found" });
+    await expect(rounds(db).redrive(JOB, undefined)).rejects.toMatchObject({ code: "job_not_found" });
+  });
 });
