@@ -6,6 +6,7 @@ import { isatty } from "node:tty";
 import { destination, type Logger, pino } from "pino";
 import type { LogEvent } from "./log/events.ts";
 import { lineForPeople } from "./log/line.ts";
+import { PatientWriter } from "./log/patient-writer.ts";
 import { printable } from "./printable.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -30,6 +31,21 @@ export function setLogLevel(level: LogLevel): void {
   for (const log of opened) log.level = level;
 }
 
+/** Lines are lost if the reader has left, or is far behind. Nothing fails, or waits, because of its log. */
+function standardError(log: () => Log): { write(line: string): unknown } {
+  return new PatientWriter(STDERR, {
+    onLost: (lines) =>
+      log().warn({ event: "log_lines_lost", lines }, `${lines} lines of this log were lost: nobody read it`),
+  });
+}
+
+/** Lines are lost if the disk is full. */
+function fileSink(file: string): { write(line: string): unknown } {
+  const sink = destination({ dest: file, sync: true, mode: 0o600 });
+  sink.on("error", () => {});
+  return sink;
+}
+
 let own: Log | undefined;
 
 /** The log of this process. */
@@ -49,12 +65,7 @@ export function openProcessLog(name: string, clean: (line: string) => string): v
  */
 export function openLog(name: string, file?: string, clean: (line: string) => string = asItIs): Log {
   const shape = file === undefined && isatty(STDERR) ? lineForPeople : asItIs;
-  const sink =
-    file === undefined
-      ? destination({ fd: STDERR, sync: true })
-      : destination({ dest: file, sync: true, mode: 0o600 });
-  // Lines are lost if the disk is full or the reader has left. Nothing fails because of its log.
-  sink.on("error", () => {});
+  const sink = file === undefined ? standardError(() => log) : fileSink(file);
   // A terminal may show this log, and a line may contain text from others. JSON leaves some terminal controls
   // unescaped.
   const write = (line: string) => {

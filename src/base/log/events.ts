@@ -37,6 +37,8 @@ export const LOG_EVENTS = {
   connections_full: "all connections of a listener are in use, and who has most of them",
   request_failed: "a 5xx response of Quern's own, with its `code`, cause and `request_id`",
   internal_error: "a fault in Quern; please report it. Everything else continues",
+  log_lines_lost:
+    "whoever reads this log was so far behind that `lines` of a process could not wait any longer",
   resources_short: "the disk is full, or files or processes are used up; work waits",
   database_locked: "another process has locked the database; jobs and changes wait",
   database_unlocked: "the lock is gone",
