@@ -205,8 +205,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   }
 
   private async leaveWorkers(phase: Phase, cause: EndCause): Promise<void> {
-    if (cause.kind === "settled") phase.workers.handOnAll();
-    await phase.workers.stopAll(STOP_GRACE_MS);
+    await phase.workers.stopAll(STOP_GRACE_MS, cause.kind === "settled");
     await this.ownOutput.close();
   }
 

@@ -11,7 +11,7 @@ import type { EndCause } from "./records/job-status.ts";
 import type { JobWorkers } from "./workers/job-workers.ts";
 
 export interface Phase {
-  readonly workers: Pick<JobWorkers, "counts" | "handOnAll" | "stopAll">;
+  readonly workers: Pick<JobWorkers, "counts" | "stopAll">;
   /** Says what the job or its workers wait for, and who holds it if `withNames`; undefined if for nothing. */
   waiting(withNames: boolean): string | undefined;
   /** Called four times a second. */
@@ -59,7 +59,6 @@ export const NO_WORKERS: WorkerCounts = {
 export const PREPARING: Phase = {
   workers: {
     counts: () => NO_WORKERS,
-    handOnAll: () => {},
     stopAll: async () => {},
   },
   waiting: () => undefined,

@@ -6,15 +6,17 @@ import { contain } from "../../base/boundary.ts";
 import { WARM_STOP_GRACE_MS, WARM_WORKER_MS } from "../../contracts/limits/jobs.ts";
 import type { ComputeAccount } from "../../engine/compute-account.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
+import type { ExitWatch } from "../../engine/exit-watch.ts";
 import type { Wear } from "../../engine/lifetime.ts";
-import { type Compute, fits, NO_COMPUTE, plus } from "../../engine/scheduler/compute.ts";
+import { type Compute, fits, minus, NO_COMPUTE, plus } from "../../engine/scheduler/compute.ts";
 import type { WorkerConnection } from "../../protocol/worker-connection.ts";
 
 export interface WarmWorker {
   process: RunningWorker;
+  exit: ExitWatch;
+  wear: Wear;
   /** Of its former job. A worker of a job ends when it has no connection. */
   connection: WorkerConnection;
-  wear: Wear;
 }
 
 /** The version of an API, whose jobs share workers. */
@@ -65,7 +67,7 @@ export class WarmWorkers {
     return { take: () => this.take(version), keep: (worker) => this.keep(version, worker) };
   }
 
-  /** Ends those of an API, which is deleted or has another version. Resolves when they are gone. */
+  /** Ends those of an API, which is deleted. Resolves when they are gone. */
   async endOf(apiName: string): Promise<void> {
     const theirs = [...this.kept.values()].filter(({ version }) => version.api_name === apiName);
     await Promise.all(theirs.map((worker) => this.end(worker)));
@@ -90,14 +92,13 @@ export class WarmWorkers {
     const timer = setTimeout(() => contain("a warm worker", () => this.end(kept)), WARM_WORKER_MS).unref();
     const kept: Kept = { ...worker, version, timer };
     this.kept.set(worker.process.identity.worker_id, kept);
-    contain("a warm worker", () => this.followExit(kept));
+    worker.exit.follow(() => contain("a warm worker", () => this.hasDied(kept)));
     this.checkSoon();
     return true;
   }
 
   /** One that dies while it is kept is only forgotten. */
-  private async followExit(worker: Kept): Promise<void> {
-    await worker.process.exited;
+  private async hasDied(worker: Kept): Promise<void> {
     if (this.remove(worker)) await this.deps.forgetWorker(worker.process.identity.worker_id);
   }
 
@@ -132,12 +133,11 @@ export class WarmWorkers {
   /** Ends the oldest until the others need no more than what is free. */
   private endSurplus(): void {
     const { available } = this.deps.account;
-    for (const worker of [...this.kept.values()]) {
-      const needed = [...this.kept.values()].reduce(
-        (sum, { version }) => plus(sum, version.compute),
-        NO_COMPUTE,
-      );
+    const all = [...this.kept.values()];
+    let needed = all.reduce((sum, { version }) => plus(sum, version.compute), NO_COMPUTE);
+    for (const worker of all) {
       if (fits(needed, available)) return;
+      needed = minus(needed, worker.version.compute);
       contain("a warm worker", () => this.end(worker));
     }
   }

@@ -1,7 +1,8 @@
 /** What a worker of a job tells, and what it is made with. */
-import type { Lifetime, Wear } from "../../engine/lifetime.ts";
+import type { Lifetime } from "../../engine/lifetime.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import type { OpenRows } from "../deliveries/deliveries.ts";
+import type { WarmWorker } from "../warm/warm-workers.ts";
 import type { BatchWorker } from "./batch-worker.ts";
 import type { WorkerDeath } from "./worker-death.ts";
 
@@ -17,10 +18,13 @@ export interface BatchWorkerEvents {
   onFault(error: Error): void;
 }
 
+/** What goes with a process from job to job. */
+export type FormerLife = Pick<WarmWorker, "exit" | "wear">;
+
 export interface BatchWorkerOptions {
   lifetime: Lifetime;
   /** Undefined if the job has no output. */
   openRows?: OpenRows | undefined;
   /** Of a process that has worked for other jobs; undefined if it has just been started. */
-  wear?: Wear | undefined;
+  former?: FormerLife | undefined;
 }

@@ -5,6 +5,7 @@
 import { contain } from "../../base/boundary.ts";
 import { delay } from "../../base/clock.ts";
 import type { RunningWorker, WorkerExit } from "../../engine/engine.ts";
+import { ExitWatch } from "../../engine/exit-watch.ts";
 import { StartWatch, Wear } from "../../engine/lifetime.ts";
 import { readDeliveryNote } from "../../protocol/delivery-note.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
@@ -57,6 +58,7 @@ export class BatchWorker {
   private readonly start: StartWatch;
   private readonly setUpReport = new SetUpReport();
   private readonly wear: Wear;
+  private readonly exit: ExitWatch;
   private isStopping = false;
   private isHandedOn = false;
   /** It was set up while the job was being enqueued: `total_batch_count` of its `job_spec` is null. */
@@ -66,25 +68,25 @@ export class BatchWorker {
   private completion: ((fault: WorkerFault | "died" | undefined) => void) | undefined;
 
   constructor(process: RunningWorker, events: BatchWorkerEvents, options: BatchWorkerOptions) {
-    const { lifetime, openRows, wear } = options;
+    const { lifetime, openRows, former } = options;
     this.process = process;
     this.events = events;
-    this.isReused = wear !== undefined;
-    this.wear = wear ?? new Wear(lifetime);
+    this.isReused = former !== undefined;
+    this.wear = former?.wear ?? new Wear(lifetime);
+    this.exit = former?.exit ?? new ExitWatch(process);
     this.start = new StartWatch(lifetime.startup, 0, {
       onLong: (seconds) => this.events.onLongStart(this, seconds),
       onTimeout: (fault) => this.startTimedOut(fault),
     });
     this.deliveries = new Deliveries(openRows?.((bytes) => this.grantOutput(bytes)));
-    contain("the end of a job's worker", () => this.followExit(), events.onFault);
+    this.exit.follow((exit) => contain("the end of a job's worker", () => this.exited(exit), events.onFault));
   }
 
   get identity() {
     return this.process.identity;
   }
 
-  private async followExit(): Promise<void> {
-    const exit = await this.process.exited;
+  private async exited(exit: WorkerExit): Promise<void> {
     // Its last messages may not be read yet: the socket closes after them.
     if (this.connection !== undefined) await Promise.race([this.closed, delay(LAST_WORDS_MS)]);
     this.onGone(exit);
@@ -160,14 +162,14 @@ export class BatchWorker {
     this.process.kill();
   }
 
-  /** Leaves its process to another job; undefined if it has anything left to do, or is worn out. */
+  /** Leaves its process to another job, whose exit the caller follows; undefined if it is busy or worn out. */
   handOn(): WarmWorker | undefined {
-    const { process, connection, wear, deliveries } = this;
+    const { process, connection, exit, wear, deliveries } = this;
     if (connection === undefined || !this.isServing || this.isLeaving || !deliveries.isIdle) return undefined;
     this.isHandedOn = true;
     wear.add(deliveries.leased);
     this.leave();
-    return { process, connection, wear };
+    return { process, connection, exit, wear };
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -233,10 +235,8 @@ export class BatchWorker {
   }
 
   private onGone(exit: WorkerExit): void {
-    if (this.isHandedOn) return;
     const wasReady = this.state === "ready";
     const note = readDeliveryNote(this.identity.note);
-    const ours = this.connection?.welcome.connection;
     this.leave();
     this.connection?.close();
     this.completion?.("died");
@@ -244,7 +244,7 @@ export class BatchWorker {
     if (this.connection === undefined && exit.code === TEMPORARY_FAILURE) return this.events.onDiskFull(this);
     if (!wasReady) return this.events.onSetUpFailed(this, diedInSetUp(exit, this.broken));
     const left = { outstanding: this.deliveries.outstanding.takeAll(), broken: this.broken };
-    const charged = inHandOf(note, ours, left);
+    const charged = inHandOf(note, this.connection?.welcome.connection, left);
     this.events.onDeath(this, { ...left, ...charged, exit, timedOut: this.hasTimedOut });
   }
 }

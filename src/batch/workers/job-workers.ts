@@ -90,17 +90,14 @@ export class JobWorkers {
     return this.reservations.describeWaiting(withNames) ?? starting;
   }
 
-  /** The job is complete: the next one of its version may use its processes. */
-  handOnAll(): void {
+  /**
+   * SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. If the job `isComplete`, the next one of its
+   * version may use their processes.
+   */
+  async stopAll(graceMs: number, isComplete = false): Promise<void> {
     this.isStopped = true;
     this.reservations.stop();
-    for (const worker of [...this.workers.keys()]) this.handOn(worker);
-  }
-
-  /** SIGTERM to all, SIGKILL after `graceMs`; resolves when they are gone. */
-  async stopAll(graceMs: number): Promise<void> {
-    this.isStopped = true;
-    this.reservations.stop();
+    if (isComplete) for (const worker of [...this.workers.keys()]) this.handOn(worker);
     await Promise.all([...this.workers.keys()].map((worker) => this.stopOne(worker, graceMs)));
   }
 
@@ -132,8 +129,8 @@ export class JobWorkers {
     const { init, epoch, lifetime, openRows } = this.options;
     const begun = await this.processes.begin(reservation.gpus);
     if (begun === undefined) return this.reservations.giveBack(reservation);
-    const { process, wear, log_file } = begun;
-    const worker = new BatchWorker(process, this.events, { lifetime, openRows, wear });
+    const { process, former, log_file } = begun;
+    const worker = new BatchWorker(process, this.events, { lifetime, openRows, former });
     this.workers.set(worker, reservation);
     // The job may have ended while the process was starting.
     if (!this.isStopped && !this.leaving.isDraining)

@@ -1,9 +1,9 @@
 /** Where the processes of a job's workers come from: a former job of the version left one, or a new one is started. */
 import { whenDiskHasSpace } from "../../base/disk-full.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
-import type { Wear } from "../../engine/lifetime.ts";
 import { startFailed } from "../records/job-reasons.ts";
 import type { WarmWorker } from "../warm/warm-workers.ts";
+import type { FormerLife } from "./batch-worker-events.ts";
 import type { JobWorkersOptions } from "./job-workers-options.ts";
 
 const NO_GRACE_MS = 0;
@@ -11,7 +11,7 @@ const NO_GRACE_MS = 0;
 export interface Begun {
   process: RunningWorker;
   /** Of a process that has worked for other jobs. */
-  wear?: Wear;
+  former?: FormerLife;
   /** The file that it writes its output to, if that has changed. */
   log_file?: string;
 }
@@ -42,10 +42,10 @@ export class WorkerProcesses {
     }
   }
 
-  private async takeOver({ process, wear }: WarmWorker): Promise<Begun> {
+  private async takeOver({ process, ...former }: WarmWorker): Promise<Begun> {
     const { takeOver, diskWait, forget } = this.options;
     try {
-      return { process, wear, log_file: await whenDiskHasSpace(() => takeOver(process), diskWait) };
+      return { process, former, log_file: await whenDiskHasSpace(() => takeOver(process), diskWait) };
     } catch (error) {
       await process.stop(NO_GRACE_MS);
       await forget(process.identity.worker_id);

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type WarmWorker, WarmWorkers } from "../../../src/batch/warm/warm-workers.ts";
 import { WARM_WORKER_MS } from "../../../src/contracts/limits/jobs.ts";
 import { ComputeAccount } from "../../../src/engine/compute-account.ts";
+import { ExitWatch } from "../../../src/engine/exit-watch.ts";
 import { Wear } from "../../../src/engine/lifetime.ts";
 import type { WorkerConnection } from "../../../src/protocol/worker-connection.ts";
 import { fakeProcess } from "../../harness/fake-worker.ts";
@@ -27,7 +28,8 @@ describe("warm workers", () => {
   const worker = (id: string): WarmWorker => {
     const process = fakeProcess("/nowhere");
     const named = { ...process, identity: { ...process.identity, worker_id: id } };
-    return { process: named, connection: {} as WorkerConnection, wear: new Wear(LONG_LIFE) };
+    const exit = new ExitWatch(named);
+    return { process: named, exit, connection: {} as WorkerConnection, wear: new Wear(LONG_LIFE) };
   };
   const idOf = (taken: WarmWorker | undefined) => taken?.process.identity.worker_id;
 
