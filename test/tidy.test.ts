@@ -393,6 +393,18 @@ describe("comments and pages", () => {
   });
 });
 
+const hasGit = spawnSync("git", ["--version"]).status === 0;
+
+describe.skipIf(!hasGit)("the breakages of npm run mutations", () => {
+  const directory = join(root, "test", "mutations");
+  it.each(readdirSync(directory))("%s applies", (name) => {
+    const { stderr } = spawnSync("git", ["apply", "--check", join(directory, name)], {
+      ...{ cwd: root, encoding: "utf8" },
+    });
+    expect(stderr, "write it again: npm run mutations -- --write NAME").toBe("");
+  });
+});
+
 /**
  * Lines of a page that are too long to read, except table rows, pictures, test names and blocks, which cannot be
  * broken.

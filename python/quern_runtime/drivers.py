@@ -1,4 +1,4 @@
-"""Where predict() runs: in the worker's own thread, or in several of its own; as tasks of an event loop: tasks.py.
+"""Where a predict() that is not async runs: in the worker's own thread, or in several of its own (async: tasks.py).
 
 `start(unit)` begins one of: a Request, a list of them (a batch), a Stream that has room. The outcome is passed to
 `deliver(request, outcome)` in the worker's thread.

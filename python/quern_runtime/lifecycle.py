@@ -47,7 +47,8 @@ class Lifecycle:
             log_to(init["log_file"])
         try:
             self._drop_predictor()
-            self._class = self._class or load_class(init)
+            if self._class is None:
+                self._class = load_class(init)
             predictor = make_predictor(self._class, init)
             leave_if_child()
         except BaseException as error:

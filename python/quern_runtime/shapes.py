@@ -107,7 +107,7 @@ class DiedIn(TypedDict):
 
 
 class Driver(Protocol):
-    """Where predict() runs: see drivers.py, which has three."""
+    """Where predict() runs: see drivers.py and tasks.py."""
 
     @property
     def is_async(self) -> bool: ...

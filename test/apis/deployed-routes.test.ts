@@ -1,29 +1,21 @@
 /** The routes of the deployed versions: published one after the other, and large configurations read in slices. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import type { ApiReader } from "../../src/apis/api-reader.ts";
 import { DeployedRoutes, type DeployedRoutesDeps } from "../../src/apis/deployed-routes.ts";
 import { type AnyVersion, readDeployed, saveVersion } from "../../src/apis/records/api-rows.ts";
 import type { Database } from "../../src/database/database.ts";
-import { migrate } from "../../src/database/migrations.ts";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { temporaryDatabase } from "../harness/temporary-database.ts";
 import { countTurns } from "../harness/turns.ts";
 
 const APIS = 60;
-const directory = mkdtempSync(join(tmpdir(), "deployed-routes-"));
 let db: Database;
 
 beforeAll(async () => {
-  db = openSqliteDatabase(join(directory, "quern.db"));
-  await migrate(db);
+  const temporary = await temporaryDatabase();
+  db = temporary.db;
   const config = Object.fromEntries(Array.from({ length: 18_000 }, (_, n) => [`k${n.toString(36)}`, n]));
   for (let n = 0; n < APIS; n++) await save(`api${n}`, config);
-});
-afterAll(async () => {
-  await db.close();
-  rmSync(directory, { recursive: true });
+  return temporary.remove;
 });
 
 function save(name: string, config: object): Promise<void> {

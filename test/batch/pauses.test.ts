@@ -1,35 +1,26 @@
 /** Pausing and continuing many jobs at once. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { JobDeps } from "../../src/batch/job-deps.ts";
 import { Pauses } from "../../src/batch/pauses.ts";
 import { insertJob } from "../../src/batch/records/job-rows.ts";
 import { RunsInProgress } from "../../src/batch/runs-in-progress.ts";
 import { JOBS_BEGUN_AT_ONCE_MAX, JOBS_UNFINISHED_MAX } from "../../src/contracts/limits/jobs.ts";
 import type { Database } from "../../src/database/database.ts";
-import { migrate } from "../../src/database/migrations.ts";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { temporaryDatabase } from "../harness/temporary-database.ts";
 
 const JOB = { api_id: "1", submission_json: "{}", config_json: "{}", workers: 1, timeout_s: null };
 const REST = { dead_letter_arn: null, dead_letter_queue: null, max_receive_count: 1, has_older_names: 0 };
 
 describe("many paused jobs", () => {
-  let directory: string;
   let db: Database;
   let deps: JobDeps;
   beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), "quern-pauses-"));
-    db = openSqliteDatabase(join(directory, "quern.db"));
-    await migrate(db);
+    const temporary = await temporaryDatabase();
+    db = temporary.db;
     const setApiPaused = async () => {};
     deps = { db, epoch: 1, jobLog: () => {}, onLetters: () => {}, setApiPaused } as unknown as JobDeps;
-  });
-  afterEach(async () => {
-    await db.close();
-    rmSync(directory, { recursive: true });
+    return temporary.remove;
   });
   async function insertPaused(count: number, api_name: string): Promise<void> {
     const times = { created_time: "2026-01-01T00:00:00Z", paused_time: "2026-01-01T00:00:01Z" };

@@ -10,23 +10,17 @@ import type { Database } from "../../database/database.ts";
 import { allWorkers } from "../../database/worker-rows.ts";
 import { environmentUser } from "../../engine/environments/environment-uses.ts";
 import type { PythonEnvironments } from "../../engine/environments/python-environment.ts";
-import { readVersion } from "../records/api-rows.ts";
+import { type AnyVersion, readVersion } from "../records/api-rows.ts";
 
 const SLICES = new TimeSlices(SLICE_MS);
 
-const NEEDED = `
+const NEEDED_VERSIONS = `
   SELECT v.project_id, v.name, v.api_id FROM api_versions v WHERE
     EXISTS (SELECT 1 FROM apis a WHERE a.name = v.name AND a.api_id = v.api_id)
     OR EXISTS (SELECT 1 FROM jobs j WHERE j.api_name = v.name AND j.api_id = v.api_id AND j.end_time IS NULL)
-    OR EXISTS (SELECT 1 FROM workers w WHERE w.api_name = v.name AND w.api_id = v.api_id)
-  UNION ALL SELECT project_id, '', '' FROM applications`;
+    OR EXISTS (SELECT 1 FROM workers w WHERE w.api_name = v.name AND w.api_id = v.api_id)`;
 
-interface Needed {
-  project_id: string;
-  /** Of an API's version; empty for an application. */
-  name: string;
-  api_id: string;
-}
+type NeededVersion = Pick<AnyVersion, "project_id" | "name" | "api_id">;
 
 export interface EnvironmentSweepOptions {
   db: Database;
@@ -41,11 +35,7 @@ export async function sweepEnvironments(options: EnvironmentSweepOptions): Promi
   const { db, log, environments, keepMs } = options;
   // Environments that are prepared from now on are newer than this time.
   const nowMs = wallMs();
-  const users = new Set<string>();
-  for (const needed of await db.all<Needed>(NEEDED)) {
-    users.add(environmentUser(needed.project_id, await pythonOf(db, needed)));
-    if (SLICES.isOver) await SLICES.rest();
-  }
+  const users = new Set([...(await usersOfVersions(db)), ...(await usersOfApplications(db))]);
   const workers = await allWorkers(db);
   const programs = workers.map(({ pid }) => programOf(pid)).filter((program) => program !== undefined);
   const gone = await environments.sweep({ users, programs }, { nowMs, keepMs });
@@ -54,9 +44,22 @@ export async function sweepEnvironments(options: EnvironmentSweepOptions): Promi
   return gone;
 }
 
+async function usersOfVersions(db: Database): Promise<string[]> {
+  const users: string[] = [];
+  for (const version of await db.all<NeededVersion>(NEEDED_VERSIONS)) {
+    users.push(environmentUser(version.project_id, await pythonOf(db, version)));
+    if (SLICES.isOver) await SLICES.rest();
+  }
+  return users;
+}
+
+async function usersOfApplications(db: Database): Promise<string[]> {
+  const rows = await db.all<{ project_id: string }>("SELECT project_id FROM applications");
+  return rows.map(({ project_id }) => environmentUser(project_id, undefined));
+}
+
 /** The Python that a version names; undefined if it names none, or cannot be read. */
-async function pythonOf(db: Database, { name, api_id }: Needed): Promise<string | undefined> {
-  if (name === "") return undefined;
+async function pythonOf(db: Database, { name, api_id }: NeededVersion): Promise<string | undefined> {
   const version = await readVersion(db, name, api_id);
   return version === undefined || version === "unreadable" ? undefined : version.config.predictor?.python;
 }

@@ -117,14 +117,15 @@ function logEnd({ job_id, api_name: api, status, ...job }: JobRow): void {
 
 /** Publishes the output of a job that is about to end. If that fails, the job ends for this reason. */
 async function publishClosing(deps: EndDeps, jobId: string): Promise<void> {
-  if ((await findOutput(deps.db, jobId)) === undefined) return;
+  const output = await findOutput(deps.db, jobId);
+  if (output === undefined) return;
   const job = await jobById(deps.db, jobId);
   if (job === undefined || job.closing === null || job.end_time !== null) return;
   const onWait = (error: Error, pauseMs: number) =>
     deps.jobLog(jobId, `${error.message}; trying again in ${pauseMs} ms`);
   const patient = (signal: AbortSignal) => new PatientStore(deps.store, { onWait, signal });
   try {
-    await publishOutput({ ...deps, patient }, job, job.closing);
+    await publishOutput({ ...deps, patient }, { job, output, status: job.closing });
   } catch (error) {
     // The server shuts down, and the output may be complete. The next controller looks.
     if (unavailabilityOf(error) !== undefined) throw error;

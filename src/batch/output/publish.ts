@@ -11,7 +11,7 @@ import { ConditionFailed, type ObjectStore, type WriteCondition } from "../../ob
 import { countPartial } from "../isolate/parts-of-job.ts";
 import type { JobRow } from "../records/job-rows.ts";
 import { compareObject } from "./compare-object.ts";
-import { findOutput, type OutputRow, setManifest } from "./job-outputs.ts";
+import { type OutputRow, setManifest } from "./job-outputs.ts";
 import { hasAll, MANIFEST, manifestBytes, manifestOf } from "./manifest.ts";
 import { allParts } from "./part-rows.ts";
 
@@ -31,12 +31,14 @@ export interface PublishDeps {
 /** A manifest is never given up. */
 const NEVER = new AbortController().signal;
 
-/** Does nothing for a job without output, or with batches that are not settled. Throws `output_conflict`. */
-export async function publishOutput(deps: PublishDeps, job: JobRow, status: JobStatus): Promise<void> {
+/** Does nothing while batches are not settled. Throws `output_conflict`. */
+export async function publishOutput(
+  deps: PublishDeps,
+  { job, output, status }: { job: JobRow; output: OutputRow; status: JobStatus },
+): Promise<void> {
   const { db, reach } = deps;
   const { job_id, total_batch_count } = job;
-  const output = await findOutput(db, job_id);
-  if (output === undefined || total_batch_count === null) return;
+  if (total_batch_count === null) return;
   const { compression } = output;
   if (job.succeeded + job.failed_batches < total_batch_count) return;
   const written = await allParts(db, job_id);

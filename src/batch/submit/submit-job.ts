@@ -2,7 +2,6 @@
  * Records a job durably. Its response may be sent when `submitJob` resolves; enqueuing follows
  * (docs/contract/submitting.md#durable-before-the-answer).
  */
-import { isUtf8 } from "node:buffer";
 import { rm } from "node:fs/promises";
 import { timestamp, wallMs } from "../../base/clock.ts";
 import { newUlid } from "../../base/ids.ts";
@@ -127,5 +126,5 @@ function toStored({ input }: ParsedSubmission): StoredInput {
 
 /** Short items are stored with the submission: a file of their own costs three syncs of the disk more. */
 function isShort(lines: Buffer): boolean {
-  return lines.length <= ITEMS_STORED_BYTES_MAX && isUtf8(lines);
+  return lines.length <= ITEMS_STORED_BYTES_MAX;
 }

@@ -1,6 +1,6 @@
 /**
- * Polls the memory of workers and their children four times a second, or once a second those that do not use the CPU.
- * A worker over its limit is ended. It does not isolate: a worker can use up the machine's memory between two polls,
+ * Polls the memory of workers and their children four times a second, or once a second while none of them uses the CPU.
+ * A poll passes over those that have not run since the one before. A worker over its limit is ended. It does not isolate: a worker can use up the machine's memory between two polls,
  * and a child that left its parents is not seen. Without /proc it measures nothing. Shared pages are counted once (PSS)
  * only near the limit, because PSS costs the kernel more.
  */

@@ -1,16 +1,13 @@
 /** What was reported of batches, until the commit that counts them. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Settlements } from "../../../src/batch/dispatch/settlements.ts";
 import { Search } from "../../../src/batch/isolate/search.ts";
 import { insertJob } from "../../../src/batch/records/job-rows.ts";
 import { NO_ROWS, type SettledRows } from "../../../src/batch/rows/rows-place.ts";
 import type { Database } from "../../../src/database/database.ts";
-import { migrate } from "../../../src/database/migrations.ts";
 import { appendSegments, type Segment, unsettledSegments } from "../../../src/database/segment-rows.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { eventually } from "../../harness/eventually.ts";
+import { temporaryDatabase } from "../../harness/temporary-database.ts";
 
 it("holds the rows of a batch as soon as they are reported, because their worker may be gone at the commit", () => {
   const held: SettledRows[] = [];
@@ -34,7 +31,6 @@ it("holds the rows of a batch as soon as they are reported, because their worker
 });
 
 describe("a commit that waits", () => {
-  const directory = mkdtempSync(join(tmpdir(), "settlements-"));
   const fault = { stage: "predict", type: "E", message: "m", traceback: "" };
   let db: Database;
   let settlements: Settlements;
@@ -42,10 +38,12 @@ describe("a commit that waits", () => {
   let errors: Error[];
   /** Each transaction waits for the one that was set when it began. */
   let gate: Promise<void>;
+  /** The number of transactions that have begun. */
+  let begun: number;
 
   beforeEach(async () => {
-    db = openSqliteDatabase(join(directory, `${Math.random()}.db`));
-    await migrate(db);
+    const temporary = await temporaryDatabase();
+    db = temporary.db;
     const sent = { workers: 1, timeout_s: null, max_receive_count: 1, dead_letter_arn: null };
     const named = { job_id: "j", api_name: "a", api_id: "v", dead_letter_queue: null, has_older_names: 0 };
     const times = { created_time: "2026-01-01T00:00:00Z", submission_json: "{}", config_json: "{}" };
@@ -54,15 +52,14 @@ describe("a commit that waits", () => {
     const counts = { batch_count: 4, item_count: 12 };
     await appendSegments(db, "j", [{ first_batch: 0, ...counts, ranges, has_blank_lines: false }]);
     [segment] = (await unsettledSegments(db, "j", 0, 1)) as [Segment];
-    [errors, gate] = [[], Promise.resolve()];
+    [errors, gate, begun] = [[], Promise.resolve(), 0];
     const gated = { ...bound(db), transaction: waiting };
     settlements = new Settlements(gated as Database, 0, {
       ...{ jobId: "j", epoch: 0, round: 1, reach: () => {} },
       ...{ onLetters: () => {}, onCommitted: () => {}, onError: (error) => errors.push(error) },
     });
+    return temporary.remove;
   });
-  afterEach(() => db.close());
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   const bound = (all: Database) => ({
     all: all.all.bind(all),
@@ -70,6 +67,7 @@ describe("a commit that waits", () => {
     close: all.close.bind(all),
   });
   const waiting: Database["transaction"] = async (work) => {
+    begun++;
     await gate;
     return db.transaction(work);
   };
@@ -95,7 +93,7 @@ describe("a commit that waits", () => {
     });
     settlements.succeed(segment, 0, undefined);
     const first = durable();
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await eventually("the commit waits", () => begun === 1);
     search(1);
     const second = durable();
     open();
@@ -110,8 +108,7 @@ describe("a commit that waits", () => {
     gate.catch(() => {});
     settlements.succeed(segment, 0, undefined);
     settlements.commitSoon(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(errors).toHaveLength(1);
+    await eventually("the commit has failed", () => errors.length === 1);
     gate = Promise.resolve();
     settlements.succeed(segment, 1, undefined);
     settlements.commitSoon(() => {});

@@ -1,8 +1,5 @@
 /** How long jobs took is counted once for each end, and goes with their API. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { deleteApi } from "../../../src/apis/records/api-rows.ts";
 import { forgetJob } from "../../../src/batch/end/forget-job.ts";
 import { endCounted, JOB_DURATION_BOUNDS_S, jobDurations } from "../../../src/batch/end/job-durations.ts";
@@ -12,24 +9,18 @@ import { insertJob } from "../../../src/batch/records/job-rows.ts";
 import { jobTotals } from "../../../src/batch/records/job-totals.ts";
 import type { JobStatus } from "../../../src/contracts/jobs.ts";
 import type { Database } from "../../../src/database/database.ts";
-import { migrate } from "../../../src/database/migrations.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { temporaryDatabase } from "../../harness/temporary-database.ts";
 
 const CREATED_MS = Date.parse("2026-01-01T00:00:00Z");
 const time = (seconds: number) => new Date(CREATED_MS + seconds * 1_000).toISOString();
 
 describe("the durations of jobs", () => {
-  let directory: string;
   let db: Database;
   let jobs = 0;
   beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), "quern-durations-"));
-    db = openSqliteDatabase(join(directory, "quern.db"));
-    await migrate(db);
-  });
-  afterEach(async () => {
-    await db.close();
-    rmSync(directory, { recursive: true });
+    const temporary = await temporaryDatabase();
+    db = temporary.db;
+    return temporary.remove;
   });
 
   const insert = async (created_time = time(0)) => {

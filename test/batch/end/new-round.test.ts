@@ -1,14 +1,10 @@
 /** New rounds of a job with many failed batches, over a real database. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { NewRounds } from "../../../src/batch/end/new-round.ts";
 import { partsOf, saveFailedItems, saveParts } from "../../../src/batch/isolate/isolated-rows.ts";
 import { saveFailedAttempt } from "../../../src/batch/records/batch-rows.ts";
 import { insertJob, jobById } from "../../../src/batch/records/job-rows.ts";
 import type { Database, Statements } from "../../../src/database/database.ts";
-import { migrate } from "../../../src/database/migrations.ts";
 import {
   appendSegments,
   findSegment,
@@ -16,7 +12,7 @@ import {
   unsettledSegments,
   writeSettled,
 } from "../../../src/database/segment-rows.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { temporaryDatabase } from "../../harness/temporary-database.ts";
 
 const JOB = "job";
 const rounds = (db: Database, assertDeployed: () => Promise<string | null> = async () => null) =>
@@ -26,17 +22,12 @@ const BATCHES = 500;
 const SEGMENT = 200;
 
 describe("a redrive", () => {
-  let directory: string;
   let db: Database;
   beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), "quern-rounds-"));
-    db = openSqliteDatabase(join(directory, "quern.db"));
-    await migrate(db);
+    const temporary = await temporaryDatabase();
+    db = temporary.db;
     await db.transaction(endedJob);
-  });
-  afterEach(async () => {
-    await db.close();
-    rmSync(directory, { recursive: true });
+    return temporary.remove;
   });
 
   /** All its batches failed: the even ones with "even", the odd ones with "odd". */

@@ -1,29 +1,20 @@
 /** The age of messages in Quern's own dead letter queues. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { firstUlidOf, newUlid } from "../../../src/base/ids.ts";
 import { removeOldLetters } from "../../../src/batch/letters/old-letters.ts";
 import { LETTERS_AGED_AT_ONCE } from "../../../src/contracts/limits/jobs.ts";
 import type { Database } from "../../../src/database/database.ts";
-import { migrate } from "../../../src/database/migrations.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { temporaryDatabase } from "../../harness/temporary-database.ts";
 
 const SENT_MS = Date.parse("2026-02-01T00:00:00.000Z");
 const SQS = "arn:aws:sqs:eu-central-1:1:q";
 
 describe("the retention of messages", () => {
-  let directory: string;
   let db: Database;
   beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), "quern-letters-"));
-    db = openSqliteDatabase(join(directory, "quern.db"));
-    await migrate(db);
-  });
-  afterEach(async () => {
-    await db.close();
-    rmSync(directory, { recursive: true });
+    const temporary = await temporaryDatabase();
+    db = temporary.db;
+    return temporary.remove;
   });
 
   const send = async (queue: string, ms: number) => {

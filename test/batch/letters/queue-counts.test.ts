@@ -1,9 +1,4 @@
-/** Counts of dead letter queues, whose names and lengths submissions choose. */
-
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { makeLetter, saveLetter } from "../../../src/batch/letters/letters.ts";
 import {
   LETTERS_COUNTED_AT_ONCE,
@@ -15,20 +10,14 @@ import type { NamedQueue } from "../../../src/batch/letters/queue-turns.ts";
 import { Queues } from "../../../src/batch/letters/queues.ts";
 import { QUEUES_COUNTED_MAX } from "../../../src/contracts/limits/jobs.ts";
 import type { Database, SqlValue } from "../../../src/database/database.ts";
-import { migrate } from "../../../src/database/migrations.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
+import { temporaryDatabase } from "../../harness/temporary-database.ts";
 
 describe("messages of dead letter queues", () => {
-  let directory: string;
   let db: Database;
   beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), "quern-totals-"));
-    db = openSqliteDatabase(join(directory, "quern.db"));
-    await migrate(db);
-  });
-  afterEach(async () => {
-    await db.close();
-    rmSync(directory, { recursive: true });
+    const temporary = await temporaryDatabase();
+    db = temporary.db;
+    return temporary.remove;
   });
 
   /** Each queue gets a message, in this order. */

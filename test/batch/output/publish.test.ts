@@ -56,7 +56,9 @@ async function published(stopping?: AbortSignal, leftoversMs?: number): Promise<
   const patient = (signal: AbortSignal) => new PatientStore(stores.s3, { onWait: () => {}, signal });
   const jobLog = (_: string, line: string) => lines.push(line);
   const limits = leftoversMs === undefined ? {} : { leftoversMs };
-  await publishOutput({ db, patient, reach: () => {}, jobLog, stopping, ...limits }, JOB, "status_succeeded");
+  const deps = { db, patient, reach: () => {}, jobLog, stopping, ...limits };
+  const output = (await findOutput(db, "job"))!;
+  await publishOutput(deps, { job: JOB, output, status: "status_succeeded" });
   expect((await findOutput(db, "job"))!.manifest_round).toBe(1);
 }
 

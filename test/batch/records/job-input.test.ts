@@ -1,30 +1,24 @@
 /** A job's own items: short ones are in the database, longer ones in the job's own file. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { existsSync } from "node:fs";
+import { beforeEach, expect, it } from "vitest";
 import { ITEMS_PATH, writeItemsFile } from "../../../src/batch/records/items-file.ts";
 import { jobInput } from "../../../src/batch/records/job-input.ts";
 import { submitJob } from "../../../src/batch/submit/submit-job.ts";
 import { itemsFile, jobDirectory } from "../../../src/contracts/data-layout.ts";
 import { ITEMS_STORED_BYTES_MAX } from "../../../src/contracts/limits/submissions.ts";
 import type { Database } from "../../../src/database/database.ts";
-import { migrate } from "../../../src/database/migrations.ts";
-import { openSqliteDatabase } from "../../../src/database/sqlite.ts";
 import type { ObjectStore } from "../../../src/object-store/object-store.ts";
+import { temporaryDatabase } from "../../harness/temporary-database.ts";
 
 const NO_STORE = undefined as unknown as ObjectStore;
 let dataDir: string;
 let db: Database;
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "quern-job-input-"));
-  db = openSqliteDatabase(join(dataDir, "quern.db"));
-  await migrate(db);
-});
-afterEach(async () => {
-  await db.close();
-  rmSync(dataDir, { recursive: true, force: true });
+  const temporary = await temporaryDatabase();
+  db = temporary.db;
+  dataDir = temporary.directory;
+  return temporary.remove;
 });
 
 async function submit(items: string): Promise<string> {
