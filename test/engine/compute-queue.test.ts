@@ -4,16 +4,23 @@ import { ComputeQueue } from "../../src/engine/compute-queue.ts";
 import { OTHERS, type WaitingAsk } from "../../src/engine/reservations.ts";
 import { NO_COMPUTE } from "../../src/engine/scheduler/compute.ts";
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
-afterEach(() => void vi.useRealTimers());
+let nowMs = 0;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
 
 /** A queue in which one waits, whose rounds take `ms` each. */
 function waitingQueue(ms: number): { rounds: () => number } {
   let rounds = 0;
   const free = () => {
     rounds++;
-    const endMs = performance.now() + ms;
-    while (performance.now() < endMs);
+    nowMs += ms;
     return NO_COMPUTE;
   };
   const queue = new ComputeQueue({ held: new Map(), free, grant: () => {} });

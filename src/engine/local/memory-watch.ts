@@ -1,8 +1,9 @@
 /**
  * Polls the memory of workers and their children four times a second, or once a second while none of them uses the CPU.
- * A poll passes over those that have not run since the one before. A worker over its limit is ended. It does not isolate: a worker can use up the machine's memory between two polls,
- * and a child that left its parents is not seen. Without /proc it measures nothing. Shared pages are counted once (PSS)
- * only near the limit, because PSS costs the kernel more.
+ * A poll passes over those that have not run since the one before. A worker over its limit is ended. It does not
+ * isolate: a worker can use up the machine's memory between two polls, and a child that left its parents is not seen.
+ * Without /proc it measures nothing. Shared pages are counted once (PSS) only near the limit, because PSS costs the
+ * kernel more.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { contain } from "../../base/boundary.ts";
