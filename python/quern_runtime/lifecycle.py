@@ -12,6 +12,7 @@ from .forks import leave_if_child
 from .load_predictor import PredictorError, load_class, make_predictor
 from .log_stream import log_to, report
 from .missing_module import advice
+from .process_state import ProcessState
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -35,6 +36,8 @@ class Lifecycle:
         self.job_id: str | None = None
         self.predictor: Predictor | None = None
         self._class: Any = None
+        # With the class loaded, before the first object of it.
+        self._before_jobs: ProcessState
 
     def load(self, connection: Connection, init: Init) -> None:
         """Loads the class and makes the predictor; answers READY or INIT_FAILED. A process that has worked for another
@@ -49,6 +52,9 @@ class Lifecycle:
             self._drop_predictor()
             if self._class is None:
                 self._class = load_class(init)
+                self._before_jobs = ProcessState()
+            else:
+                self._before_jobs.restore()
             predictor = make_predictor(self._class, init)
             leave_if_child()
         except BaseException as error:

@@ -24,13 +24,11 @@ import type { LeasedBatch } from "../deliveries/lease-runs.ts";
 import type { WarmWorker } from "../warm/warm-workers.ts";
 import type { BatchWorkerEvents, BatchWorkerOptions } from "./batch-worker-events.ts";
 import { connectWorker } from "./connect-worker.ts";
-import { diedInSetUp } from "./death-faults.ts";
+import { diedInSetUp, NO_REPLY, TEMPORARY_FAILURE } from "./death-faults.ts";
 import { inHandOf } from "./worker-death.ts";
 import { type Leaser, NO_LEASER } from "./workers-owner.ts";
 
 const LAST_WORDS_MS = 500;
-/** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */
-const TEMPORARY_FAILURE = 75;
 
 export class BatchWorker {
   readonly deliveries: Deliveries;
@@ -86,19 +84,19 @@ export class BatchWorker {
     return this.process.identity;
   }
 
+  /** Its last messages may not be read yet: the socket closes after them. */
   private async exited(exit: WorkerExit): Promise<void> {
-    // Its last messages may not be read yet: the socket closes after them.
     if (this.connection !== undefined) await Promise.race([this.closed, delay(LAST_WORDS_MS)]);
     this.onGone(exit);
   }
 
-  /**
-   * Connects as soon as the process listens, and sends the predictor's class. Resolves when INIT is sent, or when the
-   * worker is gone. The result follows as `onReady` or `onSetUpFailed`.
-   */
+  /** Resolves when INIT is sent, or the worker is gone. The result follows as `onReady` or `onSetUpFailed`. */
   async setUp(init: Init, epoch: number): Promise<void> {
     this.lacksTotal = init.job_spec?.total_batch_count === null;
-    const connection = await connectWorker(this.process, epoch, this.connectionEvents(), this.gone.signal);
+    const connection = await connectWorker(this.process, epoch, this.connectionEvents(), {
+      gone: this.gone.signal,
+      onNoReply: this.isReused ? () => this.startTimedOut(NO_REPLY) : undefined,
+    });
     if (connection === undefined) return;
     this.connection = connection;
     connection.sendJson(MESSAGE.INIT, 0, init);
@@ -205,8 +203,8 @@ export class BatchWorker {
         return this.completion?.(undefined);
       case MESSAGE.ERROR:
         return this.completion?.(readFault(body));
-      case MESSAGE.START:
-        return; // Progress, which is noted above.
+      case MESSAGE.START: // Progress, which is noted above.
+        return;
       default:
         throw new ProtocolError(`a message of type ${type} came from a worker of a job`);
     }

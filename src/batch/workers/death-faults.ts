@@ -1,7 +1,11 @@
 /** Describes a worker's death for users: as the failure of the batch that was in hand, or of the set-up. */
+import { WARM_REPLY_MS } from "../../contracts/limits/jobs.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { DeathEvidence, WorkerFault } from "../../protocol/messages.ts";
+
+/** Exit code of a worker that could not listen (python/quern_runtime/__main__.py). */
+export const TEMPORARY_FAILURE = 75;
 
 /** The failure of the batch that was in hand. */
 export function deathFault(exit: WorkerExit): WorkerFault {
@@ -25,6 +29,14 @@ export function timeoutFault(timeoutMs: number): WorkerFault {
     traceback: "",
   };
 }
+
+/** The process of a former job cannot be connected to. */
+export const NO_REPLY: WorkerFault = {
+  stage: "init",
+  type: "NoReply",
+  message: `the process did not reply within ${WARM_REPLY_MS / 1_000} s`,
+  traceback: "",
+};
 
 /** `broken`: how it broke the protocol, if it was killed for that. */
 export function diedInSetUp(exit: WorkerExit, broken: string | undefined): WorkerFault {

@@ -99,6 +99,8 @@ export const STOP_GRACE_MS = 10_000;
  */
 export const WARM_WORKER_MS = 60_000;
 export const WARM_STOP_GRACE_MS = 10_000;
+/** How long it may take to reply to the next job, before another process is started instead. */
+export const WARM_REPLY_MS = 5_000;
 /** docs/contract/failing-batches.md#stalled: a worker that waits for compute for longer than this is stalled. */
 export const STALLED_AFTER_MS = 600_000;
 /**

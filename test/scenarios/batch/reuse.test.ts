@@ -20,6 +20,39 @@ class PythonPredictor:
     def on_job_complete(self):
         print("completed", self.config.get("name"), flush=True)
 `;
+/** Every descriptor is in use when its first job ends. */
+const DEAF = `
+import os, resource
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        return [[os.getpid()] for _ in payload]
+    def on_job_complete(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+`;
+/** Predicts what its process was like when the object was made, and changes it. */
+const RESTORED = `
+import os, signal, sys
+def state():
+    umask = os.umask(0o22)
+    os.umask(umask)
+    return [os.getpid(), os.getcwd(), os.environ.get("LEFT"), os.environ.get("HOME"), umask, "left" in sys.path,
+            str(signal.getsignal(signal.SIGALRM)), str(signal.getsignal(signal.SIGTERM)), signal.getitimer(signal.ITIMER_REAL)]
+class PythonPredictor:
+    def __init__(self, config):
+        self.state = state()
+    def predict(self, payload):
+        return [self.state for _ in payload]
+    def on_job_complete(self):
+        os.chdir("/")
+        os.environ["LEFT"] = "x"
+        del os.environ["HOME"]
+        os.umask(0o777)
+        sys.path.append("left")
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 3600)
+`;
 type Row = [pid: number, job: string, name: string, batches: number, jobs: number];
 
 const server = new TestServer();
@@ -86,6 +119,23 @@ describe("a worker of an API with reuse_worker", () => {
     const items = { items: [1], batch_size: 1 };
     const job = await server.submit("once", { workers: 1, item_list: items, config: { never: true } });
     expect(await server.ended("once", job)).toMatchObject({ status: "status_worker_error" });
+  });
+
+  it("that a former job has left unable to reply is replaced by a new one", async () => {
+    deploy("deaf", "reuse_worker: true", DEAF);
+    const first = await run("deaf", {});
+    const second = await run("deaf", {});
+    expect(second.rows[0]![0]).not.toBe(first.rows[0]![0]);
+    expect(server.cli(["logs", "deaf", second.job]).out).toMatch(
+      /could not be set up for this one \(NoReply: the process did not reply within 5 s\); a new one starts/,
+    );
+  });
+
+  it("has its directory, environment, umask, signals and timers as they were before the former job", async () => {
+    deploy("restored", "reuse_worker: true", RESTORED);
+    const first = await run("restored", {});
+    const second = await run("restored", {});
+    expect(second.rows[0]).toEqual(first.rows[0]);
   });
 
   it("takes predictor.max_requests batches over all its jobs", async () => {
