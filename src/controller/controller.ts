@@ -18,6 +18,7 @@ import { endFormerWorkers, type FormerWorkers } from "../batch/workers/former-wo
 import { CannotStart } from "../contracts/cannot-start.ts";
 import { controllerSocket, internalSocket, notesDirectory } from "../contracts/data-layout.ts";
 import { ControlServer } from "../control/control-server.ts";
+import { boundResponses } from "../object-store/bound-responses.ts";
 import { type LocalRoot, resolveRoots } from "../object-store/files/allowed-paths.ts";
 import { pythonRuntimeDir } from "../settings/installation.ts";
 import { applicationDeploy, buildApplications } from "./build-applications.ts";
@@ -36,6 +37,7 @@ export interface Controller {
 
 export async function startController(options: ControllerOptions): Promise<Controller> {
   const { dataDir } = options;
+  boundResponses();
   const roots = await resolveRoots(options.allowLocalRoot, dataDir).catch((error: Error) => {
     throw new CannotStart("option_unusable", error.message, error);
   });

@@ -13,6 +13,7 @@ const OF_OTHERS: ReadonlySet<ErrorCode> = new Set([
   "prediction_failed",
   "prediction_not_serializable",
   "transfer_encoding_not_supported",
+  "http_version_not_supported",
 ]);
 
 export interface FaultLine {

@@ -52,6 +52,13 @@ export const STORE_PIECES_MAX = 10_000;
 /** An object that is written whole, such as a list of 100,000 files with their checksums. It is in memory once. */
 export const STORE_PUT_BYTES_MAX = 16 * 1024 * 1024;
 /**
+ * A response is ended if so many of its pieces in a row have fewer bytes together: each piece costs 1 to 2 us. So is a
+ * request that gets more interim responses (1xx).
+ */
+export const RESPONSE_PIECES_COUNTED = 1_000;
+export const RESPONSE_PIECES_BYTES_MIN = 32_000;
+export const RESPONSE_INTERIM_MAX = 100;
+/**
  * Requests that send bytes may take STORE_SILENCE_MS, and the time that the bytes need on a connection of 1 Mbit/s: 79 s
  * for a piece.
  */

@@ -1,7 +1,7 @@
 /**
  * Checks how many headers a request has, and those that decide where it ends and for whom it is (RFC 9112, sections 3.2
  * and 6.1). Node accepts more: it leaves out all beyond 2,000, and drops every Host header but the first. It decodes
- * only the last of several transfer codings, and one of HTTP/1.0.
+ * only the last of several transfer codings, and one of HTTP/1.0. It parses HTTP/0.9 and HTTP/2.0 like HTTP/1.1.
  */
 import type { IncomingMessage } from "node:http";
 import { ServiceError } from "../../contracts/errors.ts";
@@ -18,6 +18,7 @@ export function headFault({
   rawHeaders,
   httpVersion,
 }: Pick<IncomingMessage, "rawHeaders" | "httpVersion">): ServiceError | undefined {
+  if (httpVersion[0] !== "1") return unknownVersion(httpVersion);
   if (rawHeaders.length > 2 * HEADERS_OF_A_REQUEST_MAX) return tooMany(rawHeaders.length / 2);
   let hosts = 0;
   let coding: string | undefined;
@@ -40,6 +41,12 @@ function codingFault(coding: string, httpVersion: string): ServiceError | undefi
     ? `HTTP/${httpVersion} has no Transfer-Encoding; use HTTP/1.1, or Content-Length`
     : `Transfer-Encoding ${JSON.stringify(coding)} is not supported; use \`chunked\` alone, or Content-Length`;
   return new ServiceError("transfer_encoding_not_supported", message);
+}
+
+/** Node's parser takes 0.9 and 2.0 for HTTP/1; a proxy between may not. */
+function unknownVersion(httpVersion: string): ServiceError {
+  const message = `HTTP/${httpVersion} is not supported on this connection; use HTTP/1.1`;
+  return new ServiceError("http_version_not_supported", message);
 }
 
 function tooMany(count: number): ServiceError {

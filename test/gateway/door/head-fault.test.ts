@@ -30,6 +30,10 @@ describe("the head of a request", () => {
     expect(statusOf(...headers)).toBe(status);
   });
 
+  it.each(["0.9", "2.0"])("is a 505 with HTTP/%s", (httpVersion) => {
+    expect(headFault({ rawHeaders: ["Host", "localhost"], httpVersion })?.status).toBe(505);
+  });
+
   it("has no transfer coding with HTTP/1.0", () => {
     const rawHeaders = ["Transfer-Encoding", "chunked"];
     expect(headFault({ rawHeaders, httpVersion: "1.0" })?.status).toBe(501);

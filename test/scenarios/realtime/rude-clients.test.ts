@@ -194,6 +194,11 @@ describe("clients that are rude", () => {
       head("connection: keep-alive\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n").replace("1.1", "1.0"),
       PROBLEM_501,
     ],
+    [
+      "HTTP/2.0",
+      head("content-length: 2\r\n\r\n{}").replace("1.1", "2.0"),
+      /^HTTP\/1.1 505 .*"code":"http_version_not_supported"/s,
+    ],
     ["too many headers", head(`${"a:b\r\n".repeat(200)}content-length: 2\r\n\r\n{}`), /^HTTP\/1.1 431/],
     ["two Hosts", head("host: localhost\r\ncontent-length: 2\r\n\r\n{}"), PROBLEM_400],
     [
