@@ -89,6 +89,11 @@ export const JOB_STATUSES = [
   "status_stopped",
 ] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
+/** Every batch is settled, and the whole output is written. */
+export const COMPLETE_STATUSES: ReadonlySet<JobStatus> = new Set([
+  "status_succeeded",
+  "status_completed_with_failures",
+]);
 
 const jobReasonSchema = z.strictObject({
   code: z.string(),

@@ -60,7 +60,8 @@ export class RangedObject implements OpenObject {
     this.range ??= await this.open(position, length);
     if (this.range === undefined || !(await this.receive(this.range))) return 0;
     const { range } = this;
-    const bytes = range.chunk.copy(into, offset, 0, length);
+    // The response may have more: a cache may align ranges to its blocks, and say so (RFC 9110, section 15.3.7).
+    const bytes = range.chunk.copy(into, offset, 0, Math.min(length, range.end - range.position));
     range.chunk = range.chunk.subarray(bytes);
     range.position += bytes;
     if (range.position === range.end) this.drop();

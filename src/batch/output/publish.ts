@@ -4,7 +4,7 @@
  */
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import type { JobStatus } from "../../contracts/jobs.ts";
+import { COMPLETE_STATUSES, type JobStatus } from "../../contracts/jobs.ts";
 import { STORE_LEFTOVERS_MS, STORE_REMOVALS_AT_ONCE } from "../../contracts/limits/stores.ts";
 import type { Database } from "../../database/database.ts";
 import { ConditionFailed, type ObjectStore, type WriteCondition } from "../../object-store/object-store.ts";
@@ -31,7 +31,7 @@ export interface PublishDeps {
 /** A manifest is never given up. */
 const NEVER = new AbortController().signal;
 
-/** Does nothing while batches are not settled. Throws `output_conflict`. */
+/** Does nothing while batches are not settled, or if the job ends before all parts are written. Throws `output_conflict`. */
 export async function publishOutput(
   deps: PublishDeps,
   { job, output, status }: { job: JobRow; output: OutputRow; status: JobStatus },
@@ -43,8 +43,8 @@ export async function publishOutput(
   if (job.succeeded + job.failed_batches < total_batch_count) return;
   const written = await allParts(db, job_id);
   const partial = job.isolates === 1 ? await countPartial(db, job_id) : 0;
-  // The rest of the parts could not be written, which is the reason of this end.
-  if (status === "status_unexpected_error" && !hasAll(written, job, partial)) return;
+  // It ends before the last parts are written: it was stopped meanwhile, or they could not be written.
+  if (!COMPLETE_STATUSES.has(status) && !hasAll(written, job, partial)) return;
   const manifest = manifestOf({ ...job, total_batch_count, compression }, status, written, partial);
   reach("manifest-before-put");
   const etag = await putManifest(deps.patient(NEVER), output, manifestBytes(manifest));

@@ -2,7 +2,7 @@
  * The table of a job's status changes (docs/contract/jobs.md#job-moves), and the pure decision of how a job ends. The
  * diagram in docs/reference/job-status.md is generated from `JOB_MOVES`.
  */
-import type { JobReason, JobStatus } from "../../contracts/jobs.ts";
+import { COMPLETE_STATUSES, type JobReason, type JobStatus } from "../../contracts/jobs.ts";
 
 const TERMINAL = [
   "status_succeeded",
@@ -17,10 +17,7 @@ const TERMINAL = [
 
 export const JOB_MOVES: Record<JobStatus, readonly JobStatus[]> = {
   status_unknown: [],
-  status_enqueuing: [
-    "status_running",
-    ...TERMINAL.filter((to) => to !== "status_succeeded" && to !== "status_completed_with_failures"),
-  ],
+  status_enqueuing: ["status_running", ...TERMINAL.filter((to) => !COMPLETE_STATUSES.has(to))],
   status_running: TERMINAL,
   status_succeeded: [],
   status_completed_with_failures: [],

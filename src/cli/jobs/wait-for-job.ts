@@ -1,5 +1,5 @@
 /** `quern job wait`: waits for the end of a job, with a bar on a terminal. The exit code depends on the final status. */
-import type { JobStatus } from "../../contracts/jobs.ts";
+import { COMPLETE_STATUSES, type JobStatus } from "../../contracts/jobs.ts";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
 import { ProgressBar } from "../terminal/progress.ts";
 import { jobDetails, type ShownJob, STATUS_TEXT } from "./job-tables.ts";
@@ -14,7 +14,6 @@ const EXIT_BY_STATUS: Partial<Record<JobStatus, number>> = {
 };
 
 /** Any other end may leave batches that were never settled. They are no longer in the queue, so the bar cannot tell. */
-const ALL_SETTLED: ReadonlySet<JobStatus> = new Set(["status_succeeded", "status_completed_with_failures"]);
 
 /** `timeout` is in seconds. */
 export async function waitForJob(
@@ -30,7 +29,7 @@ export async function waitForJob(
   for (;;) {
     const { value, text } = await client.json<ShownJob>(await client.jobPath(api, jobId));
     const { status, end_time } = value.job_status;
-    if (end_time === undefined || ALL_SETTLED.has(status)) show(bar, value);
+    if (end_time === undefined || COMPLETE_STATUSES.has(status)) show(bar, value);
     if (end_time !== undefined) {
       bar.end();
       await out(output === "json" ? `${text}\n` : jobDetails(value, text));

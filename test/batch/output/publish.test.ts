@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { findOutput, insertOutput } from "../../../src/batch/output/job-outputs.ts";
 import { publishOutput } from "../../../src/batch/output/publish.ts";
 import type { JobRow } from "../../../src/batch/records/job-rows.ts";
+import type { JobStatus } from "../../../src/contracts/jobs.ts";
 import { STORE_UPLOAD_PAGES_MAX } from "../../../src/contracts/limits/stores.ts";
 import type { Database } from "../../../src/database/database.ts";
 import { migrate } from "../../../src/database/migrations.ts";
@@ -61,6 +62,17 @@ async function published(stopping?: AbortSignal, leftoversMs?: number): Promise<
   await publishOutput(deps, { job: JOB, output, status: "status_succeeded" });
   expect((await findOutput(db, "job"))!.manifest_round).toBe(1);
 }
+
+it("has no manifest if the job is stopped before the last part is written", async () => {
+  const deps = { db, patient: () => stores.s3, reach: () => {}, jobLog: () => {} };
+  const job = { ...JOB, total_batch_count: 3, succeeded: 3 };
+  const publish = async (status: JobStatus) =>
+    publishOutput(deps, { job, output: (await findOutput(db, "job"))!, status });
+  for (const status of ["status_stopped", "status_timed_out", "status_unexpected_error"] as const)
+    await publish(status);
+  expect((await findOutput(db, "job"))!.manifest_round).toBeNull();
+  await expect(publish("status_succeeded")).rejects.toThrow("the parts have 0 batches, but 3 have rows");
+});
 
 it("ends in time if the store always has another page of objects", async () => {
   objects = (request) =>
