@@ -68,7 +68,7 @@ const INNER_ROOMS: Record<string, readonly string[]> = {
   base: ["base/log"],
   "base/log": ["base"],
   "base/fair": [],
-  "base/files": [],
+  "base/files": ["base"],
   "base/json": [],
   apis: ["apis/config", "apis/deploy", "apis/projects", "apis/records", "apis/replicas"],
   "apis/config": [],

@@ -1,10 +1,10 @@
 /** Changes the deployed APIs of this controller: deploys, refreshes, rolls back and deletes them. */
 
-import { rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import type { Keys } from "../access/keys.ts";
 import { inBackground } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
+import { removeTree } from "../base/files/remove-tree.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { apiLogDirectory } from "../contracts/data-layout.ts";
@@ -158,7 +158,7 @@ export class Apis implements Service, ReplicasOwner {
   /** Removes the log of a deleted API, and files that nothing needs any more. */
   private async removeLeftovers(name: string): Promise<void> {
     if (await this.deployed.isDeployed(name)) return;
-    await rm(apiLogDirectory(this.deps.dataDir, name), { recursive: true, force: true });
+    await removeTree(apiLogDirectory(this.deps.dataDir, name));
     this.deps.projects.soon();
   }
 

@@ -7,8 +7,8 @@ import { type BigIntStats, constants, linkSync, lstatSync, mkdirSync, readdirSyn
 import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { TimeSlices, wallMs } from "../base/clock.ts";
+import { removeTree } from "../base/files/remove-tree.ts";
 import { SLICE_MS } from "../contracts/limits/event-loop.ts";
-import { removeTree } from "./remove-tree.ts";
 
 /**
  * The one kind of file that is changed in its middle (batch/rows/own-file.ts): it is copied. All others are made once, or

@@ -9,6 +9,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { UnpackSync } from "tar";
+import { removeTree } from "../base/files/remove-tree.ts";
 import { sync } from "../base/files/sync.ts";
 import { newToken } from "../base/ids.ts";
 import { databaseFile } from "../contracts/data-layout.ts";
@@ -50,7 +51,7 @@ export async function restoreBackup(archive: Readable, dataDir: string): Promise
     await sync(dirname(target));
     return { taken_time: manifest.created_time, ...counts };
   } finally {
-    await rm(work, { recursive: true, force: true });
+    await removeTree(work);
   }
 }
 

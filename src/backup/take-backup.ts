@@ -7,6 +7,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { TimeSlices, timestamp } from "../base/clock.ts";
+import { removeTree } from "../base/files/remove-tree.ts";
 import { newToken } from "../base/ids.ts";
 import {
   applicationsDirectory,
@@ -23,7 +24,6 @@ import { SCHEMA_STEPS } from "../database/schema-steps.ts";
 import { DATABASE, FORMAT, type Manifest } from "./manifest.ts";
 import { Mirror } from "./mirror.ts";
 import { PinnedDatabase } from "./pinned-database.ts";
-import { removeTree } from "./remove-tree.ts";
 
 /** What cannot be made again from the rest. Environments, logs and routes can, or belong to the former machine. */
 const KEPT = [projectsDirectory, jobsDirectory, outputsDirectory, applicationsDirectory];

@@ -5,6 +5,7 @@
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { timestamp } from "../base/clock.ts";
+import { removeTree } from "../base/files/remove-tree.ts";
 import { RESOURCE_STATE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX } from "../contracts/limits/responses.ts";
 import { readBounded } from "./read-bounded.ts";
 
@@ -95,8 +96,7 @@ export class Artifacts {
 
   /** Removes everything except these ids. */
   async prune(ids: ReadonlySet<string>): Promise<void> {
-    for (const id of await this.ids())
-      if (!ids.has(id)) await rm(this.path(id), { recursive: true, force: true });
+    for (const id of await this.ids()) if (!ids.has(id)) await removeTree(this.path(id));
   }
 
   private async result(

@@ -2,8 +2,9 @@
  * Brings an application's data to this machine: a file of its project, or files at an address of a store. A store may
  * send whatever it likes, so both what it lists and what it sends are bounded.
  */
-import { mkdir, open, rm } from "node:fs/promises";
+import { mkdir, open } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { removeTree } from "../base/files/remove-tree.ts";
 import { ServiceError } from "../contracts/errors.ts";
 import {
   DATA_BYTES_MAX,
@@ -49,12 +50,12 @@ export async function fetchData(
   const found = await filesAt(store, path.replace(/^s3a:/, "s3:"), limits, signal);
   if (found.length === 0) throw refused(`there is no data at ${path}: neither a file nor a directory`);
   if (path.startsWith(LOCAL)) return found.map((address) => address.slice(LOCAL.length));
-  await rm(directory, { recursive: true, force: true });
+  await removeTree(directory);
   await mkdir(directory, { recursive: true });
   try {
     return await downloadAll(store, found, place, limits);
   } catch (error) {
-    await rm(directory, { recursive: true, force: true });
+    await removeTree(directory);
     throw error;
   }
 }

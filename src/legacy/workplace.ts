@@ -1,6 +1,6 @@
 /** Dependencies of applications: their files, and the parts of the server that do the work. */
-import { rm } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { removeTree } from "../base/files/remove-tree.ts";
 import type { Log } from "../base/log.ts";
 import type { ResourceState, ServedApi } from "../contracts/config/applications.ts";
 import { applicationDirectory, applicationLogDirectory, projectDirectory } from "../contracts/data-layout.ts";
@@ -152,9 +152,9 @@ export class Workplace {
     this.graphs.delete(app);
     await this.retire({ app, apis: [] });
     for (const id of await this.artifacts(app).ids())
-      await rm(projectDirectory(this.deps.dataDir, servingProjectId(id)), { recursive: true, force: true });
-    await rm(this.artifacts(app).directory, { recursive: true, force: true });
-    await rm(applicationLogDirectory(this.deps.dataDir, app), { recursive: true, force: true });
+      await removeTree(projectDirectory(this.deps.dataDir, servingProjectId(id)));
+    await removeTree(this.artifacts(app).directory);
+    await removeTree(applicationLogDirectory(this.deps.dataDir, app));
   }
 
   /** The served APIs by the names of the application's APIs. */

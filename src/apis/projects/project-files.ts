@@ -4,6 +4,7 @@ import { createReadStream } from "node:fs";
 import { lstat, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { TimeSlices } from "../../base/clock.ts";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 
@@ -82,7 +83,7 @@ export async function repair(
     if ((await isFile(target)) && (await digestOf(target)) === digest) continue;
     await sync(join(source, path));
     await makeDirectory(directory, dirname(target));
-    await rm(target, { recursive: true, force: true });
+    await removeTree(target);
     await rename(join(source, path), target);
     await sync(dirname(target));
     damaged.push(path);

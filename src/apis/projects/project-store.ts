@@ -3,9 +3,10 @@
  * with the same files share it.
  */
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
 import { projectsDirectory } from "../../contracts/data-layout.ts";
 import { ServiceError } from "../../contracts/errors.ts";
@@ -29,7 +30,7 @@ export async function removeCutOffUploads(dataDir: string): Promise<void> {
   const root = projectsDirectory(dataDir);
   const names = await readdir(root).catch(() => [] as string[]);
   for (const name of names.filter((entry) => entry.startsWith(INCOMING))) {
-    await rm(join(root, name), { recursive: true, force: true });
+    await removeTree(join(root, name));
   }
 }
 
@@ -53,7 +54,7 @@ export async function unpackProject(
     await place(join(temporary, FILES), directory, files);
     return { project_id, directory, configText };
   } finally {
-    await rm(temporary, { recursive: true, force: true });
+    await removeTree(temporary);
   }
 }
 

@@ -7,7 +7,7 @@
  * It considers only projects that this database knows, so that a lost or empty database removes nothing.
  */
 import { existsSync, renameSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import { projectDirectory } from "../../contracts/data-layout.ts";
@@ -91,7 +91,7 @@ export class ProjectSweep implements Service {
       this.sweeping = undefined;
     });
     for (const id of gone) {
-      await rm(this.removedPath(id), { recursive: true, force: true });
+      await removeTree(this.removedPath(id));
       // A deployment of the same files may have created them again.
       if (existsSync(this.path(id))) continue;
       await this.options.db.run("DELETE FROM projects WHERE project_id = ?", [id]);

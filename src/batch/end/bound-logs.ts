@@ -3,9 +3,10 @@
  * first, but never those of the newest. A job's own logs are bounded (contracts/limits/logs.ts), but an API may have
  * thousands of jobs.
  */
-import { readdir, rm, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { reportFault } from "../../base/boundary.ts";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import { AGED_JOBS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import { type Database, first } from "../../database/database.ts";
 
@@ -58,7 +59,7 @@ async function removeLogs(
   const hasEnded = "SELECT job_id FROM jobs WHERE job_id = ? AND end_time IS NOT NULL";
   if ((await first(db, hasEnded, [job])) === undefined) return false;
   try {
-    await rm(logDirectory(job), { recursive: true, force: true });
+    await removeTree(logDirectory(job));
   } catch (error) {
     reportFault(error, `the logs of job ${job}`);
     return false;

@@ -3,9 +3,10 @@
  * server keeps, logs and long configs. It unlinks files and deletes few rows at a time. When the record of the job
  * itself goes is in forget-job.ts. Messages in Quern's own dead letter queues are kept as long as the data of failed jobs.
  */
-import { rm } from "node:fs/promises";
+
 import { inBackground } from "../../base/boundary.ts";
 import { wallMs } from "../../base/clock.ts";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import { jobDirectory, outputDirectory } from "../../contracts/data-layout.ts";
@@ -179,7 +180,7 @@ export class Retention implements Service {
       outputDirectory(dataDir, jobId),
       logDirectory(jobId),
     ])
-      await rm(directory, { recursive: true, force: true });
+      await removeTree(directory);
     await this.deleteRows("batches", "batch_index", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("batch_parts", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);
     await this.deleteRows("failed_items", "batch_index, first_item", jobId, PRUNED_BATCHES_AT_ONCE);

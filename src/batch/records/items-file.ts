@@ -3,9 +3,10 @@
  * Selected paths and the lines of compressed files are appended while the job is enqueued. The file is append-only,
  * because a reader may have it open.
  */
-import { type FileHandle, open, readdir, rm } from "node:fs/promises";
+import { type FileHandle, open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeDirectories } from "../../base/disk-full.ts";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import { sync } from "../../base/files/sync.ts";
 import { jobsDirectory } from "../../contracts/data-layout.ts";
 import type { OpenObject } from "../../object-store/object-store.ts";
@@ -25,8 +26,7 @@ export async function removeOrphans(
   for (let at = 0; at < names.length; at += IDS_A_QUERY) {
     const page = names.slice(at, at + IDS_A_QUERY);
     const known = await existing(page);
-    for (const name of page.filter((id) => !known.has(id)))
-      await rm(join(root, name), { recursive: true, force: true });
+    for (const name of page.filter((id) => !known.has(id))) await removeTree(join(root, name));
   }
 }
 

@@ -2,8 +2,9 @@
  * Records a job durably. Its response may be sent when `submitJob` resolves; enqueuing follows
  * (docs/contract/submitting.md#durable-before-the-answer).
  */
-import { rm } from "node:fs/promises";
+
 import { timestamp, wallMs } from "../../base/clock.ts";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import { newUlid } from "../../base/ids.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { itemsFile, jobDirectory } from "../../contracts/data-layout.ts";
@@ -60,7 +61,7 @@ export async function submitJob(
   const submission = await checkedSubmission(deps, sent, api.output);
   const { input } = submission;
   const jobId = newUlid();
-  const forget = () => rm(jobDirectory(deps.dataDir, jobId), { recursive: true, force: true });
+  const forget = () => removeTree(jobDirectory(deps.dataDir, jobId));
   const make = async () => {
     if (input.kind === "items" && !isShort(input.lines))
       await writeItemsFile(itemsFile(deps.dataDir, jobId), input.lines);

@@ -4,9 +4,10 @@
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, mkdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import { minorVersionOf } from "../../contracts/config/python-versions.ts";
 import { markWhole } from "./environment-files.ts";
 import { DEPENDENCIES_SCRIPT, requirementsOf } from "./environment-id.ts";
@@ -51,7 +52,7 @@ export async function createEnvironment(
   const { project, logFile, facts } = installation;
   const made = interpreterIn(directory);
   await endFormerInstaller(directory);
-  await rm(directory, { recursive: true, force: true });
+  await removeTree(directory);
   await mkdir(dirname(directory), { recursive: true });
   const env = activated(withoutOwn(serverEnv), made);
   const stepsIn = (cwd: string) => installers.steps({ cwd, logFile, env, environment: directory });

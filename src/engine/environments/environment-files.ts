@@ -13,9 +13,9 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { shortageOf } from "../../base/disk-full.ts";
+import { removeTree } from "../../base/files/remove-tree.ts";
 import type { EnvironmentState } from "./environment-uses.ts";
 
 /** The mark is written last: an environment without it is incomplete. */
@@ -94,7 +94,7 @@ export function takeAway(root: string, { id, neededMs }: EnvironmentState): bool
 export async function deleteTaken(root: string): Promise<void> {
   if (!existsSync(root)) return;
   for (const name of readdirSync(root).filter((entry) => entry.startsWith(REMOVED)))
-    await rm(join(root, name), { recursive: true, force: true });
+    await removeTree(join(root, name));
 }
 
 function setTime(file: string, ms: number): void {

@@ -1,0 +1,45 @@
+/**
+ * Removes a directory with all that is in it, in slices. Node's own removal begins with all entries of a directory at
+ * once: 30,000 files kept the event loop for half a second.
+ */
+import { lstatSync, opendirSync, rmdirSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { TimeSlices } from "../clock.ts";
+
+const SLICE_MS = 10;
+/** Removals at the same time share them. */
+const slices = new TimeSlices(SLICE_MS);
+
+/** Removes a file as well, and does not follow links. Does nothing if there is nothing of this name. */
+export async function removeTree(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (found.isDirectory()) await removeDirectory(path);
+  else ifThere(() => unlinkSync(path));
+}
+
+async function removeDirectory(path: string): Promise<void> {
+  // Somebody else may remove the same at the same time.
+  const directory = ifThere(() => opendirSync(path));
+  if (directory === undefined) return;
+  try {
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+      if (slices.isOver) await slices.rest();
+      const inside = join(path, entry.name);
+      if (entry.isDirectory()) await removeDirectory(inside);
+      else ifThere(() => unlinkSync(inside));
+    }
+  } finally {
+    directory.closeSync();
+  }
+  ifThere(() => rmdirSync(path));
+}
+
+function ifThere<T>(act: () => T): T | undefined {
+  try {
+    return act();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
