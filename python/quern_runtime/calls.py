@@ -158,7 +158,7 @@ class Calls:
                 else parse_payload(None if meta is None else meta.get("content_type"), body)
             )
         for name in self._predictor.wants:
-            arguments[name] = argument(name, meta) if meta is not None else None
+            arguments[name] = argument(name, meta)
         return arguments
 
     def _gather(self, requests: list[Request]) -> tuple[dict[Request, Outcome], list[tuple[Request, Arguments]]]:

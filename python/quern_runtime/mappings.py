@@ -71,11 +71,13 @@ class Headers(dict[str, str]):
         return list(self._repeated.get(_lower(name)) or [self[name]])
 
 
-def argument(name: str, meta: Meta) -> Headers | MultiDict:
+def argument(name: str, meta: Meta | None) -> Headers | MultiDict:
     """`headers` or `query_params` of predict(), from what the gateway sent beside the body."""
+    if meta is None or name not in meta:
+        raise LookupError("the request arrived before this version, which takes `%s`, did; send it again" % name)
     if name == "headers":
-        return Headers(meta.get("headers") or (), meta.get("repeated_headers"))
-    return MultiDict(meta.get("query_params") or ())
+        return Headers(meta["headers"], meta.get("repeated_headers"))
+    return MultiDict(meta["query_params"])
 
 
 def _lower(name: Any) -> Any:

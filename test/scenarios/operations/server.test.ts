@@ -18,6 +18,17 @@ import { killAll } from "../../harness/processes.ts";
 import { ECHO, OBEDIENT, project } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
 
+/** Predicts what it got beside the payload, after so many seconds. */
+const CAREFUL = `
+import time
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload, query_params, headers):
+        if payload: print("busy", flush=True)
+        time.sleep(payload)
+        return [query_params["tenant"], headers["x-tenant"]]
+`;
+
 describe("a server", () => {
   let server: TestServer;
   afterEach(() => server.stop());
@@ -224,6 +235,26 @@ describe("a server", () => {
     await eventually("the controller is back", () => server.cli(["get"]).code === 0);
     expect(await (await server.post("/echo", { do: "pid" })).json()).toBe(pid);
     expect(server.cli(["get"]).out).toContain("live");
+  });
+
+  it("passes headers and query parameters also while a replica is busy that another controller has started", async () => {
+    server = new TestServer();
+    await server.start();
+    server.deploy(project(CAREFUL));
+    const ask = async (seconds: number) => {
+      const response = await server.post("/echo?tenant=a", seconds, { "x-tenant": "b" });
+      return [response.status, await response.json()];
+    };
+    expect(await ask(0)).toEqual([200, ["a", "b"]]);
+    const busy = ask(4);
+    const starts = () => (server.cli(["logs", "echo"]).out.match(/busy/g) ?? []).length;
+    await eventually("it is busy", () => starts() === 1);
+    const former = server.child("controller");
+    process.kill(former, "SIGKILL");
+    await eventually("the controller is back", () => server.cli(["get"]).code === 0);
+    const others = await Promise.all(Array.from({ length: 5 }, () => ask(0)));
+    expect(others).toEqual(Array(5).fill([200, ["a", "b"]]));
+    expect(await busy).toEqual([200, ["a", "b"]]);
   });
 
   it("serves the old version until the new one is ready, and loses no request", async () => {
