@@ -7,11 +7,16 @@ import { FairQueue } from "../base/fair/fair-queue.ts";
 interface Accepted {
   /** The number of the listener that accepted it. */
   listener: number;
+  /** Whom its client's address counts as. */
+  owner: string;
 }
 
 interface Queue<Connection> {
-  /** By listener in turn: many connections to one do not hold back those to another. */
-  queued: FairQueue<Connection>;
+  /**
+   * By listener, the one whose turn it is first: many connections to one do not hold back those to another. Those to a
+   * listener are by owner in turn.
+   */
+  queued: Map<number, FairQueue<Connection>>;
   /** The one that the gateway is being given. It may have it already. */
   given: Connection | undefined;
   /** By listener. `given` counts. */
@@ -56,7 +61,7 @@ export class ConnectionQueues<Gateway, Connection extends Accepted> {
   next(gateway: Gateway): Connection | undefined {
     const queue = this.queues.get(gateway);
     if (queue === undefined || queue.given !== undefined) return undefined;
-    queue.given = queue.queued.shift();
+    queue.given = shift(queue);
     return queue.given;
   }
 
@@ -107,21 +112,36 @@ export class ConnectionQueues<Gateway, Connection extends Accepted> {
   private enqueue(gateway: Gateway, connection: Connection): void {
     let queue = this.queues.get(gateway);
     if (queue === undefined) {
-      queue = { queued: new FairQueue(Number.POSITIVE_INFINITY), given: undefined, counts: new Map() };
+      queue = { queued: new Map(), given: undefined, counts: new Map() };
       this.queues.set(gateway, queue);
     }
-    queue.queued.push(String(connection.listener), connection);
+    const { listener, owner } = connection;
+    const ofListener = queue.queued.get(listener) ?? new FairQueue(Number.POSITIVE_INFINITY);
+    ofListener.push(owner, connection);
+    queue.queued.set(listener, ofListener);
     count(queue, connection, 1);
   }
 
   private drain(queue: Queue<Connection>): Connection[] {
     const drained: Connection[] = [];
-    for (let next = queue.queued.shift(); next !== undefined; next = queue.queued.shift()) {
+    for (let next = shift(queue); next !== undefined; next = shift(queue)) {
       count(queue, next, -1);
       drained.push(next);
     }
     return drained;
   }
+}
+
+/** The listener that has had its turn is the last one then. */
+function shift<Connection extends Accepted>({ queued }: Queue<Connection>): Connection | undefined {
+  for (const [listener, ofListener] of queued) {
+    const next = ofListener.shift();
+    if (next === undefined) continue;
+    queued.delete(listener);
+    queued.set(listener, ofListener);
+    return next;
+  }
+  return undefined;
 }
 
 function count<Connection extends Accepted>(

@@ -9,6 +9,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 import { delay } from "../base/clock.ts";
+import { addressOwner } from "../base/fair/address-owner.ts";
 import { CONNECTIONS_QUEUED_MAX } from "../contracts/limits/processes.ts";
 import { openFilesMax } from "../observe/open-files.ts";
 import { ConnectionQueues } from "./connection-queues.ts";
@@ -25,6 +26,7 @@ const LAST_DEALT_MS = 2_000;
 interface Connection {
   socket: Socket;
   listener: number;
+  owner: string;
 }
 
 export interface DealerOptions {
@@ -54,7 +56,11 @@ export class ConnectionDealer {
     this.servers = this.sockets.map(
       ({ fd }, listener) =>
         new PausableServer(fd, (socket) => {
-          this.queues.add({ socket: socket.on("error", () => socket.destroy()), listener }, this.ready());
+          const owner = addressOwner(socket.remoteAddress);
+          this.queues.add(
+            { socket: socket.on("error", () => socket.destroy()), listener, owner },
+            this.ready(),
+          );
           this.deal();
         }),
     );

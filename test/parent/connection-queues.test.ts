@@ -9,6 +9,7 @@ const BOTH = ["a", "b"];
 interface Connection {
   name: string;
   listener: number;
+  owner: string;
 }
 
 describe("connections that no gateway has received yet", () => {
@@ -19,8 +20,8 @@ describe("connections that no gateway has received yet", () => {
     made = 0;
   });
 
-  function add(count: number, ready: readonly string[], listener = MAIN): void {
-    for (let one = 0; one < count; one++) queues.add({ name: `${made++}`, listener }, ready);
+  function add(count: number, ready: readonly string[], listener = MAIN, owner = "one"): void {
+    for (let one = 0; one < count; one++) queues.add({ name: `${made++}`, listener, owner }, ready);
   }
 
   /** The gateway receives all, one after the other. */
@@ -77,6 +78,13 @@ describe("connections that no gateway has received yet", () => {
     add(MOST, ["a"]);
     add(1, ["a"], INSIDE);
     expect(receiveAll("a")).toEqual(["0", "3", "1", "2"]);
+  });
+
+  it("of one client do not hold back those of another", () => {
+    add(2, ["a"], MAIN, "many");
+    add(1, ["a"], MAIN, "few");
+    add(MOST, ["a"], INSIDE);
+    expect(receiveAll("a")).toEqual(["0", "3", "2", "4", "1", "5"]);
   });
 
   it("go to another gateway if theirs does not respond, except the one that it is being given", () => {

@@ -76,7 +76,7 @@ describe("connections to gateways that stop or end", () => {
   const accepted = (before: number) =>
     files() - before - clients.filter(({ destroyed }) => !destroyed).length;
 
-  it("wait in the kernel beyond a hundred for each, and all of them get an answer", async () => {
+  it("wait in the kernel beyond the places of each, and all of them get an answer", async () => {
     for (const child of children) child.kill("SIGSTOP");
     const before = files();
     const answers = await open(3 * CONNECTIONS_QUEUED_MAX);

@@ -16,11 +16,11 @@ export const CHILD_START_SILENT_MAX_MS = 120_000;
 export const CHILD_RESTART_FIRST_MS = 20;
 export const CHILD_RESTART_MAX_MS = 10_000;
 /**
- * With several gateways, how many connections of a listener wait in the parent for each gateway: 20 ms of its work
- * (docs/decisions/0002-listening-socket.md). So 200 that come together are dealt evenly even if one of two gateways is
- * busy. With three listeners, eight gateways take 2,400 files. All take a quarter of the files at most.
+ * With several gateways, how many connections of a listener wait in the parent for each gateway
+ * (docs/decisions/0002-listening-socket.md). So 500 that come together are dealt evenly even if one of two gateways is
+ * busy. All take a quarter of the files at most.
  */
-export const CONNECTIONS_QUEUED_MAX = 100;
+export const CONNECTIONS_QUEUED_MAX = 250;
 /**
  * Added to the `oom_score_adj` of each worker. The kernel then counts a worker as if it used half of the machine's
  * memory more. The server's own processes use far less than half.

@@ -49,6 +49,11 @@ export const READING_COSTS_MAX = 10_000;
  */
 export const ACCEPTING_MS = 20;
 /**
+ * How long it waits then for the next connection that the parent deals: a round trip of some 0.3 ms, and longer while all
+ * processors are busy.
+ */
+export const DEALT_PATIENCE_MS = 3;
+/**
  * Connections that the turn after such a one reads again: 20 ms of work if each has sent 20 requests. A turn that takes
  * less is followed by one with twice as many, and one that does not come to all of them by one with as many as it read.
  */

@@ -2,7 +2,8 @@
  * Who each connection belongs to: the client's address at first, and whoever sent its last authorised request after
  * that. So a caller with a key does not share the fate of strangers behind the same address.
  */
-import { isIPv6, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { addressOwner } from "../../base/fair/address-owner.ts";
 
 interface Owned {
   owner: string;
@@ -36,17 +37,4 @@ export function ownerOf(socket: Socket): string {
 /** Whether a request of the connection was authorised. */
 export function hasKey(socket: Socket): boolean {
   return owned.get(socket)?.isKnown === true;
-}
-
-/** The client's address. One host may have all addresses of an IPv6 /64 network, so they count as one. */
-export function addressOwner(address: string | undefined): string {
-  const text = (address ?? "").replace(/^::ffff:(?=\d+\.)/, "");
-  if (!isIPv6(text)) return text;
-  const [before, after] = text
-    .replace(/%.*$/, "")
-    .split("::")
-    .map((part) => part.split(":").filter((group) => group !== "")) as [string[], string[] | undefined];
-  const zeros = after === undefined ? 0 : 8 - before.length - after.length;
-  const groups = [...before, ...Array<string>(Math.max(zeros, 0)).fill("0"), ...(after ?? [])];
-  return `${groups.slice(0, 4).join(":")}::/64`;
 }

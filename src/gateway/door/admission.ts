@@ -5,8 +5,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Need, Principal } from "../../access/permission.ts";
 import { BodyHash } from "../../access/sigv4.ts";
+import { addressOwner } from "../../base/fair/address-owner.ts";
 import type { AddressRoute } from "../../contracts/routes.ts";
-import { addressOwner, setOwner } from "../connections/owners.ts";
+import { setOwner } from "../connections/owners.ts";
 import { type Authorization, refusal } from "./authorization.ts";
 
 /** If a body is complete this soon after its head, the key's expiry is not checked again. */

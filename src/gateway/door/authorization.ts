@@ -10,8 +10,8 @@ import { type BodyHash, checkSignedHead, type SignatureRules, verifySignature } 
 import { isSigned, refused } from "../../access/sigv4-header.ts";
 import { UsedSignatures, type Verdict } from "../../access/used-signatures.ts";
 import { wallMs } from "../../base/clock.ts";
+import { addressOwner } from "../../base/fair/address-owner.ts";
 import { asServiceError, ServiceError } from "../../contracts/errors.ts";
-import { addressOwner } from "../connections/owners.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { SignedHeads } from "./signed-heads.ts";
 import { WaitingTokens } from "./waiting-tokens.ts";

@@ -8,6 +8,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { SecureContext, TLSSocket } from "node:tls";
 import { contain } from "../../base/boundary.ts";
+import { addressOwner } from "../../base/fair/address-owner.ts";
 import {
   CONNECTIONS_SHARE,
   HANDSHAKE_BYTES_MAX,
@@ -16,7 +17,6 @@ import {
   LATE_AT_ONCE_MAX,
 } from "../../contracts/limits/requests.ts";
 import { openTls } from "../connections/open-tls.ts";
-import { addressOwner } from "../connections/owners.ts";
 import { Shares } from "../connections/shares.ts";
 import { readRecords } from "../connections/tls-records.ts";
 import type { HandshakeTurns } from "../connections/turns/handshake-turns.ts";

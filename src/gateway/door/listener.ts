@@ -94,8 +94,10 @@ export class Listener implements Service {
   async start(): Promise<void> {
     const { listenOn } = this;
     // Without a listening socket, this event starts Node's timeouts for slow request heads.
-    if (listenOn === "parent") this.server.emit("listening");
-    else
+    if (listenOn === "parent") {
+      acceptingTurns.areDealt();
+      this.server.emit("listening");
+    } else
       await new Promise<void>((resolve, reject) => {
         this.server.once("error", reject);
         this.server.listen(listenOn, resolve);

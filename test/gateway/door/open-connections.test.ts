@@ -2,9 +2,10 @@
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { addressOwner } from "../../../src/base/fair/address-owner.ts";
 import { processLog } from "../../../src/base/log.ts";
 import { CONNECTION_NEW_MS } from "../../../src/contracts/limits/requests.ts";
-import { addressOwner, ownerOf, setOwner } from "../../../src/gateway/connections/owners.ts";
+import { ownerOf, setOwner } from "../../../src/gateway/connections/owners.ts";
 import { Shares } from "../../../src/gateway/connections/shares.ts";
 import type { ConnectionUse } from "../../../src/gateway/door/asked-at-once.ts";
 import { OpenConnections } from "../../../src/gateway/door/open-connections.ts";

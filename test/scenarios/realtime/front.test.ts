@@ -454,7 +454,7 @@ describe("a stalled and killed gateway of two", () => {
     const before = socketsOf(server.parent!.pid!);
     for (const { pid } of gateways()) process.kill(pid, "SIGSTOP");
     const port = Number(new URL(server.baseUrl).port);
-    const clients = Array.from({ length: 300 }, () => connect(port, "127.0.0.1"));
+    const clients = Array.from({ length: 3 * CONNECTIONS_QUEUED_MAX }, () => connect(port, "127.0.0.1"));
     const answers = clients.map(async (client) => {
       client.end("GET /-/livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
       let text = "";

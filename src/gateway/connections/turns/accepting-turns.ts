@@ -3,12 +3,15 @@
  * were long, because many clients sent much, a connection that came behind 300 others waited for as many turns: 10 s.
  * Now turns that only accept take at most half of the time, for as long as connections come. One instance per process.
  */
-import { ACCEPTING_MS } from "../../../contracts/limits/requests.ts";
+import { ACCEPTING_MS, DEALT_PATIENCE_MS } from "../../../contracts/limits/requests.ts";
 
 export class AcceptingTurns {
   private readonly nextTurn: (begin: () => void) => void;
   private readonly nowMs: () => number;
   private hasAccepted = false;
+  /** How long these turns wait for the next connection. */
+  private patienceMs = 0;
+  private acceptedMs = 0;
   /** When these turns began; undefined while others work. */
   private sinceMs: number | undefined;
   private endedMs = Number.NEGATIVE_INFINITY;
@@ -23,6 +26,11 @@ export class AcceptingTurns {
     this.hasAccepted = true;
   }
 
+  /** Connections come from the parent, which sends the next one when it hears that this process has the last one. */
+  areDealt(): void {
+    this.patienceMs = DEALT_PATIENCE_MS;
+  }
+
   /** Whether the work that waits is to wait for the next turn. Call this only if some waits. */
   areDue(): boolean {
     if (this.sinceMs !== undefined) return true;
@@ -30,14 +38,17 @@ export class AcceptingTurns {
     if (!this.hasAccepted || nowMs - this.endedMs < ACCEPTING_MS) return false;
     this.hasAccepted = false;
     this.sinceMs = nowMs;
+    this.acceptedMs = nowMs;
     this.nextTurn(() => this.goOn());
     return true;
   }
 
-  /** As long as each turn accepts one. */
+  /** As long as each turn accepts one, or one comes soon. */
   private goOn(): void {
     const nowMs = this.nowMs();
-    if (this.hasAccepted && nowMs - this.sinceMs! < ACCEPTING_MS) {
+    if (this.hasAccepted) this.acceptedMs = nowMs;
+    const mayCome = this.hasAccepted || nowMs - this.acceptedMs < this.patienceMs;
+    if (mayCome && nowMs - this.sinceMs! < ACCEPTING_MS) {
       this.hasAccepted = false;
       this.nextTurn(() => this.goOn());
       return;

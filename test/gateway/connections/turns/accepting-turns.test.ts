@@ -1,6 +1,6 @@
 /** When a gateway only accepts connections, and for how long. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { ACCEPTING_MS } from "../../../../src/contracts/limits/requests.ts";
+import { ACCEPTING_MS, DEALT_PATIENCE_MS } from "../../../../src/contracts/limits/requests.ts";
 import { AcceptingTurns } from "../../../../src/gateway/connections/turns/accepting-turns.ts";
 
 describe("turns that only accept", () => {
@@ -50,6 +50,20 @@ describe("turns that only accept", () => {
     expect(turns.areDue()).toBe(false);
     nowMs += 1;
     expect(turns.areDue()).toBe(true);
+  });
+
+  it("wait a moment for the next connection that is dealt", () => {
+    turns.areDealt();
+    turns.accepted();
+    expect(turns.areDue()).toBe(true);
+    nowMs += DEALT_PATIENCE_MS / 2;
+    nextTurn();
+    turns.accepted();
+    nextTurn();
+    expect(turns.areDue()).toBe(true);
+    nowMs += DEALT_PATIENCE_MS;
+    nextTurn();
+    expect(turns.areDue()).toBe(false);
   });
 
   it("are due for all who ask in a turn", () => {
