@@ -361,7 +361,7 @@ describe.each([
       { batches: 8999, first_batch_index: 3001 },
       { batches: 3000, first_batch_index: 0 },
     ]);
-    expect(asked).toHaveLength(3);
+    expect(asked).toHaveLength(7);
     if (engine !== "SQLite") return;
     const [sql, values] = asked[1]!;
     const plan = await db.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, values);
@@ -443,7 +443,7 @@ describe.each([
       db,
       "split",
       batches,
-      (json) => !json.includes("item 6"),
+      async (json) => !json.includes("item 6"),
     );
     expect(others).toEqual([]);
     await reopen(db, "split", reopened!, async () => {});

@@ -7,7 +7,7 @@
  * begins the round. If the server ends before it, the job is one with batches that were never settled: `resume`
  * continues it. If it ends while a split batch is prepared, that batch is still failed, and the next redrive continues.
  */
-import { timestamp } from "../../base/clock.ts";
+import { TimeSlices, timestamp } from "../../base/clock.ts";
 import { quotedBeginning } from "../../base/printable.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { describeFault } from "../../contracts/faults.ts";
@@ -26,6 +26,10 @@ import { countEnded } from "../records/job-totals.ts";
 /** Few: an error has up to 97 KiB. Of a job that isolates, one: a batch may have thousands of parts. */
 const BATCHES_A_PIECE = 20;
 const SPLIT_BATCHES_A_PIECE = 1;
+const SEARCHED_BATCHES_A_PIECE = 5;
+/** Errors are searched for so long in a turn of the event loop, by all redrives together: one takes up to 1 ms. */
+const SEARCH_SLICE_MS = 1;
+const SEARCH_SLICES = new TimeSlices(SEARCH_SLICE_MS);
 
 export class NewRounds {
   private readonly db: Database;
@@ -131,15 +135,21 @@ async function putBackMatching(
   error: string | undefined,
 ): Promise<number> {
   let count = 0;
-  const isWanted = (json: string) => isMatch(json, error);
-  const most = isolates === 1 ? SPLIT_BATCHES_A_PIECE : BATCHES_A_PIECE;
+  const isWanted = async (json: string) => {
+    if (SEARCH_SLICES.isOver) await SEARCH_SLICES.rest();
+    return isMatch(json, error);
+  };
+  const whole = error === undefined ? BATCHES_A_PIECE : SEARCHED_BATCHES_A_PIECE;
+  const most = isolates === 1 ? SPLIT_BATCHES_A_PIECE : whole;
   for (let after = -1; ; ) {
     const rows = await failedBatches(db, jobId, after, most);
     if (rows.length === 0) return count;
     const split = isolates === 1 ? await reopenedBatches(db, jobId, rows, isWanted) : [];
     const known = new Set(split.map(({ batchIndex }) => batchIndex));
-    const whole = rows.filter((row) => !known.has(row.batch_index) && isWanted(row.error_json));
-    const wanted = new Set(whole.map(({ batch_index }) => batch_index));
+    const wanted = new Set<number>();
+    for (const { batch_index, error_json } of rows) {
+      if (!known.has(batch_index) && (await isWanted(error_json))) wanted.add(batch_index);
+    }
     const opened = split.filter(isReopened);
     for (const { batchIndex } of opened) wanted.add(batchIndex);
     const batches = [...wanted].sort((a, b) => a - b);

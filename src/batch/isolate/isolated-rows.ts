@@ -5,6 +5,7 @@
 import type { Statements } from "../../database/database.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { errorGroup, type FailedAttempt } from "../records/batch-rows.ts";
+import { FAILURE_TURNS } from "../records/failed-batches.ts";
 import { NO_ROWS } from "../rows/rows-place.ts";
 import type { ItemSource } from "./item-source.ts";
 import type { BatchPart, PartState } from "./search.ts";
@@ -179,6 +180,7 @@ export async function* eachFailedItem(
   after = -1,
 ): AsyncGenerator<FailedItemsRow> {
   for (let last = after; ; ) {
+    await FAILURE_TURNS.turn();
     const rows = await failedItems(db, jobId, batchIndex, last, ITEMS_AT_ONCE);
     yield* rows;
     if (rows.length < ITEMS_AT_ONCE) return;

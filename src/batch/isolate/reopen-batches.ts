@@ -24,7 +24,7 @@ export async function reopenedBatches(
   db: Statements,
   jobId: string,
   batches: readonly { batch_index: number }[],
-  isWanted: (errorJson: string) => boolean,
+  isWanted: (errorJson: string) => Promise<boolean>,
 ): Promise<ReopenedBatch[]> {
   const reopened: ReopenedBatch[] = [];
   for (const { batch_index: batchIndex } of batches) {
@@ -50,12 +50,12 @@ async function wantedItems(
   jobId: string,
   batchIndex: number,
   begun: readonly BatchPart[],
-  isWanted: (errorJson: string) => boolean,
+  isWanted: (errorJson: string) => Promise<boolean>,
 ): Promise<number[]> {
   const isBegun = (item: number) => begun.some(({ first, next }) => item >= first && item < next);
   const wanted: number[] = [];
   for await (const { first_item, error_json } of eachFailedItem(db, jobId, batchIndex))
-    if (isBegun(first_item) || isWanted(error_json)) wanted.push(first_item);
+    if (isBegun(first_item) || (await isWanted(error_json))) wanted.push(first_item);
   return wanted;
 }
 

@@ -169,6 +169,26 @@ describe("a redrive", () => {
     expect(statements).toBeGreaterThan(BATCHES / 50);
   });
 
+  it("that searches errors reads few of them in a turn of the event loop, however many search at once", async () => {
+    let [rowsInTurn, most] = [0, 0];
+    const watched: Database = {
+      ...{ run: db.run.bind(db), close: db.close.bind(db), transaction: db.transaction.bind(db) },
+      all: async (sql, values) => {
+        const rows = await db.all(sql, values);
+        if (!sql.includes("error_json")) return rows as never;
+        if (rowsInTurn === 0) setImmediate(() => (rowsInTurn = 0));
+        rowsInTurn += rows.length;
+        most = Math.max(most, rowsInTurn);
+        return rows as never;
+      },
+    };
+    const searching = () =>
+      expect(rounds(watched).redrive(JOB, "none has this")).rejects.toThrow("none of its");
+    await Promise.all(Array.from({ length: 10 }, searching));
+    // Five in each statement, and the end of a turn may be counted after the next statement.
+    expect(most).toBeLessThanOrEqual(10);
+  });
+
   it("is refused while another redrive of the job is in progress", async () => {
     const same = rounds(db);
     const first = same.redrive(JOB, undefined);
