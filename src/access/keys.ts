@@ -134,10 +134,14 @@ export class Keys implements Service {
     return created;
   }
 
-  /** Creates a key that opens the same. The former key stays valid for `graceMs` at most. */
-  async rotate(id: string, graceMs: number): Promise<CreatedKey> {
+  /**
+   * Creates a key that opens the same, and is valid for `expiresIn`. The former key stays valid for `graceMs` at most.
+   */
+  async rotate(id: string, graceMs: number, expiresIn?: string): Promise<CreatedKey> {
     const former = this.byId(id);
-    const { created, stored } = makeKey({ ...former, expires_in: null });
+    if (expiresIn === undefined && former.expires_time !== null) throw expiryMissing(former);
+    const expires_in = expiresIn === "never" ? null : (expiresIn ?? null);
+    const { created, stored } = makeKey({ ...former, expires_in });
     const end = inMs(graceMs);
     if (!(await this.deps.store.replace(id, end, stored))) throw await this.revokedMeanwhile(former);
     this.change(former, ({ expires_time }) => ({ expires_time: sooner(expires_time, end) }));
@@ -190,6 +194,12 @@ export class Keys implements Service {
     const now = this.byHash.get(sha256)!;
     this.byHash.set(sha256, { ...now, ...changed(now) });
   }
+}
+
+/** Its successor must not be valid for ever by mistake. */
+function expiryMissing({ id, expires_time }: StoredKey): ServiceError {
+  const message = `key ${id} ends at ${expires_time}; say how long the new key is valid: --expires-in 720h, or --expires-in never`;
+  return new ServiceError("invalid_request", message);
 }
 
 function notFound(id: string): ServiceError {

@@ -54,9 +54,9 @@ function checked(asked: Record<string, unknown>): NewKey {
 export async function rotateKey(
   context: CliContext,
   id: string,
-  options: { grace?: string },
+  { grace, expiresIn: expires_in }: { grace?: string; expiresIn?: string },
 ): Promise<number> {
-  const body = Buffer.from(JSON.stringify(options.grace === undefined ? {} : { grace: options.grace }));
+  const body = Buffer.from(JSON.stringify({ grace, expires_in }));
   const path = `/-/keys/${encodeURIComponent(id)}/rotate`;
   return show(context, (await context.client.json<CreatedKey>(path, { method: "POST", body })).value);
 }

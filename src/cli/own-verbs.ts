@@ -107,6 +107,10 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
       "create and print a key with the same permission; the old key expires after the grace period. With admin: replace the admin token",
     )
     .option("--grace <duration>", "how long the old key stays valid (default 24h; of the admin token 0s)")
+    .option(
+      "--expires-in <duration>",
+      "how long the new key is valid, such as 720h, or never (default never)",
+    )
     .action((id, options) => run(async (context) => (await keys()).rotateKey(context, id, options)));
   verb
     .command("revoke <id>")

@@ -79,6 +79,8 @@ const name = z
     `must be 1 to ${KEY_NAME_LENGTH_MAX} characters, without control characters and without spaces around`,
   );
 
+const newDuration = duration.regex(/[1-9]/, "must be longer than 0");
+
 /** The body of `POST /-/keys`. */
 export const newKeySchema = z
   .strictObject({
@@ -86,7 +88,7 @@ export const newKeySchema = z
     api: z.string().min(1, "must not be empty").nullish(),
     name: name.nullish(),
     rate: rate.nullish(),
-    expires_in: duration.regex(/[1-9]/, "must be longer than 0").nullish(),
+    expires_in: newDuration.nullish(),
   })
   .refine(({ scope, api }) => !SERVER_SCOPES.includes(scope) || api == null, {
     path: ["api"],
@@ -121,4 +123,6 @@ export function askedKey({ scope, api, name, rate, expires_in }: z.infer<typeof 
 export const rotateKeySchema = z.strictObject({
   /** How long the former key still works. Without it, a key works for one more day, and the admin token ends at once. */
   grace: duration.optional(),
+  /** How long the new key is valid, or `never`. Required if the former key has an expiry time. */
+  expires_in: z.union([z.literal("never"), newDuration]).optional(),
 });

@@ -32,13 +32,13 @@ export function keyRoutes(keys: Keys): Hono {
     return c.json(created);
   });
   app.post("/-/keys/:id/rotate", async (c) => {
-    const cure = "send at most a grace";
+    const cure = "send at most a grace and expires_in";
     const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
-    const { grace } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
+    const { grace, expires_in } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
     const id = c.req.param("id");
     const created = ADMIN_TOKEN_NAMES.includes(id)
       ? await keys.rotateAdmin(parseDurationMs(grace ?? ADMIN_GRACE)!)
-      : await keys.rotate(id, parseDurationMs(grace ?? KEY_GRACE)!);
+      : await keys.rotate(id, parseDurationMs(grace ?? KEY_GRACE)!, expires_in);
     tellAudit(c, nameOf(created));
     return c.json(created);
   });

@@ -37,9 +37,7 @@ function crowded(): FieldError {
 export function outline(body: Buffer): unknown {
   if (body.length <= READ_HERE_BYTES_MAX) return parseJson(body);
   assertFlat(body);
-  const fault = jsonFault(body, { depth: BODY_DEPTH_MAX, numberCharacters: NUMBER_CHARACTERS_MAX });
-  if (fault !== undefined)
-    throw new ServiceError("malformed_json", `the body is not valid JSON: ${fault.why} at byte ${fault.at}`);
+  assertWithinLimits(body);
   const whole = { start: 0, end: body.length };
   if (!isObject(body, whole)) return [];
   const members = memberSpans(body, whole, SUBMISSION_KEYS_MAX);
@@ -99,6 +97,12 @@ function headTooLong(members: Map<string, Span>): FieldError {
   return { pointer: `/${name.slice(0, QUOTED_LENGTH_MAX)}`, detail };
 }
 
+function assertWithinLimits(body: Buffer): void {
+  const fault = jsonFault(body, { depth: BODY_DEPTH_MAX, numberCharacters: NUMBER_CHARACTERS_MAX });
+  if (fault !== undefined)
+    throw new ServiceError("malformed_json", `the body is not valid JSON: ${fault.why} at byte ${fault.at}`);
+}
+
 function assertFlat(body: Buffer): void {
   if (!isDeeperThan(body, BODY_DEPTH_MAX)) return;
   throw new ServiceError(
@@ -110,8 +114,12 @@ function assertFlat(body: Buffer): void {
 function parseJson(body: Buffer): unknown {
   assertFlat(body);
   try {
-    return JSON.parse(body.toString("utf8"));
+    const value: unknown = JSON.parse(body.toString("utf8"));
+    // A shorter one cannot have a longer number.
+    if (body.length > NUMBER_CHARACTERS_MAX) assertWithinLimits(body);
+    return value;
   } catch (error) {
+    if (error instanceof ServiceError) throw error;
     throw new ServiceError("malformed_json", `the body is not valid JSON: ${(error as Error).message}`, {
       cause: error,
     });

@@ -32,10 +32,8 @@ interface LimitGroup {
 }
 
 const bytes = (count: number) => `${count} bytes`;
-const invalid = (what: string, most: string): LimitRow => ({
-  what,
-  most,
-  error: "invalid_request",
+const invalid = (what: string, most: string, error: ErrorCode = "invalid_request"): LimitRow => ({
+  ...{ what, most, error },
   status: 400,
 });
 const undeployed = (what: string, most: string): LimitRow => ({
@@ -175,7 +173,7 @@ const SUBMISSIONS: readonly LimitRow[] = [
   invalid("`config`, as compact JSON", bytes(configuration.CONFIG_BYTES_MAX)),
   invalid("nested arrays and objects in `config`", String(configuration.CONFIG_DEPTH_MAX)),
   invalid("nested arrays and objects in an item", String(submissions.ITEM_DEPTH_MAX)),
-  invalid("characters of a number", String(submissions.NUMBER_CHARACTERS_MAX)),
+  invalid("characters of a number", String(submissions.NUMBER_CHARACTERS_MAX), "malformed_json"),
   invalid("a batch, as compact JSON", bytes(submissions.BATCH_BYTES_LIMIT - 1)),
   invalid(
     "`workers`, `timeout`, `batch_size`, `max_receive_count`",

@@ -11,6 +11,7 @@ import {
   GLOB_LENGTH_MAX,
   GLOBS_MAX,
   ITEM_DEPTH_MAX,
+  NUMBER_CHARACTERS_MAX,
   STORE_PATHS_CHARACTERS_MAX,
   STORE_PATHS_MAX,
 } from "../../../src/contracts/limits/submissions.ts";
@@ -45,6 +46,18 @@ function inputOf(body: unknown) {
   const { input } = parse(body);
   return input.kind === "items" ? { ...input, lines: input.lines.toString() } : input;
 }
+
+describe("a number with too many characters", () => {
+  const body = (digits: number, padding: string) =>
+    `{"workers":1,"config":{"n":${"1".repeat(digits)}},"item_list":{"items":[1],"batch_size":1}}${padding}`;
+  it.each(["", PADDING])("is refused anywhere in the body, whatever its length", (padding) => {
+    expect(refusal(body(NUMBER_CHARACTERS_MAX + 1, padding))).toMatchObject({
+      code: "malformed_json",
+      message: expect.stringContaining("a number of over 4300 characters at byte 27"),
+    });
+    expect(parse(body(NUMBER_CHARACTERS_MAX, padding)).workers).toBe(1);
+  });
+});
 
 describe("a submission is read", () => {
   it.each<[string, unknown, Partial<ParsedSubmission>]>([

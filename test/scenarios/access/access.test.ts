@@ -116,6 +116,23 @@ describe("keys", () => {
     expect(await status(next)).toBe(200);
   });
 
+  it("with an expiry time are rotated only if the new one's is given, or never", () => {
+    const former = create("--scope", "predict", "--expires-in", "1h");
+    expect(server.cli(["keys", "rotate", former.id])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /key \S+ ends at 20\S+; say how long the new key is valid: --expires-in 720h, or/,
+      ),
+    });
+    const hours = (text: string) => (Date.parse(text) - Date.now()) / 3_600_000;
+    const rotate = (expiresIn: string) =>
+      JSON.parse(server.cli(["keys", "rotate", former.id, "--expires-in", expiresIn, "-o", "json"]).out) as {
+        expires_time: string | null;
+      };
+    expect(hours(rotate("2h").expires_time!)).toBeCloseTo(2, 1);
+    expect(rotate("never").expires_time).toBeNull();
+  });
+
   it("end at their expiry time", async () => {
     const { key } = create("--scope", "predict", "--expires-in", "1500ms");
     expect(await status(key)).toBe(200);
