@@ -9,7 +9,7 @@ import { addJobVerbs, addQueueVerbs } from "./cli/job-verbs.ts";
 import { addOwnVerbs } from "./cli/own-verbs.ts";
 import { Client, type ClientOptions } from "./cli/server/client.ts";
 import { type CliContext, CliError, EXIT } from "./cli/server/context.ts";
-import { isErrTerminal, isTerminal, Output, watchReader } from "./cli/terminal/output.ts";
+import { isErrTerminal, isTerminal, Output, watchReaders } from "./cli/terminal/output.ts";
 import { addressFile, adminTokenFile } from "./contracts/data-layout.ts";
 import { packageRoot } from "./contracts/package-root.ts";
 import { configDirectory, givenHost, isPlainOutput, setting } from "./settings/environment.ts";
@@ -44,7 +44,13 @@ interface GlobalOptions {
 
 /** Runs one command. Resolves to its exit code. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
-  watchReader(() => process.exit(EXIT.success));
+  watchReaders(
+    () => process.exit(EXIT.success),
+    ({ message }) => {
+      new Output(false).fail(`error: the output could not be written: ${message}\n`);
+      process.exit(EXIT.failed);
+    },
+  );
   let exitCode: number = EXIT.success;
   const program = buildProgram(
     async (verb) => {

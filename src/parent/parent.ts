@@ -5,6 +5,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { inBackground, surviveAll } from "../base/boundary.ts";
 import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { END_WITH_ME } from "../contracts/starter.ts";
 import { isTerminal, say, tell, tellSoon } from "../observe/words.ts";
 import { forgetAddress, writeAddress } from "./address-file.ts";
 import { rememberApiPort } from "./api-port.ts";
@@ -54,6 +55,7 @@ export class Parent {
   async run(): Promise<number> {
     const stop = () => this.leave();
     process.on("SIGTERM", stop).on("SIGINT", stop);
+    endWithStarter(stop);
     this.systemd.start();
     this.gateways.start();
     const watch = watchSilence(this.children, () => this.gateways.deal());
@@ -151,4 +153,15 @@ function sayContained(error: Error): void {
 async function leaveAfterFault(err: unknown): Promise<never> {
   await tell("error", { event: "stop_failed", err }, "the server did not stop cleanly");
   process.exit(1);
+}
+
+/** For `quern dev`, which may be killed. */
+function endWithStarter(stop: () => void): void {
+  process.on("message", (message) => {
+    if (message !== END_WITH_ME) return;
+    if (process.connected) process.once("disconnect", stop);
+    else stop();
+    process.channel?.unref();
+  });
+  process.channel?.unref();
 }

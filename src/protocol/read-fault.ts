@@ -1,4 +1,4 @@
-/** Reads a fault that a worker sent, without trusting it. An unreadable one becomes a fault that says so. */
+/** Reads a fault that a worker sent, without trusting it, and describes it. An unreadable one becomes a fault that says so. */
 import { isMap, parseJson } from "./loose-json.ts";
 import type { WorkerFault } from "./messages.ts";
 
@@ -11,6 +11,11 @@ export function readFault(bytes: Buffer): WorkerFault {
   const fault = { stage, type, message, traceback } as WorkerFault;
   if (!isErrorStatus(status_code)) return fault;
   return { ...fault, status_code, detail };
+}
+
+/** In one line, for a status or a message. */
+export function describeFault({ type, message }: Pick<WorkerFault, "type" | "message">): string {
+  return message === "" ? type : `${type}: ${message}`;
 }
 
 function unreadable(bytes: Buffer): WorkerFault {

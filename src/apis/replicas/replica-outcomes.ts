@@ -1,10 +1,10 @@
 /** What follows if a replica becomes ready, cannot be set up, or ends: for its group, for the log, for the routes. */
 import { contain } from "../../base/boundary.ts";
 import type { Log } from "../../base/log.ts";
-import { describeFault } from "../../contracts/faults.ts";
 import type { WorkerExit } from "../../engine/engine.ts";
 import { describeExit } from "../../engine/worker-exit.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { describeFault } from "../../protocol/read-fault.ts";
 import type { ReconcileLoop } from "./reconcile-loop.ts";
 import type { Replica, ReplicaEvents } from "./replica.ts";
 import { HEALTHY_AFTER_MS, type ReplicaGroup } from "./replica-group.ts";

@@ -10,10 +10,10 @@
 import { TimeSlices, timestamp } from "../../base/clock.ts";
 import { quotedBeginning } from "../../base/printable.ts";
 import { ServiceError } from "../../contracts/errors.ts";
-import { describeFault } from "../../contracts/faults.ts";
 import type { Database, Statements } from "../../database/database.ts";
 import { clearSettled, findSegment, writeSettled } from "../../database/segment-rows.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { describeFault } from "../../protocol/read-fault.ts";
 import { isReopened, type ReopenedBatch, reopen, reopenedBatches } from "../isolate/reopen-batches.ts";
 import { findOutput } from "../output/job-outputs.ts";
 import { forgetBatches } from "../records/batch-rows.ts";

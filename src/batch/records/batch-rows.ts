@@ -3,10 +3,10 @@
  * hand have a row (interrupted-batches.ts, failed-batches.ts).
  */
 
-import { describeFault } from "../../contracts/faults.ts";
 import { CHARGED_ROWS_AT_ONCE } from "../../contracts/limits/jobs.ts";
 import type { Statements } from "../../database/database.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { describeFault } from "../../protocol/read-fault.ts";
 
 export interface FailedAttempt {
   batch_index: number;

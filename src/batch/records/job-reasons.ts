@@ -1,10 +1,10 @@
 /** Builds the `reason` of a job that ended early: what was wrong, and what to do. */
 import { ServiceError } from "../../contracts/errors.ts";
-import { describeFault } from "../../contracts/faults.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
 import { EnvironmentError } from "../../engine/environments/environment-error.ts";
 import { ObjectChanged } from "../../object-store/object-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
+import { describeFault } from "../../protocol/read-fault.ts";
 import { EnqueueError } from "./enqueue-error.ts";
 
 export function startFailed(error: Error): JobReason {

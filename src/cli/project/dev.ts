@@ -9,6 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { inBackground } from "../../base/boundary.ts";
 import { wallMs } from "../../base/clock.ts";
 import { printableLine } from "../../base/printable.ts";
+import { END_WITH_ME } from "../../contracts/starter.ts";
 import { type CliContext, CliError, EXIT } from "../server/context.ts";
 import { waitUntilReady } from "./applications.ts";
 import { type Deployed, sendProject, waitUntilLive } from "./deploy.ts";
@@ -21,13 +22,14 @@ const SERVER_MS = 30_000;
 const LOG_RETRY_MS = 500;
 const NAMED_MAX = 3;
 
-export async function dev(context: CliContext, file: string, apis: string[]): Promise<number> {
+export async function dev(context: CliContext, file: string, apis: string[]): Promise<never> {
   // Errors in the configuration are reported before a server is started.
   let state = await projectState(file);
   const server = (await isReached(context)) ? undefined : await startServer(context);
   const session = new DevSession(server === undefined ? context : context.reconnect(), file, apis);
   const stopped = stopSignal(server);
-  await session.deploy();
+  const gone = new Promise((resolve) => stopped.signal.addEventListener("abort", resolve, { once: true }));
+  await Promise.race([session.deploy(), gone]);
   while (!stopped.signal.aborted) {
     const lookedMs = performance.now();
     const now = await projectState(file).catch((error: Error) => {
@@ -37,7 +39,7 @@ export async function dev(context: CliContext, file: string, apis: string[]): Pr
     const tookMs = performance.now() - lookedMs;
     if (now !== state) {
       context.err(`${changedFiles(state, now).join(", ")} changed\n`);
-      await session.deploy();
+      await Promise.race([session.deploy(), gone]);
     }
     state = now;
     await pause(Math.max(POLL_MS, tookMs * POLL_SHARE), undefined, { signal: stopped.signal }).catch(
@@ -46,7 +48,8 @@ export async function dev(context: CliContext, file: string, apis: string[]): Pr
   }
   session.stop();
   await stopServer(server);
-  return EXIT.success;
+  // A deployment in progress may still wait for a server.
+  process.exit(EXIT.success);
 }
 
 class DevSession {
@@ -163,9 +166,10 @@ async function isReached({ client }: CliContext): Promise<boolean> {
  */
 async function startServer(context: CliContext): Promise<ChildProcess> {
   const server = spawn(process.execPath, [process.argv[1]!, "up"], {
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
     detached: true,
   });
+  server.send(END_WITH_ME, () => {});
   let said = "";
   server.stderr!.on("data", (text) => (said += String(text)));
   const deadline = performance.now() + SERVER_MS;
@@ -185,11 +189,11 @@ async function stopServer(server: ChildProcess | undefined): Promise<void> {
   await gone;
 }
 
-/** Aborted by Ctrl-C or SIGTERM, or when the server that this command started ends. */
+/** Aborted by Ctrl-C, SIGTERM or the end of the terminal, or when the server that this command started ends. */
 function stopSignal(server: ChildProcess | undefined): AbortController {
   const stopped = new AbortController();
   const stop = () => stopped.abort();
-  process.once("SIGINT", stop).once("SIGTERM", stop);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, stop);
   server?.once("exit", stop);
   return stopped;
 }

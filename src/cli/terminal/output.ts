@@ -81,10 +81,13 @@ export function isTerminal(): boolean {
   return process.stdout.isTTY === true && isErrTerminal();
 }
 
-/** `onClosed` is called when the reader closed the pipe, as in `quern logs … | head`, which is no error. */
-export function watchReader(onClosed: () => void): void {
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    onClosed();
-  });
+/**
+ * `onClosed` is called when the reader of data closed the pipe, as in `quern logs … | head`, which is no error; `onFailed`
+ * when data could not be written. Messages that nobody reads change nothing about the result.
+ */
+export function watchReaders(onClosed: () => void, onFailed: (error: Error) => void): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) =>
+    error.code === "EPIPE" ? onClosed() : onFailed(error),
+  );
+  process.stderr.on("error", () => {});
 }

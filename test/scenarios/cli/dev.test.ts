@@ -131,6 +131,45 @@ describe("quern dev", () => {
     expect(readFileSync(join(server.dataDir, "admin-token"), "utf8").length).toBeGreaterThan(10);
   }, 120_000);
 
+  it.each(["SIGHUP", "SIGKILL"] as const)(
+    "does not leave its server behind after %s",
+    async (signal) => {
+      server = new TestServer();
+      const directory = project("left");
+      const listen = `127.0.0.1:${await freePort()}`;
+      running = new Dev(directory, { ...settings(), QUERN_LISTEN: listen, QUERN_HOST: `http://${listen}` });
+      const dev = running;
+      const error = () => dev.err;
+      await eventually("it is live", () => dev.err.includes("hello is live at"), 60_000, error);
+      running = undefined;
+      dev.process.kill(signal);
+      await eventually("the server has ended", async () =>
+        fetch(`http://${listen}/-/livez`).then(
+          () => false,
+          () => true,
+        ),
+      );
+      await eventually("nothing of it runs", () => server.workers().length === 0);
+    },
+    120_000,
+  );
+
+  it("ends at once while a deployment is in progress", async () => {
+    server = new TestServer();
+    await server.start();
+    const directory = project("slow");
+    writeFileSync(
+      join(directory, "p.py"),
+      predictor("slow").replace("print(", "__import__('time').sleep(60) or print("),
+    );
+    running = new Dev(directory, settings());
+    const dev = running;
+    await eventually("it deploys", async () => "api_id" in (await server.api("hello")));
+    const startedMs = performance.now();
+    expect(await dev.end()).toBe(0);
+    expect(performance.now() - startedMs).toBeLessThan(20_000);
+  }, 60_000);
+
   it("reports errors in the configuration before it starts anything", async () => {
     server = new TestServer();
     const dev = new Dev(join(server.dir, "nowhere"), settings());

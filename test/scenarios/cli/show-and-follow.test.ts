@@ -227,4 +227,17 @@ describe("quern get -w", () => {
     );
     expect([head.status, head.stderr]).toEqual([0, ""]);
   });
+
+  it("does what it is to do if nobody can read its messages, and says why data cannot be written", () => {
+    const quern = `'${process.execPath}' '${join(root, "bin", "quern")}'`;
+    const env = { ...process.env, QUERN_DATA_DIR: server.dataDir };
+    const sh = (command: string) => spawnSync("sh", ["-c", command], { encoding: "utf8", env });
+    const created = sh(`${quern} keys create --scope predict 2>/dev/full`);
+    expect([created.status, created.stdout]).toEqual([0, expect.stringMatching(/^\S{20,}\n$/)]);
+    const listed = sh(`${quern} keys list >/dev/full`);
+    expect(listed.status).toBe(1);
+    expect(listed.stderr).toBe(
+      "error: the output could not be written: ENOSPC: no space left on device, write\n",
+    );
+  });
 });
