@@ -5,11 +5,15 @@
  */
 import { existsSync } from "node:fs";
 import type { Apis } from "../apis/apis.ts";
+import type { Replica } from "../apis/replicas/replica.ts";
 import type { Replicas } from "../apis/replicas/replicas.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
 import { RUNTIME_POLL_MS } from "../contracts/limits/processes.ts";
 import type { ControlServer } from "../control/control-server.ts";
+
+/** A worker listens before it imports the class: after a tenth of a second, or some on a busy machine. */
+const LISTENS_WITHIN_MS = 10_000;
 
 export interface RuntimeWatchDeps {
   log: Log;
@@ -69,10 +73,17 @@ export class RuntimeWatch implements Service {
     const { replicas } = this.deps;
     return replicas.names.filter((name) => {
       const group = replicas.group(name);
-      return group?.serving.some(
-        ({ predictor_id, identity }) =>
-          predictor_id === group.version.predictor_id && !existsSync(identity.socket),
+      return group?.workers.some(
+        (replica) =>
+          replica.predictor_id === group.version.predictor_id &&
+          mustListen(replica) &&
+          !existsSync(replica.identity.socket),
       );
     });
   }
+}
+
+/** One that a former controller started listens long before this one can tell whether it is ready. */
+function mustListen({ state, isUnknown, startedMs }: Replica): boolean {
+  return state === "ready" || (isUnknown && performance.now() - startedMs > LISTENS_WITHIN_MS);
 }

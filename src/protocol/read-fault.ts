@@ -1,4 +1,4 @@
-/** Reads a fault that a worker sent, without trusting it, and describes it. An unreadable one becomes a fault that says so. */
+/** Reads a fault that a worker sent, without trusting it. An unreadable one becomes a fault that says so. */
 import { isMap, parseJson } from "./loose-json.ts";
 import type { WorkerFault } from "./messages.ts";
 

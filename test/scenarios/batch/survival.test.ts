@@ -4,6 +4,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { getPriority } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { processAgeMs, processStartTime } from "../../../src/base/process-identity.ts";
 import { openSqlite } from "../../../src/database/sqlite-drivers.ts";
 import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { isOnSqlite } from "../../harness/databases.ts";
@@ -142,5 +143,21 @@ describe("a server in trouble", () => {
     expect(await server.ended("jobs", await server.submit("jobs", job))).toMatchObject({
       status: "status_succeeded",
     });
+  }, 120_000);
+
+  it("serves soon after its runtime directory was removed while no controller ran", async () => {
+    await eventually("it serves", answers);
+    const pid = (await (await server.post("/echo", { do: "pid" })).json()) as number;
+    const ageMs = () => processAgeMs(processStartTime(pid)!)!;
+    await eventually("the replica has listened for long", () => ageMs() > 11_000);
+    process.kill(server.child("controller"), "SIGKILL");
+    rmSync(runtimeDirectory(server.dataDir), { recursive: true });
+    const startedMs = performance.now();
+    await eventually("another replica serves", async () => {
+      const response = await server.post("/echo", { do: "pid" });
+      return response.status === 200 && (await response.json()) !== pid;
+    });
+    // A replica that nobody can reach ends after 30 s.
+    expect(performance.now() - startedMs).toBeLessThan(25_000);
   }, 120_000);
 });
