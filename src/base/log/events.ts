@@ -20,6 +20,7 @@ export const LOG_EVENTS = {
   job_not_started: "a job could not be started, and ends as `status_unexpected_error`",
   job_not_ended: "the end of a job could not be recorded, and is tried again",
   worker_broke_protocol: "a worker of a job sent what no worker sends, and was killed",
+  worker_continued: "somebody had stopped a worker (SIGSTOP), which goes on",
   replicas_wanted: "an API has another number of replicas now, and why",
   replica_gone: "a replica ended by itself; another one is started",
   replica_not_set_up: "`__init__` failed; tried again after `retry_in_ms`",

@@ -16,6 +16,7 @@ import { lowerPriority } from "./background-priority.ts";
 import { LocalWorker, removeFiles, type Watching } from "./local-worker.ts";
 import { MemoryGroups } from "./memory-groups.ts";
 import { MemoryWatch } from "./memory-watch.ts";
+import { StoppedWorkers } from "./stopped-workers.ts";
 import { standardOutput } from "./worker-log.ts";
 import { isOurWorker, spareTheServer } from "./worker-ownership.ts";
 import { exitOfChild, exitOfStranger, type ProcessOptions, startProcess } from "./worker-process.ts";
@@ -33,6 +34,7 @@ export class LocalEngine implements Engine {
   private readonly options: LocalEngineOptions;
   private readonly memory = new MemoryWatch();
   private readonly groups: MemoryGroups;
+  private readonly stopped = new StoppedWorkers();
   private readonly starts = new OneEachTurn();
   private readonly running = new Set<LocalWorker>();
 
@@ -92,10 +94,13 @@ export class LocalEngine implements Engine {
   }
 
   private known(worker: LocalWorker): LocalWorker {
+    const { pid, worker_id } = worker.identity;
     this.running.add(worker);
+    this.stopped.add(pid, worker_id);
     contain("a worker that has ended", async () => {
       await worker.exited;
       this.running.delete(worker);
+      this.stopped.remove(pid);
     });
     return worker;
   }

@@ -15,14 +15,15 @@ class PythonPredictor:
         return os.getpid()
 `;
 const BATCHES = `
-import atexit, os, time
+import atexit, os, signal, time
 class PythonPredictor:
     def __init__(self, config):
         while config.get("hangs"): time.sleep(0.1)
         if config.get("lingers"): atexit.register(time.sleep, 4)
-        self.lingers = config.get("lingers")
+        self.lingers, self.halts = config.get("lingers"), config.get("halts")
     def predict(self, payload):
         if self.lingers: time.sleep(payload[0])
+        if self.halts and payload[0] == 2: os.kill(os.getpid(), signal.SIGSTOP)
         return [os.getpid() for _ in payload]
     def on_job_complete(self):
         print("completed", flush=True)
@@ -60,19 +61,32 @@ describe("a replica", () => {
     server.cli(["delete", "-y", "hung"]);
   }, 90_000);
 
-  it("is replaced after predictor.max_requests: about nine times in 5,000 requests, of which none fails", async () => {
-    server.deploy(project("name: leaky", "max_requests: 500"));
+  it("is replaced after predictor.max_requests: about nine times in 10,000 requests, of which none fails", async () => {
+    server.deploy(project("name: leaky", "max_requests: 1000"));
     const load = new SteadyLoad(`${server.baseUrl}/leaky`, 4, {}, 4);
-    await eventually("5,000 are answered", () => load.answers.length >= 5_000);
+    await eventually("10,000 are answered", () => load.answers.length >= 10_000, 60_000);
     const answers = await load.stop();
     expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
     const served = counts(answers.map(pidOf));
     // The last two may still have requests left.
-    expect(Math.min(...served.slice(0, -2))).toBeGreaterThanOrEqual(500);
+    expect(Math.min(...served.slice(0, -2))).toBeGreaterThanOrEqual(1_000);
     expect(served.length).toBeGreaterThanOrEqual(8);
     expect(served.length).toBeLessThanOrEqual(11);
     expect((await server.api("leaky")).status).toBe("live");
     expect(apiLog("leaky")).toContain("has reached max_requests or max_age");
+  });
+
+  it("that somebody has stopped goes on: a replica", async () => {
+    server.deploy(project("name: halted", "config: {}"));
+    const ask = async () => (await (await server.post("/halted", {})).json()) as number;
+    const pid = await ask();
+    process.kill(pid, "SIGSTOP");
+    // The response comes when it goes on, from the same process.
+    expect(await ask()).toBe(pid);
+    await eventually("the server's log says so", () =>
+      server.stderr.includes("a stopped worker (SIGSTOP) goes on"),
+    );
+    server.cli(["delete", "-y", "halted"]);
   });
 
   it("that another controller started is replaced after predictor.max_requests too", async () => {
@@ -176,6 +190,17 @@ describe("a worker of a job", () => {
     const log = server.cli(["logs", "worn", job]).out;
     expect(log).toContain("has reached max_requests or max_age, and is replaced");
     expect(log).toContain("completed");
+  });
+
+  it("that somebody has stopped goes on: a worker of a job", async () => {
+    server.deploy(batchApi("halts", "config: {halts: true}"));
+    const work = { items: items(4), batch_size: 1 };
+    const job = await server.submit("halts", { workers: 1, item_list: work, output: {} });
+    expect(await server.ended("halts", job)).toMatchObject({
+      status: "status_succeeded",
+      batch_metrics: { succeeded: 4 },
+    });
+    expect(new Set(await pidsOf("halts", job)).size).toBe(1);
   });
 
   it("that is replaced and takes long to leave does not keep the job from its end", async () => {
