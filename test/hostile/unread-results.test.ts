@@ -75,7 +75,7 @@ it.each<[string, number, object]>([
     const all = Array.from({ length: STREAMS_OF_A_KEY_MAX }, () => follow(path, key));
     expect(new Set(await Promise.all(all))).toEqual(new Set([200]));
   }
-  await eventually("no more of the output is read", () => isIdle(controller));
+  await eventually("no more of the output is read", () => isIdle(controller), 100_000);
   const held = peakMiB(controller) - before;
   expect(held).toBeLessThan(most);
 });
