@@ -13,7 +13,7 @@ from .faults import PayloadError, encode, fault
 from .forks import leave_if_child
 from .http_payload import parse_payload
 from .log_stream import report
-from .mappings import argument
+from .mappings import LackingArgument, argument
 from .request_names import named
 from .streams import Stream, sliced
 
@@ -220,6 +220,9 @@ def _list_of(values: Any) -> list[Any]:
 
 def _failure(stage: str, error: BaseException, *requests: Request) -> Message:
     leave_if_child(error)
+    # The caller has sent nothing wrong.
+    if isinstance(error, LackingArgument):
+        stage = "predict"
     described = fault("response" if isinstance(error, HeadError) else stage, error)
     if not isinstance(error, PayloadError):
         report("%s failed\n%s" % (named(requests), described["traceback"]))

@@ -52,7 +52,8 @@ class Lifecycle:
             self._drop_predictor()
             if self._class is None:
                 self._class = load_class(init)
-                self._before_jobs = ProcessState()
+                if init.get("may_be_reused", False):
+                    self._before_jobs = ProcessState()
             else:
                 self._before_jobs.restore()
             predictor = make_predictor(self._class, init)

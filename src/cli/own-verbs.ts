@@ -109,7 +109,7 @@ function addKeyVerbs(program: Command, run: RunVerb): void {
     .option("--grace <duration>", "how long the old key stays valid (default 24h; of the admin token 0s)")
     .option(
       "--expires-in <duration>",
-      "how long the new key is valid, such as 720h, or never (default never)",
+      "how long the new key is valid, such as 720h, or never (needed if the old key has an end)",
     )
     .action((id, options) => run(async (context) => (await keys()).rotateKey(context, id, options)));
   verb

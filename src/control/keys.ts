@@ -36,6 +36,8 @@ export function keyRoutes(keys: Keys): Hono {
     const body = await readBody(c, bodyOwner(c, keys), { limit: BODY_BYTES_LIMIT, cure });
     const { grace, expires_in } = parse(rotateKeySchema, body.length === 0 ? Buffer.from("{}") : body);
     const id = c.req.param("id");
+    if (expires_in !== undefined && ADMIN_TOKEN_NAMES.includes(id))
+      throw new ServiceError("invalid_request", "the admin token has no expiry time; leave expires_in out");
     const created = ADMIN_TOKEN_NAMES.includes(id)
       ? await keys.rotateAdmin(parseDurationMs(grace ?? ADMIN_GRACE)!)
       : await keys.rotate(id, parseDurationMs(grace ?? KEY_GRACE)!, expires_in);

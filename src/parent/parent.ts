@@ -157,6 +157,8 @@ async function leaveAfterFault(err: unknown): Promise<never> {
 
 /** For `quern dev`, which may be killed. */
 function endWithStarter(stop: () => void): void {
+  // It has ended already, while this process was loading: its message does not come any more.
+  if (process.send !== undefined && !process.connected) return stop();
   process.on("message", (message) => {
     if (message !== END_WITH_ME) return;
     if (process.connected) process.once("disconnect", stop);

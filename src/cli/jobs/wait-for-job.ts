@@ -13,8 +13,6 @@ const EXIT_BY_STATUS: Partial<Record<JobStatus, number>> = {
   status_timed_out: EXIT.jobTimedOut,
 };
 
-/** Any other end may leave batches that were never settled. They are no longer in the queue, so the bar cannot tell. */
-
 /** `timeout` is in seconds. */
 export async function waitForJob(
   context: CliContext,
@@ -29,6 +27,7 @@ export async function waitForJob(
   for (;;) {
     const { value, text } = await client.json<ShownJob>(await client.jobPath(api, jobId));
     const { status, end_time } = value.job_status;
+    // Another end may leave batches that were never settled. They are not in the queue any more: the bar cannot tell.
     if (end_time === undefined || COMPLETE_STATUSES.has(status)) show(bar, value);
     if (end_time !== undefined) {
       bar.end();

@@ -174,8 +174,10 @@ async function startServer(context: CliContext): Promise<ChildProcess> {
   server.stderr!.on("data", (text) => (said += String(text)));
   const deadline = performance.now() + SERVER_MS;
   while (!said.includes("quern is ready")) {
-    if (server.exitCode !== null || performance.now() > deadline)
+    if (server.exitCode !== null || performance.now() > deadline) {
+      server.kill();
       throw new CliError(`no server is running, and none could be started: ${said.trim()}`, EXIT.unreachable);
+    }
     await pause(20);
   }
   context.err("started a server, which ends with this command\n");

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { programOf } from "../../../src/base/process-identity.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
 import { applicationServer, IrisExample, SETOSA } from "../../harness/iris-example.ts";
@@ -153,6 +154,30 @@ describe("quern dev", () => {
     },
     120_000,
   );
+
+  it("does not leave its server behind if it is killed while that starts", async () => {
+    server = new TestServer();
+    const settingsOfServer = { ...process.env, ...settings(), QUERN_LISTEN: `127.0.0.1:${await freePort()}` };
+    const program = `
+      const { spawn } = require("node:child_process");
+      const options = { stdio: ["ignore", "ignore", "ignore", "ipc"], detached: true };
+      const server = spawn(process.execPath, [${JSON.stringify(join(root, "bin", "quern"))}, "up"], options);
+      server.send("end with me", () => {});
+      process.stdout.write(String(server.pid));
+      setTimeout(() => process.kill(process.pid, "SIGKILL"), 50);`;
+    const starter = spawn(process.execPath, ["-e", program], {
+      env: settingsOfServer,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let pid = "";
+    starter.stdout.on("data", (text) => (pid += String(text)));
+    await new Promise((resolve) => starter.once("exit", resolve));
+    await eventually(
+      "the server has ended",
+      () => programOf(Number(pid)) === undefined || programOf(Number(pid)) === "",
+      20_000,
+    );
+  }, 60_000);
 
   it("ends at once while a deployment is in progress", async () => {
     server = new TestServer();

@@ -12,6 +12,8 @@ export class AcceptingTurns {
   /** How long these turns wait for the next connection. */
   private patienceMs = 0;
   private acceptedMs = 0;
+  /** Connections came in more than one of these turns: more may be on their way. */
+  private areMany = false;
   /** When these turns began; undefined while others work. */
   private sinceMs: number | undefined;
   private endedMs = Number.NEGATIVE_INFINITY;
@@ -38,16 +40,16 @@ export class AcceptingTurns {
     if (!this.hasAccepted || nowMs - this.endedMs < ACCEPTING_MS) return false;
     this.hasAccepted = false;
     this.sinceMs = nowMs;
-    this.acceptedMs = nowMs;
+    this.areMany = false;
     this.nextTurn(() => this.goOn());
     return true;
   }
 
-  /** As long as each turn accepts one, or one comes soon. */
+  /** As long as each turn accepts one, or one comes soon after several. */
   private goOn(): void {
     const nowMs = this.nowMs();
-    if (this.hasAccepted) this.acceptedMs = nowMs;
-    const mayCome = this.hasAccepted || nowMs - this.acceptedMs < this.patienceMs;
+    if (this.hasAccepted) [this.acceptedMs, this.areMany] = [nowMs, true];
+    const mayCome = this.hasAccepted || (this.areMany && nowMs - this.acceptedMs < this.patienceMs);
     if (mayCome && nowMs - this.sinceMs! < ACCEPTING_MS) {
       this.hasAccepted = false;
       this.nextTurn(() => this.goOn());

@@ -52,13 +52,21 @@ describe("turns that only accept", () => {
     expect(turns.areDue()).toBe(true);
   });
 
-  it("wait a moment for the next connection that is dealt", () => {
+  it("wait for nothing after a single connection that is dealt", () => {
     turns.areDealt();
     turns.accepted();
     expect(turns.areDue()).toBe(true);
-    nowMs += DEALT_PATIENCE_MS / 2;
     nextTurn();
+    expect(turns.areDue()).toBe(false);
+  });
+
+  it("wait a moment for the next connection that is dealt, after several", () => {
+    turns.areDealt();
     turns.accepted();
+    expect(turns.areDue()).toBe(true);
+    turns.accepted();
+    nextTurn();
+    nowMs += DEALT_PATIENCE_MS / 2;
     nextTurn();
     expect(turns.areDue()).toBe(true);
     nowMs += DEALT_PATIENCE_MS;
