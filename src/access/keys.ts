@@ -196,10 +196,16 @@ export class Keys implements Service {
   }
 }
 
-/** Its successor must not be valid for ever by mistake. */
+/**
+ * Its successor must not be valid for ever by mistake. The state refuses this, not the request's form: the same body is
+ * right for a key without end.
+ */
 function expiryMissing({ id, expires_time }: StoredKey): ServiceError {
-  const message = `key ${id} ends at ${expires_time}; say how long the new key is valid: --expires-in 720h, or --expires-in never`;
-  return new ServiceError("invalid_request", message);
+  const how = 'with `--expires-in`, or "expires_in" in the body: such as 720h, or never';
+  return new ServiceError(
+    "wrong_state",
+    `key ${id} ends at ${expires_time}; say how long the new key is valid ${how}`,
+  );
 }
 
 function notFound(id: string): ServiceError {

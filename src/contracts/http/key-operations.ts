@@ -45,7 +45,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     parameters: [{ ...id, about: "the key's id, or admin for the admin token" }],
     body: { type: "application/json", schema: jsonSchema(rotateKeySchema, "input"), isOptional: true },
     answers: { "application/json": createdKeySchema },
-    errors: [...CONTROL_ERRORS, "key_not_found", ...BODY_ERRORS],
+    errors: [...CONTROL_ERRORS, "key_not_found", "wrong_state", ...BODY_ERRORS],
   },
   {
     id: "revokeKey",

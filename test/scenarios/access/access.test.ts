@@ -119,9 +119,9 @@ describe("keys", () => {
   it("with an expiry time are rotated only if the new one's is given, or never", () => {
     const former = create("--scope", "predict", "--expires-in", "1h");
     expect(server.cli(["keys", "rotate", former.id])).toMatchObject({
-      code: 1,
+      code: 5,
       err: expect.stringMatching(
-        /key \S+ ends at 20\S+; say how long the new key is valid: --expires-in 720h, or/,
+        /key \S+ ends at 20\S+; say how long the new key is valid with `--expires-in`, or/,
       ),
     });
     const hours = (text: string) => (Date.parse(text) - Date.now()) / 3_600_000;
