@@ -13,7 +13,7 @@ from .faults import PayloadError, encode, fault
 from .forks import leave_if_child
 from .http_payload import parse_payload
 from .log_stream import report
-from .mappings import LackingArgument, argument
+from .mappings import argument
 from .request_names import named
 from .streams import Stream, sliced
 
@@ -158,7 +158,8 @@ class Calls:
                 else parse_payload(None if meta is None else meta.get("content_type"), body)
             )
         for name in self._predictor.wants:
-            arguments[name] = argument(name, meta)
+            # A gateway always sends what READY has named.
+            arguments[name] = argument(name, meta or {})
         return arguments
 
     def _gather(self, requests: list[Request]) -> tuple[dict[Request, Outcome], list[tuple[Request, Arguments]]]:
@@ -220,9 +221,6 @@ def _list_of(values: Any) -> list[Any]:
 
 def _failure(stage: str, error: BaseException, *requests: Request) -> Message:
     leave_if_child(error)
-    # The caller has sent nothing wrong.
-    if isinstance(error, LackingArgument):
-        stage = "predict"
     described = fault("response" if isinstance(error, HeadError) else stage, error)
     if not isinstance(error, PayloadError):
         report("%s failed\n%s" % (named(requests), described["traceback"]))

@@ -71,14 +71,8 @@ class Headers(dict[str, str]):
         return list(self._repeated.get(_lower(name)) or [self[name]])
 
 
-class LackingArgument(LookupError):
-    """A request was queued before a deploy that adds an argument: the gateway did not send it."""
-
-
-def argument(name: str, meta: Meta | None) -> Headers | MultiDict:
+def argument(name: str, meta: Meta) -> Headers | MultiDict:
     """`headers` or `query_params` of predict(), from what the gateway sent beside the body."""
-    if meta is None or name not in meta:
-        raise LackingArgument("the request arrived before this version, which takes `%s`, did; send it again" % name)
     if name == "headers":
         return Headers(meta["headers"], meta.get("repeated_headers"))
     return MultiDict(meta["query_params"])

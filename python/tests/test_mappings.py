@@ -5,7 +5,7 @@ import json
 import pickle
 import unittest
 
-from quern_runtime.mappings import Headers, LackingArgument, MultiDict, argument
+from quern_runtime.mappings import Headers, MultiDict, argument
 
 
 class HeadersOfRequests(unittest.TestCase):
@@ -38,13 +38,6 @@ class Fields(unittest.TestCase):
         self.assertEqual((query["a"], query.get("c", "d"), query), ("2", "d", {"a": "2", "b": ""}))
         self.assertEqual((query.getlist("a"), query.getlist("c")), (["1", "2"], []))
         self.assertEqual(query.multi_items(), [("a", "1"), ("b", ""), ("a", "2")])
-
-
-class Lacking(unittest.TestCase):
-    def test_an_argument_that_was_not_sent_is_an_error_with_the_cure(self):
-        for meta in (None, {"headers": {}}):
-            with self.assertRaisesRegex(LackingArgument, "which takes `query_params`, did; send it again"):
-                argument("query_params", meta)
 
 
 class Dicts(unittest.TestCase):

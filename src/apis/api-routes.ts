@@ -1,11 +1,6 @@
 /** The routes that follow from a deployed version and its replicas. Pure. */
 import { PREDICTION_TIMEOUT_DEFAULT_MS } from "../contracts/limits/predictions.ts";
-import {
-  type AddressRoute,
-  type ApiRoute,
-  PREDICT_ARGUMENTS,
-  type SplitterRoute,
-} from "../contracts/routes.ts";
+import type { AddressRoute, ApiRoute, SplitterRoute } from "../contracts/routes.ts";
 import { endpointOf } from "./config/endpoints.ts";
 import type { AnyVersion, ApiVersion, SplitterVersion } from "./records/api-rows.ts";
 import type { Replica } from "./replicas/replica.ts";
@@ -57,7 +52,7 @@ export function toRoute(
     can_sleep: autoscaling.min_replicas === 0,
     expose_errors: version.config.predictor.expose_errors,
     pass_credentials: version.config.predictor.pass_credentials ?? false,
-    wants: wantsOf(version, replicas),
+    wants: [...new Set(replicas.flatMap(({ wants }) => wants))],
     replicas: replicas.map(({ identity }) => ({
       worker_id: identity.worker_id,
       socket: identity.socket,
@@ -67,15 +62,6 @@ export function toRoute(
       note: identity.note,
     })),
   };
-}
-
-/**
- * Which arguments gateways send beside the payload: all, while no replica of this version has said what it takes. The
- * requests that arrive meanwhile wait for one.
- */
-function wantsOf({ predictor_id }: ApiVersion, replicas: readonly Replica[]): string[] {
-  if (!replicas.some((replica) => replica.predictor_id === predictor_id)) return [...PREDICT_ARGUMENTS];
-  return [...new Set(replicas.flatMap(({ wants }) => wants))];
 }
 
 /** How many requests a worker can use at once. Batches are formed from the requests that wait at the worker. */

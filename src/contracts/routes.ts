@@ -6,9 +6,6 @@
 import * as z from "zod";
 import { KEY_SCOPES } from "./keys.ts";
 
-/** Arguments of `predict()` that gateways send beside the payload. */
-export const PREDICT_ARGUMENTS = ["query_params", "headers"] as const;
-
 const replicaSchema = z.object({
   worker_id: z.string(),
   socket: z.string(),
@@ -57,7 +54,7 @@ export const apiRouteSchema = addressSchema.extend({
   can_sleep: z.boolean(),
   /** `predictor.expose_errors`. */
   expose_errors: z.boolean(),
-  /** The names of PREDICT_ARGUMENTS that the predictor declares. Only those are sent. */
+  /** The names among `query_params` and `headers` that the predictors of the replicas declare. Only those are sent. */
   wants: z.array(z.string()),
   /** `predictor.pass_credentials`. */
   pass_credentials: z.boolean().default(false),

@@ -18,7 +18,7 @@ import { ArrivingBody, bodyTooLarge } from "./arriving-body.ts";
 import type { Destination } from "./destination.ts";
 import { Admission, type AdmissionRules } from "./door/admission.ts";
 import { keepCredentials } from "./door/authorization.ts";
-import { metaOf } from "./payload-meta.ts";
+import { RequestHead } from "./payload-meta.ts";
 import type { ShadowCopies } from "./replicas/shadow-copies.ts";
 
 export interface ArrivalDeps extends AdmissionRules {
@@ -190,10 +190,9 @@ export class Arrival implements ArrivedRequest {
     const { request } = this;
     const { pool, shadow } = this.destination;
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
-    const meta = metaOf(pool.route, request, this.requestId);
-    this.prediction = new PredictionRequest(this.response, this, meta, wantsEvents);
-    if (shadow !== undefined)
-      this.deps.copies.send(shadow, this, this.body.bytes, metaOf(shadow.route, request, this.requestId));
+    const head = new RequestHead(request, this.requestId);
+    this.prediction = new PredictionRequest(this.response, this, head, wantsEvents);
+    if (shadow !== undefined) this.deps.copies.send(shadow, this, this.body.bytes, head);
     keepCredentials(request);
     pool.submit(this.prediction);
   }

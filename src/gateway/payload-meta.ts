@@ -3,8 +3,8 @@
  * predictor declares. Pure.
  */
 import type { IncomingMessage } from "node:http";
-import type { ApiRoute } from "../contracts/routes.ts";
 import type { PredictMeta } from "../protocol/messages.ts";
+import type { MetaSource, Wishes } from "./answers/prediction-request.ts";
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
 /** Predictors that take headers have the id of the response, also if the caller gave none. */
@@ -24,45 +24,70 @@ export const CREDENTIALS_OF_QUERY: ReadonlySet<string> = new Set([
   ...["api_key", "api-key", "apikey", "access_token", "id_token", "x-amz-credential", "x-amz-signature"],
 ]);
 
-type Wishes = Pick<ApiRoute, "wants" | "pass_credentials">;
-type Request = Pick<IncomingMessage, "headers" | "headersDistinct" | "rawHeaders" | "url">;
+type Request = Pick<IncomingMessage, "headers" | "rawHeaders" | "url">;
+type Fields = Pick<Request, "headers" | "rawHeaders">;
 
-/**
- * The metadata as JSON; undefined in the common case. `wants` lists which of `headers` and `query_params` the predictor
- * declares.
- */
-export function metaOf(
-  { wants, pass_credentials: passAll }: Wishes,
-  request: Request,
-  requestId: string,
-): string | undefined {
-  const { headers } = request;
-  const type = headers["content-type"] ?? "application/octet-stream";
-  const isJson = JSON_TYPE.test(type);
-  if (isJson && wants.length === 0) return undefined;
-  const meta: PredictMeta = {};
-  if (!isJson) meta.content_type = type;
-  if (wants.includes("headers")) {
-    const lacking = passAll ? NOTHING : CREDENTIALS;
-    const all = Object.entries({ ...headers, [REQUEST_ID]: requestId });
+/** The strings of so many headers, names and values, are kept as Node made them: that costs no time. */
+const LOOSE_STRINGS_MAX = 128;
+
+/** The head of a request that waits or runs. */
+export class RequestHead implements MetaSource {
+  private readonly url: string;
+  private readonly requestId: string;
+  /** Thousands of short headers take ten times the memory of their text, so they are kept as JSON. */
+  private readonly fields: Fields | string;
+
+  constructor({ headers, rawHeaders, url }: Request, requestId: string) {
+    this.url = url!;
+    this.requestId = requestId;
+    const fields = { headers, rawHeaders };
+    this.fields = rawHeaders.length > LOOSE_STRINGS_MAX ? JSON.stringify(fields) : fields;
+  }
+
+  /**
+   * The metadata as JSON; undefined in the common case. `wants` lists which of `headers` and `query_params` the
+   * predictor declares.
+   */
+  metaFor({ wants, pass_credentials: passAll }: Wishes): string | undefined {
+    const fields = typeof this.fields === "string" ? (JSON.parse(this.fields) as Fields) : this.fields;
+    const type = fields.headers["content-type"] ?? "application/octet-stream";
+    const isJson = JSON_TYPE.test(type);
+    if (isJson && wants.length === 0) return undefined;
+    const meta: PredictMeta = {};
+    if (!isJson) meta.content_type = type;
+    if (wants.includes("headers")) this.addHeaders(meta, fields, passAll ? NOTHING : CREDENTIALS);
+    if (wants.includes("query_params")) {
+      const params = [...new URLSearchParams(queryOf(this.url))];
+      meta.query_params = without(passAll ? NOTHING : CREDENTIALS_OF_QUERY, params);
+    }
+    return JSON.stringify(meta);
+  }
+
+  private addHeaders(meta: PredictMeta, fields: Fields, lacking: ReadonlySet<string>): void {
+    const all = Object.entries({ ...fields.headers, [REQUEST_ID]: this.requestId });
     meta.headers = Object.fromEntries(without(lacking, all));
-    const repeated = without(lacking, repeatedHeaders(request));
+    const repeated = without(lacking, repeatedHeaders(fields));
     if (repeated.length > 0) meta.repeated_headers = Object.fromEntries(repeated);
   }
-  if (wants.includes("query_params")) {
-    const params = [...new URL(request.url!, "http://gateway").searchParams];
-    meta.query_params = without(passAll ? NOTHING : CREDENTIALS_OF_QUERY, params);
-  }
-  return JSON.stringify(meta);
+}
+
+/** Without a fragment, which is no part of a request target (RFC 9112, section 3.2); a caller may send one. */
+function queryOf(url: string): string {
+  const at = url.indexOf("?");
+  return at === -1 ? "" : url.slice(at + 1).split("#", 1)[0]!;
 }
 
 /** Headers that came several times, with separate values. `headers` has the values joined. */
-function repeatedHeaders(request: Request): [string, string[]][] {
-  const { headers, rawHeaders } = request;
+function repeatedHeaders({ headers, rawHeaders }: Fields): [string, string[]][] {
   if (rawHeaders.length === 2 * Object.keys(headers).length) return [];
-  // Read only here, because Node computes them on access.
-  const distinct = Object.entries(request.headersDistinct) as [string, string[]][];
-  return distinct.filter(([name, values]) => values.length > 1 && name !== REQUEST_ID);
+  const distinct = new Map<string, string[]>();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!.toLowerCase();
+    const values = distinct.get(name);
+    if (values === undefined) distinct.set(name, [rawHeaders[at + 1]!]);
+    else values.push(rawHeaders[at + 1]!);
+  }
+  return [...distinct].filter(([name, values]) => values.length > 1 && name !== REQUEST_ID);
 }
 
 function without<Value>(names: ReadonlySet<string>, values: [string, Value][]): [string, Value][] {

@@ -20,10 +20,4 @@ describe("the arguments that gateways send beside the payload", () => {
       "headers",
     ]);
   });
-
-  it("are all while no replica of this version has said which: requests may wait for it", () => {
-    const all = ["query_params", "headers"];
-    expect(wants()).toEqual(all);
-    expect(wants(replica("old"))).toEqual(all);
-  });
 });

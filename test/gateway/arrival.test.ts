@@ -102,7 +102,7 @@ describe("a request that arrives", () => {
     await ends({ ...credentials, "content-type": "text/plain", "x-long": "long" });
     const { rawHeaders, headers } = responses[0]!.req;
     expect([rawHeaders, headers]).toEqual([[], credentials]);
-    expect(submitted[0]!.meta).toBeUndefined();
+    expect(submitted[0]!.head).toBeUndefined();
   });
 
   it("is refused if its key is revoked while its body arrives, even within one turn", async () => {

@@ -1,7 +1,7 @@
 /** One request for a prediction on its way through the gateway: waiting, at a replica, streaming, or answered. */
 import type { ServerResponse } from "node:http";
 import { ServiceError, toProblem } from "../../contracts/errors.ts";
-import type { ReplicaRoute } from "../../contracts/routes.ts";
+import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";
 import type { AnswerHead, StreamHead } from "../../protocol/messages.ts";
 import { answerHeaders, WITHOUT_BODY } from "./answer-headers.ts";
 import { ownFaults } from "./own-faults.ts";
@@ -26,6 +26,15 @@ export interface ServingReplica {
   abandon(prediction: PredictionRequest): void;
 }
 
+/** What a predictor takes beside the payload. */
+export type Wishes = Pick<ApiRoute, "wants" | "pass_credentials">;
+
+/** What META is made of, each time the request is sent: a deploy may change meanwhile what the predictor declares. */
+export interface MetaSource {
+  /** As JSON; undefined if the payload is enough. */
+  metaFor(wishes: Wishes): string | undefined;
+}
+
 /** The request as it arrived. */
 export interface ArrivedRequest {
   /** When it arrived (performance.now()). */
@@ -42,8 +51,8 @@ export interface ArrivedRequest {
 export class PredictionRequest {
   /** The body of PREDICT, in the parts that came from the client. Dropped after the response. */
   body: readonly Buffer[];
-  /** The body of META, if one is needed. Dropped after the response: it has up to 32 KB. */
-  meta: string | undefined;
+  /** Dropped after the response: it has up to 32 KB. */
+  head: MetaSource | undefined;
   /** When the request arrived (performance.now()). */
   readonly startedMs: number;
   readonly requestId: string;
@@ -73,13 +82,13 @@ export class PredictionRequest {
   constructor(
     response: ServerResponse | undefined,
     arrived: ArrivedRequest,
-    meta: string | undefined,
+    head: MetaSource | undefined,
     wantsEvents: boolean,
   ) {
     this.response = response;
     this.startedMs = arrived.startedMs;
     this.requestId = arrived.requestId;
-    this.meta = meta;
+    this.head = head;
     this.body = arrived.parts;
     this.wantsEvents = wantsEvents;
     this.arrived = arrived;
@@ -186,7 +195,7 @@ export class PredictionRequest {
     this.isAnswered = true;
     this.response = undefined;
     this.body = NO_BODY;
-    this.meta = undefined;
+    this.head = undefined;
     this.arrived = undefined;
     arrived?.bodyDone();
     return response;

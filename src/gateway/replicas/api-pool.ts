@@ -125,7 +125,7 @@ export class ApiPool {
       next.replica = client;
       next.sentMs = nowMs;
       this.tally.began(nowMs - next.startedMs);
-      client.send(next);
+      client.send(next, this.route);
     }
   }
 

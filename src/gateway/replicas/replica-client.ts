@@ -21,7 +21,7 @@ import {
 import { readFault } from "../../protocol/read-fault.ts";
 import { readResult, readStreamHead, UnreadableHead } from "../../protocol/read-heads.ts";
 import { WorkerConnection } from "../../protocol/worker-connection.ts";
-import type { PredictionRequest } from "../answers/prediction-request.ts";
+import type { PredictionRequest, Wishes } from "../answers/prediction-request.ts";
 import type { StreamedAnswer } from "../answers/streamed-answer.ts";
 import { PredictionWindow } from "./prediction-window.ts";
 import { SentRequests } from "./sent-requests.ts";
@@ -91,9 +91,11 @@ export class ReplicaClient {
     return runsForMs(readDeliveryNote(this.route.note));
   }
 
-  send(prediction: PredictionRequest): void {
+  /** `wishes` says what the replica takes beside the payload. */
+  send(prediction: PredictionRequest, wishes: Wishes): void {
+    const meta = prediction.head?.metaFor(wishes);
     const id = this.sent.add(prediction);
-    const { requestId, meta, body } = prediction;
+    const { requestId, body } = prediction;
     this.connection!.sendTextBefore(MESSAGE.REQUEST_ID, id, requestId);
     if (meta !== undefined) this.connection!.send(MESSAGE.META, id, Buffer.from(meta));
     this.connection!.sendParts(MESSAGE.PREDICT, id, body);

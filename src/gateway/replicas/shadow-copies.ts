@@ -3,7 +3,7 @@
  * hangs takes nothing from the API that responds. A copy beyond the budget is dropped, and counted.
  */
 import { BodyBudget } from "../../access/body-budget.ts";
-import { type ArrivedRequest, PredictionRequest } from "../answers/prediction-request.ts";
+import { type ArrivedRequest, type MetaSource, PredictionRequest } from "../answers/prediction-request.ts";
 import type { ApiPool } from "./api-pool.ts";
 
 export class ShadowCopies {
@@ -14,13 +14,13 @@ export class ShadowCopies {
   }
 
   /** Sends a copy of a request, of `bytes`, if it fits. The shadow pays for it, so that others get theirs. */
-  send(shadow: ApiPool, arrived: ArrivedRequest, bytes: number, meta: string | undefined): void {
+  send(shadow: ApiPool, arrived: ArrivedRequest, bytes: number, head: MetaSource): void {
     const { name } = shadow.route;
     const owner = { sender: name, api: name };
     if (!this.budget.reserve(bytes, owner)) return shadow.tally.rejected("queue_full");
     const { startedMs, requestId, parts } = arrived;
     const bodyDone = () => this.budget.release(bytes, owner);
     const copy = { startedMs, requestId, parts, bodyDone, isStillOpen: () => true };
-    shadow.submit(new PredictionRequest(undefined, copy, meta, false));
+    shadow.submit(new PredictionRequest(undefined, copy, head, false));
   }
 }

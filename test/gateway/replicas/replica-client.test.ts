@@ -81,7 +81,7 @@ describe("a replica", () => {
       isStillOpen: () => true,
     };
     const prediction = new PredictionRequest(response, arrived, undefined, false);
-    client.send(prediction);
+    client.send(prediction, { wants: [], pass_credentials: false });
     return prediction;
   }
 

@@ -99,6 +99,26 @@ describe("a rollout", () => {
     console.log(`    ${answers.length} requests; failed, by status: ${JSON.stringify([...counts])}`);
   }, 120_000);
 
+  it("gives requests that were queued before it what the new version takes beside the payload", async () => {
+    const files = (takes: string, returned: string) => ({
+      "quern.yaml": "- name: takes\n  predictor: {path: p.py}\n",
+      "p.py": `import time\nclass PythonPredictor:\n  def __init__(self, config): pass\n  def predict(self, payload${takes}):\n    time.sleep(0.02)\n    return ${returned}\n`,
+    });
+    server.deploy(files("", "'nothing'"));
+    const load = new SteadyLoad(`${server.baseUrl}/takes?tenant=a`, 16);
+    const answered = (body: string) => load.answers.some((answer) => answer.body === body);
+    await eventually("the first version answers", () => answered('"nothing"'));
+    const all = "[query_params['tenant'], headers['content-type']]";
+    await server.deployBeside(files(", query_params, headers", all));
+    await eventually("the second answers", () => answered('["a","application/json"]'));
+    await server.deployBeside(files(", headers", "headers['content-type']"));
+    await eventually("the third answers", () => answered('"application/json"'));
+    const answers = await load.stop();
+    expect([...new Set(answers.map(({ status, body }) => `${status} ${body}`))]).toEqual([
+      ...['200 "nothing"', '200 ["a","application/json"]', '200 "application/json"'],
+    ]);
+  });
+
   it("keeps the old version serving if the new one cannot start, and shows why", async () => {
     server.deploy(versioned(20));
     const { out, err } = tryDeploy(versioned(21, "", true));
