@@ -31,6 +31,7 @@ export class SpoolStream {
   private filling: Buffer | undefined;
   private filled = 0;
   private readonly spare: Buffer[] = [];
+  private isClosed = false;
   /** Writes follow each other. Rejects if one failed, for another reason than a full disk. */
   private writing: Promise<void> = Promise.resolve();
 
@@ -39,8 +40,12 @@ export class SpoolStream {
     this.file = options.nextFile();
   }
 
-  /** Copies the next bytes of the worker. Throws if they are more than it may send. */
+  /**
+   * Copies the next bytes of the worker. Throws if they are more than it may send. Drops them after the end: a worker
+   * that is being ended may still send, and nothing of that counts.
+   */
   append(bytes: Buffer): void {
+    if (this.isClosed) return;
     if (bytes.length > this.window)
       throw new ProtocolError(`${bytes.length} bytes of output came, and only ${this.window} are granted`);
     this.window -= bytes.length;
@@ -82,6 +87,7 @@ export class SpoolStream {
 
   /** Writes and syncs the rest, and closes the file. */
   async close(): Promise<void> {
+    this.isClosed = true;
     await this.sync();
     await this.file.close();
   }

@@ -65,6 +65,7 @@ function addJobs(app: Hono, deps: JobRoutesDeps): void {
     const isDryRun = isTrue(c.req.query("dryRun"));
     if (isDryRun) onlyLooks(c);
     const asked = await batchApi(c, deps, "change");
+    assertNoJob(c);
     const key = c.req.header("idempotency-key");
     if (key !== undefined) assertLegalKey(key);
     const cure = "put the items into a file and submit it as delimited_files";
@@ -178,6 +179,13 @@ function jobIdOf(c: Context, apiName: string): string {
     throw new ServiceError("job_id_required", `name the job: /${apiName}/<job_id>, or ?jobID=<job_id>`);
   if (!isUlid(jobId)) throw jobNotFound(apiName, jobId);
   return jobId;
+}
+
+/** A submission that names a job would make another. */
+function assertNoJob(c: Context): void {
+  if (c.req.query("jobID") === undefined) return;
+  const message = "a submission makes a new job, so it cannot name one; send it without jobID";
+  throw new ServiceError("invalid_request", message);
 }
 
 async function listJobs(c: Context, deps: JobRoutesDeps, apiName: string): Promise<Response> {

@@ -1,5 +1,5 @@
 /** The spool of a job: what workers sent is on the disk, in pieces that never overlap, before it counts. */
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -99,6 +99,17 @@ describe("the rows of a worker", () => {
     late.append(Buffer.from("late"));
     await old.close();
     expect(await Promise.all([place, former].map(contentOf))).toEqual(["new", "old"]);
+  });
+
+  it("that come after the end are dropped: nothing is written again", async () => {
+    const stream = spool.stream(() => {});
+    stream.append(Buffer.from("a\n"));
+    const place = stream.take({ rows: 1, bytes: 2 });
+    await spool.close();
+    stream.append(Buffer.alloc(SPOOL_WRITE_BYTES, "b"));
+    await spool.end(stream);
+    expect(await contentOf(place)).toBe("a\n");
+    expect(statSync(join(directory, `${place.file}.jsonl`)).size).toBe(2);
   });
 
   it("are still there when the worker is gone", async () => {

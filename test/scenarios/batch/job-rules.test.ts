@@ -75,6 +75,19 @@ class PythonPredictor:
     expect([response.status, code]).toEqual([400, "job_id_required"]);
   });
 
+  it.each(["", "01m7yh8kp1sb34pka3sxpajz6p"])("is not submitted by a POST with jobID=%s", async (named) => {
+    const list = async () => (await server.fetch("/jobs")).text();
+    const before = await list();
+    const response = await server.post(`/jobs?jobID=${named}`, {
+      workers: 1,
+      item_list: { items: [1], batch_size: 1 },
+    });
+    const { code, message } = (await response.json()) as { code: string; message: string };
+    expect([response.status, code]).toEqual([400, "invalid_request"]);
+    expect(message).toContain("send it without jobID");
+    expect(await list()).toBe(before);
+  });
+
   it("with more than 20 errors reports the first 20, and counts all", async () => {
     const store_paths = Array.from({ length: 25 }, () => "ftp://a/b");
     const response = await server.post("/jobs", {

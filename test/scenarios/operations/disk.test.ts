@@ -128,10 +128,12 @@ describe.runIf(isOnSqlite)("a full disk", () => {
       fill();
       const said = server.stderr.length;
       process.kill(server.child("controller"), "SIGKILL");
-      await eventually("the start has met the full disk", () => {
+      const since = () => server.stderr.slice(said);
+      const hasMet = () => {
         fill();
-        return /disk (of the data directory )?is full|no space left/i.test(server.stderr.slice(said));
-      });
+        return /disk (of the data directory )?is full|no space left/i.test(since());
+      };
+      await eventually("the start has met the full disk", hasMet, undefined, since);
       for (let i = 0; i < 20; i++) expect(await answers()).toBe(true);
       process.kill(server.child("gateway"), "SIGKILL");
       await eventually("another gateway answers", answers);
