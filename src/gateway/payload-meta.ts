@@ -34,12 +34,14 @@ const LOOSE_STRINGS_MAX = 128;
 export class RequestHead implements MetaSource {
   private readonly url: string;
   private readonly requestId: string;
+  private readonly type: string;
   /** Thousands of short headers take ten times the memory of their text, so they are kept as JSON. */
   private readonly fields: Fields | string;
 
   constructor({ headers, rawHeaders, url }: Request, requestId: string) {
     this.url = url!;
     this.requestId = requestId;
+    this.type = headers["content-type"] ?? "application/octet-stream";
     const fields = { headers, rawHeaders };
     this.fields = rawHeaders.length > LOOSE_STRINGS_MAX ? JSON.stringify(fields) : fields;
   }
@@ -49,13 +51,12 @@ export class RequestHead implements MetaSource {
    * predictor declares.
    */
   metaFor({ wants, pass_credentials: passAll }: Wishes): string | undefined {
-    const fields = typeof this.fields === "string" ? (JSON.parse(this.fields) as Fields) : this.fields;
-    const type = fields.headers["content-type"] ?? "application/octet-stream";
+    const { type } = this;
     const isJson = JSON_TYPE.test(type);
     if (isJson && wants.length === 0) return undefined;
     const meta: PredictMeta = {};
     if (!isJson) meta.content_type = type;
-    if (wants.includes("headers")) this.addHeaders(meta, fields, passAll ? NOTHING : CREDENTIALS);
+    if (wants.includes("headers")) this.addHeaders(meta, passAll ? NOTHING : CREDENTIALS);
     if (wants.includes("query_params")) {
       const params = [...new URLSearchParams(queryOf(this.url))];
       meta.query_params = without(passAll ? NOTHING : CREDENTIALS_OF_QUERY, params);
@@ -63,7 +64,8 @@ export class RequestHead implements MetaSource {
     return JSON.stringify(meta);
   }
 
-  private addHeaders(meta: PredictMeta, fields: Fields, lacking: ReadonlySet<string>): void {
+  private addHeaders(meta: PredictMeta, lacking: ReadonlySet<string>): void {
+    const fields = typeof this.fields === "string" ? (JSON.parse(this.fields) as Fields) : this.fields;
     const all = Object.entries({ ...fields.headers, [REQUEST_ID]: this.requestId });
     meta.headers = Object.fromEntries(without(lacking, all));
     const repeated = without(lacking, repeatedHeaders(fields));

@@ -3,7 +3,7 @@
  * filled before the next, because spreading costs several times the CPU. Otherwise the least loaded replica is chosen.
  */
 import { contain } from "../../base/boundary.ts";
-import { FewEachTurn } from "../../base/clock.ts";
+import { FewEachTurn, TimeSlices } from "../../base/clock.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 import { LOST_AT_ONCE_MAX } from "../../contracts/limits/predictions.ts";
 import type { ApiRoute, ReplicaRoute } from "../../contracts/routes.ts";
@@ -18,6 +18,8 @@ import { WaitingRequests } from "./waiting-requests.ts";
 
 /** How long to wait before a busy replica is tried again. */
 const RETRY_MS = 60;
+/** Of all pools. The metadata of a long head take a millisecond, and thousands of requests may wait for a replica. */
+const META_SLICES = new TimeSlices(4);
 
 export interface ApiPoolDeps extends ReplicaEnds {
   /** A request came while there was no replica: one must start. */
@@ -36,6 +38,8 @@ export class ApiPool {
   private readonly waiting = new WaitingRequests();
   private readonly open: OpenRequests;
   private readonly lost = new FewEachTurn("a request whose replica died", LOST_AT_ONCE_MAX);
+  /** The next request is sent in a later turn. */
+  private isResting = false;
   private retryTimer: NodeJS.Timeout | undefined;
 
   constructor(route: ApiRoute, deps: ApiPoolDeps) {
@@ -117,9 +121,11 @@ export class ApiPool {
   }
 
   private dispatch(): void {
+    if (this.isResting) return;
     while (!this.waiting.isEmpty) {
       const client = this.choose();
       if (client === undefined) return;
+      if (this.route.wants.length > 0 && META_SLICES.isOver) return this.dispatchInTurn();
       const nowMs = performance.now();
       const next = this.waiting.take(nowMs + client.predictMs)!;
       next.replica = client;
@@ -202,6 +208,15 @@ export class ApiPool {
     if (fault.status_code === undefined || prediction.stream !== undefined)
       prediction.fail(faultToError(fault, this.route.name, this.route.expose_errors));
     else prediction.answer(fault.status_code, Buffer.from(JSON.stringify({ detail: fault.detail })));
+  }
+
+  private dispatchInTurn(): void {
+    this.isResting = true;
+    contain(`requests of API ${this.route.name}`, async () => {
+      await META_SLICES.rest();
+      this.isResting = false;
+      this.dispatch();
+    });
   }
 
   private dispatchLater(): void {

@@ -251,6 +251,36 @@ describe("a pool of an API", () => {
     }
   });
 
+  it("sends requests whose metadata take long a few in each turn of the event loop, in order", async () => {
+    const worker = await fakeWorker(join(dir, "a.sock"), "ready", () => []);
+    const sent: { id: number; turn: number }[] = [];
+    let turn = 0;
+    let isOver = false;
+    const count = (): void => {
+      turn++;
+      if (!isOver) setImmediate(count);
+    };
+    count();
+    const metaFor = (id: number) => () => {
+      for (const end = performance.now() + 2; performance.now() < end; );
+      sent.push({ id, turn });
+      return "{}";
+    };
+    const ids = Array.from({ length: 50 }, (_, id) => id);
+    open(["a"], { parallel: 1_000, capacity: 1_000, wants: ["headers"] });
+    for (const id of ids)
+      pool.submit(new PredictionRequest(undefined, arrived([]), { metaFor: metaFor(id) }, false));
+    await eventually("all are sent", () => sent.length === ids.length);
+    isOver = true;
+    expect(sent.map(({ id }) => id)).toEqual(ids);
+    const mostInTurn = Math.max(
+      ...ids.map((at) => sent.filter((each) => each.turn === sent[at]!.turn).length),
+    );
+    expect(mostInTurn).toBeLessThanOrEqual(5);
+    pool.retire();
+    worker.close();
+  });
+
   it("fails the requests of a replica that died a few in each turn of the event loop", async () => {
     const worker = await fakeWorker(join(dir, "a.sock"), "ready", () => []);
     const connections: Socket[] = [];
