@@ -104,7 +104,7 @@ export function isTooSlow(came: number, held: number): boolean {
 
 export function bodiesFull(): ServiceError {
   const message =
-    "the request bodies in progress have reached the memory limit of this process, or of one key, address or API; try again later";
+    "the requests in progress have reached the memory limit of this process, or of one key, address or API; try again later";
   return new ServiceError("queue_full", message, { retryAfterS: 1 });
 }
 

@@ -9,6 +9,7 @@ import type { PaceWatch } from "../access/pace-watch.ts";
 import type { Principal } from "../access/permission.ts";
 import { reportFault } from "../base/boundary.ts";
 import { asServiceError, type ServiceError } from "../contracts/errors.ts";
+import { REQUEST_BYTES } from "../contracts/limits/requests.ts";
 import type { Access, AccessLog } from "../observe/access-log.ts";
 import { ResponseBytes } from "../observe/response-bytes.ts";
 import { describeEndpoint } from "./answers/describe-endpoint.ts";
@@ -18,7 +19,7 @@ import { ArrivingBody, bodyTooLarge } from "./arriving-body.ts";
 import type { Destination } from "./destination.ts";
 import { Admission, type AdmissionRules } from "./door/admission.ts";
 import { keepCredentials } from "./door/authorization.ts";
-import { RequestHead } from "./payload-meta.ts";
+import { headBytes, RequestHead } from "./payload-meta.ts";
 import type { ShadowCopies } from "./replicas/shadow-copies.ts";
 
 export interface ArrivalDeps extends AdmissionRules {
@@ -58,7 +59,7 @@ export class Arrival implements ArrivedRequest {
     this.sent = deps.accessLog && new ResponseBytes(exchange.response, exchange.request.socket);
     this.admission = new Admission(deps, exchange.request, destination.address);
     const announced = exchange.request.headers["content-length"];
-    this.body = new ArrivingBody(deps.bodies, announced);
+    this.body = new ArrivingBody(deps.bodies, announced, headBytes(exchange.request) + REQUEST_BYTES);
     this.response.on("close", () => this.onClose());
   }
 
@@ -154,10 +155,16 @@ export class Arrival implements ArrivedRequest {
     const { maxBodyBytes } = deps;
     const bytes = body.bytes + chunk.length;
     if (bytes > maxBodyBytes) return this.refuse(bodyTooLarge(maxBodyBytes));
-    if (!body.isCharged && !deps.bodies.isPlenty(bytes)) this.charge();
-    if (!this.reserve(bytes)) return this.refuse(bodiesFull());
+    if (!this.hold(bytes)) return this.refuse(bodiesFull());
     body.keep(chunk);
     if (!body.isWhole && !this.request.complete) body.watchIn(deps.pace, () => this.refuse(bodyTooSlow()));
+  }
+
+  /** Reserves so many bytes of a body that is small, or whose length was not announced. */
+  private hold(bytes: number): boolean {
+    const { body, deps } = this;
+    if (!body.isCharged && !deps.bodies.isPlenty(body.withHead(bytes))) this.charge();
+    return this.reserve(bytes);
   }
 
   private charge(): void {
@@ -172,7 +179,6 @@ export class Arrival implements ArrivedRequest {
     return true;
   }
 
-  /** The body, in the parts that came. */
   get parts(): readonly Buffer[] {
     return this.body.parts;
   }
@@ -181,18 +187,18 @@ export class Arrival implements ArrivedRequest {
     this.body.release();
   }
 
-  /** Whether the request would still be admitted. */
   isStillOpen(): boolean {
     return this.admission.isStillOpen();
   }
 
   private submit(): void {
-    const { request } = this;
+    const { request, body } = this;
     const { pool, shadow } = this.destination;
+    if (body.held === 0 && !this.hold(0)) return this.refuse(bodiesFull());
     const wantsEvents = request.headers.accept?.includes("text/event-stream") ?? false;
     const head = new RequestHead(request, this.requestId);
     this.prediction = new PredictionRequest(this.response, this, head, wantsEvents);
-    if (shadow !== undefined) this.deps.copies.send(shadow, this, this.body.bytes, head);
+    if (shadow !== undefined) this.deps.copies.send(shadow, this, body.held, head);
     keepCredentials(request);
     pool.submit(this.prediction);
   }

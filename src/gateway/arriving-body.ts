@@ -1,6 +1,6 @@
 /**
- * The body of one request to a real-time API: its parts as they came, and the bytes of the budget that it holds until
- * the request is answered. On the hot path: nothing is parsed, and only small parts are copied.
+ * The body of one request to a real-time API: its parts as they came, and the bytes of the budget that the request holds
+ * until it is answered. On the hot path: nothing is parsed, and only small parts are copied.
  */
 import type { BodyBudget, BodyOwner } from "../access/body-budget.ts";
 import { keepPart } from "../access/body-parts.ts";
@@ -18,6 +18,8 @@ export class ArrivingBody implements WatchedBody {
   private received = 0;
   /** The block into which small parts are merged. */
   private block: Buffer | undefined;
+  /** What the request holds beside its body. It is reserved with the first bytes. */
+  private readonly beside: number;
   /** Bytes of the budget that this body has reserved. */
   private reserved = 0;
   /** The sender and API that these bytes are charged to; undefined if the budget had plenty. */
@@ -26,8 +28,10 @@ export class ArrivingBody implements WatchedBody {
   /** The watch that this body is in, with all other small ones. */
   private pace: PaceWatch | undefined;
 
-  constructor(budget: BodyBudget, announced: string | undefined) {
+  /** `beside`: what the request holds beside its body. */
+  constructor(budget: BodyBudget, announced: string | undefined, beside: number) {
     this.budget = budget;
+    this.beside = beside;
     this.announced = Number(announced ?? 0);
   }
 
@@ -55,7 +59,7 @@ export class ArrivingBody implements WatchedBody {
 
   /** Whether it is so large that its pace must be watched from now on. */
   get needsWatch(): boolean {
-    return this.reserved > SMALL_BODY_BYTES && this.stopWatching === undefined;
+    return this.reserved - this.beside > SMALL_BODY_BYTES && this.stopWatching === undefined;
   }
 
   /** Bytes that were reserved without an owner are released: the next call of `reserve` reserves them again. */
@@ -64,8 +68,19 @@ export class ArrivingBody implements WatchedBody {
     this.owner = owner;
   }
 
-  /** Reserves bytes until they are `inAll`. False if the budget lacks them. */
-  reserve(inAll: number): boolean {
+  /** All that is reserved. */
+  get held(): number {
+    return this.reserved;
+  }
+
+  /** What a request holds whose body has so many bytes. */
+  withHead(bytes: number): number {
+    return bytes + this.beside;
+  }
+
+  /** Reserves what the request holds with so many bytes of its body. False if the budget lacks them. */
+  reserve(bytes: number): boolean {
+    const inAll = this.withHead(bytes);
     if (!this.budget.reserve(inAll - this.reserved, this.owner, inAll)) return false;
     this.reserved = inAll;
     return true;
@@ -79,7 +94,7 @@ export class ArrivingBody implements WatchedBody {
   /** Calls `onSlow` if the body, which is a large one, stops arriving. */
   watch(onSlow: () => void): void {
     this.stopWatching = watchPace(
-      () => this.reserved,
+      () => this.reserved - this.beside,
       () => this.received,
       onSlow,
     );

@@ -27,23 +27,19 @@ export const CREDENTIALS_OF_QUERY: ReadonlySet<string> = new Set([
 type Request = Pick<IncomingMessage, "headers" | "rawHeaders" | "url">;
 type Fields = Pick<Request, "headers" | "rawHeaders">;
 
-/** The strings of so many headers, names and values, are kept as Node made them: that costs no time. */
-const LOOSE_STRINGS_MAX = 128;
+/** What a header takes beside its text: two strings, and their places in a list and an object. */
+const HEADER_BYTES = 128;
 
 /** The head of a request that waits or runs. */
 export class RequestHead implements MetaSource {
   private readonly url: string;
   private readonly requestId: string;
-  private readonly type: string;
-  /** Thousands of short headers take ten times the memory of their text, so they are kept as JSON. */
-  private readonly fields: Fields | string;
+  private readonly fields: Fields;
 
   constructor({ headers, rawHeaders, url }: Request, requestId: string) {
     this.url = url!;
     this.requestId = requestId;
-    this.type = headers["content-type"] ?? "application/octet-stream";
-    const fields = { headers, rawHeaders };
-    this.fields = rawHeaders.length > LOOSE_STRINGS_MAX ? JSON.stringify(fields) : fields;
+    this.fields = { headers, rawHeaders };
   }
 
   /**
@@ -51,7 +47,7 @@ export class RequestHead implements MetaSource {
    * predictor declares.
    */
   metaFor({ wants, pass_credentials: passAll }: Wishes): string | undefined {
-    const { type } = this;
+    const type = this.fields.headers["content-type"] ?? "application/octet-stream";
     const isJson = JSON_TYPE.test(type);
     if (isJson && wants.length === 0) return undefined;
     const meta: PredictMeta = {};
@@ -65,12 +61,18 @@ export class RequestHead implements MetaSource {
   }
 
   private addHeaders(meta: PredictMeta, lacking: ReadonlySet<string>): void {
-    const fields = typeof this.fields === "string" ? (JSON.parse(this.fields) as Fields) : this.fields;
-    const all = Object.entries({ ...fields.headers, [REQUEST_ID]: this.requestId });
+    const all = Object.entries({ ...this.fields.headers, [REQUEST_ID]: this.requestId });
     meta.headers = Object.fromEntries(without(lacking, all));
-    const repeated = without(lacking, repeatedHeaders(fields));
+    const repeated = without(lacking, repeatedHeaders(this.fields));
     if (repeated.length > 0) meta.repeated_headers = Object.fromEntries(repeated);
   }
+}
+
+/** What the head of a request takes in memory. */
+export function headBytes({ url, rawHeaders }: Pick<Request, "url" | "rawHeaders">): number {
+  let bytes = url!.length + (rawHeaders.length / 2) * HEADER_BYTES;
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes;
 }
 
 /** Without a fragment, which is no part of a request target (RFC 9112, section 3.2); a caller may send one. */

@@ -15,8 +15,10 @@ import { processLog } from "../base/log.ts";
 import {
   HELD_BODIES_BYTES_MAX,
   HELD_SMALL_BODIES_BYTES,
+  REQUEST_BYTES,
   SHADOW_COPIES_BYTES_MAX,
   SMALL_BODY_BYTES,
+  USUAL_HEAD_BYTES,
 } from "../contracts/limits/requests.ts";
 import type { AddressRoute, ReplicaRoute } from "../contracts/routes.ts";
 import { AccessLog } from "../observe/access-log.ts";
@@ -119,13 +121,14 @@ export class Gateway {
       gateways: options.gateways,
     });
     const bodies = new BodyBudget({
-      most: Math.max(HELD_BODIES_BYTES_MAX, maxBodyBytes + HELD_SMALL_BODIES_BYTES),
+      // A body of the largest size comes with its head.
+      most: Math.max(HELD_BODIES_BYTES_MAX, maxBodyBytes + SMALL_BODY_BYTES + HELD_SMALL_BODIES_BYTES),
       forSmall: HELD_SMALL_BODIES_BYTES,
-      smallBytes: SMALL_BODY_BYTES,
+      smallBytes: SMALL_BODY_BYTES + USUAL_HEAD_BYTES + REQUEST_BYTES,
     });
     const asksForKey = ({ endpoint }: AddressRoute) =>
       this.routes.endpoints.find(endpoint)?.address.needs_key === true;
-    const copies = new ShadowCopies(Math.max(SHADOW_COPIES_BYTES_MAX, maxBodyBytes));
+    const copies = new ShadowCopies(Math.max(SHADOW_COPIES_BYTES_MAX, maxBodyBytes + SMALL_BODY_BYTES));
     this.accessLog = options.accessLog === undefined ? undefined : new AccessLog(options.accessLog);
     const { accessLog } = this;
     const rulesOfBodies = { maxBodyBytes, bodies, copies, pace: new PaceWatch(), accessLog };

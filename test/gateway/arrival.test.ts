@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/access/body-budget.ts";
 import { PaceWatch } from "../../src/access/pace-watch.ts";
 import type { Principal } from "../../src/access/permission.ts";
-import { SMALL_BODY_BYTES } from "../../src/contracts/limits/requests.ts";
+import { REQUEST_BYTES, SMALL_BODY_BYTES } from "../../src/contracts/limits/requests.ts";
 import type { PredictionRequest } from "../../src/gateway/answers/prediction-request.ts";
 import { Arrival } from "../../src/gateway/arrival.ts";
 import type { Destination } from "../../src/gateway/destination.ts";
@@ -15,7 +15,8 @@ import { ShadowCopies } from "../../src/gateway/replicas/shadow-copies.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const BUDGET_BYTES = 4 * SMALL_BODY_BYTES;
-const COPIES_BYTES = 3 * SMALL_BODY_BYTES;
+/** Of three, with their heads. */
+const COPIES_BYTES = 3 * (SMALL_BODY_BYTES + REQUEST_BYTES + 2 * 1024);
 const HOLDER: Principal = { id: "k1", permissions: [{ scope: "predict", api: null }], rate: null };
 
 describe("a request that arrives", () => {
@@ -169,6 +170,20 @@ describe("a request that arrives", () => {
     expect(bodies.reserve(BUDGET_BYTES)).toBe(true);
   });
 
+  it("counts with its head until it is answered", async () => {
+    const most = REQUEST_BYTES + 4 * 1024;
+    bodies = new BodyBudget({ most, forSmall: 0, smallBytes: SMALL_BODY_BYTES });
+    await listen({}, false);
+    const statusOf = async (headers: Record<string, string>) => {
+      const sent = post(headers);
+      sent.end("{}");
+      return new Promise((resolve) => sent.on("response", ({ statusCode }) => resolve(statusCode)));
+    };
+    expect(await statusOf({ "x-long": "x".repeat(5_000) })).toBe(503);
+    expect(await statusOf({ "x-long": "x".repeat(1_000) })).toBe(200);
+    expect(bodies.reserve(most)).toBe(true);
+  });
+
   it("reserves nothing for a small body that never comes", async () => {
     await listen({}, false);
     for (let n = 0; n < 5; n++) post({ "content-length": SMALL_BODY_BYTES }).flushHeaders();
@@ -178,16 +193,17 @@ describe("a request that arrives", () => {
 
   it("is charged to its sender once small bodies exceed their part of the budget", async () => {
     const smallBytes = SMALL_BODY_BYTES;
+    const length = smallBytes - REQUEST_BYTES - 2 * 1024;
     bodies = new BodyBudget({ most: 4 * smallBytes, forSmall: smallBytes, smallBytes });
     await listen({}, false);
-    const sent = post({ "content-length": smallBytes });
+    const sent = post({ "content-length": length });
     sent.write("x");
     await eventually("it has begun", () => pace.size === 1);
     const read = () => responses[0]!.req.socket.bytesRead;
     const before = read();
     bodies.reserve(2 * smallBytes);
-    sent.write("x".repeat(smallBytes - 2));
-    await eventually("almost all of it is here", () => read() === before + smallBytes - 2);
+    sent.write("x".repeat(length - 2));
+    await eventually("almost all of it is here", () => read() === before + length - 2);
     expect(bodies.reserve(smallBytes, { sender: "127.0.0.1", api: "api" })).toBe(false);
     expect(bodies.reserve(smallBytes, { sender: "another", api: "another" })).toBe(true);
   });

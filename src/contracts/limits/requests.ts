@@ -1,10 +1,14 @@
 /** Requests that the server holds at once: connections, heads and bodies. */
 
 /**
- * Bodies of requests that a gateway holds at once, in bytes, including large announced ones. It is more if --max-body
- * is more.
+ * Requests that a gateway holds at once, in bytes: their bodies, including large announced ones, and of predictions
+ * also their heads and REQUEST_BYTES. It is more if --max-body is more.
  */
 export const HELD_BODIES_BYTES_MAX = 512 * 1024 * 1024;
+/** What a prediction holds beside its head and its body until it is answered, in bytes. */
+export const REQUEST_BYTES = 8 * 1024;
+/** A head of this size, as it is counted, does not make a small body a large one. */
+export const USUAL_HEAD_BYTES = 8 * 1024;
 /**
  * A body must not stall: in each period, this share of its announced bytes must arrive. At this pace it would take ten
  * minutes, twice as long as a request may. One timer checks all small bodies of predictions, up to a period late. Other
