@@ -54,6 +54,7 @@ class Lifecycle:
                 self._class = load_class(init)
                 if init.get("may_be_reused", False):
                     self._before_jobs = ProcessState()
+                    _freeze()
             else:
                 self._before_jobs.restore()
             predictor = make_predictor(self._class, init)
@@ -70,11 +71,9 @@ class Lifecycle:
             )
         else:
             self._predictions.set_up(predictor, init)
-        # What was loaded stays in memory: the collector need not walk through it with every request. The predictor of a
-        # job does not stay if others follow.
+        # The predictor of a job does not stay if others follow.
         if not init.get("may_be_reused", False):
-            gc.collect()
-            gc.freeze()
+            _freeze()
         self.state = "ready"
         ready = {
             "wants": predictor.wants,
@@ -84,11 +83,12 @@ class Lifecycle:
         connection.send(protocol.READY, 0, json.dumps(ready).encode())
 
     def _drop_predictor(self) -> None:
-        """The former job's: its memory is free before the next one is made."""
+        """The former job's: its memory is free before the next one is made, also if it refers to itself."""
         if self.predictor is not None:
             self.predictor.close()
             self.predictor = None
             self._deliveries.drop_predictor()
+            gc.collect()
 
     def describe(self, is_draining: bool) -> dict[str, object]:
         """What a WELCOME says about the class."""
@@ -119,6 +119,12 @@ class Lifecycle:
             log_fault(described, "on_job_complete failed")
             connection.send(protocol.ERROR, message_id, encode(described))
         self._note.put_down()
+
+
+def _freeze() -> None:
+    """What was loaded stays in memory: the collector need not walk through it with every request, or between jobs."""
+    gc.collect()
+    gc.freeze()
 
 
 def log_fault(described: Fault, what: str) -> None:

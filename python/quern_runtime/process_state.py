@@ -10,7 +10,7 @@ TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
 class ProcessState:
-    """The working directory, environment, umask, search path of modules and signal handlers, as they are now."""
+    """The working directory, environment, umask, search path of modules, and how signals are taken, as they are now."""
 
     def __init__(self) -> None:
         self._directory = os.getcwd()
@@ -18,6 +18,7 @@ class ProcessState:
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         self._path = list(sys.path)
+        self._blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
 
     def restore(self) -> None:
@@ -34,3 +35,4 @@ class ProcessState:
             # None is a handler that was not installed from Python.
             if handler is not None and signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)

@@ -1,6 +1,8 @@
 /** Turns a remote store's refusal or silence into one of two errors, the same for all stores. */
 import { ServiceError } from "../contracts/errors.ts";
 
+/** Refusals with a status of 4xx that another try may not meet: S3's names for what was slow, cut off or concurrent. */
+const TRANSIENT = /^(RequestTimeout|IncompleteBody|ClientDisconnect|OperationAborted)$/;
 /** The store has compared the bytes with the digest that was sent: they were damaged on their way. */
 const DAMAGED = /\b(BadDigest|XAmzContentSHA256Mismatch|Md5Mismatch|MD5 hash .* doesn't match)/;
 
@@ -18,11 +20,12 @@ export interface Refusal {
 /** `store_forbidden` for responses that a retry would not change, `store_unreachable` for the rest. */
 export function storeError(error: Error, { path, access, status, identity, cure }: Refusal): ServiceError {
   const said = describe(error);
-  if (DAMAGED.test(said))
+  const { code } = error as { code?: unknown };
+  if (DAMAGED.test(said) || DAMAGED.test(String(code)))
     return new ServiceError("store_unreachable", `the bytes of ${path} arrived damaged: ${said}`, {
       cause: error,
     });
-  if (status !== undefined && isFinal(status))
+  if (status !== undefined && isFinal(status) && !TRANSIENT.test(error.name))
     return new ServiceError(
       "store_forbidden",
       `${path} may not be ${access === "read" ? "read" : "written"} with ${identity}: the store answered ${status} ${said}; ${cure}`,

@@ -32,15 +32,19 @@ class PythonPredictor:
 `;
 /** Predicts what its process was like when the object was made, and changes it. */
 const RESTORED = `
-import os, signal, sys
+import os, signal, sys, weakref
 def state():
     umask = os.umask(0o22)
     os.umask(umask)
     return [os.getpid(), os.getcwd(), os.environ.get("LEFT"), os.environ.get("HOME"), umask, "left" in sys.path,
-            str(signal.getsignal(signal.SIGALRM)), str(signal.getsignal(signal.SIGTERM)), signal.getitimer(signal.ITIMER_REAL)]
+            str(signal.getsignal(signal.SIGALRM)), str(signal.getsignal(signal.SIGTERM)), signal.getitimer(signal.ITIMER_REAL),
+            sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))]
+ALIVE = weakref.WeakSet()
 class PythonPredictor:
     def __init__(self, config):
-        self.state = state()
+        self.state = [*state(), len(ALIVE)]
+        self.itself = self
+        ALIVE.add(self)
     def predict(self, payload):
         return [self.state for _ in payload]
     def on_job_complete(self):
@@ -52,6 +56,7 @@ class PythonPredictor:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.setitimer(signal.ITIMER_REAL, 3600)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 `;
 type Row = [pid: number, job: string, name: string, batches: number, jobs: number];
 
@@ -131,7 +136,7 @@ describe("a worker of an API with reuse_worker", () => {
     );
   });
 
-  it("has its directory, environment, umask, signals and timers as they were before the former job", async () => {
+  it("has its directory, environment, umask, signals and timers as before the former job, whose object is gone", async () => {
     deploy("restored", "reuse_worker: true", RESTORED);
     const first = await run("restored", {});
     const second = await run("restored", {});
