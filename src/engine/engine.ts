@@ -86,6 +86,8 @@ export interface Engine {
    * Ends a worker that an earlier controller started, with its children. Its exit is not reported, and its note stays.
    */
   end(identity: WorkerIdentity): void;
+  /** Removes what former controllers have left of workers. `known`: all that may run. Called before any starts. */
+  removeRemains(known: readonly WorkerIdentity[]): void;
   /**
    * Resolves once nothing is left of the workers that have ended. A stopping server waits for it, because nobody cleans
    * up later.

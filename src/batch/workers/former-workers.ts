@@ -33,6 +33,7 @@ export async function endFormerWorkers(
   boot: string | undefined,
 ): Promise<FormerWorkers> {
   const records = await allWorkers(db);
+  engine.removeRemains(records);
   const former = records.filter((record): record is BatchWorkerRecord => record.job_id !== null);
   for (const record of former) engine.end(record);
   const noted = former.flatMap(inHandOf);

@@ -13,6 +13,7 @@ import type { MemoryLimits } from "../../contracts/http/answers.ts";
 import { NOTE_BYTES } from "../../protocol/delivery-note.ts";
 import type { Engine, RunningWorker, WorkerIdentity, WorkerMemory, WorkerSpec } from "../engine.ts";
 import { lowerPriority } from "./background-priority.ts";
+import { removeLeftFiles } from "./left-files.ts";
 import { LocalWorker, removeFiles, type Watching } from "./local-worker.ts";
 import { MemoryGroups } from "./memory-groups.ts";
 import { MemoryWatch } from "./memory-watch.ts";
@@ -86,6 +87,10 @@ export class LocalEngine implements Engine {
     if (!isOurWorker(identity, this.options)) return;
     signalGroup(identity.pid, "SIGKILL");
     this.groups.clear(identity.worker_id);
+  }
+
+  removeRemains(known: readonly WorkerIdentity[]): void {
+    removeLeftFiles(this.options.runtimeDir, new Set(known.map(({ worker_id }) => worker_id)));
   }
 
   memoryInUse(): Map<string, WorkerMemory> {
