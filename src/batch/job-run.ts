@@ -198,7 +198,9 @@ export class JobRun implements Service, RunOfJob, Ticking {
     const { phase } = this;
     try {
       await phase.close();
-      return await (isFirst ? finishJob : closeJob)(this.deps, this.job.job_id, cause);
+      const { onWait, onResume } = this.storeWait;
+      const deps = { ...this.deps, storeWait: { onWait, onResume } };
+      return await (isFirst ? finishJob : closeJob)(deps, this.job.job_id, cause);
     } finally {
       if (isFirst) contain("a job's end", () => this.leaveWorkers(phase, cause).finally(this.resolveEnded));
     }

@@ -124,10 +124,11 @@ export class Jobs implements Service {
     await this.endStopped(jobId, false);
     const row = await this.records.get(apiName, jobId);
     if (row.closing === "status_stopped") return;
-    throw new ServiceError(
-      "wrong_state",
-      `job ${jobId} cannot be stopped: it has ended (${row.closing ?? row.status})`,
-    );
+    const why =
+      row.end_time === null
+        ? `its work is done: it ends (${row.closing}) once its manifest is written`
+        : `it has ended (${row.status})`;
+    throw new ServiceError("wrong_state", `job ${jobId} cannot be stopped: ${why}`);
   }
 
   /** Begins a new round for failed batches; resolves to the job after that. Throws `wrong_state` or `queue_full`. */

@@ -7,6 +7,8 @@ type Fault =
   | { kind: "cut"; afterBytes: number; times: number }
   /** The request ends after so many bytes; for so many connections. */
   | { kind: "cut-request"; afterBytes: number; times: number }
+  /** Connections break when a request has this text. */
+  | { kind: "cut-of"; text: string }
   /** An HTTP answer of our own to every request. */
   | { kind: "answer"; status: number }
   /** Connections are accepted, and nothing is answered. */
@@ -65,8 +67,9 @@ export class FaultyProxy {
     this.keep(server);
     client.on("data", (chunk: Buffer) => {
       this.received += chunk.length;
+      if (fault.kind === "cut-of" && chunk.includes(fault.text)) server.destroy();
     });
-    const isCut = fault.kind !== "none" && fault.times-- > 0;
+    const isCut = "times" in fault && fault.times-- > 0;
     if (isCut && fault.kind === "cut-request") this.cut(client, server, fault.afterBytes);
     else client.pipe(server);
     if (isCut && fault.kind === "cut") this.cut(server, client, fault.afterBytes);

@@ -9,7 +9,7 @@ import { processLog } from "../../base/log.ts";
 import type { JobReason } from "../../contracts/jobs.ts";
 import { type Database, unavailabilityOf } from "../../database/database.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
-import { PatientStore } from "../../object-store/patient-store.ts";
+import { type Patience, PatientStore } from "../../object-store/patient-store.ts";
 import type { WorkerFault } from "../../protocol/messages.ts";
 import { batchId } from "../letters/letters.ts";
 import { findOutput } from "../output/job-outputs.ts";
@@ -30,6 +30,8 @@ export interface EndDeps {
   stopping?: AbortSignal | undefined;
   /** Writes a line to the job's own log. */
   jobLog: (jobId: string, line: string) => void;
+  /** Of the run that ends: its status says for which store it waits. */
+  storeWait?: Pick<Patience, "onWait" | "onResume">;
 }
 
 /** Ends the job, whichever cause was first. True if it was `cause`. */
@@ -123,7 +125,8 @@ async function publishClosing(deps: EndDeps, jobId: string): Promise<void> {
   if (job === undefined || job.closing === null || job.end_time !== null) return;
   const onWait = (error: Error, pauseMs: number) =>
     deps.jobLog(jobId, `${error.message}; trying again in ${pauseMs} ms`);
-  const patient = (signal: AbortSignal) => new PatientStore(deps.store, { onWait, signal });
+  const { storeWait = { onWait } } = deps;
+  const patient = (signal: AbortSignal) => new PatientStore(deps.store, { ...storeWait, signal });
   try {
     await publishOutput({ ...deps, patient }, { job, output, status: job.closing });
   } catch (error) {

@@ -233,6 +233,26 @@ describe.runIf(isS3Installed)("a job over S3", () => {
     expect(readOutput(join(s3.directory, "out", id)).rows).toHaveLength(50);
   });
 
+  it("says that it waits with its manifest, which is all that is left of it", async () => {
+    s3.proxy!.set({ kind: "cut-of", text: "/manifest.json" });
+    const output = { store_path: "s3://bucket/out" };
+    const items = [{ id: 1 }, { id: 2 }];
+    const id = await server.submit("jobs", { workers: 1, item_list: { items, batch_size: 1 }, output });
+    await eventually("it waits", async () =>
+      /^it tries again: the store of s3:.*manifest\.json/.test((await server.job("jobs", id)).waiting ?? ""),
+    );
+    const response = await server.fetch(`/jobs/${id}`, { method: "DELETE" });
+    const { message } = (await response.json()) as { message: string };
+    expect([response.status, message]).toEqual([
+      409,
+      `job ${id} cannot be stopped: its work is done: it ends (status_succeeded) once its manifest is written`,
+    ]);
+    s3.proxy!.set({ kind: "none" });
+    const job = await server.ended("jobs", id);
+    expect(job).toMatchObject({ status: "status_succeeded", output: { rows: 2, has_manifest: true } });
+    expect(job.waiting).toBeUndefined();
+  });
+
   it("ends correctly if the store is killed during enqueuing and during the job, and comes back", async () => {
     writeFileSync(handled, "");
     const padding = "x".repeat(400);
