@@ -28,7 +28,7 @@ export function headFault({
     else if (name.length === CODING.length && name.toLowerCase() === CODING)
       coding = coding === undefined ? rawHeaders[at + 1]! : `${coding}, ${rawHeaders[at + 1]!}`;
   }
-  if (hosts > 1)
+  if (hosts > 1 || (hosts === 0 && httpVersion !== "1.0"))
     return new ServiceError("invalid_request", `the request has ${hosts} Host headers; send exactly one`);
   return coding === undefined ? undefined : codingFault(coding, httpVersion);
 }

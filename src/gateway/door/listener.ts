@@ -53,6 +53,8 @@ export class Listener implements Service {
     this.server = createServer({
       IncomingMessage: turns.Request,
       ServerResponse: followedResponse(this.askedAtOnce),
+      // Node's refusal has no body. `headFault` refuses such requests.
+      requireHostHeader: false,
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,

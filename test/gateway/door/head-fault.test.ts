@@ -7,24 +7,24 @@ const statusOf = (...rawHeaders: string[]) => headFault({ rawHeaders, httpVersio
 
 describe("the head of a request", () => {
   it.each([
-    [[]],
     [["Host", "localhost", "Content-Length", "2"]],
     [["Host", "localhost", "X-Forwarded-Host", "a", "Path", "b"]],
-    [["transfer-encoding", "chunked"]],
-    [Array<string>(2 * HEADERS_OF_A_REQUEST_MAX).fill("a")],
-    [["Transfer-Encoding", "Chunked"]],
+    [["host", "localhost", "transfer-encoding", "chunked"]],
+    [["Host", "localhost", ...Array<string>(2 * HEADERS_OF_A_REQUEST_MAX - 2).fill("a")]],
+    [["Host", "localhost", "Transfer-Encoding", "Chunked"]],
   ])("is accepted with %j", (headers) => {
     expect(statusOf(...headers)).toBeUndefined();
   });
 
   it.each([
+    [400, []],
     [400, ["Host", "localhost", "host", "localhost"]],
     [400, ["host", "a", "x-host", "b", "HOST", "c"]],
-    [501, ["Transfer-Encoding", "gzip, chunked"]],
-    [501, ["Transfer-Encoding", "chunked", "transfer-encoding", "chunked"]],
-    [501, ["Transfer-Encoding", "gzip", "Transfer-Encoding", "chunked"]],
-    [501, ["Transfer-Encoding", "identity"]],
-    [501, ["Transfer-Encoding", ""]],
+    [501, ["Host", "localhost", "Transfer-Encoding", "gzip, chunked"]],
+    [501, ["Host", "localhost", "Transfer-Encoding", "chunked", "transfer-encoding", "chunked"]],
+    [501, ["Host", "localhost", "Transfer-Encoding", "gzip", "Transfer-Encoding", "chunked"]],
+    [501, ["Host", "localhost", "Transfer-Encoding", "identity"]],
+    [501, ["Host", "localhost", "Transfer-Encoding", ""]],
     [431, Array<string>(2 * HEADERS_OF_A_REQUEST_MAX + 2).fill("a")],
   ])("is a %s with %j", (status, headers) => {
     expect(statusOf(...headers)).toBe(status);
