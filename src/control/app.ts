@@ -9,7 +9,7 @@ import { appliedSchema, type RefusedRoute, type SnapshotStamp } from "../contrac
 import type { Audit } from "../observe/audit.ts";
 import { FaultLog } from "../observe/fault-log.ts";
 import { databaseError, shortageError } from "./answers/shortages.ts";
-import { streamText } from "./answers/stream-text.ts";
+import { setOnCut, streamText } from "./answers/stream-text.ts";
 import { type ApiRoutesDeps, apiRoutes } from "./apis.ts";
 import { type ApplicationRoutesDeps, applicationRoutes } from "./applications.ts";
 import { auditResponse } from "./audit.ts";
@@ -48,17 +48,24 @@ function hasLeft(c: Context): boolean {
   return incoming.destroyed && !incoming.complete;
 }
 
+function toServiceError(thrown: unknown): ServiceError {
+  return shortageError(thrown) ?? databaseError(thrown) ?? asServiceError(thrown);
+}
+
 export function controlApp(deps: ControlDeps): Hono {
   const app = new Hono();
-  app.use("*", async (_c, next) => {
+  const faults = new FaultLog(({ level, msg, ...line }) => deps.log[level](line, msg));
+  const record = (error: ServiceError, c: Context) =>
+    faults.record(error, { requestId: requestId(c), method: c.req.method, url: c.req.path });
+  app.use("*", async (c, next) => {
     deps.loop.touch();
+    setOnCut(c, (thrown) => record(toServiceError(thrown), c));
     await next();
   });
-  const faults = new FaultLog(({ level, msg, ...line }) => deps.log[level](line, msg));
   app.onError((thrown, c) => {
-    const error = shortageError(thrown) ?? databaseError(thrown) ?? asServiceError(thrown);
+    const error = toServiceError(thrown);
     // Not a fault: the body ended because its client left.
-    if (!hasLeft(c)) faults.record(error, { requestId: requestId(c), method: c.req.method, url: c.req.path });
+    if (!hasLeft(c)) record(error, c);
     return new Response(JSON.stringify(toProblem(error, requestId(c))), {
       status: error.status,
       headers: problemHeaders(error),

@@ -4,8 +4,8 @@ import { type AddressInfo, connect } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
-import { describe, it } from "vitest";
-import { streamText } from "../../src/control/answers/stream-text.ts";
+import { describe, expect, it, vi } from "vitest";
+import { setOnCut, streamText } from "../../src/control/answers/stream-text.ts";
 import { eventually } from "../harness/eventually.ts";
 
 const connections = (server: Server) =>
@@ -62,6 +62,32 @@ describe("a streamed answer", () => {
       leave();
     }
     await eventually("nothing is open", () => open === 0);
+    server.close();
+  });
+
+  it("is cut off by an error, of which one listener hears", async () => {
+    const heard: unknown[] = [];
+    const failed = new Error("the store is away");
+    async function* pieces() {
+      yield "piece\n";
+      await nextTurn();
+      throw failed;
+    }
+    const app = new Hono();
+    app.use("*", async (c, next) => {
+      setOnCut(c, (error) => heard.push(error));
+      await next();
+    });
+    app.get("/", (c) => streamText(c, pieces(), "text/plain"));
+    const printed = vi.spyOn(console, "error");
+    const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const answer = await fetch(`http://127.0.0.1:${port}/`);
+    await expect(answer.text()).rejects.toThrow("terminated");
+    expect(heard).toEqual([failed]);
+    expect(printed).not.toHaveBeenCalled();
+    printed.mockRestore();
     server.close();
   });
 });

@@ -1,5 +1,7 @@
 /** Responses of text: streamed as it is produced, or JSON in one piece. */
+import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
+import { reportFault } from "../../base/boundary.ts";
 import { OneEachTurn } from "../../base/clock.ts";
 import { SLICE_MS } from "../../contracts/limits/event-loop.ts";
 import { whenClosed } from "../requests/connection.ts";
@@ -9,12 +11,22 @@ import { whenClosed } from "../requests/connection.ts";
  * responses at once would block the event loop for sixty slices at a time.
  */
 const TURNS = new OneEachTurn();
+const END = { value: "", done: true } as const;
 
 /**
  * Text, or bytes of text in UTF-8. Empty ones come from long work without a result yet: others have their turn then, and
  * the work ends if the client has left.
  */
 export type Chunks = AsyncGenerator<string> | AsyncGenerator<Uint8Array>;
+
+/** Gets the error that cut a response off: its status is sent already. */
+export type OnCut = (error: unknown) => void;
+type WithOnCut = Context<{ Variables: { onCut?: OnCut } }>;
+
+/** Who hears of errors in the middle of this response. Without it they are reported as faults. */
+export function setOnCut(c: Context, onCut: OnCut): void {
+  (c as WithOnCut).set("onCut", onCut);
+}
 
 /**
  * Streams text as it is produced, and stops whenever the client disconnects. hono's bridge cancels the stream only if
@@ -39,7 +51,10 @@ export function streamText(
           await TURNS.turn();
           endMs = performance.now() + SLICE_MS;
         }
-        const { value, done } = await chunks.next();
+        const { value, done } = await chunks.next().catch((error: unknown) => {
+          cutOff(c, error);
+          return END;
+        });
         if (done) return controller.close();
         if (value.length > 0)
           return controller.enqueue(typeof value === "string" ? encoder.encode(value) : value);
@@ -50,6 +65,17 @@ export function streamText(
   // Nothing is read ahead, because a client that does not read holds it.
   const body = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 });
   return new Response(body, { headers: { "content-type": type, ...headers } });
+}
+
+/** Closes the connection, because nothing else tells a client that the response is not whole. */
+function cutOff(c: Context, error: unknown): void {
+  const { outgoing } = c.env as HttpBindings;
+  // The client has left, and that ended the work.
+  if (outgoing.destroyed) return;
+  const report: OnCut = (thrown) => reportFault(thrown, "a streamed response");
+  const { onCut = report } = (c as WithOnCut).var;
+  onCut(error);
+  outgoing.destroy();
 }
 
 export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {
