@@ -211,7 +211,10 @@ async function textOf(answer: IncomingMessage, most: number): Promise<string | u
       text += decoder.write(chunk);
     }
   } catch (error) {
-    throw new CliError(`the response was cut off (${(error as Error).message}); try again`, EXIT.failed);
+    throw new CliError(
+      `the response was cut off (${(error as Error).message}); try again, or read the server's log`,
+      EXIT.failed,
+    );
   }
   return text + decoder.end();
 }

@@ -24,6 +24,9 @@ async function* chunksOf(response: AsyncIterable<Buffer>): AsyncGenerator<Buffer
   try {
     yield* response;
   } catch (error) {
-    throw new CliError(`the response was cut off (${(error as Error).message}); try again`, EXIT.failed);
+    throw new CliError(
+      `the response was cut off (${(error as Error).message}); try again, or read the server's log`,
+      EXIT.failed,
+    );
   }
 }
