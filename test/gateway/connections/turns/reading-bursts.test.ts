@@ -125,7 +125,6 @@ describe.each(["plain", "TLS"])("a burst on many %s connections", (kind) => {
 
   it.each([
     ["with an unknown expectation", get("/x", "expect: x\r\n").repeat(AHEAD)],
-    ["without a Host header", "GET /x HTTP/1.1\r\n\r\n".repeat(AHEAD)],
     ["of CONNECT", "CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n"],
   ])("of requests %s is refused in many turns", async (_, text) => {
     await openMany(CLIENTS);
