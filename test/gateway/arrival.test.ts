@@ -96,7 +96,7 @@ describe("a request that arrives", () => {
     expect(submitted[0]!.isStillOpen).toBe(false);
   });
 
-  it("holds no more of its head than its credentials while it waits, and nothing once it is answered", async () => {
+  it("holds no more of its head than its credentials once it is answered", async () => {
     const options = { findKey: () => HOLDER, keysVersion: () => ({}), jwt: undefined, signatures: undefined };
     await listen(new Authorization({ ...options, gateways: 1, onUsed: () => {} }), true);
     const credentials = { authorization: "Bearer whatever", "x-api-key": "another" };

@@ -183,8 +183,8 @@ export class Authorization {
 }
 
 /**
- * Drops the head of a request, except what `isStillOpen` and `hasKey` read. It has up to 40 KB, and a prediction may wait
- * long for its response.
+ * Drops the head of a request, except what `isStillOpen` and `hasKey` read. It has up to 40 KB. A prediction keeps it only
+ * until it is answered (RequestHead), and its stream may last long after that.
  */
 export function keepCredentials(request: IncomingMessage): void {
   const { authorization, "x-api-key": key } = request.headers;
