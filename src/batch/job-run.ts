@@ -127,7 +127,8 @@ export class JobRun implements Service, RunOfJob, Ticking {
   }
 
   hasWorker(): void {
-    if (this.job.queued_time !== null) this.inside(() => setNotQueued(this.deps.db, this.job));
+    if (this.rests) this.inside(() => setNotQueued(this.deps.db, this.job));
+    this.ticker.wake(this);
   }
 
   waiting(withNames: boolean): string | undefined {
@@ -164,8 +165,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
 
   /** Undefined if the job ends instead. */
   private async enqueue(turns: EnqueueTurns, batch_count: number | undefined) {
-    const { deps, job } = this;
-    const api = await deps.findApi(job.api_name, job.api_id);
+    const api = await this.deps.findApi(this.job.api_name, this.job.api_id);
     if (this.isEnding || this.checkTimeout()) return undefined;
     const enqueuing = new Enqueuing(this, api, turns, { batch_count });
     this.phase = enqueuing;

@@ -11,8 +11,8 @@ import type { Deficits } from "./scheduler/shares.ts";
 
 /** A pause of nine times what the last round took: rounds take a tenth of a core at most. */
 const PAUSE_PER_ROUND = 9;
-/** The same for rounds without a change, which only time makes useful: a hundredth of a core, and at least every 5 s. */
-const IDLE_PAUSE_PER_ROUND = 99;
+/** The same for rounds without a change, which only time makes useful: half a percent of a core, and at least every 5 s. */
+const IDLE_PAUSE_PER_ROUND = 199;
 const IDLE_PAUSE_MAX_MS = 5_000;
 
 /** The account, as the scheduler's rounds see it. */

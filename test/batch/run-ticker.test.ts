@@ -31,17 +31,44 @@ describe("the clock of all jobs", () => {
     expect(vi.getTimerCount()).toBe(1);
   });
 
-  it("ticks once a second for a job that rests, as long as it does", async () => {
+  it("ticks every two seconds for a job that rests, until it wakes", async () => {
     const ticker = new RunTicker();
     let ticks = 0;
     const run = { rests: true, tick: () => void ticks++, unexpected };
     ticker.add(run);
-    await vi.advanceTimersByTimeAsync(2_000);
+    await vi.advanceTimersByTimeAsync(4_000);
     expect(ticks).toBe(2);
     run.rests = false;
+    ticker.wake(run);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(ticks).toBe(6);
     ticker.remove(run);
+  });
+
+  it("finds by itself that a job rests, or rests no longer", async () => {
+    const ticker = new RunTicker();
+    let ticks = 0;
+    const run = { rests: false, tick: () => void ticks++, unexpected };
+    ticker.add(run);
+    await vi.advanceTimersByTimeAsync(1_000);
+    run.rests = true;
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(ticks).toBe(6);
+    run.rests = false;
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(ticks).toBeGreaterThan(14);
+    ticker.remove(run);
+  });
+
+  it("never ticks for a job that was removed, even if that wakes", async () => {
+    const ticker = new RunTicker();
+    let ticks = 0;
+    const run = { rests: true, tick: () => void ticks++, unexpected };
+    ticker.add(run);
+    ticker.remove(run);
+    ticker.wake(run);
+    await ticker.tickAll();
+    expect(ticks).toBe(0);
   });
 
   it("passes an exception to its job, and lets the others tick", async () => {
