@@ -51,17 +51,26 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** A line of the checksums. */
+const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r" };
+const UNESCAPES = new Map(Object.entries(ESCAPES).map(([character, escaped]) => [escaped, character]));
+
+/** A line of the checksums. As sha256sum writes it: if the name needs escapes, the line begins with a backslash. */
 export function checksumLine(path: string, sha256: string): string {
-  return `${sha256}  ${path}\n`;
+  const name = path.replace(/[\\\n\r]/g, (character) => ESCAPES[character]!);
+  return `${name === path ? "" : "\\"}${sha256}  ${name}\n`;
 }
 
 /** The checksums by path. */
 export function readChecksums(text: string): Map<string, string> {
-  return new Map(
-    text
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => [line.slice(66), line.slice(0, 64)]),
-  );
+  const lines = text.split("\n").filter((line) => line !== "");
+  return new Map(lines.map((line) => (line.startsWith("\\") ? escapedSum(line.slice(1)) : plainSum(line))));
+}
+
+function plainSum(line: string): [path: string, sha256: string] {
+  return [line.slice(66), line.slice(0, 64)];
+}
+
+function escapedSum(line: string): [path: string, sha256: string] {
+  const [name, sha256] = plainSum(line);
+  return [name.replace(/\\[\\nr]/g, (escaped) => UNESCAPES.get(escaped)!), sha256];
 }

@@ -50,8 +50,22 @@ function headOf({ path, bytes, mode }: BackupEntry): Buffer {
   const block = Buffer.alloc(BLOCK);
   const needsMore = header.encode(block, 0);
   if (!needsMore) return block;
-  // A long path or a large size goes into an entry before this one (POSIX.1-2001, pax).
-  return Buffer.concat([new Pax({ path: data.path!, size: data.size! }).encode(), block]);
+  return Buffer.concat([...moreOf(data.path!, data.size!), block]);
+}
+
+/**
+ * Entries before another one, with its long path and large size (POSIX.1-2001, pax). A path with a line break is in GNU's
+ * form: node-tar takes each line of the other for a field.
+ */
+function moreOf(path: string, size: number): Buffer[] {
+  if (!path.includes("\n")) return [new Pax({ path, size }).encode()];
+  const name = Buffer.from(`${path}\0`);
+  const head = Buffer.alloc(BLOCK);
+  new Header({ path: "././@LongLink", type: "NextFileHasLongPath", size: name.length, mode: 0o600 }).encode(
+    head,
+    0,
+  );
+  return [new Pax({ size }).encode(), head, name, paddingOf(name.length)];
 }
 
 /** The first `length` bytes: a file that grows is longer by now. */
