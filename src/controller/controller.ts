@@ -29,6 +29,8 @@ import { type ControllerOptions, type Infrastructure, openInfrastructure } from 
 import { RuntimeWatch } from "./runtime-watch.ts";
 
 const DRAIN_GRACE_MS = 10_000;
+/** A stop that takes so long waits for something else, such as disk space. No worker stays after it. */
+const KILL_ALL_MS = 15_000;
 
 export interface Controller {
   /** `forGood`: replicas are drained too. Otherwise they keep running for the next controller. */
@@ -49,7 +51,10 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const { services, replicas } = buildServices(infrastructure, left, roots);
   await startInOrder(services);
   return {
-    stop: (forGood) => stopController(services, forGood ? replicas : undefined, infrastructure.close),
+    stop: (forGood) => {
+      if (forGood) setTimeout(() => engine.killAll(), KILL_ALL_MS).unref();
+      return stopController(services, forGood ? replicas : undefined, infrastructure.close);
+    },
   };
 }
 
@@ -125,7 +130,7 @@ async function stopController(
   drain: Replicas | undefined,
   leave: () => Promise<void>,
 ): Promise<void> {
-  await drain?.drainAll(DRAIN_GRACE_MS);
-  await stopInReverse(services);
+  // At the same time: both give what is in hand ten seconds, and a controller that takes 20 s is ended (child.ts).
+  await Promise.all([drain?.drainAll(DRAIN_GRACE_MS), stopInReverse(services)]);
   await leave();
 }

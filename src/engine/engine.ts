@@ -86,6 +86,8 @@ export interface Engine {
    * Ends a worker that an earlier controller started, with its children. Its exit is not reported, and its note stays.
    */
   end(identity: WorkerIdentity): void;
+  /** Kills all workers that run. */
+  killAll(): void;
   /** Removes what former controllers have left of workers. `known`: all that may run. Called before any starts. */
   removeRemains(known: readonly WorkerIdentity[]): void;
   /**

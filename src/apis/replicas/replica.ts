@@ -58,6 +58,8 @@ export class Replica {
    * `max_age`, and ends once a successor serves.
    */
   wear: "fresh" | "wearing" | "worn" = "fresh";
+  private drainEndMs = Number.POSITIVE_INFINITY;
+  private drainTimer: NodeJS.Timeout | undefined;
   /** When its process started, on the clock of `performance.now()`. */
   readonly startedMs: number;
   private readonly isAdopted: boolean;
@@ -142,14 +144,26 @@ export class Replica {
     });
   }
 
-  /** Stops new requests. The replica finishes those that it has, then exits. It is killed after `graceMs`. */
+  /**
+   * Stops new requests. The replica finishes those that it has, then exits. It is killed after `graceMs`; if it drains
+   * already, at whichever end comes first.
+   */
   drain(graceMs: number): void {
-    if (this.state === "draining" || this.state === "gone") return;
+    if (this.state === "gone") return;
+    this.killAfter(graceMs);
+    if (this.state === "draining") return;
     this.state = "draining";
     this.isLeaving = true;
     if (this.connection === undefined) this.worker.kill();
     else this.connection.sendJson(MESSAGE.DRAIN, 0, {});
-    setTimeout(() => this.worker.kill(), graceMs).unref();
+  }
+
+  private killAfter(graceMs: number): void {
+    const endMs = performance.now() + graceMs;
+    if (endMs >= this.drainEndMs) return;
+    this.drainEndMs = endMs;
+    clearTimeout(this.drainTimer);
+    this.drainTimer = setTimeout(() => this.worker.kill(), graceMs).unref();
   }
 
   kill(): void {

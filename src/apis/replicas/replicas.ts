@@ -30,6 +30,7 @@ export class Replicas implements Service {
   private readonly lifecycle: ReplicaLifecycle;
   private readonly rollouts: Rollouts;
   private readonly adoption: Adoption;
+  private drained: Promise<void> | undefined;
 
   /** `orphans` are the replicas that a former controller started. */
   constructor(deps: ReplicasDeps, orphans: readonly WorkerRecord[]) {
@@ -57,14 +58,23 @@ export class Replicas implements Service {
     await this.reconcile();
   }
 
-  /** Leaves the replicas running. The next controller adopts them, and gateways continue to send to them. */
+  /**
+   * Leaves the replicas running. The next controller adopts them, and gateways continue to send to them. Waits instead
+   * for a `drainAll` that has begun.
+   */
   async stop(): Promise<void> {
     await this.loop.stop();
+    await this.drained;
     for (const worker of this.groups.workers) worker.detach();
   }
 
   /** Stops the server for good: replicas finish their requests. */
-  async drainAll(graceMs: number): Promise<void> {
+  drainAll(graceMs: number): Promise<void> {
+    this.drained ??= this.drainEach(graceMs);
+    return this.drained;
+  }
+
+  private async drainEach(graceMs: number): Promise<void> {
     const { workers } = this.groups;
     const stopped = this.loop.stop();
     for (const worker of workers) worker.drain(graceMs);

@@ -89,6 +89,10 @@ export class LocalEngine implements Engine {
     this.groups.clear(identity.worker_id);
   }
 
+  killAll(): void {
+    for (const worker of this.running) worker.kill();
+  }
+
   removeRemains(known: readonly WorkerIdentity[]): void {
     removeLeftFiles(this.options.runtimeDir, new Set(known.map(({ worker_id }) => worker_id)));
   }

@@ -87,3 +87,15 @@ it("that a former controller started long ago is ready, although its time to sta
   expect(events).toEqual(["ready"]);
   replica.kill();
 });
+
+it.each([
+  ["later", [20, 60_000], true],
+  ["sooner", [60_000, 20], true],
+  ["never", [60_000, 60_000], false],
+])("that drains already and is asked to end %s is killed at the first end", async (_, graces, isKilled) => {
+  const { replica, events } = await replicaOf([READY]);
+  for (const graceMs of graces) replica.drain(graceMs);
+  await delay(100);
+  expect(events.includes("gone")).toBe(isKilled);
+  replica.kill();
+});

@@ -1,4 +1,6 @@
 /** The server itself: its data directory, environments, updates, restarts. */
+
+import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
@@ -385,4 +387,29 @@ describe("a server", () => {
     process.kill(server.child("controller"), "SIGKILL");
     expect(await (await server.post("/echo", 1)).json()).toBe("ready");
   });
+
+  it("that stops leaves nothing running: neither a retired replica that hangs nor a batch", async () => {
+    server = new TestServer();
+    await server.start();
+    const hangs = (n: number) =>
+      project(`${ECHO}
+import atexit, time
+atexit.register(lambda: time.sleep(600))
+class PythonPredictor(PythonPredictor):
+    def predict(self, payload):
+        if isinstance(payload, list): time.sleep(600)
+        return [${n}, payload]
+`);
+    server.deploy(hangs(1));
+    server.deploy(hangs(2));
+    const answer = async () => (await server.post("/echo", 1)).text();
+    await eventually("the second version", async () => (await answer()) === "[2,1]");
+    await server.submit("jobs", { workers: 1, item_list: { items: [1], batch_size: 1 } });
+    await eventually("both replicas and the batch's worker run", () => server.workers().length === 3);
+    const exited = once(server.parent!, "exit");
+    server.parent!.kill("SIGTERM");
+    expect(await exited).toEqual([0, null]);
+    expect(server.workers()).toEqual([]);
+    expect(existsSync(join(server.dataDir, "quern.db.in-use"))).toBe(false);
+  }, 60_000);
 });
