@@ -1,4 +1,4 @@
-/** Detects from an error what the machine has run out of, and waits until it is available again. */
+/** Detects from an error what the machine has run out of, or that its disk fails, and waits until it is as it should be. */
 import { mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 
@@ -6,6 +6,10 @@ import { dirname } from "node:path";
 const DISK_CODES = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL", "53100"]);
 /** No file handle or no process is left. EAGAIN is the error when a process starts. */
 const HANDLE_CODES = new Set(["EMFILE", "ENFILE", "EAGAIN"]);
+/** The disk is broken, or mounted read-only. */
+const FAULT_CODES = /^(EIO|EROFS|SQLITE_(IOERR|READONLY|CANTOPEN).*)$/;
+/** The same, as node:sqlite says it (`errcode`, https://sqlite.org/rescode.html). */
+const FAULT_ERRCODES = new Set([8, 10, 14]);
 const LOOK_AGAIN_MS = 1_000;
 
 /** Disk: bytes, inodes or quota. Handles: files and processes. Undefined for every other error. */
@@ -16,8 +20,23 @@ export function shortageOf(error: unknown): "disk" | "handles" | undefined {
   return cause === undefined ? undefined : shortageOf(cause);
 }
 
+/** The disk, or what is on it, can neither be read nor written. */
+export function isDiskFault(error: unknown): boolean {
+  const { code, errcode, cause } = (error ?? {}) as { code?: unknown; errcode?: unknown; cause?: unknown };
+  if (FAULT_CODES.test(String(code))) return true;
+  if (typeof errcode === "number" && FAULT_ERRCODES.has(errcode & 0xff)) return true;
+  return cause !== undefined && isDiskFault(cause);
+}
+
+/** What lacks and who waits for it, in words, for a log. */
+export function describeWait(error: unknown, waits: string): string {
+  const what = isDiskFault(error) ? "it to work again" : "free resources";
+  return `${describeShortage(error)}: ${waits} for ${what}`;
+}
+
 /** In words, for a log. */
 export function describeShortage(error: unknown): string {
+  if (isDiskFault(error)) return `the server's disk has an error (${(error as Error).message})`;
   return shortageOf(error) === "handles"
     ? "the server cannot open more files or start more processes"
     : "the server's disk is full";
@@ -55,12 +74,25 @@ export interface DiskWait {
 }
 
 /** Does `work`, and repeats it while the machine has run out of something. */
-export async function whenDiskHasSpace<T>(work: () => Promise<T>, { onWait, signal }: DiskWait): Promise<T> {
+export function whenDiskHasSpace<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
+  return repeated(work, wait, (error) => shortageOf(error) !== undefined);
+}
+
+/** The same for work of jobs that run, which also waits while the disk fails. */
+export function whenDiskWorks<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
+  return repeated(work, wait, (error) => shortageOf(error) !== undefined || isDiskFault(error));
+}
+
+async function repeated<T>(
+  work: () => Promise<T>,
+  { onWait, signal }: DiskWait,
+  passes: (error: unknown) => boolean,
+): Promise<T> {
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await work();
     } catch (error) {
-      if (shortageOf(error) === undefined || signal.aborted) throw error;
+      if (!passes(error) || signal.aborted) throw error;
       if (isFirst) onWait(error);
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }

@@ -4,7 +4,7 @@
  */
 import { contain } from "../base/boundary.ts";
 import { timestamp } from "../base/clock.ts";
-import { type DiskWait, describeShortage } from "../base/disk-full.ts";
+import { type DiskWait, describeWait } from "../base/disk-full.ts";
 import type { Service } from "../base/service.ts";
 import type { WorkerCounts } from "../contracts/jobs.ts";
 import { STOP_GRACE_MS } from "../contracts/limits/jobs.ts";
@@ -69,7 +69,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
   constructor(deps: JobDeps, job: JobRow, lostWorkers: number, { places, ticker }: SharedByRuns) {
     const jobLog = (line: string) => deps.jobLog(job.job_id, line);
     this.diskWait = {
-      onWait: (error) => jobLog(`${describeShortage(error)}: the job waits for free resources`),
+      onWait: (error) => jobLog(describeWait(error, "the job waits")),
       signal: this.gone.signal,
     };
     this.deps = { ...deps, db: patientDatabase(deps.db, this.diskWait) };

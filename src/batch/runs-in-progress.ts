@@ -3,7 +3,7 @@
  * server shuts down. A run that cannot begin ends its own job only.
  */
 import { contain, reportFault } from "../base/boundary.ts";
-import { type DiskWait, describeShortage, whenDiskHasSpace } from "../base/disk-full.ts";
+import { type DiskWait, describeWait, whenDiskWorks } from "../base/disk-full.ts";
 import { unavailabilityOf } from "../database/database.ts";
 import { patientDatabase } from "../database/patient-database.ts";
 import { finishJob, makeTerminal } from "./end/finish-job.ts";
@@ -34,7 +34,7 @@ export class RunsInProgress {
   constructor(deps: JobDeps) {
     this.deps = deps;
     const onWait = (error: unknown) =>
-      deps.log.error({ event: "resources_short" }, `${describeShortage(error)}: waiting for free resources`);
+      deps.log.error({ event: "resources_short" }, describeWait(error, "waiting"));
     this.patientDeps = { ...deps, db: patientDatabase(deps.db, { onWait, signal: this.gone.signal }) };
   }
 
@@ -76,7 +76,7 @@ export class RunsInProgress {
   private endSoon(jobId: string): void {
     contain(
       "a job's end",
-      () => whenDiskHasSpace(() => makeTerminal(this.patientDeps, jobId), this.diskWait(jobId)),
+      () => whenDiskWorks(() => makeTerminal(this.patientDeps, jobId), this.diskWait(jobId)),
       (error) => contain("a job's end", () => this.endUnexpected(jobId, error)),
     );
   }
@@ -157,8 +157,7 @@ export class RunsInProgress {
   }
 
   private diskWait(jobId: string): DiskWait {
-    const onWait = (error: unknown) =>
-      this.deps.jobLog(jobId, `${describeShortage(error)}: the job waits for free resources`);
+    const onWait = (error: unknown) => this.deps.jobLog(jobId, describeWait(error, "the job waits"));
     return { onWait, signal: this.gone.signal };
   }
 }

@@ -5,7 +5,7 @@
 
 import { realpathSync } from "node:fs";
 import type { StartWorkerDeps } from "../apis/replicas/start-worker.ts";
-import { describeShortage } from "../base/disk-full.ts";
+import { describeWait } from "../base/disk-full.ts";
 import { type Log, processLog } from "../base/log.ts";
 import { processStartTime } from "../base/process-identity.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
@@ -63,8 +63,7 @@ export async function openInfrastructure(
   const refusing = environments.pythons.refusal();
   const log = processLog();
   const diskWait = {
-    onWait: (error: unknown) =>
-      log.error({ event: "resources_short" }, `${describeShortage(error)}: waiting for free resources`),
+    onWait: (error: unknown) => log.error({ event: "resources_short" }, describeWait(error, "waiting")),
     signal: new AbortController().signal,
   };
   const chosen = await openChosenDatabase({ dataDir, database: options.database, log, diskWait });

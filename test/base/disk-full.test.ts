@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { whenDiskHasSpace } from "../../src/base/disk-full.ts";
+import { describeWait, isDiskFault, whenDiskHasSpace } from "../../src/base/disk-full.ts";
 import { patientDatabase } from "../../src/database/patient-database.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 
@@ -50,5 +50,38 @@ describe("data that does not fit on the disk", () => {
       { length: 100_000 },
     ]);
     await db.close();
+  });
+
+  it("is committed once the database can be written again, if the disk fails", async () => {
+    const db = openSqliteDatabase(join(directory, "quern.db"));
+    await db.run("CREATE TABLE kept (value TEXT)");
+    await db.run("PRAGMA query_only = ON");
+    const waits: string[] = [];
+    const onWait = (error: unknown) => {
+      waits.push(describeWait(error, "the job waits"));
+      void db.run("PRAGMA query_only = OFF");
+    };
+    const patient = patientDatabase(db, { onWait, signal: new AbortController().signal });
+    await patient.run("INSERT INTO kept VALUES ('once')");
+    expect(await db.all("SELECT value FROM kept")).toEqual([{ value: "once" }]);
+    expect(waits).toHaveLength(1);
+    expect(waits[0]).toMatch(
+      /^the server's disk has an error \(.*readonly.*\): the job waits for it to work again$/,
+    );
+    await db.close();
+  });
+
+  it.each([
+    [{ code: "EIO" }, true],
+    [{ code: "EROFS" }, true],
+    [{ code: "SQLITE_IOERR_WRITE" }, true],
+    [{ code: "ERR_SQLITE_ERROR", errcode: 778 }, true],
+    [{ cause: { code: "SQLITE_CANTOPEN" } }, true],
+    [{ code: "SQLITE_CONSTRAINT", errcode: 19 }, false],
+    [{ code: "ENOSPC" }, false],
+    [{ code: "EACCES" }, false],
+    [undefined, false],
+  ])("finds in %o whether the disk fails", (error, fails) => {
+    expect(isDiskFault(error)).toBe(fails);
   });
 });

@@ -2,7 +2,7 @@
  * Commits segments, a few megabytes at a time, for all kinds of input. Each commit has the position in the input where
  * its segments end, and a restart continues there. Copied content is on the disk before its segments are committed.
  */
-import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
+import { type DiskWait, whenDiskWorks } from "../../base/disk-full.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { ENQUEUE_COMMIT_BYTES } from "../../contracts/limits/jobs.ts";
 import type { Database } from "../../database/database.ts";
@@ -70,7 +70,7 @@ export class EnqueueCommits {
   }
 
   private flush(): Promise<void> {
-    return whenDiskHasSpace(() => this.own.flush(), this.target.diskWait);
+    return whenDiskWorks(() => this.own.flush(), this.target.diskWait);
   }
 
   async commit(): Promise<void> {

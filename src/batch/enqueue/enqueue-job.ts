@@ -2,7 +2,7 @@
  * Enqueues one job: turns its input, of any kind, into committed segments. Resumes where its last turn stopped; after a
  * crash, after the last commit.
  */
-import { whenDiskHasSpace } from "../../base/disk-full.ts";
+import { whenDiskWorks } from "../../base/disk-full.ts";
 import { RANGES_KEPT_MAX } from "../../contracts/limits/jobs.ts";
 import type { ObjectStore } from "../../object-store/object-store.ts";
 import { type SelectedPage, selectPages } from "../../object-store/select/select-files.ts";
@@ -58,7 +58,7 @@ export async function enqueueJob(options: EnqueueJobOptions): Promise<EnqueueTur
   const batchesBefore = maker.cutBatches;
   const own = new ItemsFileWriter(options.itemsPath);
   try {
-    if (stored.kind !== "items") await whenDiskHasSpace(() => own.open(before.ownBytes), options.diskWait);
+    if (stored.kind !== "items") await whenDiskWorks(() => own.open(before.ownBytes), options.diskWait);
     const commits = new EnqueueCommits(options, own);
     const position = await enqueue(options, stored, before, { maker, own, commits });
     if (options.isCancelled()) return { kind: "cancelled" };

@@ -4,7 +4,7 @@
  */
 import { contain } from "../../base/boundary.ts";
 import type { DiskWait } from "../../base/disk-full.ts";
-import { whenDiskHasSpace } from "../../base/disk-full.ts";
+import { whenDiskWorks } from "../../base/disk-full.ts";
 import type { OpenRows, RowsOfWorker } from "../deliveries/deliveries.ts";
 import type { JoinRows } from "../isolate/isolated-outcomes.ts";
 import { joinRows } from "../rows/join-rows.ts";
@@ -89,7 +89,7 @@ export class JobOutput {
     const entries = [...settled].sort((a, b) => a.batchIndex - b.batchIndex);
     const { spool, index } = this;
     const writeIndex = () => index.write(entries, spool.lastFile);
-    await Promise.all([spool.sync(), whenDiskHasSpace(writeIndex, this.options.diskWait)]);
+    await Promise.all([spool.sync(), whenDiskWorks(writeIndex, this.options.diskWait)]);
   }
 
   /** Joins rows from several places, in order; `isKept`: the result stays until the job's data is removed. */

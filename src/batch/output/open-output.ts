@@ -1,5 +1,5 @@
 /** Opens the output of a job that is about to run; undefined if it has none. */
-import { type DiskWait, makeDirectories, whenDiskHasSpace } from "../../base/disk-full.ts";
+import { type DiskWait, makeDirectories, whenDiskWorks } from "../../base/disk-full.ts";
 import { rowsDirectory } from "../../contracts/data-layout.ts";
 import { RowsIndex } from "../rows/rows-by-batch.ts";
 import { Spool } from "../rows/spool.ts";
@@ -17,7 +17,7 @@ export async function openOutput(options: OpenOutputOptions): Promise<JobOutput 
   const output = await findOutput(db, jobId);
   if (output === undefined) return undefined;
   const place = { prefix: output.prefix, compression: output.compression };
-  return whenDiskHasSpace(async () => {
+  return whenDiskWorks(async () => {
     const directory = rowsDirectory(dataDir, jobId);
     makeDirectories(directory);
     const index = await RowsIndex.open(directory, options.epoch);

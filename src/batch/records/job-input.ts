@@ -1,5 +1,5 @@
 /** Opens the source of a job's batches: the object store, or the job's own items or file. */
-import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
+import { type DiskWait, whenDiskWorks } from "../../base/disk-full.ts";
 import { itemsFile } from "../../contracts/data-layout.ts";
 import type { Statements } from "../../database/database.ts";
 import type { ObjectStore, OpenObject } from "../../object-store/object-store.ts";
@@ -21,7 +21,7 @@ export interface JobInputSource {
 /** `diskWait`: how to wait if no more files can be opened. Without it, that is an error. */
 export function jobInput(source: JobInputSource, diskWait?: DiskWait): JobInput {
   const openOwn = () => openOwnItems(source);
-  const patient = diskWait === undefined ? openOwn : () => whenDiskHasSpace(openOwn, diskWait);
+  const patient = diskWait === undefined ? openOwn : () => whenDiskWorks(openOwn, diskWait);
   return { open: (path, etag) => (path === ITEMS_PATH ? patient() : source.store.open(path, etag)) };
 }
 

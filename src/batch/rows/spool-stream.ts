@@ -2,7 +2,7 @@
  * The rows of one worker on their way to the disk: one stream of bytes, in which batches follow each other. ACKs say
  * where each batch ends. The stream is written as it comes, so that no result is in memory as a whole.
  */
-import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
+import { type DiskWait, whenDiskWorks } from "../../base/disk-full.ts";
 import { OUTPUT_WINDOW_BYTES, SPOOL_FILE_BYTES, SPOOL_WRITE_BYTES } from "../../contracts/limits/outputs.ts";
 import type { RowsSize } from "../../protocol/ack.ts";
 import { ProtocolError } from "../../protocol/frame-rules.ts";
@@ -82,7 +82,7 @@ export class SpoolStream {
     const { file } = this;
     this.flush();
     await this.writing;
-    await whenDiskHasSpace(() => file.sync(), this.options.diskWait);
+    await whenDiskWorks(() => file.sync(), this.options.diskWait);
   }
 
   /** Writes and syncs the rest, and closes the file. */
@@ -117,7 +117,7 @@ export class SpoolStream {
   }
 
   private afterwards(work: () => Promise<void>): void {
-    this.writing = this.writing.then(() => whenDiskHasSpace(work, this.options.diskWait));
+    this.writing = this.writing.then(() => whenDiskWorks(work, this.options.diskWait));
     // Whoever waits for the rows hears of a failure (`sync`).
     this.writing.catch(() => {});
   }

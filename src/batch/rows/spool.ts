@@ -4,7 +4,7 @@
  */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type DiskWait, whenDiskHasSpace } from "../../base/disk-full.ts";
+import { type DiskWait, whenDiskWorks } from "../../base/disk-full.ts";
 import { sync } from "../../base/files/sync.ts";
 import { ReadHandles } from "./read-handles.ts";
 import type { RowsPlace } from "./rows-place.ts";
@@ -78,7 +78,7 @@ export class Spool {
     await Promise.all([...this.streams].map((stream) => stream.sync()));
     if (!this.hasNewFiles) return;
     this.hasNewFiles = false;
-    await whenDiskHasSpace(() => sync(this.directory), this.diskWait).catch((error: Error) => {
+    await whenDiskWorks(() => sync(this.directory), this.diskWait).catch((error: Error) => {
       this.hasNewFiles = true;
       throw error;
     });
@@ -95,7 +95,7 @@ export class Spool {
           filled += bytesRead;
         }
       });
-    return whenDiskHasSpace(read, this.diskWait);
+    return whenDiskWorks(read, this.diskWait);
   }
 
   /** Removes a file whose rows are all in parts. */

@@ -1,5 +1,5 @@
 /** Where the processes of a job's workers come from: a former job of the version left one, or a new one is started. */
-import { whenDiskHasSpace } from "../../base/disk-full.ts";
+import { whenDiskWorks } from "../../base/disk-full.ts";
 import type { RunningWorker } from "../../engine/engine.ts";
 import { startFailed } from "../records/job-reasons.ts";
 import type { WarmWorker } from "../warm/warm-workers.ts";
@@ -35,7 +35,7 @@ export class WorkerProcesses {
   private async start(gpus: readonly string[]): Promise<Begun | undefined> {
     const { start, diskWait, end } = this.options;
     try {
-      return { process: await whenDiskHasSpace(() => start(gpus), diskWait) };
+      return { process: await whenDiskWorks(() => start(gpus), diskWait) };
     } catch (error) {
       end({ kind: "worker_error", reason: startFailed(error as Error) });
       return undefined;
@@ -45,7 +45,7 @@ export class WorkerProcesses {
   private async takeOver({ process, ...former }: WarmWorker): Promise<Begun> {
     const { takeOver, diskWait, forget } = this.options;
     try {
-      return { process, former, log_file: await whenDiskHasSpace(() => takeOver(process), diskWait) };
+      return { process, former, log_file: await whenDiskWorks(() => takeOver(process), diskWait) };
     } catch (error) {
       await process.stop(NO_GRACE_MS);
       await forget(process.identity.worker_id);

@@ -1,11 +1,15 @@
 /** The responses when the server lacks what a request needs: disk space, files, its database. */
-import { shortageOf } from "../../base/disk-full.ts";
+import { describeShortage, isDiskFault, shortageOf } from "../../base/disk-full.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 
 /** A database that restarts or fails over is back within seconds. */
 const RETRY_AFTER_S = 5;
 
 export function shortageError(cause: unknown): ServiceError | undefined {
+  if (isDiskFault(cause)) {
+    const message = `${describeShortage(cause)}, so nothing was recorded; the kernel's log says more (\`dmesg\`). Repair the disk, or mount it writable, and try again`;
+    return new ServiceError("server_unavailable", message, { cause, retryAfterS: RETRY_AFTER_S });
+  }
   const shortage = shortageOf(cause);
   if (shortage === undefined) return undefined;
   if (shortage === "handles") {
