@@ -52,6 +52,12 @@ const REQUESTS: readonly LimitRow[] = [
     status: 431,
   },
   {
+    what: "parameters in a request's query; the connection is closed",
+    most: String(requests.QUERY_PARAMETERS_MAX),
+    error: "invalid_request",
+    status: 400,
+  },
+  {
     what: "headers of a head that has not ended, and trailers of a body, counted in steps of 31; the connection is closed",
     most: String(requests.HEADERS_OF_A_REQUEST_MAX),
     error: undefined,

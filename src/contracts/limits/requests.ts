@@ -62,6 +62,8 @@ export const DEALT_PATIENCE_MS = 3;
  * less is followed by one with twice as many, and one that does not come to all of them by one with as many as it read.
  */
 export const CONNECTIONS_READ_AGAIN = 8;
+/** Parameters in a request's query. PHP and Django have the same limit. */
+export const QUERY_PARAMETERS_MAX = 1_000;
 /**
  * Headers of a request: browsers and proxies send up to 60. A head of 16 KiB could have 2,000, which take 0.75 ms and
  * 250 KB as long as the request waits. The same bound holds for headers that arrive before the head ends, and for

@@ -1,9 +1,9 @@
 /** Which headers Node's parser accepts, and a gateway does not. */
 import { describe, expect, it } from "vitest";
-import { HEADERS_OF_A_REQUEST_MAX } from "../../../src/contracts/limits/requests.ts";
+import { HEADERS_OF_A_REQUEST_MAX, QUERY_PARAMETERS_MAX } from "../../../src/contracts/limits/requests.ts";
 import { headFault } from "../../../src/gateway/door/head-fault.ts";
 
-const statusOf = (...rawHeaders: string[]) => headFault({ rawHeaders, httpVersion: "1.1" })?.status;
+const statusOf = (...rawHeaders: string[]) => headFault({ rawHeaders, httpVersion: "1.1", url: "/" })?.status;
 
 describe("the head of a request", () => {
   it.each([
@@ -31,12 +31,21 @@ describe("the head of a request", () => {
   });
 
   it.each(["0.9", "2.0"])("is a 505 with HTTP/%s", (httpVersion) => {
-    expect(headFault({ rawHeaders: ["Host", "localhost"], httpVersion })?.status).toBe(505);
+    expect(headFault({ rawHeaders: ["Host", "localhost"], httpVersion, url: "/" })?.status).toBe(505);
   });
 
   it("has no transfer coding with HTTP/1.0", () => {
     const rawHeaders = ["Transfer-Encoding", "chunked"];
-    expect(headFault({ rawHeaders, httpVersion: "1.0" })?.status).toBe(501);
-    expect(headFault({ rawHeaders: ["Content-Length", "2"], httpVersion: "1.0" })).toBeUndefined();
+    expect(headFault({ rawHeaders, httpVersion: "1.0", url: "/" })?.status).toBe(501);
+    expect(headFault({ rawHeaders: ["Content-Length", "2"], httpVersion: "1.0", url: "/" })).toBeUndefined();
+  });
+
+  it.each([
+    [undefined, `/a&b?${"&".repeat(QUERY_PARAMETERS_MAX - 1)}`],
+    [400, `/?${"a&".repeat(QUERY_PARAMETERS_MAX)}`],
+    [undefined, `/${"&".repeat(2 * QUERY_PARAMETERS_MAX)}?a=${"b".repeat(2 * QUERY_PARAMETERS_MAX)}`],
+    [400, `/?a?${"&".repeat(QUERY_PARAMETERS_MAX)}`],
+  ])("is %s with as many query parameters as in this path", (status, url) => {
+    expect(headFault({ rawHeaders: ["Host", "localhost"], httpVersion: "1.1", url })?.status).toBe(status);
   });
 });

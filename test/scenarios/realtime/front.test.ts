@@ -11,6 +11,7 @@ import { CONNECTIONS_QUEUED_MAX } from "../../../src/contracts/limits/processes.
 import { makeCertificate } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { freePort } from "../../harness/faulty-proxy.ts";
+import { guideBlock } from "../../harness/guide-service.ts";
 import { hasNginx, Nginx } from "../../harness/nginx.ts";
 import { killAll, openFiles, processes } from "../../harness/processes.ts";
 import { ECHO } from "../../harness/projects.ts";
@@ -32,6 +33,42 @@ const APIS =
 const PROJECT = { "quern.yaml": APIS, "p.py": ECHO, "s.py": STREAM };
 
 const has = (command: string) => spawnSync("which", [command]).status === 0;
+
+describe.skipIf(!hasNginx)("a server behind the nginx of the guide", () => {
+  const server = new TestServer();
+  const nginx = new Nginx(join(server.dir, "nginx"));
+  afterAll(async () => {
+    await nginx.stop();
+    await server.stop();
+  });
+
+  it("shows nobody outside an API that is only for this machine, whatever Host says", async () => {
+    await server.start();
+    server.deploy(PROJECT);
+    const port = await freePort();
+    const own = new URL(server.baseUrl).host;
+    const conf = guideBlock("nginx", "quern.conf");
+    const here = conf.replace("listen 80;", `listen 127.0.0.1:${port};`).replace("127.0.0.1:8420", own);
+    await nginx.start(here, `http://127.0.0.1:${port}/-/livez`);
+    for (const host of ["localhost", "127.0.0.1", own]) {
+      expect(await statusOf(port, "/echo", host)).toBe(200);
+      expect(await statusOf(port, "/inner", host)).toBe(404);
+    }
+    expect((await server.post("/inner", 1)).status).toBe(200);
+  });
+});
+
+/** fetch() sets Host itself. */
+function statusOf(port: number, path: string, host: string): Promise<number | undefined> {
+  const headers = { host, "content-type": "application/json" };
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ port, path, method: "POST", headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    sent.once("error", reject).end("1");
+  });
+}
 
 describe.skipIf(!hasNginx)("a server behind nginx with a stage and a {proxy} path", () => {
   const server = new TestServer();
