@@ -51,12 +51,7 @@ const REQUESTS: readonly LimitRow[] = [
     error: "too_many_headers",
     status: 431,
   },
-  {
-    what: "parameters in a request's query; the connection is closed",
-    most: String(requests.QUERY_PARAMETERS_MAX),
-    error: "invalid_request",
-    status: 400,
-  },
+  invalid("parameters in a request's query; the connection is closed", String(requests.QUERY_PARAMETERS_MAX)),
   {
     what: "headers of a head that has not ended, and trailers of a body, counted in steps of 31; the connection is closed",
     most: String(requests.HEADERS_OF_A_REQUEST_MAX),
