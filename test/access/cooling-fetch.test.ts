@@ -16,6 +16,7 @@ describe("an issuer that fails", () => {
     ["redirects", () => new Response(null, { status: 302 })],
     ["answers with another document", () => new Response("<html>")],
     ["has no keys", () => Response.json({ error: "none" })],
+    ["has very many keys", () => Response.json({ keys: Array.from({ length: 501 }, () => ({})) })],
     ["sends megabytes", () => new Response("x".repeat(2_000_000))],
   ])("is asked less and less often if it %s", async (_, answer) => {
     let nowMs = 0;

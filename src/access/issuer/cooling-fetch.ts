@@ -7,6 +7,7 @@ import {
   JWKS_BYTES_MAX,
   JWKS_COOLDOWN_FIRST_MS,
   JWKS_COOLDOWN_MAX_MS,
+  JWKS_KEYS_MAX,
 } from "../../contracts/limits/authorization.ts";
 
 /** The issuer's keys are not available now. */
@@ -41,6 +42,7 @@ export class CoolingFetch {
       const keys = JSON.parse(await textOf(await this.ask())) as JSONWebKeySet;
       // Throws if it is not a set of keys.
       createLocalJWKSet(keys);
+      if (keys.keys.length > JWKS_KEYS_MAX) throw new Error(`it has more than ${JWKS_KEYS_MAX} keys`);
       this.failures = 0;
       this.failedMs = Number.NEGATIVE_INFINITY;
       return keys;

@@ -45,8 +45,9 @@ export const TOKENS_REMEMBERED_MAX = 10_000;
  * 150 KB: the head of its request, and the begin of its body.
  */
 export const TOKENS_WAITING_MAX = 1_000;
-/** The response with an issuer's keys: some 500 keys. Issuers have two or three. */
+/** The response with an issuer's keys. Issuers have two or three, of 500 to 2,000 bytes. */
 export const JWKS_BYTES_MAX = 1024 * 1024;
+export const JWKS_KEYS_MAX = 500;
 /** OpenID Connect Core, section 2: the longest subject, in characters. */
 export const TOKEN_SUBJECT_CHARACTERS_MAX = 255;
 /**
