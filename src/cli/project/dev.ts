@@ -18,39 +18,27 @@ import { projectState } from "./pack-project.ts";
 /** How often it checks for changes; less often if checking is slow. */
 const POLL_MS = 150;
 const POLL_SHARE = 10;
+const POLL_MAX_MS = 5_000;
 const SERVER_MS = 30_000;
 const LOG_RETRY_MS = 500;
 const NAMED_MAX = 3;
 
 export async function dev(context: CliContext, file: string, apis: string[]): Promise<never> {
   // Errors in the configuration are reported before a server is started.
-  let state = await projectState(file);
+  const state = await projectState(file);
   const server = (await isReached(context)) ? undefined : await startServer(context);
   const session = new DevSession(server === undefined ? context : context.reconnect(), file, apis);
-  const stopped = stopSignal(server);
-  const gone = new Promise((resolve) => stopped.signal.addEventListener("abort", resolve, { once: true }));
-  await Promise.race([session.deploy(), gone]);
-  while (!stopped.signal.aborted) {
-    const lookedMs = performance.now();
-    const now = await projectState(file).catch((error: Error) => {
-      context.err(`${error.message}\n`);
-      return state;
-    });
-    const tookMs = performance.now() - lookedMs;
-    if (now !== state) {
-      context.err(`${changedFiles(state, now).join(", ")} changed\n`);
-      await Promise.race([session.deploy(), gone]);
-    }
-    state = now;
-    await pause(Math.max(POLL_MS, tookMs * POLL_SHARE), undefined, { signal: stopped.signal }).catch(
-      () => {},
-    );
+  try {
+    await session.watch(state, stopSignal(server).signal);
+  } finally {
+    session.stop();
+    await stopServer(server);
   }
-  session.stop();
-  await stopServer(server);
   // A deployment in progress may still wait for a server.
   process.exit(EXIT.success);
 }
+
+type Live = Pick<Deployed, "api" | "endpoint">;
 
 class DevSession {
   private readonly context: CliContext;
@@ -58,6 +46,9 @@ class DevSession {
   private readonly apis: string[];
   private readonly gone = new AbortController();
   private readonly following = new Set<string>();
+  private replaced = new AbortController();
+  /** One upload follows the other. */
+  private sending: Promise<unknown> = Promise.resolve();
   /** Earlier lines belong to former sessions. */
   private readonly startedTime = new Date(wallMs()).toISOString();
 
@@ -71,24 +62,68 @@ class DevSession {
     this.gone.abort();
   }
 
-  /** Errors in the project are printed, not thrown: the next change may fix them. */
-  async deploy(): Promise<void> {
-    const { context } = this;
-    const startedMs = performance.now();
-    try {
-      // For an application, `force` cancels the stages of an earlier change, which are obsolete.
-      const { value } = await sendProject(context, this.file, this.apis, false, { force: true });
-      const deployed = (await Promise.all(value.map((each) => this.settled(each)))).flat();
-      for (const { api } of deployed) inBackground(this.follow(api));
-      context.err(summary(deployed, performance.now() - startedMs));
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error;
-      context.err(`${error.message}\nthe last version that worked keeps running; waiting for a change\n`);
+  /** Deploys, and again after each change, until `stopped`. `state`: of the project that was looked at last. */
+  async watch(state: string, stopped: AbortSignal): Promise<void> {
+    this.deploySoon();
+    for (let last = state; !stopped.aborted; ) {
+      const lookedMs = performance.now();
+      const now = await this.look(last);
+      const tookMs = performance.now() - lookedMs;
+      if (now !== last) {
+        this.context.err(`${changedFiles(last, now).join(", ")} changed\n`);
+        this.deploySoon();
+      }
+      last = now;
+      const pauseMs = Math.min(POLL_MAX_MS, Math.max(POLL_MS, tookMs * POLL_SHARE));
+      await pause(pauseMs, undefined, { signal: stopped }).catch(() => {});
     }
   }
 
+  private look(last: string): Promise<string> {
+    return projectState(this.file).catch((error: Error) => {
+      this.context.err(`${error.message}\n`);
+      return last;
+    });
+  }
+
+  /** An earlier version that does not serve yet is not waited for any more: it may never start. */
+  private deploySoon(): void {
+    this.replaced.abort();
+    this.replaced = new AbortController();
+    inBackground(this.deploy(this.replaced.signal));
+  }
+
+  /** Errors in the project are printed, not thrown: the next change may fix them. */
+  private async deploy(replaced: AbortSignal): Promise<void> {
+    const { context } = this;
+    const startedMs = performance.now();
+    try {
+      const deployed = await Promise.race([this.deployed(replaced), whenAborted(replaced)]);
+      if (deployed === undefined) return;
+      for (const { api } of deployed) inBackground(this.follow(api));
+      context.err(summary(deployed, performance.now() - startedMs));
+    } catch (error) {
+      // Not only the CLI's own: a file may be gone when it is read.
+      const { message } = error as Error;
+      context.err(`${message}\nthe last version that worked keeps running; waiting for a change\n`);
+    }
+  }
+
+  /** Undefined if another version has replaced this one before it was sent. */
+  private async deployed(replaced: AbortSignal): Promise<Live[] | undefined> {
+    const sent = this.sending.then(() => (replaced.aborted ? undefined : this.send()));
+    this.sending = sent.catch(() => {});
+    const versions = await sent;
+    return versions && (await Promise.all(versions.map((each) => this.settled(each)))).flat();
+  }
+
+  private async send(): Promise<Deployed[]> {
+    // For an application, `force` cancels the stages of an earlier change, which are obsolete.
+    return (await sendProject(this.context, this.file, this.apis, false, { force: true })).value;
+  }
+
   /** Waits until the deployment serves. Returns its APIs: for an application, those of its models. */
-  private async settled(deployed: Deployed): Promise<Pick<Deployed, "api" | "endpoint">[]> {
+  private async settled(deployed: Deployed): Promise<Live[]> {
     const { api, kind } = deployed;
     if (kind === "RealtimeAPI") await waitUntilLive({ ...this.context, err: () => {} }, api);
     if (kind !== "Application") return [deployed];
@@ -145,7 +180,11 @@ function changedFiles(before: string, now: string): string[] {
     : [...[...names].slice(0, NAMED_MAX), `${names.size - NAMED_MAX} more`];
 }
 
-function summary(deployed: readonly Pick<Deployed, "api" | "endpoint">[], tookMs: number): string {
+function whenAborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
+}
+
+function summary(deployed: readonly Live[], tookMs: number): string {
   const lines = deployed.map(({ api, endpoint }) => `${api} is live at ${endpoint}`);
   return `${lines.join("\n")}\n(${(tookMs / 1000).toFixed(1)} s; deployed again when a file changes; Ctrl-C ends)\n`;
 }

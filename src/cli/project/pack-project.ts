@@ -203,7 +203,9 @@ export async function projectFiles(directory: string, config: string): Promise<s
 }
 
 function assertSize(directory: string, files: readonly string[]): void {
-  const sizes = files.map((file) => ({ file, bytes: statSync(join(directory, file)).size }));
+  // One may be gone by now: an editor writes another file, which takes the place of the first.
+  const bytesOf = (file: string) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0;
+  const sizes = files.map((file) => ({ file, bytes: bytesOf(file) }));
   const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total < PROJECT_BYTES_LIMIT) return;
   const largest = sizes

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { programOf } from "../../../src/base/process-identity.ts";
 import { eventually } from "../../harness/eventually.ts";
@@ -193,6 +194,38 @@ describe("quern dev", () => {
     const startedMs = performance.now();
     expect(await dev.end()).toBe(0);
     expect(performance.now() - startedMs).toBeLessThan(20_000);
+  }, 60_000);
+
+  it("deploys a change although the version before it does not end its start", async () => {
+    server = new TestServer();
+    await server.start();
+    const directory = project("slow");
+    const hangs = predictor("slow").replace("print(", "__import__('time').sleep(600) or print(");
+    writeFileSync(join(directory, "p.py"), hangs);
+    running = new Dev(directory, settings());
+    await eventually("it deploys", async () => "api_id" in (await server.api("hello")));
+    writeFileSync(join(directory, "p.py"), hangs.replace("slow", "also slow"));
+    await eventually("the change is seen", () => running!.err.includes("p.py changed"));
+    project("quick");
+    await eventually("the new code answers", async () => (await ask()) === "quick");
+    await eventually("it is told", () => running!.err.includes("hello is live at"));
+  }, 60_000);
+
+  it("goes on while an editor replaces files many times a second", async () => {
+    server = new TestServer();
+    await server.start();
+    const directory = project("0");
+    for (let n = 0; n < 300; n++) writeFileSync(join(directory, `data-${n}.txt`), String(n));
+    running = new Dev(directory, settings());
+    for (let n = 1; n <= 300; n++) {
+      for (const name of ["p.py", "data-7.txt"]) {
+        writeFileSync(join(directory, `${name}.tmp${n}`), predictor(String(n)));
+        renameSync(join(directory, `${name}.tmp${n}`), join(directory, name));
+      }
+      await pause(10);
+    }
+    await eventually("the last version answers", async () => (await ask()) === "300");
+    expect(running.process.exitCode).toBe(null);
   }, 60_000);
 
   it("reports errors in the configuration before it starts anything", async () => {
