@@ -13,6 +13,7 @@ import {
   decodeProtectedHeader,
   errors,
   type JWTPayload,
+  type JWTVerifyOptions,
   jwtVerify,
 } from "jose";
 import { inBackground } from "../base/boundary.ts";
@@ -49,7 +50,7 @@ interface Remembered {
   renewMs: number;
 }
 
-type Keys = Pick<IssuerKeys, "keyOf" | "usableUntilMs" | "away">;
+type Keys = Pick<IssuerKeys, "keyOf" | "usableUntilMs" | "away" | "askAgain">;
 
 export class JwtVerifier {
   private readonly options: JwtOptions;
@@ -101,17 +102,22 @@ export class JwtVerifier {
         clockTolerance: CLOCK_TOLERANCE_S,
         requiredClaims: ["exp"],
       };
-      const { payload } = await jwtVerify(token, this.keys.keyOf, rules);
-      return this.remember(remembered, token, payload);
+      return this.remember(remembered, token, await this.payloadOf(token, rules));
     } catch (error) {
-      throw toServiceError(this.mayBeNew(error, token) ? this.keys.away : error, this.options);
+      throw toServiceError(error, this.options);
     }
   }
 
-  /** Whether the token may be signed with a new key of an issuer that is away: it does not say which key that is. */
-  private mayBeNew(error: unknown, token: string): boolean {
-    const isUnverified = error instanceof errors.JWSSignatureVerificationFailed;
-    return isUnverified && this.keys.away !== undefined && decodeProtectedHeader(token).kid === undefined;
+  /** A token that does not say which key it is signed with may be signed with one that is newer than the known ones. */
+  private async payloadOf(token: string, rules: JWTVerifyOptions): Promise<JWTPayload> {
+    try {
+      return (await jwtVerify(token, this.keys.keyOf, rules)).payload;
+    } catch (error) {
+      const isUnverified = error instanceof errors.JWSSignatureVerificationFailed;
+      if (!isUnverified || decodeProtectedHeader(token).kid !== undefined) throw error;
+      if (!(await this.keys.askAgain())) throw this.keys.away ?? error;
+      return (await jwtVerify(token, this.keys.keyOf, rules)).payload;
+    }
   }
 
   /** Verifies a token that is in use. */
@@ -143,7 +149,8 @@ export class JwtVerifier {
 
 function keysOfFile(file: string): Keys {
   const keyOf = createLocalJWKSet(JSON.parse(readFileSync(file, "utf8")) as never);
-  return { keyOf, usableUntilMs: Number.POSITIVE_INFINITY, away: undefined };
+  const askAgain = async () => false;
+  return { keyOf, usableUntilMs: Number.POSITIVE_INFINITY, away: undefined, askAgain };
 }
 
 /** The subject appears in the audit and in the log of every request. */

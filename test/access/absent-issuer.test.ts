@@ -160,3 +160,20 @@ it("no token of a known key waits for an issuer that has just failed", { timeout
   silent[0]!.destroy();
   expect(await other).toBe("server_unavailable");
 });
+
+it("a new key is found after half a minute for a token that does not say which key it has", async () => {
+  await verifier.verify(tokens.one);
+  issuer.published = ["two"];
+  await expect(verifier.verify(unnamed.two)).rejects.toMatchObject(UNAUTHORIZED);
+  vi.advanceTimersByTime(MINUTE_MS / 2);
+  await expect(verifier.verify(unnamed.two)).resolves.toMatchObject({ id: "jwt:two" });
+});
+
+it("two keys of one name are asked for again after half a minute", async () => {
+  issuer.published = ["one", "one"];
+  await expect(verifier.verify(tokens.one)).rejects.toMatchObject(UNAUTHORIZED);
+  issuer.published = ["one"];
+  await expect(verifier.verify(tokens.one)).rejects.toMatchObject(UNAUTHORIZED);
+  vi.advanceTimersByTime(MINUTE_MS / 2);
+  await expect(verifier.verify(tokens.one)).resolves.toMatchObject({ id: "jwt:one" });
+});

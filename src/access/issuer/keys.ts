@@ -44,12 +44,19 @@ export class IssuerKeys {
     try {
       return await this.local(header, token);
     } catch (error) {
-      const isUnknown = error instanceof errors.JWKSNoMatchingKey;
-      if (!isUnknown || this.ageMs() < JWKS_ASKED_AGAIN_MS) throw error;
+      // Two keys of one id come from an issuer that is just changing them.
+      const mayChange = [errors.JWKSNoMatchingKey, errors.JWKSMultipleMatchingKeys];
+      if (!mayChange.some((known) => error instanceof known) || !(await this.askAgain())) throw error;
     }
-    await this.fetch();
     return this.local(header, token);
   };
+
+  /** False if the keys are so new that there cannot be newer ones. Throws `KeysUnavailable`. */
+  async askAgain(): Promise<boolean> {
+    if (this.ageMs() < JWKS_ASKED_AGAIN_MS) return false;
+    await this.fetch();
+    return true;
+  }
 
   /** No token waits for an issuer that has failed lately, as long as there are keys to go on with. */
   private async freshen(): Promise<void> {
