@@ -16,11 +16,15 @@ import {
 /** So many bytes of one-byte records take 0.1 ms: as long as a part of a request. */
 const BYTES_OF_A_PART = 512;
 
+/** A client that has ended its side, and takes nothing of a response for so long, has left. */
+const LEAVER_MS = 3_000;
+
 /** Node's view of a connection of the system, and of the TLS above it. Undocumented, and the same from Node 20 to 24. */
 interface Connection {
   reading: boolean;
   /** Of what was received, also if it was an error or the end: then it stays. */
   readonly bytesRead: number;
+  readonly bytesWritten: number;
   onread: () => void;
   /** From now on, what is received is written into the buffer, and then `onread` is called. */
   useUserBuffer?: (buffer: Uint8Array) => void;
@@ -126,5 +130,17 @@ class Records {
     this.connection.reading = false;
     this.socket.push(null);
     this.socket.read(0);
+    this.watchLeaver();
+  }
+
+  /** Node tells a broken connection from an ended one only where it reads itself. */
+  private watchLeaver(): void {
+    let written = this.connection.bytesWritten;
+    const look = () => {
+      if (this.socket.writableLength > 0 && this.connection.bytesWritten === written) this.socket.destroy();
+      written = this.connection.bytesWritten;
+    };
+    const timer = setInterval(look, LEAVER_MS).unref();
+    this.socket.once("close", () => clearInterval(timer));
   }
 }

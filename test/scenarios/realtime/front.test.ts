@@ -1,11 +1,12 @@
 /** In front of the gateway: nginx, TLS, a page in a browser, a control listener, several gateways. */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
-import type { TLSSocket } from "node:tls";
+import { setTimeout as pause } from "node:timers/promises";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { CONNECTIONS_QUEUED_MAX } from "../../../src/contracts/limits/processes.ts";
 import { makeCertificate } from "../../harness/certificates.ts";
@@ -28,6 +29,21 @@ class PythonPredictor:
             yield n
             time.sleep(0.2)
 `;
+/** Counts in a file what it yields. */
+const ENDLESS = `
+class PythonPredictor:
+    def __init__(self, config): pass
+    def predict(self, payload):
+        try:
+            with open(payload[0], "a", buffering=1) as begun:
+                while True:
+                    yield "x" * 10_000
+                    begun.write("y")
+                    begun.flush()
+        finally:
+            open(payload[1], "w").close()
+`;
+const fileSize = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 const APIS =
   "- name: echo\n  predictor: {path: p.py}\n- name: stream\n  predictor: {path: s.py}\n- name: inner\n  predictor: {path: p.py}\n  networking: {api_gateway: none}\n- name: jobs\n  kind: BatchAPI\n  predictor: {path: p.py}\n";
 const PROJECT = { "quern.yaml": APIS, "p.py": ECHO, "s.py": STREAM };
@@ -294,8 +310,10 @@ describe("TLS", () => {
     const trusting = new TestServer({ NODE_EXTRA_CA_CERTS: cert, QUERN_DATA_DIR: server.dataDir });
     const project = join(server.dir, "tls-project");
     execFileSync("mkdir", [project]);
-    writeFileSync(join(project, "quern.yaml"), "- name: echo\n  predictor: {path: p.py}\n");
+    const apis = "- name: echo\n  predictor: {path: p.py}\n- name: endless\n  predictor: {path: e.py}\n";
+    writeFileSync(join(project, "quern.yaml"), apis);
     writeFileSync(join(project, "p.py"), ECHO);
+    writeFileSync(join(project, "e.py"), ENDLESS);
     expect(trusting.cli(["deploy", project, "--wait"])).toMatchObject({ code: 0 });
     expect(await subject()).toEqual([200, "first"]);
     writeFileSync(cert, "half of a");
@@ -306,6 +324,19 @@ describe("TLS", () => {
     makeCertificate(server.dir, "second");
     await eventually("the new one is shown", async () => (await subject().catch(() => []))[1] === "second");
     await trusting.stop();
+  });
+
+  it("ends the stream of a client that reads nothing and leaves", async () => {
+    const [begun, ended] = ["begun", "ended"].map((name) => join(server.dir, name)) as [string, string];
+    const client = connectTls({ port: Number(new URL(server.baseUrl).port), rejectUnauthorized: false });
+    const body = JSON.stringify([begun, ended]);
+    const head = `Host: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+    client.write(`POST /endless HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+    await eventually("all that is between them is full", () => fileSize(begun) > 100);
+    const full = () => fileSize(begun);
+    for (let before = -1; before !== full(); await pause(300)) before = full();
+    client.destroy();
+    await eventually("the stream ends", () => existsSync(ended), 15_000);
   });
 
   it("reports errors in its files", () => {
