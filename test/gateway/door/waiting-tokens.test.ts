@@ -6,6 +6,10 @@ import { WaitingTokens } from "../../../src/gateway/door/waiting-tokens.ts";
 
 const SIGNER: Principal = { id: "jwt:a", permissions: [], rate: null };
 
+async function turns(count: number): Promise<void> {
+  for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve));
+}
+
 describe("tokens that wait for their issuer", () => {
   let end: ((fault?: Error) => void)[];
   let waiting: WaitingTokens;
@@ -25,7 +29,7 @@ describe("tokens that wait for their issuer", () => {
     const refused: string[] = [];
     for (let each = 0; each < count; each++)
       waiting.verify(jwt, "token", owner(each)).catch((error: Error) => refused.push(error.message));
-    await new Promise((resolve) => setImmediate(resolve));
+    await turns(TOKENS_WAITING_MAX);
     return refused;
   }
 
@@ -47,7 +51,24 @@ describe("tokens that wait for their issuer", () => {
     const [first, second] = end;
     first!();
     second!(new Error("wrong"));
-    await new Promise((resolve) => setImmediate(resolve));
+    await turns(1);
     expect(await verify(3, (each) => `later ${each}`)).toHaveLength(1);
+  });
+
+  it("are verified a few in each turn of the event loop, and all addresses take turns", async () => {
+    const begun: string[] = [];
+    const noted = (owner: string) => ({
+      verify: async () => {
+        begun.push(owner);
+        return SIGNER;
+      },
+    });
+    for (let n = 0; n < 500; n++) void waiting.verify(noted("many"), "token", "10.0.0.1");
+    void waiting.verify(noted("one"), "token", "10.0.0.2");
+    await turns(2);
+    expect(begun).toContain("one");
+    expect(begun.length).toBeLessThan(20);
+    await turns(500);
+    expect(begun).toHaveLength(501);
   });
 });
