@@ -4,7 +4,7 @@
  * loading those of the other took a fifth of a start.
  */
 import { reportFaultsTo, surviveAll } from "./base/boundary.ts";
-import { openProcessLog, processLog } from "./base/log.ts";
+import { logWarnings, openProcessLog, processLog } from "./base/log.ts";
 import { CannotStart } from "./contracts/cannot-start.ts";
 import { hideInText } from "./contracts/secrets.ts";
 import type { FaultLog } from "./observe/fault-log.ts";
@@ -29,6 +29,7 @@ interface ChildModule {
 export async function runChild(role: ChildRole): Promise<void> {
   process.on("SIGINT", () => {});
   outliveReaders();
+  logWarnings();
   openProcessLog(role, hideInText);
   // A start may wait long for disk space. Without the parent, nobody needs it.
   const leaveUnstarted = () => process.exit(0);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from .note import Note
     from .predictions import Predictions
     from .shapes import Fault, Init
+
+DROP_SECONDS_MAX = 5
 
 
 class Lifecycle:
@@ -83,12 +86,17 @@ class Lifecycle:
         connection.send(protocol.READY, 0, json.dumps(ready).encode())
 
     def _drop_predictor(self) -> None:
-        """The former job's: its memory is free before the next one is made, also if it refers to itself."""
-        if self.predictor is not None:
-            self.predictor.close()
-            self.predictor = None
-            self._deliveries.drop_predictor()
-            gc.collect()
+        """The former job's: its memory is free before the next one is made, also if it refers to itself. Its `__del__`
+        may hang, in C code too: the process ends then, and says in the job's log where.
+        """
+        if self.predictor is None:
+            return
+        faulthandler.dump_traceback_later(DROP_SECONDS_MAX, exit=True, file=2)
+        self.predictor.close()
+        self.predictor = None
+        self._deliveries.drop_predictor()
+        gc.collect()
+        faulthandler.cancel_dump_traceback_later()
 
     def describe(self, is_draining: bool) -> dict[str, object]:
         """What a WELCOME says about the class."""

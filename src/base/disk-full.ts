@@ -10,6 +10,8 @@ const HANDLE_CODES = new Set(["EMFILE", "ENFILE", "EAGAIN"]);
 const FAULT_CODES = /^(EIO|EROFS|SQLITE_(IOERR|READONLY|CANTOPEN).*)$/;
 /** The same, as node:sqlite says it (`errcode`, https://sqlite.org/rescode.html). */
 const FAULT_ERRCODES = new Set([8, 10, 14]);
+/** PostgreSQL: a right or a table is missing, its disk fails, its files are damaged. */
+const DATABASE_CODES = /^(42501|42P01|58...|XX00[12])$/;
 const LOOK_AGAIN_MS = 1_000;
 
 /** Disk: bytes, inodes or quota. Handles: files and processes. Undefined for every other error. */
@@ -21,22 +23,34 @@ export function shortageOf(error: unknown): "disk" | "handles" | undefined {
 }
 
 /** The disk, or what is on it, can neither be read nor written. */
-export function isDiskFault(error: unknown): boolean {
+function isDiskFault(error: unknown): boolean {
   const { code, errcode, cause } = (error ?? {}) as { code?: unknown; errcode?: unknown; cause?: unknown };
   if (FAULT_CODES.test(String(code))) return true;
   if (typeof errcode === "number" && FAULT_ERRCODES.has(errcode & 0xff)) return true;
   return cause !== undefined && isDiskFault(cause);
 }
 
+/** PostgreSQL cannot do what it could: somebody has changed it, or its machine fails. */
+function isDatabaseFault(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  return DATABASE_CODES.test(String(code)) || (cause !== undefined && isDatabaseFault(cause));
+}
+
+/** The disk or the database fails. A person must repair it, and what runs can wait for that. */
+export function isFault(error: unknown): boolean {
+  return isDiskFault(error) || isDatabaseFault(error);
+}
+
 /** What lacks and who waits for it, in words, for a log. */
 export function describeWait(error: unknown, waits: string): string {
-  const what = isDiskFault(error) ? "it to work again" : "free resources";
+  const what = isFault(error) ? "it to work again" : "free resources";
   return `${describeShortage(error)}: ${waits} for ${what}`;
 }
 
 /** In words, for a log. */
 export function describeShortage(error: unknown): string {
-  if (isDiskFault(error)) return `the server's disk has an error (${(error as Error).message})`;
+  if (isFault(error))
+    return `the server's ${isDiskFault(error) ? "disk" : "database"} has an error (${(error as Error).message})`;
   return shortageOf(error) === "handles"
     ? "the server cannot open more files or start more processes"
     : "the server's disk is full";
@@ -78,9 +92,9 @@ export function whenDiskHasSpace<T>(work: () => Promise<T>, wait: DiskWait): Pro
   return repeated(work, wait, (error) => shortageOf(error) !== undefined);
 }
 
-/** The same for work of jobs that run, which also waits while the disk fails. */
+/** The same for work of jobs that run, which also waits while the disk or the database fails. */
 export function whenDiskWorks<T>(work: () => Promise<T>, wait: DiskWait): Promise<T> {
-  return repeated(work, wait, (error) => shortageOf(error) !== undefined || isDiskFault(error));
+  return repeated(work, wait, (error) => shortageOf(error) !== undefined || isFault(error));
 }
 
 async function repeated<T>(

@@ -83,3 +83,14 @@ export function openLog(name: string, file?: string, clean: (line: string) => st
   opened.push(log);
   return log;
 }
+
+/** The AWS SDK says on each start which Node its releases of next year will need. The README lists what Quern supports. */
+const KNOWN_WARNING = /^NodeVersionSupportWarning:/;
+
+/** Warnings of Node and of libraries become lines of the log. */
+export function logWarnings(): void {
+  process.removeAllListeners("warning").on("warning", ({ name, message }) => {
+    if (name === "ExperimentalWarning" || KNOWN_WARNING.test(message)) return;
+    processLog().warn({ event: "node_warning", name }, message);
+  });
+}

@@ -216,7 +216,7 @@ export class JobRun implements Service, RunOfJob, Ticking {
     contain(
       "a job's end",
       () => this.end(cause),
-      (error) => endAtAnyRate(this.deps, this.job.job_id, error),
+      (error) => endAtAnyRate(this.deps, this.job, error),
     );
   }
 

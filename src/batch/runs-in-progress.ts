@@ -6,12 +6,11 @@ import { contain, reportFault } from "../base/boundary.ts";
 import { type DiskWait, describeWait, whenDiskWorks } from "../base/disk-full.ts";
 import { unavailabilityOf } from "../database/database.ts";
 import { patientDatabase } from "../database/patient-database.ts";
-import { finishJob, makeTerminal } from "./end/finish-job.ts";
+import { type EndedRound, endForError, makeTerminal } from "./end/finish-job.ts";
 import { EnqueuePlaces, SuspectPlace } from "./enqueue/enqueue-places.ts";
 import type { JobDeps } from "./job-deps.ts";
 import { JobRun, type SharedByRuns } from "./job-run.ts";
 import type { UnfinishedJob } from "./records/job-lists.ts";
-import { unexpected } from "./records/job-reasons.ts";
 import { claimJob } from "./records/owned-job.ts";
 import { countPaused } from "./records/paused-jobs.ts";
 import { RunTicker } from "./run-ticker.ts";
@@ -63,21 +62,22 @@ export class RunsInProgress {
   }
 
   /** Continues a job of the previous controller. `lostWorkers`: how many it had when the machine went down. */
-  async goOn({ job_id, closing, paused }: UnfinishedJob, lostWorkers: number | undefined): Promise<void> {
-    if (closing !== null) return this.endSoon(job_id);
+  async goOn(job: UnfinishedJob, lostWorkers: number | undefined): Promise<void> {
+    if (job.closing !== null) return this.endSoon(job);
     try {
-      if (paused === null) await this.begin(job_id, lostWorkers);
+      if (job.paused === null) await this.begin(job.job_id, lostWorkers);
     } catch (error) {
-      await this.endUnexpected(job_id, error as Error);
+      this.endUnexpected(job, error as Error);
     }
   }
 
   /** In the background: the store of its output may be away, and other jobs go on meanwhile. */
-  private endSoon(jobId: string): void {
+  private endSoon(job: UnfinishedJob): void {
+    const { job_id } = job;
     contain(
       "a job's end",
-      () => whenDiskWorks(() => makeTerminal(this.patientDeps, jobId), this.diskWait(jobId)),
-      (error) => contain("a job's end", () => this.endUnexpected(jobId, error)),
+      () => whenDiskWorks(() => makeTerminal(this.patientDeps, job_id), this.diskWait(job_id)),
+      (error) => this.endUnexpected(job, error),
     );
   }
 
@@ -117,7 +117,7 @@ export class RunsInProgress {
       this.add(run);
       await run.start();
     } catch (error) {
-      await this.endUnexpected(jobId, error as Error);
+      this.endUnexpected(row, error as Error);
     }
   }
 
@@ -143,17 +143,13 @@ export class RunsInProgress {
     );
   }
 
-  /** Ends a job that could not begin, so that the next one can. If this fails too, the next start tries again. */
-  private async endUnexpected(jobId: string, error: Error): Promise<void> {
+  /** Ends a job that could not begin. */
+  private endUnexpected(job: EndedRound, error: Error): void {
     // The server shuts down.
     if (unavailabilityOf(error) !== undefined) return;
-    this.deps.log.error(
-      { event: "job_not_started", job_id: jobId, err: error },
-      "a job could not be started",
-    );
-    await finishJob(this.patientDeps, jobId, { kind: "unexpected", reason: unexpected(error) }).catch(
-      (again: unknown) => reportFault(again, `the end of job ${jobId}`),
-    );
+    const { job_id } = job;
+    this.deps.log.error({ event: "job_not_started", job_id, err: error }, "a job could not be started");
+    endForError(this.patientDeps, job, error);
   }
 
   private diskWait(jobId: string): DiskWait {

@@ -39,13 +39,7 @@ export type ChildRole = "gateway" | "controller";
  */
 const NODE_OPTIONS: Record<ChildRole, readonly string[]> = {
   gateway: ["--disable-warning=ExperimentalWarning"],
-  // The second warning is from a client library, about Node versions. The README lists the versions that Quern
-  // supports.
-  controller: [
-    "--disable-warning=ExperimentalWarning",
-    "--disable-warning=NodeVersionSupportWarning",
-    "--max-semi-space-size=8",
-  ],
+  controller: ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=8"],
 };
 
 export interface SupervisedChildOptions {

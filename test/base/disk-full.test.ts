@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { describeWait, isDiskFault, whenDiskHasSpace } from "../../src/base/disk-full.ts";
+import { describeWait, isFault, whenDiskHasSpace } from "../../src/base/disk-full.ts";
 import { patientDatabase } from "../../src/database/patient-database.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 
@@ -80,8 +80,11 @@ describe("data that does not fit on the disk", () => {
     [{ code: "SQLITE_CONSTRAINT", errcode: 19 }, false],
     [{ code: "ENOSPC" }, false],
     [{ code: "EACCES" }, false],
+    [{ code: "42501" }, true],
+    [{ cause: { code: "58030" } }, true],
+    [{ code: "23505" }, false],
     [undefined, false],
-  ])("finds in %o whether the disk fails", (error, fails) => {
-    expect(isDiskFault(error)).toBe(fails);
+  ])("finds in %o whether the disk or the database fails", (error, fails) => {
+    expect(isFault(error)).toBe(fails);
   });
 });

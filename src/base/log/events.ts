@@ -38,6 +38,7 @@ export const LOG_EVENTS = {
   connections_full: "all connections of a listener are in use, and who has most of them",
   request_failed: "a 5xx response of Quern's own, with its `code`, cause and `request_id`",
   internal_error: "a fault in Quern; please report it. Everything else continues",
+  node_warning: "Node or a library warns of something; its own form is several lines of text",
   log_lines_lost:
     "whoever reads this log was so far behind that `lines` of a process could not wait any longer",
   resources_short: "the disk is full, or files or processes are used up; work waits",

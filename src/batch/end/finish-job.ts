@@ -2,7 +2,8 @@
  * Ends a job, once: the closing record, for which all causes race, then the terminal status. Both are in the commit
  * order (docs/decisions/0004-commit-order.md). A restart between them continues with the second.
  */
-import { contain } from "../../base/boundary.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import { contain, reportFault } from "../../base/boundary.ts";
 import { timestamp } from "../../base/clock.ts";
 import type { ReachKillPoint } from "../../base/kill-points.ts";
 import { processLog } from "../../base/log.ts";
@@ -19,7 +20,12 @@ import { replaceClosing, setClosing } from "../records/job-moves.ts";
 import { outputFailed, unexpected } from "../records/job-reasons.ts";
 import { type JobRow, jobById } from "../records/job-rows.ts";
 import { decideEnding, type EndCause, type SettledCounts } from "../records/job-status.ts";
+import { FormerOwner } from "../records/owned-job.ts";
 import { endCounted } from "./job-durations.ts";
+
+/** Pauses between tries to end a job whose end fails. */
+const END_AGAIN_FIRST_MS = 1_000;
+const END_AGAIN_MAX_MS = 60_000;
 
 export interface EndDeps {
   db: Database;
@@ -41,10 +47,39 @@ export async function finishJob(deps: EndDeps, jobId: string, cause: EndCause): 
   return won;
 }
 
-/** Ends the job with the error of an end that failed. If this fails too, the next start tries again. */
-export function endAtAnyRate(deps: EndDeps, job_id: string, error: Error): void {
-  processLog().error({ event: "job_not_ended", job_id, err: error }, "a job could not be ended");
-  contain("a job's end", () => finishJob(deps, job_id, { kind: "unexpected", reason: unexpected(error) }));
+/** Ends the job with the error of an end that failed. */
+export function endAtAnyRate(deps: EndDeps, job: EndedRound, error: Error): void {
+  processLog().error({ event: "job_not_ended", job_id: job.job_id, err: error }, "a job could not be ended");
+  endForError(deps, job, error);
+}
+
+/** Only this round of the job ends. */
+export type EndedRound = Pick<JobRow, "job_id" | "round">;
+
+/** Ends the job with an error, and tries until it has ended: otherwise it would stay running, and nobody would look. */
+export function endForError(deps: EndDeps, job: EndedRound, error: Error): void {
+  contain("a job's end", async () => {
+    const cause: EndCause = { kind: "unexpected", reason: unexpected(error) };
+    for (let pauseMs = END_AGAIN_FIRST_MS; ; pauseMs = Math.min(END_AGAIN_MAX_MS, 2 * pauseMs)) {
+      const hasEnded = await endedRound(deps, job, cause).catch((again: Error) => mayTryAgain(deps, again));
+      if (hasEnded) return;
+      await pause(pauseMs, undefined, { signal: deps.stopping, ref: false }).catch(() => {});
+    }
+  });
+}
+
+async function endedRound(deps: EndDeps, { job_id, round }: EndedRound, cause: EndCause): Promise<true> {
+  const job = await jobById(deps.db, job_id);
+  // Somebody may have ended it meanwhile, and resumed it.
+  if (job?.round === round && job.end_time === null) await finishJob(deps, job_id, cause);
+  return true;
+}
+
+/** Throws `again` if the server stops or loses its database: the next controller ends the job. */
+function mayTryAgain({ stopping }: EndDeps, again: Error): false {
+  if (stopping?.aborted === true || again instanceof FormerOwner || unavailabilityOf(again)) throw again;
+  reportFault(again, "the end of a job, which is tried again");
+  return false;
 }
 
 /**

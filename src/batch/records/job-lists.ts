@@ -51,11 +51,11 @@ export async function existingJobs(db: Statements, ids: readonly string[]): Prom
 }
 
 /** The columns needed to resume a job. Only these, because there may be many jobs. */
-export type UnfinishedJob = Pick<JobRow, "job_id" | "api_name" | "closing" | "paused">;
+export type UnfinishedJob = Pick<JobRow, "job_id" | "round" | "api_name" | "closing" | "paused">;
 
 /** Oldest first. It is sorted here, because an ORDER BY by the id makes SQLite scan all jobs. */
 export async function unfinishedJobs(db: Statements): Promise<UnfinishedJob[]> {
-  const sql = "SELECT job_id, api_name, closing, paused FROM jobs WHERE end_time IS NULL";
+  const sql = "SELECT job_id, round, api_name, closing, paused FROM jobs WHERE end_time IS NULL";
   const rows = await db.all<UnfinishedJob>(sql);
   return rows.sort((a, b) => (a.job_id < b.job_id ? -1 : 1));
 }

@@ -1,13 +1,13 @@
 /** The responses when the server lacks what a request needs: disk space, files, its database. */
-import { describeShortage, isDiskFault, shortageOf } from "../../base/disk-full.ts";
+import { describeShortage, isFault, shortageOf } from "../../base/disk-full.ts";
 import { ServiceError } from "../../contracts/errors.ts";
 
 /** A database that restarts or fails over is back within seconds. */
 const RETRY_AFTER_S = 5;
 
 export function shortageError(cause: unknown): ServiceError | undefined {
-  if (isDiskFault(cause)) {
-    const message = `${describeShortage(cause)}, so nothing was recorded; the kernel's log says more (\`dmesg\`). Repair the disk, or mount it writable, and try again`;
+  if (isFault(cause)) {
+    const message = `${describeShortage(cause)}, so nothing was recorded; repair it, and try again. The log of the database, or of the kernel (\`dmesg\`), says more`;
     return new ServiceError("server_unavailable", message, { cause, retryAfterS: RETRY_AFTER_S });
   }
   const shortage = shortageOf(cause);

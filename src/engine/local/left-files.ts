@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { contain } from "../../base/boundary.ts";
 import { wallMs } from "../../base/clock.ts";
 
 const NAME = /^([br]-[0-9a-f]{8})\.(sock|note)$/;
@@ -16,8 +17,12 @@ export function removeLeftFiles(directory: string, known: ReadonlySet<string>): 
   for (const name of existsSync(directory) ? readdirSync(directory) : []) {
     const id = NAME.exec(name)?.[1];
     if (id === undefined || known.has(id)) continue;
-    const path = join(directory, name);
-    const changedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
-    if (wallMs() - changedMs > YOUNG_MS) rmSync(path, { force: true });
+    // One that cannot be removed, such as a directory of that name, must not keep the server from starting.
+    contain(`the left file ${name}`, () => removeOld(join(directory, name)));
   }
+}
+
+function removeOld(path: string): void {
+  const changedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+  if (wallMs() - changedMs > YOUNG_MS) rmSync(path, { force: true });
 }

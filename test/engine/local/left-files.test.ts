@@ -1,8 +1,9 @@
 /** What is removed of workers that ended without a controller. */
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
+import { reportFaultsTo } from "../../../src/base/boundary.ts";
 import { removeLeftFiles } from "../../../src/engine/local/left-files.ts";
 
 it("removes old files of workers that nobody knows, and nothing else", () => {
@@ -17,5 +18,17 @@ it("removes old files of workers that nobody knows, and nothing else", () => {
   for (const name of kept) make(name, name !== "r-00000004.sock");
   removeLeftFiles(directory, new Set(["r-00000003"]));
   expect(readdirSync(directory).sort()).toEqual(kept);
+  rmSync(directory, { recursive: true });
+});
+
+it("does not fail over a directory of such a name", () => {
+  const directory = mkdtempSync(join(tmpdir(), "quern-left-"));
+  mkdirSync(join(directory, "r-00000001.sock"));
+  const old = Date.now() / 1000 - 120;
+  utimesSync(join(directory, "r-00000001.sock"), old, old);
+  const failing = vi.fn();
+  reportFaultsTo(failing);
+  removeLeftFiles(directory, new Set());
+  expect(failing).toHaveBeenCalledOnce();
   rmSync(directory, { recursive: true });
 });

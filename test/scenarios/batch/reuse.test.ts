@@ -58,6 +58,14 @@ class PythonPredictor:
         signal.setitimer(signal.ITIMER_REAL, 3600)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 `;
+/** Never goes. */
+const STUCK = `
+import os, time
+class PythonPredictor:
+    def __init__(self, config, job_spec): self.job = job_spec["job_id"]
+    def predict(self, payload): return [[os.getpid(), self.job, "", 1, 1] for _ in payload]
+    def __del__(self): time.sleep(600)
+`;
 type Row = [pid: number, job: string, name: string, batches: number, jobs: number];
 
 const server = new TestServer();
@@ -133,6 +141,18 @@ describe("a worker of an API with reuse_worker", () => {
     expect(second.rows[0]![0]).not.toBe(first.rows[0]![0]);
     expect(server.cli(["logs", "deaf", second.job]).out).toMatch(
       /could not be set up for this one \(NoReply: the process did not reply within 5 s\); a new one starts/,
+    );
+  });
+
+  it("whose former predictor does not go is replaced by a new one, and the log says where it hangs", async () => {
+    deploy("stuck", "reuse_worker: true", STUCK);
+    const first = await run("stuck", {});
+    const second = await run("stuck", {});
+    expect(second.rows[0]![0]).not.toBe(first.rows[0]![0]);
+    const log = server.cli(["logs", "stuck", second.job]).out;
+    expect(log).toMatch(/p\.py", line \d+ in __del__/);
+    expect(log).toMatch(
+      /has worked for other jobs, could not be set up .* exited with code 1 .*; a new one starts/,
     );
   });
 
