@@ -5,7 +5,7 @@
 
 import { realpathSync } from "node:fs";
 import type { StartWorkerDeps } from "../apis/replicas/start-worker.ts";
-import { describeWait } from "../base/disk-full.ts";
+import { describeWait, whenDiskHasSpace } from "../base/disk-full.ts";
 import { type Log, processLog } from "../base/log.ts";
 import { processStartTime } from "../base/process-identity.ts";
 import { CannotStart } from "../contracts/cannot-start.ts";
@@ -54,18 +54,19 @@ export async function openInfrastructure(
   options: ControllerOptions,
 ): Promise<Infrastructure & { close: () => Promise<void> }> {
   const { dataDir, runtimeDir, serverEnv, python } = options;
-  const directory = await lockFor(options);
+  const log = processLog();
+  const diskWait = {
+    onWait: (error: unknown) => log.error({ event: "resources_short" }, describeWait(error, "waiting")),
+    signal: new AbortController().signal,
+  };
+  // The lock of a new data directory is a file of some bytes.
+  const directory = await whenDiskHasSpace(() => lockFor(options), diskWait);
   // nvidia-smi may take a second, so it runs beside the rest.
   const finding = findGpus(options.gpus, serverEnv.CUDA_VISIBLE_DEVICES);
   // Starting a Python also takes time.
   const root = environmentsDirectory(dataDir);
   const environments = new PythonEnvironments({ root, python, serverEnv, watchLog });
   const refusing = environments.pythons.refusal();
-  const log = processLog();
-  const diskWait = {
-    onWait: (error: unknown) => log.error({ event: "resources_short" }, describeWait(error, "waiting")),
-    signal: new AbortController().signal,
-  };
   const chosen = await openChosenDatabase({ dataDir, database: options.database, log, diskWait });
   const { db } = chosen;
   const patientDb = patientDatabase(db, diskWait);

@@ -67,9 +67,13 @@ export function outputFailed(error: Error): JobReason {
 }
 
 export function unexpected(error: Error): JobReason {
+  // The operating system has refused a call: a file of another owner, or one that is too large.
+  const isOfSystem = typeof (error as NodeJS.ErrnoException).syscall === "string";
   return {
     code: "unexpected_error",
     message: error.message,
-    hint: "this is a bug in Quern; please report it with the server's log",
+    hint: isOfSystem
+      ? "correct what it says on the server, then continue with `quern job resume API JOB`"
+      : "this is a bug in Quern; please report it with the server's log",
   };
 }
