@@ -4,8 +4,8 @@ import { dirname } from "node:path";
 
 /** No bytes, no inodes, or no quota of either is left. */
 const DISK_CODES = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL", "53100"]);
-/** No file handle or no process is left. EAGAIN is the error when a process starts. */
-const HANDLE_CODES = new Set(["EMFILE", "ENFILE", "EAGAIN"]);
+/** No file handle, process or thread is left. EAGAIN is the error when a process starts, the last one when a thread does. */
+const HANDLE_CODES = new Set(["EMFILE", "ENFILE", "EAGAIN", "ERR_WORKER_INIT_FAILED"]);
 /** The disk is broken, or mounted read-only. */
 const FAULT_CODES = /^(EIO|EROFS|SQLITE_(IOERR|READONLY|CANTOPEN).*)$/;
 /** The same, as node:sqlite says it (`errcode`, https://sqlite.org/rescode.html). */

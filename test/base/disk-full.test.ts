@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { describeWait, isFault, whenDiskHasSpace } from "../../src/base/disk-full.ts";
+import { describeWait, isFault, shortageOf, whenDiskHasSpace } from "../../src/base/disk-full.ts";
 import { patientDatabase } from "../../src/database/patient-database.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 
@@ -86,5 +86,15 @@ describe("data that does not fit on the disk", () => {
     [undefined, false],
   ])("finds in %o whether the disk or the database fails", (error, fails) => {
     expect(isFault(error)).toBe(fails);
+  });
+
+  it.each([
+    [{ code: "ENOSPC" }, "disk"],
+    [{ message: "database or disk is full" }, "disk"],
+    [{ code: "EMFILE" }, "handles"],
+    [{ cause: { code: "ERR_WORKER_INIT_FAILED" } }, "handles"],
+    [{ code: "EIO" }, undefined],
+  ])("finds in %o what the machine has run out of", (error, shortage) => {
+    expect(shortageOf(error)).toBe(shortage);
   });
 });
