@@ -58,7 +58,6 @@ function pathFault(path: string, names: readonly string[]): string | undefined {
   if (path.startsWith("/")) return "is an absolute path; paths in the archive are relative";
   if (names.includes("..")) return "leads out of the archive";
   if (path.includes("\0")) return "has a NUL byte";
-  if (path.includes("\n")) return "has a line break in its name; rename it";
   if (names.length > PROJECT_DEPTH_MAX) return `has more than ${PROJECT_DEPTH_MAX} directories above it`;
   if (Buffer.byteLength(path) > PROJECT_PATH_BYTES_MAX)
     return `has more than ${PROJECT_PATH_BYTES_MAX} bytes`;
