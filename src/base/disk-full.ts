@@ -22,23 +22,17 @@ export function shortageOf(error: unknown): "disk" | "handles" | undefined {
   return cause === undefined ? undefined : shortageOf(cause);
 }
 
-/** The disk, or what is on it, can neither be read nor written. */
-function isDiskFault(error: unknown): boolean {
-  const { code, errcode, cause } = (error ?? {}) as { code?: unknown; errcode?: unknown; cause?: unknown };
-  if (FAULT_CODES.test(String(code))) return true;
-  if (typeof errcode === "number" && FAULT_ERRCODES.has(errcode & 0xff)) return true;
-  return cause !== undefined && isDiskFault(cause);
-}
-
-/** PostgreSQL cannot do what it could: somebody has changed it, or its machine fails. */
-function isDatabaseFault(error: unknown): boolean {
-  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
-  return DATABASE_CODES.test(String(code)) || (cause !== undefined && isDatabaseFault(cause));
-}
-
 /** The disk or the database fails. A person must repair it, and what runs can wait for that. */
 export function isFault(error: unknown): boolean {
-  return isDiskFault(error) || isDatabaseFault(error);
+  return faultyPart(error) !== undefined;
+}
+
+function faultyPart(error: unknown): "disk" | "database" | undefined {
+  const { code, errcode, cause } = (error ?? {}) as { code?: unknown; errcode?: unknown; cause?: unknown };
+  if (FAULT_CODES.test(String(code))) return "disk";
+  if (typeof errcode === "number" && FAULT_ERRCODES.has(errcode & 0xff)) return "disk";
+  if (DATABASE_CODES.test(String(code))) return "database";
+  return cause === undefined ? undefined : faultyPart(cause);
 }
 
 /** What lacks and who waits for it, in words, for a log. */
@@ -49,8 +43,8 @@ export function describeWait(error: unknown, waits: string): string {
 
 /** In words, for a log. */
 export function describeShortage(error: unknown): string {
-  if (isFault(error))
-    return `the server's ${isDiskFault(error) ? "disk" : "database"} has an error (${(error as Error).message})`;
+  const part = faultyPart(error);
+  if (part !== undefined) return `the server's ${part} has an error (${(error as Error).message})`;
   return shortageOf(error) === "handles"
     ? "the server cannot open more files or start more processes"
     : "the server's disk is full";

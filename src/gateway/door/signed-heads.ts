@@ -1,4 +1,4 @@
-/** What the heads of signed requests show. Each is judged once, because that takes up to 0.4 ms and several places ask. */
+/** What the heads of signed requests show. Each is judged once, because that takes up to 0.8 ms and several places ask. */
 import type { IncomingMessage } from "node:http";
 import type { Principal } from "../../access/permission.ts";
 import { checkSignedHead, type SignatureRules, verifyHead } from "../../access/sigv4.ts";

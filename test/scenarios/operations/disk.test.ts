@@ -2,7 +2,6 @@
  * A full disk, a small one of its own: submissions are refused, running jobs wait and lose nothing; and how long data
  * is kept.
  */
-import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -15,6 +14,7 @@ import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { ECHO } from "../../harness/projects.ts";
 import { TestServer } from "../../harness/server.ts";
+import { mountSmallDisk, unmount } from "../../harness/small-disk.ts";
 
 const DISK_MIB = 24;
 /** Of items that need a file of their own. */
@@ -30,21 +30,9 @@ class PythonPredictor:
         if payload[0].get("bad"): raise ValueError("bad")
 `;
 
-/** Only root may mount one. */
-function mount(path: string, options = ""): boolean {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
-  const all = `size=${DISK_MIB}m,mode=0700${options}`;
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", all, "tmpfs", path], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 describe.runIf(isOnSqlite)("a full disk", () => {
   const server = new TestServer();
-  const isMounted = isOnSqlite && mount(server.dataDir);
+  const isMounted = isOnSqlite && mountSmallDisk(server.dataDir, DISK_MIB);
   const filler = join(server.dataDir, "filler");
   const handled = join(server.dir, "handled");
   const fill = () => {
@@ -69,7 +57,7 @@ describe.runIf(isOnSqlite)("a full disk", () => {
   afterAll(async () => {
     rmSync(filler, { force: true });
     await server.stopProcesses();
-    if (isMounted) execFileSync("umount", ["-l", server.dataDir]);
+    if (isMounted) unmount(server.dataDir);
     await server.stop();
   });
   const health = async () => {
@@ -201,7 +189,8 @@ describe.runIf(isOnSqlite)("a full disk", () => {
 describe.runIf(isOnSqlite)("a disk without free inodes", () => {
   const server = new TestServer();
   const sockets = runtimeDirectory(server.dataDir);
-  const isMounted = isOnSqlite && [server.dataDir, sockets].every((path) => mount(path, ",nr_inodes=500"));
+  const isMounted =
+    isOnSqlite && [server.dataDir, sockets].every((path) => mountSmallDisk(path, DISK_MIB, ",nr_inodes=500"));
   const handled = join(server.dir, "handled");
   const useUp = (directory: string) => {
     mkdirSync(join(directory, "filler"));
@@ -224,7 +213,7 @@ describe.runIf(isOnSqlite)("a disk without free inodes", () => {
   afterAll(async () => {
     for (const path of [server.dataDir, sockets]) free(path);
     await server.stopProcesses();
-    if (isMounted) for (const path of [server.dataDir, sockets]) execFileSync("umount", ["-l", path]);
+    if (isMounted) for (const path of [server.dataDir, sockets]) unmount(path);
     await server.stop();
   });
 

@@ -2,8 +2,7 @@
  * A table of troubles: what a probe of `/-/healthz` and a caller see meanwhile, what a person reads in the server's log,
  * and that it heals (docs/contract/operations.md#health).
  */
-import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -12,6 +11,7 @@ import { runtimeDirectory } from "../../../src/settings/runtime-directory.ts";
 import { isOnSqlite } from "../../harness/databases.ts";
 import { eventually } from "../../harness/eventually.ts";
 import { root, TestServer } from "../../harness/server.ts";
+import { mountSmallDisk, unmount } from "../../harness/small-disk.ts";
 
 const PREDICTOR = `
 import time
@@ -199,24 +199,13 @@ describe("while", () => {
   );
 });
 
-/** Only root may mount a disk. */
-function mount(path: string): boolean {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", path], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 describe.runIf(isOnSqlite)("at a start", () => {
   const late = new TestServer();
-  const isMounted = isOnSqlite && mount(late.dataDir);
+  const isMounted = isOnSqlite && mountSmallDisk(late.dataDir, 8);
   const filler = join(late.dataDir, "filler");
   afterAll(async () => {
     await late.stopProcesses();
-    if (isMounted) execFileSync("umount", ["-l", late.dataDir]);
+    if (isMounted) unmount(late.dataDir);
     await late.stop();
   });
 
